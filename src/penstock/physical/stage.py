@@ -285,6 +285,32 @@ class StretchStage(Stage):
         return max(self.pass_over(owed + count) - owed, 0)
 
 
+class CountingStage(StretchStage):
+    """A StretchStage that numbers what comes from the one stage below it."""
+
+    def __init__(self, upstream: Stage, label: str, where: str | None) -> None:
+        super().__init__(label, (upstream,), where)
+        self._upstream = upstream
+        self._count = 0  # positions that came from there
+
+    def pull(self, want: int) -> Block | None:
+        """What the upstream gives next; a failure of its is a position, too."""
+        try:
+            block = self._upstream.next(want)
+        except Exception:
+            self._count += 1
+            raise
+        self._count += 0 if block is None else block.size
+        return block
+
+    def place(self) -> State:
+        return [self._upstream.state(), self._count]
+
+    def go_to(self, place: State) -> None:
+        below, self._count = place
+        self._upstream.restore(below)
+
+
 class Cursor:
     """Takes exactly as many elements as asked for from a stage, and knows the state between any two of them."""
 

@@ -17,7 +17,7 @@ from penstock.block.scan_state import ScanState
 from penstock.block.structure import Structure
 from penstock.errors import Context, InvalidTypeError, as_failure
 from penstock.physical.chained import Chained, ChainedStage, Place, Portioned, ratios_of
-from penstock.physical.stage import Stage, State, StretchStage
+from penstock.physical.stage import CountingStage, Stage, State
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import RunAll, Transform, run_all
 from penstock.trace.kinds.reader import warn_of_text_in
@@ -86,7 +86,7 @@ class Apply(ChainedStage):
         self.inputs = (self._upstream,)
 
 
-class StatefulMap(StretchStage):
+class StatefulMap(CountingStage):
     """`function(state, element)` returns the next state and an element.
 
     Where it raises, or returns no such pair, or a state of another kind, the state stays what it was. Where only the
@@ -103,26 +103,17 @@ class StatefulMap(StretchStage):
         *,
         any_rank: bool = False,
     ) -> None:
-        super().__init__(label, (upstream,), where)
-        self._upstream = upstream
+        super().__init__(upstream, label, where)
         self._function = function
         self._carried = carried
-        self._count = 0
         self._same_kind = SameKind("The output of scan_func", any_rank=any_rank)
         self._structure: Structure | None = None  # of the outputs so far
         self._looked = False  # whether the function was looked at with its first element
 
     def make(self, want: int) -> Stretch | None:
         first = self._count
-        try:
-            block = self._upstream.next(want)
-        except Exception:
-            self._count += 1
-            raise
-        if block is None:
-            return None
-        self._count += block.size
-        return self._run(block, first)
+        block = self.pull(want)
+        return None if block is None else self._run(block, first)
 
     def _run(self, block: Block, first: int) -> Stretch:
         function, carried = self._function, self._carried
@@ -165,12 +156,12 @@ class StatefulMap(StretchStage):
         return Context(self.label, self.where, first + row, file, offset)
 
     def place(self) -> State:
-        return [self._upstream.state(), self._count, self._carried.to_json()]
+        return [*super().place(), self._carried.to_json()]
 
     def go_to(self, place: State) -> None:
-        below, self._count, leaves = place
+        *below, leaves = place
         self._carried.load_json(leaves)
-        self._upstream.restore(below)
+        super().go_to(below)
 
 
 def _no_pair(found: Any) -> InvalidTypeError:

@@ -14,7 +14,7 @@ from penstock.block.column import BytesColumn, Column, DenseColumn
 from penstock.errors import Context, annotate, as_failure
 from penstock.physical.key_function import truth, verdicts
 from penstock.physical.memory import UNCOUNTED, Memory
-from penstock.physical.stage import Cursor, Stage, State, StretchStage
+from penstock.physical.stage import CountingStage, Cursor, Stage, State, StretchStage
 from penstock.physical.stretch import Stretch
 from penstock.physical.vectorise import Vectoriser
 from penstock.plan.stateful import Unique as UniqueNode
@@ -147,29 +147,23 @@ class Shard(Stage):
         self._upstream.restore(below)
 
 
-class TakeWhile(StretchStage):
+class TakeWhile(CountingStage):
     """Ends at the first False. Nothing is asked of upstream behind the Block that holds it."""
 
     def __init__(
         self, upstream: Stage, predicate: Callable[..., Any], label: str, where: str | None, *, vectorise: bool
     ) -> None:
-        super().__init__(label, (upstream,), where)
-        self._upstream = upstream
+        super().__init__(upstream, label, where)
         self._predicate = predicate
         self._vectoriser = Vectoriser(predicate) if vectorise else None
         self._looked = False  # whether the predicate was looked at with its first Block
-        self._count = 0
         self._ended = False
 
     def make(self, want: int) -> Stretch | None:
         if self._ended:
             return None
         first = self._count
-        try:
-            block = self._upstream.next(want)
-        except Exception:
-            self._count += 1
-            raise
+        block = self.pull(want)
         if block is None:
             return None
         if not self._looked:
@@ -197,7 +191,7 @@ class TakeWhile(StretchStage):
 
     def _front(self, block: Block, count: int, failures: tuple[tuple[int, Exception], ...]) -> Stretch:
         """The first `count` positions of a Block; fewer than all are the last."""
-        self._count += count
+        self._count -= block.size - count
         self._ended = count < block.size
         if failures:
             rows = np.delete(np.arange(count), [row for row, _ in failures])
@@ -205,11 +199,11 @@ class TakeWhile(StretchStage):
         return Stretch(block.slice(0, count) if count else None)
 
     def place(self) -> State:
-        return [self._upstream.state(), self._count, self._ended]
+        return [*super().place(), self._ended]
 
     def go_to(self, place: State) -> None:
-        below, self._count, self._ended = place
-        self._upstream.restore(below)
+        *below, self._ended = place
+        super().go_to(below)
 
 
 _AS_IT_IS = 64  # bytes of a value up to which its key is the value; a longer one has a digest of 128 bits

@@ -20,7 +20,7 @@ from penstock.block.spec import LeafSpec, TensorSpec, dtype_name, spec_of
 from penstock.block.structure import Structure
 from penstock.errors import Context, InvalidTypeError, OutOfRangeError
 from penstock.physical.memory import UNCOUNTED, Memory
-from penstock.physical.stage import Cursor, Stage, State, StretchStage
+from penstock.physical.stage import CountingStage, Cursor, Stage, State, StretchStage
 from penstock.physical.stretch import Stretch, failed
 
 
@@ -76,36 +76,29 @@ def _leaf_text(column: Column) -> str:
     return f"{dtype_name(spec.dtype)} of rank {len(spec.shape)}" if isinstance(spec, TensorSpec) else repr(spec)
 
 
-class Agreed(StretchStage):
+class Agreed(CountingStage):
     """Hands on what agrees with the first element. For streams whose specs are not known beforehand."""
 
     def __init__(self, upstream: Stage, label: str, where: str | None, *, any_rank: bool = False) -> None:
-        super().__init__(label, (upstream,), where)
-        self._upstream = upstream
+        super().__init__(upstream, label, where)
         self._agreement = Agreement(label, where, known=False, any_rank=any_rank)
-        self._count = 0
 
     def make(self, want: int) -> Stretch | None:
-        try:
-            block = self._upstream.next(want)
-        except Exception:
-            self._count += 1
-            raise
+        first = self._count
+        block = self.pull(want)
         if block is None:
             return None
-        first = self._count
-        self._count += block.size
         if self._agreement.admits(block):
             return Stretch(block)
         # the data sets agree with themselves: what differs is the second
         return Stretch(None, tuple((i, self._agreement.error(1, block, first + i)) for i in range(block.size)))
 
     def place(self) -> State:
-        return [self._upstream.state(), self._count, self._agreement.kind]
+        return [*super().place(), self._agreement.kind]
 
     def go_to(self, place: State) -> None:
-        below, self._count, self._agreement.kind = place
-        self._upstream.restore(below)
+        *below, self._agreement.kind = place
+        super().go_to(below)
 
 
 FAILED = -1  # a pick that is an error of its own

@@ -12,35 +12,29 @@ from penstock.block.structure import LEAF, Structure, nest
 from penstock.errors import Context, InvalidArgumentError
 from penstock.keys import units
 from penstock.physical.key_function import KeyFunction
-from penstock.physical.stage import Cursor, Stage, State, StretchStage
+from penstock.physical.stage import CountingStage, Cursor, Stage, State, StretchStage
 from penstock.physical.stretch import Stretch, failure, held
 from penstock.plan.mixing import GROUP, PRIOR, acceptance
 
 _PAIR = Structure(tuple, (), (LEAF, LEAF), 2)
 
 
-class WithClass(StretchStage):
+class WithClass(CountingStage):
     """`(class, element)`; an element without a valid class is a failure."""
 
     def __init__(self, upstream: Stage, function: KeyFunction, num_classes: int, label: str, where: str | None) -> None:
-        super().__init__(label, (upstream,), where)
-        self._upstream = upstream
+        super().__init__(upstream, label, where)
         self._function = function
         self._num_classes = num_classes
-        self._count = 0
 
     def make(self, want: int) -> Stretch | None:
-        try:
-            block = self._upstream.next(want)
-        except Exception:
-            self._count += 1
-            raise
+        first = self._count
+        block = self.pull(want)
         if block is None:
             return None
-        classes, errors = self._function(block, self._count)
+        classes, errors = self._function(block, first)
         for row in np.flatnonzero((classes < 0) | (classes >= self._num_classes)).tolist():
-            errors.setdefault(row, self._no_class(int(classes[row]), block, row))
-        self._count += block.size
+            errors.setdefault(row, self._no_class(int(classes[row]), block, row, first))
         column = DenseColumn(classes)
         pairs = block.with_columns(nest(_PAIR, [LEAF, block.structure]), [column, *block.columns])
         kept = np.array([row for row in range(block.size) if row not in errors]) if errors else None
@@ -48,19 +42,12 @@ class WithClass(StretchStage):
             return Stretch(pairs.take(kept) if len(kept) else None, tuple(sorted(errors.items())))
         return Stretch(pairs)
 
-    def _no_class(self, found: int, block: Block, row: int) -> Exception:
+    def _no_class(self, found: int, block: Block, row: int, first: int) -> Exception:
         message = f"class_func must return a class below {self._num_classes}, counted from 0, got {found}."
         hint = "target_dist holds one number for each class."
         file, offset = (None, None) if block.origin is None else block.origin.at(row)
-        context = Context(self.label, self.where, self._count + row, file, offset)
+        context = Context(self.label, self.where, first + row, file, offset)
         return InvalidArgumentError(message, hint=hint, context=context)
-
-    def place(self) -> State:
-        return [self._upstream.state(), self._count]
-
-    def go_to(self, place: State) -> None:
-        below, self._count = place
-        self._upstream.restore(below)
 
 
 class Accept(StretchStage):
