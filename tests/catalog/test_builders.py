@@ -89,9 +89,9 @@ def test_prepares_what_is_in_the_files(name, site, serve, tmp_path, monkeypatch)
     assert made.info.download_size == sum(map(len, case.files.values()))
     # Of what is there, nothing is fetched or prepared again; and workers write the bytes that one thread writes.
     asked = len(site.requests)
-    monkeypatch.setattr("penstock.catalog.prepare.granted_cpus", lambda: 3)
+    monkeypatch.setattr("penstock.catalog.making.granted_cpus", lambda: 3)
     for part, value in (("_CHEAP", 0.0), ("_LONG", 0.0), ("_CHUNK", 1)):
-        monkeypatch.setattr(f"penstock.catalog.prepare.{part}", value)
+        monkeypatch.setattr(f"penstock.catalog.making.{part}", value)
     other = builder(NAMES[name], data_dir=tmp_path / "by workers")
     other.download_and_prepare(**prepare)
     assert len(site.requests) == asked

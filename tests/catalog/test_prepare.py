@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tests.golden.golden import assert_golden
 
 from penstock.cache.entry.lock import take_lease
-from penstock.catalog import Builder, DatasetInfo, Each, Skipped, features, load, prepare, spool
+from penstock.catalog import Builder, DatasetInfo, Each, Skipped, features, load, making, prepare, spool
 from penstock.catalog.progress import Progress
 from penstock.catalog.spool import Spool
 from penstock.catalog.writer import default_shards, write_shards
@@ -65,10 +65,10 @@ def contents(folder):
 def each(request, monkeypatch):
     """Whether examples are made of an Each; all in one thread, or all but the first three by others."""
     how, _, others = request.param.partition(",")
-    monkeypatch.setattr(prepare, "_CHEAP", 0.0 if others else 60.0)
+    monkeypatch.setattr(making, "_CHEAP", 0.0 if others else 60.0)
     if others:
-        monkeypatch.setattr(prepare, "_LONG", 0.0)
-        monkeypatch.setattr(prepare, "_CHUNK", 1)
+        monkeypatch.setattr(making, "_LONG", 0.0)
+        monkeypatch.setattr(making, "_CHUNK", 1)
     return how == "each"
 
 
@@ -78,12 +78,12 @@ def test_in_parallel_and_one_after_the_other_give_the_same_bytes(tmp_path, monke
 
         def make(self, n):
             if n == self.turn:
-                monkeypatch.setattr(prepare, "_CHEAP", 0.0)
+                monkeypatch.setattr(making, "_CHEAP", 0.0)
             return super().make(n)
 
     found = []
     for turn, each in ((40, True), (0, True), (7, True), (38, True), (0, False)):
-        monkeypatch.setattr(prepare, "_CHEAP", 60.0)
+        monkeypatch.setattr(making, "_CHEAP", 60.0)
         Turning.turn, Turning.made = turn, 0
         made = Turning(data_dir=tmp_path / f"{turn} {each}", each=each)
         made.download_and_prepare()
@@ -381,7 +381,7 @@ CHEAP, SLOW = 5e-5, 2e-4
     ],
 )
 def test_what_is_dear_is_left_to_others(seconds, at):
-    with prepare._Here() as here:
+    with making._Here() as here:
         found = None
         for number, took in enumerate(seconds, 1):
             here._note(took)
@@ -392,8 +392,8 @@ def test_what_is_dear_is_left_to_others(seconds, at):
 
 
 def test_it_is_called_here_once_it_was_cheap(monkeypatch):
-    monkeypatch.setattr(prepare, "_CHEAP", 1e9)
-    with prepare._Here() as here:
+    monkeypatch.setattr(making, "_CHEAP", 1e9)
+    with making._Here() as here:
         threads = [here(1, threading.get_ident) for _ in range(4)]
     assert threads[0] == threads[1] != threading.get_ident()
     assert threads[2:] == [threading.get_ident()] * 2

@@ -18,46 +18,33 @@ import sys
 import tempfile
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Generator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeVar
-
-import numpy as np
+from typing import Any
 
 from penstock.cache.entry.lock import Lock, Unlockable, hold, writer_of
 from penstock.catalog.builder import Builder, Each, Skipped
 from penstock.catalog.data_dir import SETTING, SETTING_OF_DOWNLOADS
-from penstock.catalog.features import FeaturesDict
 from penstock.catalog.info import FILE_NAME, DatasetInfo, SplitInfo
+from penstock.catalog.making import of_any, of_each
 from penstock.catalog.progress import Progress, Stopwatch
 from penstock.catalog.splits import NAME_OF_SPLIT
-from penstock.catalog.spool import Key, Spool, key_bytes
+from penstock.catalog.spool import Spool
 from penstock.catalog.writer import write_shards
-from penstock.dataset.dataset import Dataset
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, InvalidTypeError
 from penstock.hints import redacted, size_text
 from penstock.io import storage
 from penstock.io.storage import is_url
 from penstock.io.writing import FULL, writing
-from penstock.plan.node import AUTOTUNE
 from penstock.plan.storing import folder_to_write
-from penstock.runtime.machine.granted import granted_cpus
 
 _SENDERS = 4  # files under way at a time, each of which is sent in parts of its own
 _FORMAT = 1  # of what lies in the folder of the work; another one begins anew
-_CHUNK, _CHUNK_BYTES = 32, 1 << 22
-# Seconds that a record may take to be made in this thread: others beside it would wait for the GIL more than work.
-# The middle one of the last records counts, since any of them may have waited for another process; of the first ones,
-# if they take long together, fewer.
-_CHEAP, _LATELY, _LONG = 1e-4, 16, 5e-2
 _LISTED = 10_000  # skipped inputs that the metadata names
 _working: dict[str, int] = {}
-Made = TypeVar("Made")
 
 
 def prepare(builder: Builder, progress: Progress) -> None:
@@ -383,7 +370,7 @@ def _fill(
         _closing(examples),
     ):
         step.take_up(spool.count)
-        made = _of_each(examples, features, spool) if isinstance(examples, Each) else _of_any(examples, features, spool)
+        made = of_each(examples, features, spool) if isinstance(examples, Each) else of_any(examples, features, spool)
         with closing(made):
             for number, key, content in made:
                 if isinstance(content, Skipped):
@@ -395,176 +382,6 @@ def _fill(
                 step.advance()
         spool.flush()
     state.generation_ends()
-
-
-Filled = Generator[tuple[int, Key, "bytes | Skipped"], None, None]
-
-
-def _of_each(examples: Each, features: FeaturesDict, spool: Spool) -> Filled:
-    """The records of the items that are not in the spool: made here while that costs less than handing them over."""
-    left = np.setdiff1d(np.arange(len(examples), dtype=np.int64), spool.numbers())
-    making = _Making(examples, features)
-    done = 0
-    with _Here() as here:
-        while done < len(left) and not here.is_dear:
-            yield from _as_filled(*here(1, making, int(left[done])))
-            done += 1
-    if done == len(left):
-        return
-    records = Dataset.from_tensor_slices(left[done:]).map(making, num_parallel_calls=AUTOTUNE)
-    with iter(records) as found:  # made by the engine, which chooses how
-        for number, kind, key, content in found:
-            yield from _as_filled(int(number), int(kind), bytes(key), bytes(content))
-
-
-class _Here:
-    """Calls a function in this thread once it was cheap; before, while it imports what it needs, in another one.
-
-    Ctrl-C in the main thread is lost where it falls into the import of a compiled module. `is_dear` says that what
-    follows is better made by others.
-    """
-
-    def __init__(self) -> None:
-        self.is_dear = False
-        self._was_cheap = self._was_called = False
-        self._lately: deque[float] = deque(maxlen=_LATELY)
-        self._other = ThreadPoolExecutor(1)
-
-    def __call__(self, count: int, function: Callable[..., Made], *arguments: Any) -> Made:
-        """What the function returns, in which it makes `count` records."""
-        call = partial(_timed, function, *arguments)
-        made, seconds = call() if self._was_cheap else self._other.submit(call).result()
-        self._note(seconds / count)
-        return made
-
-    def _note(self, seconds: float) -> None:
-        if not self._was_called:
-            self._was_called = True  # it has imported what it needs
-            return
-        self._lately.append(seconds)
-        if seconds <= _CHEAP:
-            self._was_cheap = True
-        elif len(self._lately) == _LATELY or (len(self._lately) > 1 and sum(self._lately) > _LONG):
-            self.is_dear = sorted(self._lately)[len(self._lately) // 2] > _CHEAP
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self._other.shutdown()
-
-
-def _timed(function: Callable[..., Made], *arguments: Any) -> tuple[Made, float]:
-    """What it returns, and how long it took: here, and not with the way to another thread."""
-    begun = time.perf_counter()
-    made = function(*arguments)
-    return made, time.perf_counter() - begun
-
-
-def _as_filled(number: int, kind: int, key: bytes, content: bytes) -> Filled:
-    if kind == _EXAMPLE:
-        yield number, key, content
-    elif kind == _SKIPPED:
-        yield number, b"", Skipped(key.decode(), content.decode())
-
-
-_NOTHING, _EXAMPLE, _SKIPPED = range(3)
-
-
-class _Making:
-    """From the number of an item to its record; runs in the workers."""
-
-    def __init__(self, examples: Each, features: FeaturesDict) -> None:
-        self._examples, self._features = examples, features
-
-    def __call__(self, number: Any) -> tuple[Any, int, bytes, bytes]:
-        made = self._examples.function(self._examples.items[int(number)])
-        if made is None:
-            return number, _NOTHING, b"", b""
-        if isinstance(made, Skipped):
-            return number, _SKIPPED, made.name.encode(), made.reason.encode()
-        key, example = _pair(made)
-        return number, _EXAMPLE, _checked_key(key), self._features.serialize(example)
-
-
-def _of_any(examples: Iterable[Any], features: FeaturesDict, spool: Spool) -> Filled:
-    """The records of what an iterable gives, made by some threads if they are dear; of a known key none again."""
-    known = spool.hashes() if spool.count else set()
-    chunks = _chunks(examples, spool, known)
-    with _Here() as here:
-        for chunk in chunks:
-            yield from here(len(chunk), _serialised, chunk, features)
-            if here.is_dear:
-                break
-    workers = granted_cpus()
-    waiting: deque[Future[list[tuple[int, Key, bytes | Skipped]]]] = deque()
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            for chunk in chunks:
-                waiting.append(pool.submit(_serialised, chunk, features))
-                while len(waiting) > 2 * workers:
-                    yield from waiting.popleft().result()
-            while waiting:
-                yield from waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
-
-
-def _chunks(examples: Iterable[Any], spool: Spool, known: set[bytes]) -> Iterator[list[tuple[int, Any]]]:
-    chunk: list[tuple[int, Any]] = []
-    size = 0
-    for number, made in enumerate(examples):
-        if made is None:
-            continue
-        if not isinstance(made, Skipped) and known:
-            digest = spool.hash_of(_pair(made)[0])
-            if digest in known:
-                known.discard(digest)  # the same key a second time in this run is an error, which sorting finds
-                continue
-        chunk.append((number, made))
-        size += _size_of(made)
-        if len(chunk) == _CHUNK or size >= _CHUNK_BYTES:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk
-
-
-def _serialised(chunk: list[tuple[int, Any]], features: FeaturesDict) -> list[tuple[int, Key, bytes | Skipped]]:
-    found: list[tuple[int, Key, bytes | Skipped]] = []
-    for number, made in chunk:
-        if isinstance(made, Skipped):
-            found.append((number, b"", made))
-        else:
-            key, example = _pair(made)
-            found.append((number, key, features.serialize(example)))
-    return found
-
-
-def _pair(made: Any) -> tuple[Key, Mapping[str, Any]]:
-    if isinstance(made, tuple) and len(made) == 2:
-        return made
-    message = f"_generate_examples() must yield pairs of a key and an example, got {made!r:.80}."
-    raise InvalidTypeError(message, hint="For example `yield file.name, {'image': file, 'label': 'cat'}`.")
-
-
-def _checked_key(key: Any) -> bytes:
-    if isinstance(key, bool) or not isinstance(key, str | bytes | int | np.integer):
-        message = f"a key must be a str, bytes or an int, got {type(key).__name__}."
-        raise InvalidTypeError(message, hint="A file name or a running number does well.")
-    return key_bytes(int(key) if isinstance(key, np.integer) else key)
-
-
-def _size_of(made: Any) -> int:
-    """About how many bytes an example holds, for bounding what waits."""
-    if isinstance(made, bytes | str):
-        return len(made)
-    if isinstance(made, np.ndarray):
-        return made.nbytes
-    if isinstance(made, Mapping):
-        return sum(map(_size_of, made.values()))
-    return sum(map(_size_of, made)) if isinstance(made, tuple | list) else 8
 
 
 def _closing(examples: Any) -> AbstractContextManager[Any]:

@@ -38,7 +38,8 @@ from penstock.trace.arithmetic import views_together
 from penstock.trace.drawing import Draws, Element
 from penstock.trace.ends import Ended, Ends, Split, may_be_passed_on
 from penstock.trace.graph import Allocate, Const, Graph, NotTraceable, Ref
-from penstock.trace.parts import Parts, rows_of
+from penstock.trace.parts import Parts
+from penstock.trace.templates import rows_of
 
 Run = Callable[[Parts, Block, Draws], "list[list[Any]] | None"]  # the beginning's values, None where it fails
 

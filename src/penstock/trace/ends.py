@@ -14,7 +14,7 @@ import ast
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,11 +27,9 @@ from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.graph import Const, Equation, Graph, GraphBuilder, NotTraceable, Operand, Ref
 from penstock.trace.lift import families
 from penstock.trace.statements import Cut, reads, returns, writes
+from penstock.trace.templates import Template
 from penstock.trace.traced import output_of
 from penstock.trace.tracer import Tracer
-
-if TYPE_CHECKING:
-    from penstock.trace.parts import Template
 
 MARK = ".end"  # the name of what the middle returns first, where it comes to its end
 _ENOUGH, _FEW = 8, 4  # elements, of which one in so many may be unlike the others

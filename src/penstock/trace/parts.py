@@ -8,19 +8,18 @@ called per element, in order, and does what the function would have done from th
 from __future__ import annotations
 
 import ast
-import copy
 import functools
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from penstock.block.spec import LeafSpec, TensorSpec
+from penstock.block.spec import LeafSpec
 from penstock.block.structure import Structure
 from penstock.functions.captured import MISSING, SIZE, Captured
 from penstock.functions.uses import closure
@@ -29,46 +28,14 @@ from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.ends import Ends, things_of
 from penstock.trace.graph import Equation, Graph, GraphBuilder, NotTraceable, Operand, Ref
 from penstock.trace.purity import inspected, is_plain_object, why_not_movable
-from penstock.trace.statements import Cut, cut, inlined, reads, returns, text_of, writes
+from penstock.trace.statements import Cut, PutOff, cut, inlined, reads, returns, text_of, writes
+from penstock.trace.templates import Template, Templates, alike, leaves, rows_of
 from penstock.trace.traced import remembered, traced, why_not_made
 from penstock.trace.tracer import Tracer
 
-_CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
-_NAMED = (FunctionType, BuiltinFunctionType, ModuleType, type, np.dtype, np.ufunc, np.generic)
 _CHEAP = (*UFUNCS.values(), ASTYPE, TRIED_ASTYPE, WHERE)  # numpy does as well by itself
 
 Step = tuple[FunctionType, list[str], list[str]]  # what it does, from which variables, to which
-
-
-@dataclass(frozen=True, slots=True)
-class Same:
-    """A value that is the same for every element."""
-
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Itself:
-    """The object that is called, which nothing that is kept of it may hold."""
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """A value of the element: output number `index` of the graph."""
-
-    index: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Made:
-    """A tuple, list or dict, which every element has its own of."""
-
-    kind: type
-    keys: tuple[Any, ...]
-    items: tuple[Template, ...]
-
-
-Template = Same | Itself | Slot | Made
 
 
 @dataclass(slots=True)
@@ -111,7 +78,7 @@ class Parts:
             variables.update(zip(gives, function(*[variables[name] for name in takes]), strict=True))
         found: dict[int, Any] = {}
         for template, name in zip(self.variables, self.names, strict=True):
-            _leaves(template, variables[name], found)
+            leaves(template, variables[name], found)
         return [found[index] for index in range(len(found))]
 
     def described(self, optimised: Callable[..., Graph]) -> str:
@@ -131,87 +98,6 @@ class Parts:
     def rows(self, itself: Any, columns: Sequence[list[Any]], count: int) -> Iterator[tuple[Any, ...]]:
         """The arguments of `rest` for each element, from the values of the graph's outputs."""
         return rows_of(self.variables, itself, columns, count)
-
-
-def rows_of(
-    variables: Sequence[Template], itself: Any, columns: Sequence[list[Any]], count: int
-) -> Iterator[tuple[Any, ...]]:
-    """The values of some variables for each element; `itself` is what is called."""
-    if not variables:
-        return iter([()] * count)
-    made: dict[int, list[Any]] = {}
-    return zip(*[_rows(template, itself, columns, count, made) for template in variables], strict=True)
-
-
-def _leaves(template: Template, value: Any, found: dict[int, Any]) -> None:
-    if isinstance(template, Slot):
-        found[template.index] = value
-    elif isinstance(template, Made):
-        parts = [value[key] for key in template.keys] if template.kind is dict else list(value)
-        for item, part in zip(template.items, parts, strict=True):
-            _leaves(item, part, found)
-
-
-def _rows(
-    template: Template, itself: Any, columns: Sequence[list[Any]], count: int, made: dict[int, list[Any]]
-) -> list[Any]:
-    if isinstance(template, Slot):
-        return columns[template.index]
-    if isinstance(template, Itself):
-        return [itself] * count
-    if isinstance(template, Same):
-        return [template.value] * count
-    known = made.get(id(template))
-    if known is None:
-        parts = [_rows(item, itself, columns, count, made) for item in template.items]
-        rows = zip(*parts, strict=True) if parts else (() for _ in range(count))
-        if template.kind is dict:
-            known = [dict(zip(template.keys, row, strict=True)) for row in rows]
-        else:
-            known = [template.kind(row) for row in rows]
-        made[id(template)] = known
-    return known
-
-
-class _Kept:
-    """Variables of a traced function as templates: the same value is the same slot, and the same dict the same."""
-
-    def __init__(self, called: _Called, outside: Collection[int]) -> None:
-        self._given = *called.given, *called.named.values()
-        self._outside = outside
-        self._twin = called.given[0] if called.itself is not None else None
-        self.outputs: list[Operand] = []
-        self._made: dict[int, Template] = {}
-        self._values: list[Any] = []  # so that no id is given twice
-
-    def template(self, value: Any) -> Template:
-        if type(value) is Tracer:
-            if not isinstance(value.spec, TensorSpec):
-                message = "a sparse, ragged or composite value in front of what is not known"
-                raise NotTraceable(message)
-            if value.ref not in self.outputs:
-                self.outputs.append(value.ref)
-            return Slot(self.outputs.index(value.ref))
-        if self._twin is not None and value is self._twin:
-            return Itself()
-        if id(value) in self._outside or any(value is given for given in self._given):
-            return Same(value)  # whatever it is: the function is given this very object each time
-        if type(value) in (tuple, list, dict):
-            return self._nest(value)
-        if type(value) in _CONSTANTS or isinstance(value, _NAMED):
-            return Same(value)
-        made = "an array" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
-        message = f"it makes {made}, which each element has its own of"
-        raise NotTraceable(message)
-
-    def _nest(self, value: Any) -> Template:
-        known = self._made.get(id(value))
-        if known is None:
-            keys = tuple(value) if type(value) is dict else ()
-            items = value.values() if type(value) is dict else value
-            known = self._made[id(value)] = Made(type(value), keys, tuple(map(self.template, items)))
-            self._values.append(value)
-        return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,43 +192,6 @@ def _nothing(value: Any) -> None:
     """Takes a value that is to be looked at as an argument is."""
 
 
-class _PutOff:
-    """Statements that are left until others are done, and the variables that they have to do with."""
-
-    def __init__(self) -> None:
-        self.statements: list[ast.stmt] = []
-        self._held: set[str] = set()  # that are read, and must not have got another value before
-        self._open: set[str] = set()  # whose value is not known before
-        self._fixed: set[str] = set()  # that cannot be told from a function's parameters of the same name
-
-    def add(self, statement: ast.stmt, read: set[str], written: set[str], changed: set[str]) -> None:
-        self.statements.append(statement)
-        self._held |= read | written
-        self._open |= written | changed
-        self._fixed |= {node.arg for node in ast.walk(statement) if isinstance(node, ast.arg)}
-
-    def concerns(self, read: set[str], written: set[str]) -> bool:
-        """Whether a statement that reads and writes these has to wait for them."""
-        return bool(read & self._open or written & (self._open | self._fixed))
-
-    def reads(self, names: set[str]) -> set[str]:
-        """Which of these variables they read, and must find as they are now."""
-        return names & self._held
-
-    def renamed(self, name: str, to: str) -> None:
-        """Have them read a variable under another name, as its own gets another value."""
-        self.statements = [_Renamed(name, to).visit(copy.deepcopy(statement)) for statement in self.statements]
-        self._held = {to if held == name else held for held in self._held}
-
-
-class _Renamed(ast.NodeTransformer):
-    def __init__(self, name: str, to: str) -> None:
-        self._name, self._to = name, to
-
-    def visit_Name(self, node: ast.Name) -> ast.Name:
-        return ast.copy_location(ast.Name(self._to, node.ctx), node) if node.id == self._name else node
-
-
 def _twin(function: FunctionType) -> FunctionType:
     """A function of the same code that reads the same."""
     made = FunctionType(
@@ -399,9 +248,17 @@ class _Tracing:
         names = () if code is None else code.co_varnames[: code.co_argcount]
         return {name: self.variables[name] for name in names if is_held(self.variables.get(name))}
 
+    def _given(self) -> tuple[Any, ...]:
+        """What the function is given beside the element."""
+        return *self._called.given, *self._called.named.values()
+
+    def _templates(self) -> Templates:
+        twin = self._called.given[0] if self._called.itself is not None else None
+        return Templates(self._given(), self._outside(), twin)
+
     def _outside(self) -> frozenset[int]:
         """The lists, dicts, arrays and objects that were there before, by their ids."""
-        given = (*self._called.given, *self._called.named.values())
+        given = self._given()
         found = (place for place, *_ in self.reads if type(place) in (list, dict, OrderedDict, np.ndarray))
         return frozenset(map(id, (*found, *(value for value in given if is_plain_object(value)))))
 
@@ -414,7 +271,7 @@ class _Tracing:
 
     def templates(self, values: Sequence[Any]) -> tuple[tuple[Template, ...], list[Operand]]:
         """Variables as templates, and the values of the graph that these are made of."""
-        kept = _Kept(self._called, self._outside())
+        kept = self._templates()
         return tuple(map(kept.template, values)), kept.outputs
 
     def things(self, names: Collection[str]) -> set[Any]:
@@ -439,7 +296,7 @@ class _Tracing:
         kinds = ("__code__", "__defaults__", "__kwdefaults__")
         self.reads.extend((self._function, kind, getattr(whole.function, kind)) for kind in kinds)
         self.reads.extend(self._called.reads)
-        for value in (*self._called.given, *self._called.named.values()):
+        for value in self._given():
             if not is_plain_object(value):
                 self._inspect(functools.partial(_nothing, value))
         names = whole.function.__code__.co_varnames
@@ -467,7 +324,7 @@ class _Tracing:
         that have nothing to do with it: nobody can notice in which of two orders they are computed.
         """
         local = self.whole.local
-        traced_, put_off = [], _PutOff()
+        traced_, put_off = [], PutOff()
         for i, statement in enumerate(self.whole.statements):
             why = self._why_not_traced(i, put_off)
             if why is None:
@@ -494,7 +351,7 @@ class _Tracing:
         """Why somebody may notice when a part of the function is called."""
         return why_not_movable(function, self._objects, self._held(function))
 
-    def _why_not_traced(self, i: int, put_off: _PutOff) -> str | None:
+    def _why_not_traced(self, i: int, put_off: PutOff) -> str | None:
         """Trace a statement; the reason where that cannot be, empty where it waits for one that is put off."""
         statements, local = self.whole.statements, self.whole.local
         statement = statements[i]
@@ -512,13 +369,13 @@ class _Tracing:
         step = self.whole.part([statement], takes, gives), takes, gives
         known = len(self.builder.equations), self.builder.draws, len(self.reads)
         stood = [(tracer, tracer.ref) for tracer in _stand_ins(self.variables.values())]
-        before = _Kept(self._called, self._outside())
+        before = self._templates()
         held = [before.template(value) for value in self.variables.values()]
         try:
             self._inspect(step[0])
             with drawing(OF_STAND_INS):
                 made = step[0](*[self.variables[name] for name in takes])
-            kept = _Kept(self._called, self._outside())
+            kept = self._templates()
             for value in made:
                 kept.template(value)
             if put_off.statements and any(tracer.ref != ref for tracer, ref in stood):
@@ -529,9 +386,9 @@ class _Tracing:
             self.builder.draws = known[1]
             for tracer, ref in stood:
                 tracer.ref = ref
-            after = _Kept(self._called, self._outside())
+            after = self._templates()
             now = [after.template(value) for value in self.variables.values()]
-            if before.outputs != after.outputs or not _alike(held, now):
+            if before.outputs != after.outputs or not alike(held, now):
                 raise  # it has changed a dict before it failed
             return str(error)
         for name in sorted(put_off.reads(set(gives))):
@@ -555,7 +412,7 @@ class _Tracing:
         if unknown - set().union(*[writes(statement, whole.local) for statement in rest]):
             return None  # in a function of its own it would be a global name
         names = tuple(sorted(needed & set(self.variables)))
-        kept = _Kept(self._called, self._outside())
+        kept = self._templates()
         variables = tuple(kept.template(self.variables[name]) for name in names)
         function = whole.part(rest, list(names), None)
         graph = self.builder.finish(kept.outputs, Structure(tuple, (), (), len(kept.outputs)))
@@ -573,18 +430,6 @@ def _stand_ins(values: Iterable[Any]) -> Iterator[Tracer]:
             yield from _stand_ins(value)
         elif type(value) is dict:
             yield from _stand_ins(value.values())
-
-
-def _alike(first: Sequence[Template], second: Sequence[Template]) -> bool:
-    return len(first) == len(second) and all(map(_same, first, second))
-
-
-def _same(first: Template, second: Template) -> bool:
-    if isinstance(first, Made) and isinstance(second, Made):
-        return first.kind is second.kind and first.keys == second.keys and _alike(first.items, second.items)
-    if isinstance(first, Same) and isinstance(second, Same):
-        return first.value is second.value
-    return first == second
 
 
 _cache: weakref.WeakKeyDictionary[Any, dict[Any, Parts | None]] = weakref.WeakKeyDictionary()

@@ -314,3 +314,40 @@ def _copied(node: N) -> N:
 
 def _placed(node: N, where: ast.AST) -> N:
     return ast.fix_missing_locations(ast.copy_location(node, where))
+
+
+class PutOff:
+    """Statements that are left until others are done, and the variables that they have to do with."""
+
+    def __init__(self) -> None:
+        self.statements: list[ast.stmt] = []
+        self._held: set[str] = set()  # that are read, and must not have got another value before
+        self._open: set[str] = set()  # whose value is not known before
+        self._fixed: set[str] = set()  # that cannot be told from a function's parameters of the same name
+
+    def add(self, statement: ast.stmt, read: set[str], written: set[str], changed: set[str]) -> None:
+        self.statements.append(statement)
+        self._held |= read | written
+        self._open |= written | changed
+        self._fixed |= {node.arg for node in ast.walk(statement) if isinstance(node, ast.arg)}
+
+    def concerns(self, read: set[str], written: set[str]) -> bool:
+        """Whether a statement that reads and writes these has to wait for them."""
+        return bool(read & self._open or written & (self._open | self._fixed))
+
+    def reads(self, names: set[str]) -> set[str]:
+        """Which of these variables they read, and must find as they are now."""
+        return names & self._held
+
+    def renamed(self, name: str, to: str) -> None:
+        """Have them read a variable under another name, as its own gets another value."""
+        self.statements = [_Renamed(name, to).visit(copy.deepcopy(statement)) for statement in self.statements]
+        self._held = {to if held == name else held for held in self._held}
+
+
+class _Renamed(ast.NodeTransformer):
+    def __init__(self, name: str, to: str) -> None:
+        self._name, self._to = name, to
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return ast.copy_location(ast.Name(self._to, node.ctx), node) if node.id == self._name else node

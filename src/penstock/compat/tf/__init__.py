@@ -34,6 +34,7 @@ from penstock.compat.tf.calling import (
     while_loop,
 )
 from penstock.compat.tf.calling import tf_print as print
+from penstock.compat.tf.gathering import *  # noqa: F403
 from penstock.compat.tf.variable import Variable
 from penstock.compat.values import Tensor as _Array
 from penstock.compat.values import TensorShape

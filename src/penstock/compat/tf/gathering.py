@@ -1,0 +1,259 @@
+"""Parts of tensors by their place or by their values: slices, gather and scatter, masks, sorting."""
+
+from __future__ import annotations
+
+import builtins
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+
+import penstock as ps
+from penstock.compat.dtypes import as_dtype
+from penstock.compat.op import known, op
+from penstock.compat.tf.arrays import _alike, _extents, _numbers, constant
+from penstock.compat.values import array_of, whole
+from penstock.errors import InvalidArgumentError
+from penstock.trace.graph import NotTraceable
+
+
+@op("slice")
+def slice(input_: Any, begin: Any, size: Any) -> Any:
+    array, starts, sizes = array_of(input_), _extents(begin), _extents(size)
+    for start, extent, held in zip(starts, sizes, array.shape, strict=True):
+        if start < 0 or extent < -1 or start + builtins.max(extent, 0) > held:
+            message = f"slice from {list(starts)} of size {list(sizes)} reaches out of a value of {list(array.shape)}."
+            raise InvalidArgumentError(message)
+    return array[
+        tuple(
+            builtins.slice(start, None if extent == -1 else start + extent)
+            for start, extent in zip(starts, sizes, strict=True)
+        )
+    ]
+
+
+def _gathered(array: Any, at: Any, along: int, batch_dims: int) -> Any:
+    if batch_dims:
+        return np.stack([_gathered(a, i, along - 1, batch_dims - 1) for a, i in zip(array, at, strict=True)])
+    extent = array.shape[along]
+    if np.size(at) and (np.min(at) < 0 or np.max(at) >= extent):
+        message = f"gather takes numbers below {extent}, got {np.asarray(at).reshape(-1).tolist()!r:.60}."
+        raise InvalidArgumentError(message)
+    return np.take(array, at, along)
+
+
+@op("gather")
+def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = None, batch_dims: int = 0) -> Any:
+    """Rows by their numbers."""
+    return _gathered(array_of(params), array_of(indices), batch_dims if axis is None else _numbers(axis), batch_dims)
+
+
+@op("gather_nd")
+def gather_nd(params: Any, indices: Any, batch_dims: int = 0) -> Any:
+    at = whole(indices)
+    return whole(params)[tuple(np.moveaxis(at, -1, 0))]
+
+
+@op("boolean_mask", rule=lambda tensor, mask, axis=None: _masked_rule(tensor))
+def boolean_mask(tensor: Any, mask: Any, axis: Any = None) -> Any:
+    array, chosen, along = whole(tensor), np.asarray(mask, bool), _numbers(axis or 0)
+    flat = array.reshape(*array.shape[:along], -1, *array.shape[along + chosen.ndim :])
+    return np.compress(chosen.reshape(-1), flat, along)
+
+
+def _masked_rule(spec: Any) -> Any:
+    if not isinstance(spec, ps.TensorSpec) or len(spec.shape) != 1:
+        message = "boolean_mask of more than a vector"
+        raise NotTraceable(message)
+    return ps.TensorSpec((None,), spec.dtype)
+
+
+@op("where")
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    first, second = _alike([x, y])
+    return np.where(condition, first, second)[()]
+
+
+@op("where", rule=lambda condition: ps.TensorSpec((None, len(condition.shape)), np.int64))
+def _where_true(condition: Any) -> Any:
+    return np.argwhere(array_of(condition))
+
+
+def where(condition: Any, x: Any = None, y: Any = None, name: Any = None) -> Any:
+    """`x` where the condition holds and `y` elsewhere; with the condition alone the places where it holds."""
+    return _where_true(condition) if x is None and y is None else _where(condition, x, y)
+
+
+known(where)
+
+
+@op("one_hot")
+def one_hot(
+    indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: Any = None, dtype: Any = None
+) -> Any:
+    """A row of zeros with a one in the place of each index; numbers out of range have none."""
+    at = whole(indices)
+    if at.dtype.kind not in "iu":
+        message = f"one_hot takes whole numbers as indices; these are {at.dtype}."
+        raise InvalidArgumentError(message, hint="Write tf.cast(indices, tf.int32).")
+    given = next((np.asarray(value).dtype for value in (on_value, off_value) if hasattr(value, "dtype")), None)
+    wanted = as_dtype(dtype).dtype if dtype is not None else given or np.dtype(np.float32)
+    if dtype is None and given is None and (on_value is not None or off_value is not None):
+        wanted = whole(on_value if on_value is not None else off_value).dtype
+    found = np.where(
+        at[..., None] == np.arange(int(depth)),
+        1 if on_value is None else on_value,
+        0 if off_value is None else off_value,
+    ).astype(wanted)
+    return found if axis in (None, -1) else np.moveaxis(found, -1, _numbers(axis))
+
+
+@op("sequence_mask", rule=lambda lengths, maxlen=None, dtype="bool": _sequence_rule(lengths, maxlen, dtype))
+def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = "bool") -> Any:
+    counts = whole(lengths)
+    most = int(counts.max()) if maxlen is None else int(maxlen)
+    return (np.arange(most) < counts[..., None]).astype(as_dtype(dtype).dtype)
+
+
+def _sequence_rule(lengths: Any, maxlen: Any, dtype: Any) -> Any:
+    fixed = maxlen is not None and not isinstance(maxlen, ps.TensorSpec)
+    return ps.TensorSpec((*lengths.shape, int(maxlen) if fixed else None), as_dtype(dtype).dtype)
+
+
+Unique = namedtuple("Unique", ["y", "idx"])
+
+
+UniqueWithCounts = namedtuple("UniqueWithCounts", ["y", "idx", "count"])
+
+
+def _unique(x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    array = whole(x)
+    values, first, inverse, counts = np.unique(array, return_index=True, return_inverse=True, return_counts=True)
+    order = np.argsort(first, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return values[order], place[inverse.reshape(-1)], counts[order]
+
+
+def unique(x: Any, out_idx: Any = "int32", name: Any = None) -> Any:
+    """Each value once, in the order in which they come first, and for every element the number of its value."""
+    values, at, _ = _unique(x)
+    return Unique(constant(values), constant(at, out_idx))
+
+
+def unique_with_counts(x: Any, out_idx: Any = "int32", name: Any = None) -> Any:
+    """As `unique`, and how often each value comes."""
+    values, at, counts = _unique(x)
+    return UniqueWithCounts(constant(values), constant(at, out_idx), constant(counts, out_idx))
+
+
+@op("tensor_scatter_nd_update")
+def tensor_scatter_nd_update(tensor: Any, indices: Any, updates: Any) -> Any:
+    """A copy of `tensor` with other values in the places `indices`."""
+    found = np.array(array_of(tensor))
+    found[tuple(np.moveaxis(whole(indices), -1, 0))] = array_of(updates)
+    return found
+
+
+tensor_scatter_update = tensor_scatter_nd_update
+
+
+@op("tensor_scatter_nd_add")
+def tensor_scatter_nd_add(tensor: Any, indices: Any, updates: Any) -> Any:
+    found = np.array(array_of(tensor))
+    np.add.at(found, tuple(np.moveaxis(whole(indices), -1, 0)), array_of(updates))
+    return found
+
+
+@op("scatter_nd")
+def scatter_nd(indices: Any, updates: Any, shape: Any) -> Any:
+    values = whole(updates)
+    found = np.zeros(_extents(shape), values.dtype)
+    np.add.at(found, tuple(np.moveaxis(whole(indices), -1, 0)), values)
+    return found
+
+
+@op("sort")
+def sort(values: Any, axis: int = -1, direction: str = "ASCENDING") -> Any:
+    found = np.sort(array_of(values), axis, kind="stable")
+    return np.flip(found, axis) if direction == "DESCENDING" else found
+
+
+@op("argsort")
+def argsort(values: Any, axis: int = -1, direction: str = "ASCENDING", stable: bool = False) -> Any:
+    array = whole(values)
+    if direction == "DESCENDING":
+        array = np.flip(array, axis)
+        found = np.flip(array.shape[axis] - 1 - np.argsort(array, axis, kind="stable"), axis)
+    else:
+        found = np.argsort(array, axis, kind="stable")
+    return found.astype(np.int32)
+
+
+def _spans(begin: Any, end: Any, strides: Any, masks: tuple[int, ...]) -> tuple[Any, ...]:
+    """What stands in the brackets of the slice that `strided_slice` describes."""
+    begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask = masks
+    starts, stops = _extents(begin), _extents(end)
+    steps = (1,) * len(starts) if strides is None else _extents(strides)
+    spans: list[Any] = []
+    for place, (start, stop, step) in enumerate(builtins.zip(starts, stops, steps, strict=True)):
+        bit = 1 << place
+        if ellipsis_mask & bit:
+            spans.append(Ellipsis)
+        elif new_axis_mask & bit:
+            spans.append(None)
+        elif shrink_axis_mask & bit:
+            spans.append(start)
+        else:
+            spans.append(builtins.slice(None if begin_mask & bit else start, None if end_mask & bit else stop, step))
+    return tuple(spans)
+
+
+@op("strided_slice")
+def strided_slice(
+    input_: Any,
+    begin: Any,
+    end: Any,
+    strides: Any = None,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+) -> Any:
+    """`x[begin:end:strides]` for several axes; bits of the masks say where a bound is left out."""
+    masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
+    return whole(input_)[_spans(begin, end, strides, masks)]
+
+
+@op("unravel_index")
+def unravel_index(indices: Any, dims: Any) -> Any:
+    """Numbers in the flattened array as places in one of shape `dims`: a row for each of its axes."""
+    at = whole(indices)
+    return np.stack(np.unravel_index(at, _extents(dims))).astype(at.dtype)
+
+
+def dynamic_partition(data: Any, partitions: Any, num_partitions: Any, name: Any = None) -> Any:
+    """The rows of each number below `num_partitions`, a tensor for each."""
+    count = int(num_partitions)
+    return [boolean_mask(data, _equal_to(partitions, number)) for number in builtins.range(count)]
+
+
+@op("equal", exact=True)
+def _equal_to(values: Any, number: Any) -> Any:
+    return whole(values) == number
+
+
+known(dynamic_partition)
+
+
+@op("dynamic_stitch")
+def dynamic_stitch(indices: Any, data: Any) -> Any:
+    """One array of the rows of several: row `i` of `data` goes to the place that `indices` has for it."""
+    places = [whole(at).reshape(-1) for at in indices]
+    parts = [whole(rows) for rows in data]
+    extra = parts[0].shape[np.ndim(whole(indices[0])) :]
+    found = np.zeros((int(builtins.max((at.max(initial=-1) for at in places), default=-1)) + 1, *extra), parts[0].dtype)
+    for at, rows in builtins.zip(places, parts, strict=True):
+        found[at] = rows.reshape(-1, *extra)
+    return found
