@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.io.framing import framed, plain_records
 
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, InvalidTypeError, NotFoundError
 from penstock.io.compression import TFRecordOptions
 from penstock.io.kernels.tfrecord.record import INSTRUCTION, crc_by_instruction, crc_by_tables
 from penstock.io.kernels.tfrecord.scan import gather, scan
 from penstock.io.tfrecord import reader as walk
-from penstock.io.tfrecord.framing import EVERYTHING, FINE, LENGTHS, NOTHING, frame, plain_gather, plain_records
-from penstock.io.tfrecord.reader import RecordReader, build_index, read_at
+from penstock.io.tfrecord.framing import EVERYTHING, FINE, LENGTHS, NOTHING, plain_gather
+from penstock.io.tfrecord.reader import RecordReader, read_at
 from penstock.io.tfrecord.writer import TFRecordWriter
 
 COMPRESSIONS = pytest.mark.parametrize("compression", ["", "GZIP", "ZLIB"])
@@ -24,14 +25,6 @@ RECORDS = [b"", b"a", b"seven b", b"eight by", b"x" * 1000, bytes(range(256)) * 
 
 # The bytes TensorFlow 2.21 writes for the records b"" and b"penstock".
 OF_TENSORFLOW = bytes.fromhex("000000000000000029039807d8ea82a20800000000000000ff86240f70656e73746f636b67533d79")
-
-
-def framed(records):
-    parts = []
-    for record in records:
-        header, footer = frame(len(record), crc32c.crc32c(record))
-        parts += [header, record, footer]
-    return b"".join(parts)
 
 
 def written(path, records, compression=""):
@@ -209,26 +202,12 @@ def test_wrong_arguments(path):
         reader.read(1, 1)
 
 
-def test_index(path):
+def test_records_at_offsets(path):
     written(path, RECORDS)
-    offsets, lengths = build_index(path)
-    assert offsets.tolist() == read_all(path)[1]
-    assert lengths.tolist() == [len(record) for record in RECORDS]
-    assert offsets.dtype == lengths.dtype == np.int64
+    offsets = np.array(read_all(path)[1])
     order = [4, 0, 5, 5]
     assert read_at(path, offsets[order]).records() == [RECORDS[i] for i in order]
     assert read_at(path, offsets[order]).offsets.tolist() == offsets[order].tolist()
-    path.write_bytes(b"")
-    assert [part.tolist() for part in build_index(path)] == [[], []]
-    with pytest.raises(InvalidArgumentError, match="Only local files"):
-        build_index("memory:///x")
-
-
-def test_index_does_not_read_the_data(path):
-    content = bytearray(framed(RECORDS))
-    content[-1] ^= 1
-    path.write_bytes(content)
-    assert len(build_index(path)[0]) == len(RECORDS)
 
 
 @given(st.lists(st.binary(max_size=300), max_size=8))
@@ -265,11 +244,10 @@ def test_records_by_number_do_not_wait_for_kernels(path, monkeypatch):
     with TFRecordWriter(path) as writer:
         for record in RECORDS:
             writer.write(record)
-    compiled = build_index(path)
+    compiled = read_all(path)
     monkeypatch.setattr(walk, "_SCAN", Unready())
-    plain = build_index(path)
-    np.testing.assert_array_equal(plain, compiled)
-    assert read_at(path, plain[0][::-1]).records() == RECORDS[::-1]
+    assert read_all(path) == compiled
+    assert read_at(path, np.array(compiled[1])[::-1]).records() == RECORDS[::-1]
 
 
 class Unready:

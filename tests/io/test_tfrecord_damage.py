@@ -9,30 +9,22 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.io.framing import framed, plain_records
 
+import penstock as ps
 from penstock.errors import DataLossError
 from penstock.io.kernels.tfrecord.find_record import find_record
 from penstock.io.tfrecord.framing import (
     FINE,
     SHORT_BODY,
     SHORT_HEADER,
-    frame,
     masked,
     plain_find,
-    plain_records,
 )
-from penstock.io.tfrecord.reader import RecordReader, build_index, read_at
+from penstock.io.tfrecord.reader import RecordReader, read_at
 
 RECORDS = [f"record {i}".encode() * (i + 1) for i in range(6)]
 WAYS = ["mapped", "url", "GZIP", "ZLIB"]
-
-
-def framed(records):
-    parts = []
-    for record in records:
-        header, footer = frame(len(record), crc32c.crc32c(record))
-        parts += [header, record, footer]
-    return b"".join(parts)
 
 
 CONTENT = framed(RECORDS)
@@ -287,7 +279,7 @@ def test_compressed_file_read_as_uncompressed(tmp_path, compress, kind, verify):
     assert error.context.offset == 0
     if verify:
         with pytest.raises(DataLossError, match=f'compression_type="{kind}"'):
-            build_index(path)
+            list(ps.IndexedTFRecordDataset(path))
 
 
 @pytest.mark.parametrize("kind", ["GZIP", "ZLIB"])
@@ -366,5 +358,5 @@ def test_index_of_a_damaged_file(tmp_path):
     path = tmp_path / "a.tfrecord"
     path.write_bytes(changed(OFFSETS[3] + 1))
     with pytest.raises(DataLossError, match="checksum of its length") as caught:
-        build_index(path)
+        list(ps.IndexedTFRecordDataset(path))
     assert caught.value.context.offset == OFFSETS[3]

@@ -44,16 +44,8 @@ def draw_timeline(naive: Run, pipelined: Run, zoom: float = 0.6) -> Picture:
     return picture
 
 
-def kind_of(label: str) -> Kind:
-    """The kind that a span's label belongs to: the first one of whose words it holds.
-
-    >>> kind_of("map(prepare) · batch(32)").title
-    'parse, decode, resize'
-    """
-    return KINDS[_number_of(label)]
-
-
 def _number_of(label: str) -> int:
+    """The number of the kind that a span's label belongs to: the first one of whose words it holds."""
     return next(number for number, words in enumerate(_WORDS) if any(word in label for word in words))
 
 

@@ -67,7 +67,7 @@ _OUTER = "outside"  # the function around it, which holds the names it has from 
 _FUTURE = functools.reduce(
     int.__or__, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 )
-_NO_TREE = SyntaxError, ValueError, RecursionError, SystemError  # the last where another thread parses by itself
+_NO_TREE = SyntaxError, ValueError, RecursionError, SystemError  # the last where another thread compiles by itself
 _LONGEST = 1 << 20  # characters of a file: it is parsed once, at some 5 MB a second
 
 
@@ -91,12 +91,7 @@ def definition(function: FunctionType) -> Found | None:
         return None
     try:
         nodes, imports = _definitions(text)
-    except (
-        SyntaxError,
-        ValueError,
-        RecursionError,
-        SystemError,
-    ):  # the last where another thread compiles by itself
+    except _NO_TREE:
         return None
     candidates = [Found(node, imports) for node in nodes.get(code.co_firstlineno, ())]
     return next((found for found in candidates if _same(_code_of(found, code), code)), None)
@@ -154,12 +149,7 @@ def _imports(names: Sequence[str]) -> list[ast.stmt]:
 def _code_of(found: Found, like: CodeType) -> CodeType | None:
     try:
         return next(compiled(found, like), None)
-    except (
-        SyntaxError,
-        ValueError,
-        RecursionError,
-        SystemError,
-    ):  # the last where another thread compiles by itself
+    except _NO_TREE:
         return None
 
 

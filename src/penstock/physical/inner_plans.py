@@ -293,15 +293,14 @@ def _key(plan: Node) -> Key | None:
 def _source_key(source: Source) -> Hashable | None:
     """All of a source that rewriting and running steps over it may ask; None where that may be more."""
     kind = type(source)
-    if kind is RangeSource:
-        return kind, source.dtype  # type: ignore[attr-defined]
-    if kind is ArraysSource:
-        columns = [_column_key(column) for column in source.columns]  # type: ignore[attr-defined]
-        return None if None in columns else (kind, source.structure, *columns)  # type: ignore[attr-defined]
-    if kind is BlockSource:
-        block = source.block  # type: ignore[attr-defined]
-        columns = [_column_key(column) for column in block.columns]
-        return None if None in columns else (kind, block.structure, *columns)
+    if type(source) is RangeSource:
+        return kind, source.dtype
+    if type(source) is ArraysSource:
+        columns = [_column_key(column) for column in source.columns]
+        return None if None in columns else (kind, source.structure, *columns)
+    if type(source) is BlockSource:
+        columns = [_column_key(column) for column in source.block.columns]
+        return None if None in columns else (kind, source.block.structure, *columns)
     if isinstance(source, FilesSource) and kind.__module__.startswith("penstock.") and not source.holds_spec:
         return kind, bool(source.files)
     return None

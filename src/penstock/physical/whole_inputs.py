@@ -31,7 +31,7 @@ from penstock.plan import ops
 from penstock.plan.inputs import Scan
 from penstock.plan.node import Node
 from penstock.sources.arrays import ArraysSource, BlockSource, RangeSource
-from penstock.sources.source import Source
+from penstock.sources.source import IndexedSource, Source
 from penstock.trace.purity import may_draw
 
 _MOST = 1 << 13  # elements that are read together
@@ -246,7 +246,7 @@ class Group:
 
     def admits(self, steps: Steps, source: Source, functions: Sequence[Callable[..., Any]]) -> bool:
         """Take an input in, where it fits those that are here."""
-        if type(source) not in _IN_MEMORY:
+        if not isinstance(source, IndexedSource) or type(source) not in _IN_MEMORY:
             return False
         if self._steps is None:
             most = _MOST
@@ -267,7 +267,7 @@ class Group:
         if numbers is None:
             return False
         if source.cardinality:
-            if not self._fits(source.rows(0, source.cardinality), steps, given[1]):  # type: ignore[attr-defined]
+            if not self._fits(source.rows(0, source.cardinality), steps, given[1]):
                 return False
             self._numbers.append(numbers)
         self._steps, self._rows = steps, rows

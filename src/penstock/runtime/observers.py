@@ -6,7 +6,6 @@ Watching and Placing: what an iterator knows of whoever puts caches into its pla
 from __future__ import annotations
 
 import threading
-import time
 from typing import Protocol
 
 from penstock.errors import InvalidArgumentError
@@ -56,23 +55,6 @@ class Silent:
 
     def span(self, stage: str, start: float, stop: float) -> None:
         """Nothing is kept."""
-
-
-class Stopwatch:
-    """Reports the time spent in a `with` block as one span."""
-
-    __slots__ = ("_instrument", "_stage", "_start")
-
-    def __init__(self, instrument: Instrument, stage: str) -> None:
-        self._instrument = instrument
-        self._stage = stage
-
-    def __enter__(self) -> Stopwatch:
-        self._start = time.perf_counter()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        tell(self._instrument, self._stage, self._start, time.perf_counter())
 
 
 class Watching(Protocol):

@@ -14,7 +14,7 @@ import ast
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -299,8 +299,9 @@ class Ends:
             return Ref(-1, crossing.index(place))
 
         def numbered(operand: Operand) -> Operand:
-            given = isinstance(operand, Ref) and operand.equation == -2
-            return Ref(-1, len(crossing) + operand.index) if given else operand  # type: ignore[union-attr]
+            if isinstance(operand, Ref) and operand.equation == -2:
+                return Ref(-1, len(crossing) + operand.index)
+            return operand
 
         def changed(equation: Equation, change: Any) -> Equation:
             operands = tuple(map(change, equation.operands))
@@ -356,10 +357,10 @@ class Ends:
 
 
 def _renumbered(operand: Operand, numbers: Mapping[int, int]) -> Operand:
-    return Ref(numbers[operand.equation], operand.index) if _is_made(operand) else operand  # type: ignore[union-attr]
+    return Ref(numbers[operand.equation], operand.index) if _is_made(operand) else operand
 
 
-def _is_made(operand: Operand) -> bool:
+def _is_made(operand: Operand) -> TypeGuard[Ref]:
     return isinstance(operand, Ref) and operand.equation >= 0
 
 

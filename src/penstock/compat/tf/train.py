@@ -232,8 +232,9 @@ class SequenceExample:
         return found
 
     def __eq__(self, other: object) -> bool:
-        same = isinstance(other, SequenceExample) and self.context.feature == other.context.feature
-        return same and self.feature_lists.feature_list == other.feature_lists.feature_list  # type: ignore[attr-defined]
+        if not isinstance(other, SequenceExample) or self.context.feature != other.context.feature:
+            return False
+        return bool(self.feature_lists.feature_list == other.feature_lists.feature_list)
 
     __hash__ = None  # type: ignore[assignment]
 

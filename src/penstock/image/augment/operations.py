@@ -192,12 +192,3 @@ TRIVIAL_WIDE: dict[str, Amount] = {
     **dict.fromkeys(_BLENDS, _up_to(0.99)),
     "posterize": _bits(2),
 }
-
-
-def amount_of(amounts: dict[str, Amount], name: str, share: float, height: int, width: int) -> float:
-    """How much operation `name` does at a share of its range, to an image of this size.
-
-    >>> amount_of(RAND, "rotate", 0.5, 32, 32), amount_of(RAND, "posterize", 0.5, 32, 32)
-    (15.0, 6)
-    """
-    return amounts[name](share, height, width)

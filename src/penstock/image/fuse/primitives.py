@@ -328,7 +328,8 @@ def fuse(graph: Graph, *, approximate: bool = False, copied: Collection[int] = (
     piece, which nobody sees before, may end with a transposition.
     """
     users = readers(graph)
-    free = {graph.outputs[k].equation for k in copied if isinstance(graph.outputs[k], Ref)}  # type: ignore[union-attr]
+    outputs = (graph.outputs[k] for k in copied)
+    free = {output.equation for output in outputs if isinstance(output, Ref)}
     found: dict[int, tuple[list[int], Equation]] = {}
     taken: set[int] = set()
     for start in range(len(graph.equations)):

@@ -45,20 +45,6 @@ class PngFile(NamedTuple):
     significant: int
 
 
-def read_png_header(data: bytes) -> PngHeader:
-    """Check each chunk's length and checksum and return what the header says.
-
-    >>> from penstock.image import encode_png
-    >>> read_png_header(encode_png(np.zeros((2, 3, 1), np.uint8))).width
-    3
-
-    Raises:
-        DataLossError: a chunk is cut short, its checksum does not match, or one that must be there is missing.
-        InvalidArgumentError: not a PNG, or of an absurd size.
-    """
-    return read_png(data).header
-
-
 def read_png(data: bytes) -> PngFile:
     """Check each chunk, as libpng does, and return what decoding needs.
 

@@ -10,7 +10,7 @@ the two rows.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from penstock.image.resizing.spans import Spans
+
+A = TypeVar("A", bound=np.ndarray)
 
 
 def resize_bilinear(
@@ -112,7 +114,8 @@ class Taps(NamedTuple):
     weight: npt.NDArray[np.float32]
 
 
-def _frozen(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+def frozen(array: A) -> A:
+    """The array, read only from now on: it is remembered for all who ask."""
     array.flags.writeable = False
     return array
 
@@ -143,7 +146,7 @@ def bilinear_taps(n_in: int, n_out: int, flip: Flip = "") -> Taps:
         low, high = n_in - 1 - low, n_in - 1 - high
     elif flip == "after":
         low, high, weight = low[::-1].copy(), high[::-1].copy(), weight[::-1].copy()
-    return Taps(_frozen(low), _frozen(high), _frozen(weight))  # type: ignore[arg-type]
+    return Taps(frozen(low), frozen(high), frozen(weight))
 
 
 @lru_cache(maxsize=4096)
@@ -154,4 +157,4 @@ def nearest_taps(n_in: int, n_out: int) -> npt.NDArray[np.int64]:
     [1, 3]
     """
     at = np.floor((np.arange(n_out, dtype=np.float32) + np.float32(0.5)) * _scale(n_in, n_out))
-    return _frozen(np.clip(at.astype(np.int64), 0, n_in - 1))  # type: ignore[return-value]
+    return frozen(np.clip(at.astype(np.int64), 0, n_in - 1))

@@ -199,12 +199,7 @@ def _tight(starts: npt.NDArray[np.int64], weights: npt.NDArray[np.float32], n_in
     source = (tight - starts)[:, None] + np.arange(length)
     inside = (source >= 0) & (source < weights.shape[1])
     moved = np.take_along_axis(weights, np.clip(source, 0, weights.shape[1] - 1), axis=1)
-    return Spans(_frozen(tight), _frozen(np.where(inside, moved, _F(0))))  # type: ignore[arg-type]
-
-
-def _frozen(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-    array.flags.writeable = False
-    return array
+    return Spans(reference.frozen(tight), reference.frozen(np.where(inside, moved, _F(0))))
 
 
 _NATIVE = Compiled("penstock.image.resizing.spans_native")

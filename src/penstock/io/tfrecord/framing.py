@@ -10,7 +10,6 @@ Source: tsl/lib/io/record_writer.h and tsl/lib/hash/crc32c.h of TensorFlow.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -100,38 +99,6 @@ def plain_gather(
         if status != FINE:
             return i, status
     return len(offsets), FINE
-
-
-def plain_records(stream: bytes) -> Iterator[bytes]:
-    """Every record of an uncompressed stream, one by one: the reference. Raises ValueError at the first damage.
-
-    >>> header, footer = frame(2, __import__("crc32c").crc32c(b"hi"))
-    >>> list(plain_records(header + b"hi" + footer))
-    [b'hi']
-    """
-    import crc32c
-
-    at = 0
-    while at < len(stream):
-        header = stream[at : at + 8]
-        stored = stream[at + 8 : at + HEADER]
-        if len(stored) < 4:
-            message = f"truncated header at {at}"
-            raise ValueError(message)
-        if _CRC.unpack(stored)[0] != masked(crc32c.crc32c(header)):
-            message = f"wrong checksum of the length at {at}"
-            raise ValueError(message)
-        stop = at + HEADER + _LENGTH.unpack(header)[0]
-        stored = stream[stop : stop + FOOTER]
-        if len(stored) < FOOTER:
-            message = f"truncated record at {at}"
-            raise ValueError(message)
-        data = stream[at + HEADER : stop]
-        if _CRC.unpack(stored)[0] != masked(crc32c.crc32c(data)):
-            message = f"wrong checksum of the data at {at}"
-            raise ValueError(message)
-        yield data
-        at = stop + FOOTER
 
 
 _REWRITE = "The writer did not close the file, or a copy was cut short: write or copy it again."

@@ -1,7 +1,7 @@
 """RecordReader: the records of one TFRecord file, in chunks of positions rather than byte strings.
 
-`build_index` and `read_at` give the same by number, for uncompressed local files. The walk over the framing is
-compiled, or in plain Python until it is.
+`read_at` gives those at known offsets, for uncompressed local files. The walk over the framing is compiled, or in plain
+Python until it is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from penstock.io.tfrecord.framing import (
     FINE,
     FOOTER,
     HEADER,
-    LENGTHS,
     NOTHING,
     SHORT_BODY,
     SHORT_HEADER,
@@ -213,44 +212,6 @@ class RecordReader:
             return True
         window.at = len(window.buffer)
         return False
-
-
-_STEP = 1 << 16  # records per call of the kernel
-
-
-def build_index(path: storage.Path) -> tuple[np.ndarray, np.ndarray]:
-    """Offsets of all record headers and lengths of the records' data, both int64 (records,).
-
-    Hops from header to header: their checksums are verified, the data is not looked at.
-
-    >>> import pathlib, tempfile
-    >>> from penstock.io.tfrecord.writer import TFRecordWriter
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "two.tfrecord"
-    >>> with TFRecordWriter(path) as writer:
-    ...     writer.write(b"one")
-    ...     writer.write(b"three")
-    >>> [part.tolist() for part in build_index(path)]
-    [[0, 19], [3, 5]]
-
-    Raises DataLossError at the first damaged header, NotFoundError, InvalidArgumentError for a URL.
-    """
-    name = storage.as_path(path)
-    if storage.is_url(name):
-        message = f"Only local files have an index, got {name!r}."
-        raise InvalidArgumentError(message, hint="Read it in order, or copy it to a local disk first.")
-    buffer = storage.bytes_of(name)
-    at = 0
-    starts, lengths = [], []
-    while at < len(buffer):
-        found, sizes = np.empty(_STEP, np.int64), np.empty(_STEP, np.int64)
-        count, at, status = scan(buffer, at, np.iinfo(np.int64).max, LENGTHS, found, sizes)
-        if status != FINE:
-            raise damaged_record(status, name, at, buffer[at : at + 16], len(buffer) - at, at_start=at == 0)
-        starts.append(found[:count])
-        lengths.append(sizes[:count])
-    if not starts:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    return np.concatenate(starts) - HEADER, np.concatenate(lengths)
 
 
 def read_at(

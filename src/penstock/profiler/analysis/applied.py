@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from penstock.plan.node import AUTOTUNE
 from penstock.profiler.analysis.changes import Changes, inner, upstream
@@ -128,7 +129,7 @@ def _executed(analysis: Analysis, name: str, executor: str) -> Analysis:
             shipping = 0.0
             if executor == "process" and other.name == name:  # what is joined with it goes along on the same way
                 shipping = _shipping(analysis, other)
-            analysis = _with_step(analysis, other.name, lambda step, cost=shipping: replace(step, shipping=cost))  # type: ignore[misc]
+            analysis = _with_step(analysis, other.name, partial(replace, shipping=shipping))
     return _with_lane(analysis, replace(lane, executor=executor))
 
 

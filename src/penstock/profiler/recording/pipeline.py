@@ -72,8 +72,7 @@ class Pipeline:
         self.written: weakref.ref[Node] | None = None  # the plan of the latest pass, as the user wrote it
         self.as_written: AsWritten | None = None  # the same of the first one, for the report
         self.asking: float | None = None  # since when the loop has been waiting
-        self._pass_began: float | None = None  # when the pass that runs was first asked, and last
-        self._pass_last: float | None = None
+        self._pass_began: float | None = None  # when the pass that runs was first asked
         self._recent: deque[tuple[Mark, Waits]] = deque(maxlen=_KEPT)  # how far it was, a second apart
         self.choices: deque[dict[str, Any]] = deque(maxlen=_MOST_CHOICES)
         self.first_failure: Exception | None = None
@@ -103,7 +102,7 @@ class Pipeline:
         self.written = weakref.ref(written)
         if self.as_written is None and self._for_report:
             self.as_written = as_written(written, rewrite(written, self.options)[1])
-        self._pass_began = self._pass_last = None
+        self._pass_began = None
         self._recent.clear()
         self.waits.passes += 1
         self.tracer.begin(copy)
@@ -113,7 +112,7 @@ class Pipeline:
         if self._left_at is not None:
             self._between += max(asked - self._left_at, 0.0)
             self._left_at = None
-        self.asking, self._pass_last = None, got
+        self.asking = None
         if first:
             self._pass_began = asked
         self._refill_cpu += cpu
