@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from typing import Any, ClassVar
 
@@ -33,6 +33,7 @@ from penstock.errors import is_failure, marked
 from penstock.physical.stretch import Stretch, failure, fatal, join
 
 State = Any
+_AGAIN = 4096  # positions to ask for at a time that were given before
 
 
 def as_of_now(state: State) -> State:
@@ -398,6 +399,12 @@ class Cursor:
                 parts.append(failure(error))
             got += parts[-1].size
         return join(parts) if parts else None
+
+    def pieces(self, count: int) -> Iterator[Block | Exception]:
+        """The next `count` positions, as far as there are any, of which a state has told: those to be read again."""
+        while count and (stretch := self.take(min(count, _AGAIN))) is not None:
+            count -= stretch.size
+            yield from stretch.pieces()
 
     def skip(self, count: int) -> int:
         """As `Stage.skip`."""

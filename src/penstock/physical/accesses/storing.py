@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -110,44 +110,44 @@ def _read(node: Snapshot, saved: SavedSource, lowering: Lowering) -> Access:
     return access(Scan(source=saved, where=node.where), lowering)
 
 
-class _FilledEntry(Access):
-    """What a cache in files keeps of elements that have no numbers of their own: those of one pass, which fills it."""
+class _Filled(Access):
+    """What a cache keeps of elements that have no numbers of their own: those of one pass, by which `fill` fills it."""
 
-    def __init__(self, node: Snapshot, lowering: Lowering) -> None:
-        self._node = node
-        self._lowering = lowering
+    def __init__(self, fill: Callable[[], Access]) -> None:
+        self._fill = fill
         self._lock = new_lock()
         self._found: Access | None = None
 
     @property
     def size(self) -> int:
-        return self._files().size
+        return self._kept().size
 
     def rows(self, numbers: np.ndarray) -> Stretch:
-        return self._files().rows(numbers)
+        return self._kept().rows(numbers)
 
-    def _files(self) -> Access:
+    def _kept(self) -> Access:
         with self._lock:
             if self._found is None:
                 self._found = self._fill()
             return self._found
 
-    def _fill(self) -> Access:
-        node, lowering = self._node, self._lowering.beside()
-        below = lowering.optimise(node.input, lowering.options)  # as passes run it, which may have begun
-        stage = lower(replace(node, input=below), lowering)
-        try:
-            first = drain(stage, node.label, node.cardinality)
-        finally:
-            stage.close()
-        assert node.store is not None
-        saved = node.store.saved(node.store.folder(lowering.options.seed, lowering.options.deterministic))
-        if saved is not None:
-            return _read(node, saved, self._lowering)
-        if first is not None:
-            raise first
-        message = f"{node.label} could not be filled: another process writes it, or the disk has no room."
-        raise FailedPreconditionError(message, hint="The log says what was in the way.")
+
+def _fill_files(node: Snapshot, lowering: Lowering) -> Access:
+    beside = lowering.beside()
+    below = beside.optimise(node.input, beside.options)  # as passes run it, which may have begun
+    stage = lower(replace(node, input=below), beside)
+    try:
+        first = drain(stage, node.label, node.cardinality)
+    finally:
+        stage.close()
+    assert node.store is not None
+    saved = node.store.saved(node.store.folder(beside.options.seed, beside.options.deterministic))
+    if saved is not None:
+        return _read(node, saved, lowering)
+    if first is not None:
+        raise first
+    message = f"{node.label} could not be filled: another process writes it, or the disk has no room."
+    raise FailedPreconditionError(message, hint="The log says what was in the way.")
 
 
 def _reordered(node: Snapshot) -> str | None:
@@ -169,13 +169,13 @@ def _snapshot(node: Snapshot, lowering: Lowering) -> Access:
         mending = node.repairs and settled(node.input, lowering)
         return _Mending(node, saved, lowering) if mending else _read(node, saved, lowering)
     if isinstance(node, DiskCache) and obstacle(node.input) is not None:
-        return _FilledEntry(node, lowering)
+        return _Filled(partial(_fill_files, node, lowering))
     found = in_files(node, options.seed, options.deterministic)
     require_access(found, f"Reading a {node.name} that is not complete", hint="Run a pass: a complete one has numbers.")
     return access(node.input, replace(lowering, epoch=0))
 
 
-class _Pieces:
+class _Pieces(Access):
     """Blocks and failures, one behind the other."""
 
     def __init__(self, pieces: Sequence[Block | Exception]) -> None:
@@ -222,42 +222,22 @@ class _Kept(Access):
             self._pieces = _Pieces(blocks)  # else failures, when it was filled, put elements under wrong numbers
 
 
-class _FilledCache(Access):
-    """What a cache keeps of elements that have no numbers of their own: those of one pass, which fills it."""
-
-    def __init__(self, node: Cache, lowering: Lowering) -> None:
-        self._node = node
-        self._lowering = lowering
-        self._lock = new_lock()
-        self._found: _Pieces | None = None
-
-    @property
-    def size(self) -> int:
-        return self._kept().size
-
-    def rows(self, numbers: np.ndarray) -> Stretch:
-        return self._kept().rows(numbers)
-
-    def _kept(self) -> _Pieces:
-        with self._lock:
-            if self._found is None:
-                blocks = self._node.store.blocks()
-                self._found = _Pieces(self._fill() if blocks is None else blocks)
-            return self._found
-
-    def _fill(self) -> Sequence[Block | Exception]:
-        """All positions of a pass. Of one with failures the cache keeps nothing; then they are kept here."""
-        pieces: list[Block | Exception] = []
-        stage = lower(self._node, self._lowering.beside())
-        try:
-            drain(stage, self._node.label, self._node.cardinality, pieces)
-        finally:
-            stage.close()
-        return self._node.store.blocks() or pieces
+def _fill_memory(node: Cache, lowering: Lowering) -> Access:
+    """All positions of a pass. Of one with failures the cache keeps nothing; then they are kept here."""
+    blocks = node.store.blocks()
+    if blocks is not None:
+        return _Pieces(blocks)
+    pieces: list[Block | Exception] = []
+    stage = lower(node, lowering.beside())
+    try:
+        drain(stage, node.label, node.cardinality, pieces)
+    finally:
+        stage.close()
+    return _Pieces(node.store.blocks() or pieces)
 
 
 @accessible(Cache)
 def _cache(node: Cache, lowering: Lowering) -> Access:
     if obstacle(node.input) is not None:
-        return _FilledCache(node, lowering)
+        return _Filled(partial(_fill_memory, node, lowering))
     return _Kept(access(node.input, replace(lowering, epoch=0)), node.store)

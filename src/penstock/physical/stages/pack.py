@@ -381,15 +381,11 @@ class Pack(StretchStage):
         self._restored = table, opened
         self._past.note(number, (self._cursor.state(), table, opened), self._firsts())  # in free order it grows
         self._pulled = number
-        while self._pulled < pulled:
-            stretch = self._cursor.take(min(pulled - self._pulled, _MOST))
-            if stretch is None:
-                break
-            for piece in stretch.pieces():
-                if isinstance(piece, Block):
-                    self._packed(piece)
-                else:
-                    self._pulled += 1
+        for piece in self._cursor.pieces(pulled - self._pulled):
+            if isinstance(piece, Block):
+                self._packed(piece)
+            else:
+                self._pulled += 1
         self._left_out.count = left_out
 
     def close(self) -> None:

@@ -222,16 +222,12 @@ class Shuffle(StretchStage):
         """Read the slots' elements again, from element `number` on; the ones that had left are passed over."""
         order = np.argsort(self._numbers, kind="stable")
         ordered = self._numbers[order]
-        while number < pulled:
-            stretch = self._cursor.take(min(pulled - number, 4096))
-            if stretch is None:
-                break
-            for piece in stretch.pieces():
-                found = Stretch(piece) if isinstance(piece, Block) else failure(piece)
-                low, high = np.searchsorted(ordered, [number, number + found.size])
-                if high > low:
-                    self._put(order[low:high], found, ordered[low:high] - number)
-                number += found.size
+        for piece in self._cursor.pieces(pulled - number):
+            found = Stretch(piece) if isinstance(piece, Block) else failure(piece)
+            low, high = np.searchsorted(ordered, [number, number + found.size])
+            if high > low:
+                self._put(order[low:high], found, ordered[low:high] - number)
+            number += found.size
         self._pulled = pulled
 
     def close(self) -> None:

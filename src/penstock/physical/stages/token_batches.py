@@ -93,15 +93,11 @@ class TokenBatches(StretchStage):
         self._past.note(number, self._cursor.state(), np.array([first]))  # in free order it grows
         self._cursor.take(first - number)  # was given
         self._pulled = first
-        while self._pulled < pulled:
-            stretch = self._cursor.take(min(pulled - self._pulled, _MOST))
-            if stretch is None:
-                break
-            for piece in stretch.pieces():
-                if isinstance(piece, Block):
-                    self._batches(piece)
-                else:
-                    self._pulled += 1
+        for piece in self._cursor.pieces(pulled - self._pulled):
+            if isinstance(piece, Block):
+                self._batches(piece)
+            else:
+                self._pulled += 1
         self._lengths.left_out = left_out
 
     def close(self) -> None:
