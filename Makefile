@@ -45,6 +45,7 @@ frameworks: $(FRAMEWORKS)/stamp ## tests, docs and examples of the adaptors with
 		src/penstock/jax.py src/penstock/dataset/frameworks.py
 	@$(FRAMEWORKS)/bin/python -m pytest tests/contracts/test_docs_code.py -k train-with
 	@$(FRAMEWORKS)/bin/python -m pytest tests/compat  # with Keras, and held to TensorFlow itself
+	@$(FRAMEWORKS)/bin/python -m pytest tests/sources/test_lmdb.py tests/profiler/live/test_metrics.py  # with what they speak to
 
 check: $(VENV)/dev.stamp ## lint, types, import contracts, and how the tree grows
 	@echo "ruff";         $(VENV)/bin/ruff check --quiet . && $(VENV)/bin/ruff format --quiet --check .
