@@ -63,8 +63,8 @@ class KeyFunction:
                 keys.append(int(key) if type(key) is np.int64 else whole_number(key, self._argument))
             except Exception as raised:
                 row = len(keys)
-                file, offset = (None, None) if block.origin is None else block.origin.at(row)
-                errors[row] = as_failure(raised, Context(self._label, self._where, first + row, file, offset), element)
+                context = Context(self._label, self._where, first + row, *block.origin_at(row))
+                errors[row] = as_failure(raised, context, element)
                 keys.append(0)
         return np.array(keys, np.int64), errors
 

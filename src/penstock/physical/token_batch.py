@@ -144,8 +144,7 @@ class TokenLengths:
         return self._failed(InvalidArgumentError(message, hint=hint), block, row, first)
 
     def _failed(self, error: Exception, block: Block, row: int, first: int) -> Exception:
-        file, offset = (None, None) if block.origin is None else block.origin.at(row)
-        return as_failure(error, Context(self._node.label, self._node.where, first + row, file, offset))
+        return as_failure(error, Context(self._node.label, self._node.where, first + row, *block.origin_at(row)))
 
     @property
     def left_out(self) -> int:

@@ -60,8 +60,7 @@ class Transform(ABC):
         return False
 
     def context(self, block: Block, row: int, numbers: Numbers, inner: int = 0) -> Context:
-        file, offset = (None, None) if block.origin is None else block.origin.at(row, inner)
-        return Context(self.label, self.where, numbers.at(row), file, offset)
+        return Context(self.label, self.where, numbers.at(row), *block.origin_at(row, inner))
 
 
 class FunctionTransform(Transform):

@@ -11,7 +11,7 @@ from penstock.block.spec import LeafSpec, TensorSpec, ValueSpec
 from penstock.block.structure import Structure, flatten, map_leaves
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, UnaryNode, check_int
+from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, UnaryNode, check_int, in_batches
 from penstock.plan.padding import Padding, as_shape, paddings
 
 
@@ -23,7 +23,7 @@ class BatchNode(UnaryNode):
 
     def __post_init__(self) -> None:
         hint = "batch_size is the number of elements that make one."
-        object.__setattr__(self, "batch_size", check_int("batch_size", self.batch_size, least=1, hint=hint))
+        self.settle(batch_size=check_int("batch_size", self.batch_size, least=1, hint=hint))
 
     @property
     def label(self) -> str:
@@ -31,19 +31,12 @@ class BatchNode(UnaryNode):
 
     @property
     def cardinality(self) -> int:
-        count = self.input.cardinality
-        if count < 0:
-            return count
-        return count // self.batch_size if self.drop_remainder else -(-count // self.batch_size)
+        return in_batches(self.input.cardinality, self.batch_size, drop_remainder=self.drop_remainder)
 
     @property
     def size(self) -> int | None:
         """The extent of every batch, or None where the last may be smaller."""
         return self.batch_size if self.drop_remainder or self.input.cardinality == INFINITE_CARDINALITY else None
-
-    def known(self) -> tuple[list[LeafSpec], Structure] | None:
-        """What is known about the elements before they come."""
-        return None if self.input.spec is None else flatten(self.input.spec)
 
 
 class PaddedBatch(BatchNode):
@@ -56,8 +49,8 @@ class PaddedBatch(BatchNode):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "padded_shapes", map_leaves(_plain_shape, self.padded_shapes))
-        object.__setattr__(self, "padding_values", map_leaves(_plain_value, self.padding_values))
+        shapes, values = map_leaves(_plain_shape, self.padded_shapes), map_leaves(_plain_value, self.padding_values)
+        self.settle(padded_shapes=shapes, padding_values=values)
         known = self.known()
         if known is not None:
             self.paddings(known[1], known[0])
@@ -105,7 +98,7 @@ class RaggedBatch(BatchNode):
         if dtype not in allowed or self.row_splits_dtype is None:
             message = f"row_splits_dtype must be int32 or int64, got {self.row_splits_dtype!r}."
             raise InvalidArgumentError(message)
-        object.__setattr__(self, "row_splits_dtype", dtype)
+        self.settle(row_splits_dtype=dtype)
 
     def ragged_dims(self) -> dict[str, int] | None:
         """For each component the number of its dimensions that become ragged; None where all of them do.
@@ -147,7 +140,7 @@ class SparseBatch(BatchNode):
         if shape is None:
             message = "row_shape must be a list of sizes, got None."
             raise InvalidTypeError(message, hint="Give [None] for rows that are as long as the longest of the batch.")
-        object.__setattr__(self, "row_shape", shape)
+        self.settle(row_shape=shape)
         known = self.known()
         if known is not None:
             self.check(known[1], known[0])
@@ -196,7 +189,7 @@ class Rebatch(UnaryNode):
         if not given:
             message = "batch_size must hold at least one size, got an empty list."
             raise InvalidArgumentError(message, hint=hint)
-        object.__setattr__(self, "sizes", tuple(check_int("batch_size", n, least=1, hint=hint) for n in given))
+        self.settle(sizes=tuple(check_int("batch_size", n, least=1, hint=hint) for n in given))
         if self.input.spec is not None:
             self._check(*flatten(self.input.spec))
 
@@ -221,11 +214,12 @@ class Rebatch(UnaryNode):
 
     @property
     def spec(self) -> Any:
-        if self.input.spec is None:
+        known = self.known()
+        if known is None:
             return None
+        leaves, structure = known
         full = self.drop_remainder or self.input.cardinality == INFINITE_CARDINALITY
         size = self.sizes[0] if full and len(set(self.sizes)) == 1 else None
-        leaves, structure = flatten(self.input.spec)
         return structure.build(
             [
                 TensorSpec((size, *leaf.shape[1:]), leaf.dtype) if isinstance(leaf, TensorSpec) else leaf
@@ -262,7 +256,7 @@ class PadToCardinality(UnaryNode):
 
     def __post_init__(self) -> None:
         hint = "Give the number of elements to reach, such as the next multiple of the batch size."
-        object.__setattr__(self, "count", check_int("cardinality", self.count, least=0, hint=hint))
+        self.settle(count=check_int("cardinality", self.count, least=0, hint=hint))
         self._check_elements()
         have = self.input.cardinality
         if have == INFINITE_CARDINALITY:

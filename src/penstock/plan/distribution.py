@@ -23,7 +23,6 @@ from penstock.plan.counted import Seen, Unbatch
 from penstock.plan.fused import FusedMap, MapAndBatch
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import (
-    INFINITE_CARDINALITY,
     UNKNOWN_CARDINALITY,
     JoinedNode,
     Node,
@@ -31,6 +30,7 @@ from penstock.plan.node import (
     check_int,
     function_name,
     rebuilt,
+    total,
 )
 from penstock.plan.ops import Batch, Filter, FlatMap, Interleave, Map, Prefetch, Repeat, Shard, Shuffle
 from penstock.plan.stateful import IgnoreErrors
@@ -75,8 +75,8 @@ class Distribute(UnaryNode):
         if count is None or index is None:
             return
         hint = "num_consumers is how many trainers step together, consumer_index the number of this one, from 0."
-        object.__setattr__(self, "num_consumers", check_int("num_consumers", count, least=1, hint=hint))
-        object.__setattr__(self, "consumer_index", check_int("consumer_index", index, least=0, hint=hint))
+        self.settle(num_consumers=check_int("num_consumers", count, least=1, hint=hint))
+        self.settle(consumer_index=check_int("consumer_index", index, least=0, hint=hint))
         if index >= count:
             message = f"consumer_index must be below num_consumers, got consumer_index={index}, num_consumers={count}."
             raise InvalidArgumentError(message, hint=hint)
@@ -132,10 +132,7 @@ class InTurn(JoinedNode):
 
     @property
     def cardinality(self) -> int:
-        counts = [part.cardinality for part in self.parts]
-        if INFINITE_CARDINALITY in counts:
-            return INFINITE_CARDINALITY
-        return UNKNOWN_CARDINALITY if UNKNOWN_CARDINALITY in counts else sum(counts)
+        return total([part.cardinality for part in self.parts])
 
 
 def _share(plan: Node, count: int, index: int) -> Node:

@@ -57,7 +57,7 @@ class FusedMap(UnaryNode):
     name: ClassVar[str] = "fused"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", tuple(detached(step) for step in self.steps))
+        self.settle(steps=tuple(detached(step) for step in self.steps))
 
     def followed_by(self, step: Map | Filter) -> FusedMap:
         """With another step behind these.
@@ -127,8 +127,7 @@ class MapAndBatch(UnaryNode):
     name: ClassVar[str] = "map_and_batch"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", tuple(detached(step) for step in self.steps))
-        object.__setattr__(self, "batch", detached(self.batch))
+        self.settle(steps=tuple(detached(step) for step in self.steps), batch=detached(self.batch))
 
     @property
     def label(self) -> str:
@@ -165,8 +164,7 @@ class ShuffleAndRepeat(UnaryNode):
     name: ClassVar[str] = "shuffle_and_repeat"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shuffle", detached(self.shuffle))
-        object.__setattr__(self, "repeat", detached(self.repeat))
+        self.settle(shuffle=detached(self.shuffle), repeat=detached(self.repeat))
 
     @property
     def label(self) -> str:

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from penstock.block.spec import LeafSpec, TensorSpec
-from penstock.block.structure import Structure, flatten
+from penstock.block.structure import Structure
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.plan.node import (
-    INFINITE_CARDINALITY,
     UNKNOWN_CARDINALITY,
     UnaryNode,
     check_function,
     check_int,
     function_name,
+    of_some,
 )
 from penstock.plan.padding import Padding, paddings
 
@@ -59,9 +59,9 @@ class Window(UnaryNode):
     def __post_init__(self) -> None:
         hint = "A window holds `size` elements, `stride` apart; the next one begins `shift` elements further on."
         if self.shift is None:
-            object.__setattr__(self, "shift", self.size)
+            self.settle(shift=self.size)
         for argument in ("size", "shift", "stride"):
-            object.__setattr__(self, argument, check_int(argument, getattr(self, argument), least=1, hint=hint))
+            self.settle(**{argument: check_int(argument, getattr(self, argument), least=1, hint=hint)})
 
     @property
     def label(self) -> str:
@@ -92,8 +92,7 @@ class _Grouped(UnaryNode):
 
     @property
     def cardinality(self) -> int:
-        count = self.input.cardinality
-        return count if count in (0, INFINITE_CARDINALITY) else UNKNOWN_CARDINALITY
+        return of_some(self.input.cardinality)
 
 
 class GroupByWindow(_Grouped):
@@ -117,7 +116,7 @@ class GroupByWindow(_Grouped):
             check_function("window_size_func", self.window_size_func, self.name)
         else:
             hint = "A window holds at least one element."
-            object.__setattr__(self, "window_size", check_int("window_size", self.window_size, least=1, hint=hint))
+            self.settle(window_size=check_int("window_size", self.window_size, least=1, hint=hint))
 
     @property
     def label(self) -> str:
@@ -146,7 +145,7 @@ class BucketBySequenceLength(_Grouped):
         check_function("element_length_func", self.element_length_func, self.name)
         hint = "Bucket i holds lengths from boundary i - 1 up to, not including, boundary i; the last has no end."
         for argument, least in (("bucket_boundaries", -(2**63)), ("bucket_batch_sizes", 1)):
-            object.__setattr__(self, argument, _numbers(argument, getattr(self, argument), least, hint))
+            self.settle(**{argument: _numbers(argument, getattr(self, argument), least, hint)})
         bounds, sizes = self.bucket_boundaries, self.bucket_batch_sizes
         if len(sizes) != len(bounds) + 1:
             message = f"bucket_batch_sizes needs one size for each bucket, {len(bounds) + 1}, got {len(sizes)}."
@@ -158,14 +157,10 @@ class BucketBySequenceLength(_Grouped):
         if known is not None and not self.no_padding:
             found = self.paddings(known[1], known[0])
             if self.pad_to_bucket_boundary:  # kept, since rewrites may know less of what comes below them
-                object.__setattr__(self, "padded_shapes", known[1].build([padding.shape for padding in found]))
+                self.settle(padded_shapes=known[1].build([padding.shape for padding in found]))
         elif self.pad_to_bucket_boundary and self.padded_shapes is None and not self.no_padding:
             message = "pad_to_bucket_boundary needs to know which dimensions grow with the length."
             raise InvalidArgumentError(message, hint="Give padded_shapes with None for those: [None] for a sequence.")
-
-    def known(self) -> tuple[list[LeafSpec], Structure] | None:
-        """What is known about the elements before they come."""
-        return None if self.input.spec is None else flatten(self.input.spec)
 
     def paddings(self, structure: Structure, specs: Sequence[LeafSpec]) -> list[Padding]:
         """How each component is padded; None in a shape is the bucket's boundary less one, or the longest."""

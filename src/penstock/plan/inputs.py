@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from penstock.block.structure import Structure, flatten, leaves_rank_open
 from penstock.errors import InvalidTypeError
-from penstock.plan.node import DEEP, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, JoinedNode, Node
+from penstock.plan.node import DEEP, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, JoinedNode, Node, total
 from penstock.sources.source import Source
 
 
@@ -93,7 +93,4 @@ class Concatenate(JoinedNode):
 
     @property
     def cardinality(self) -> int:
-        counts = [part.cardinality for part in self.parts]
-        if INFINITE_CARDINALITY in counts:
-            return INFINITE_CARDINALITY
-        return UNKNOWN_CARDINALITY if UNKNOWN_CARDINALITY in counts else sum(counts)
+        return total([part.cardinality for part in self.parts])

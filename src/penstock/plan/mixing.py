@@ -20,6 +20,7 @@ from penstock.plan.node import (
     check_function,
     check_seed,
     function_name,
+    total,
 )
 
 ON_EMPTY = ("continue", "stop", "repeat", "error")
@@ -54,7 +55,7 @@ class SampleFrom(JoinedNode):
         elif self.weights is None:
             _check_weights_spec(self.parts[-1].spec, count)
         elif not callable(self.weights):
-            object.__setattr__(self, "weights", check_weights("weights", self.weights, count))
+            self.settle(weights=check_weights("weights", self.weights, count))
         check_seed(self)
         common_spec(self.name, self.sources)
 
@@ -86,9 +87,7 @@ class SampleFrom(JoinedNode):
             return 0
         if not constant or (self.on_empty != "continue" and len(counts) > 1):
             return UNKNOWN_CARDINALITY
-        if INFINITE_CARDINALITY in counts:
-            return INFINITE_CARDINALITY
-        return UNKNOWN_CARDINALITY if UNKNOWN_CARDINALITY in counts else sum(counts)
+        return total(counts)
 
 
 class ChooseFrom(JoinedNode):

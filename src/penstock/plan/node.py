@@ -8,11 +8,13 @@ from __future__ import annotations
 import functools
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, fields, replace
 from pathlib import PurePath
 from typing import Any, ClassVar, Self, TypeVar
 
+from penstock.block.spec import LeafSpec
+from penstock.block.structure import Structure, flatten
 from penstock.errors import InvalidArgumentError, InvalidTypeError, user_location
 from penstock.keys import fold
 from penstock.plan.node_base import Frozen, once
@@ -197,6 +199,10 @@ class UnaryNode(Node):
     def with_inputs(self, inputs: tuple[Node, ...]) -> Self:
         return replace(self, input=inputs[0])
 
+    def known(self) -> tuple[list[LeafSpec], Structure] | None:
+        """What is known of the elements of the input before they come."""
+        return None if self.input.spec is None else flatten(self.input.spec)
+
 
 class JoinedNode(Node):
     """A step with several inputs."""
@@ -260,7 +266,7 @@ def check_int(name: str, value: Any, *, least: int, hint: str, also: tuple[int, 
 
 def check_count(node: Any, hint: str) -> None:
     """The `count` of a step as a Python int; every negative one means -1, as in tf.data."""
-    object.__setattr__(node, "count", max(check_int("count", node.count, least=-sys.maxsize, hint=hint), -1))
+    node.settle(count=max(check_int("count", node.count, least=-sys.maxsize, hint=hint), -1))
 
 
 def check_parallel(name: str, value: Any) -> int | None:
@@ -294,7 +300,7 @@ def check_seed(node: Any) -> None:
     """
     if node.seed is not None:
         seed = check_int("seed", node.seed, least=-(2**63), hint="Any int64 will do.")
-        object.__setattr__(node, "seed", seed)
+        node.settle(seed=seed)
     if hasattr(node, "salt"):
         settle_salt(node)
 
@@ -302,14 +308,14 @@ def check_seed(node: Any) -> None:
 def settle_salt(node: Any) -> None:
     """What tells a random step from the others of its plan, where it was not given: its place in the plan."""
     if node.salt < 0:
-        object.__setattr__(node, "salt", node.depth)
+        node.settle(salt=node.depth)
 
 
 def settle_salt_of_function(node: Any) -> None:
     """`settle_salt` of a step whose function may draw: consumers of different shards draw apart."""
     if node.salt < 0:
         shares = node.shares
-        object.__setattr__(node, "salt", fold(node.depth, *shares) if shares else node.depth)
+        node.settle(salt=fold(node.depth, *shares) if shares else node.depth)
 
 
 def check_function(name: str, value: Any, step: str) -> Callable[..., Any]:
@@ -325,6 +331,25 @@ def limit(cardinality: int, count: int) -> int:
     if cardinality == UNKNOWN_CARDINALITY:
         return UNKNOWN_CARDINALITY
     return count if cardinality == INFINITE_CARDINALITY else min(cardinality, count)
+
+
+def total(cardinalities: Sequence[int]) -> int:
+    """Cardinality of all elements of several streams."""
+    if INFINITE_CARDINALITY in cardinalities:
+        return INFINITE_CARDINALITY
+    return UNKNOWN_CARDINALITY if UNKNOWN_CARDINALITY in cardinalities else sum(cardinalities)
+
+
+def in_batches(cardinality: int, size: int, *, drop_remainder: bool) -> int:
+    """Cardinality of batches of so many elements."""
+    if cardinality < 0:
+        return cardinality
+    return cardinality // size if drop_remainder else -(-cardinality // size)
+
+
+def of_some(cardinality: int) -> int:
+    """Cardinality of what the values of elements decide how many there are of: only of none, or no end, it is known."""
+    return cardinality if cardinality in (0, INFINITE_CARDINALITY) else UNKNOWN_CARDINALITY
 
 
 _WIDEST = 80  # columns that the tree may move to the right

@@ -48,6 +48,10 @@ class Frozen:
     def __post_init__(self) -> None:
         """Check the fields."""
 
+    def settle(self, **values: Any) -> None:
+        """What `__post_init__` makes of fields."""
+        vars(self).update(values)
+
     def over(self, **others: Any) -> Self:
         """The same with other values in some fields, which are right whatever they are: nothing is checked again.
 

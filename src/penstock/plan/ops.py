@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from penstock.block.spec import TensorSpec
-from penstock.block.structure import flatten
 from penstock.errors import InvalidArgumentError
 from penstock.plan.node import (
     AUTOTUNE,
@@ -23,7 +22,9 @@ from penstock.plan.node import (
     check_parallel,
     check_seed,
     function_name,
+    in_batches,
     limit,
+    of_some,
     settle_salt_of_function,
 )
 
@@ -47,7 +48,7 @@ class Map(UnaryNode):
     def __post_init__(self) -> None:
         check_function("map_func", self.function, "map")
         settle_salt_of_function(self)
-        object.__setattr__(self, "num_parallel_calls", check_parallel("num_parallel_calls", self.num_parallel_calls))
+        self.settle(num_parallel_calls=check_parallel("num_parallel_calls", self.num_parallel_calls))
         check_executor(self.executor)
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Self:
@@ -101,8 +102,8 @@ class Batch(UnaryNode):
 
     def __post_init__(self) -> None:
         hint = "To keep elements single, leave out .batch()."
-        object.__setattr__(self, "batch_size", check_int("batch_size", self.batch_size, least=1, hint=hint))
-        object.__setattr__(self, "num_parallel_calls", check_parallel("num_parallel_calls", self.num_parallel_calls))
+        self.settle(batch_size=check_int("batch_size", self.batch_size, least=1, hint=hint))
+        self.settle(num_parallel_calls=check_parallel("num_parallel_calls", self.num_parallel_calls))
 
     @property
     def label(self) -> str:
@@ -110,18 +111,16 @@ class Batch(UnaryNode):
 
     @property
     def spec(self) -> Any:
-        if self.input.spec is None:
+        known = self.known()
+        if known is None:
             return None
+        leaves, structure = known
         size = self.batch_size if self.drop_remainder or self.input.cardinality == INFINITE_CARDINALITY else None
-        leaves, structure = flatten(self.input.spec)
         return structure.build([leaf.batched(size) for leaf in leaves])
 
     @property
     def cardinality(self) -> int:
-        count = self.input.cardinality
-        if count < 0:
-            return count
-        return count // self.batch_size if self.drop_remainder else -(-count // self.batch_size)
+        return in_batches(self.input.cardinality, self.batch_size, drop_remainder=self.drop_remainder)
 
 
 class Chosen(int):
@@ -157,7 +156,7 @@ class Shuffle(UnaryNode):
             ".shuffle()."
         )
         if not isinstance(self.buffer_size, Chosen):
-            object.__setattr__(self, "buffer_size", check_int("buffer_size", self.buffer_size, least=1, hint=hint))
+            self.settle(buffer_size=check_int("buffer_size", self.buffer_size, least=1, hint=hint))
         check_seed(self)
 
     @property
@@ -174,7 +173,7 @@ class Repeat(UnaryNode):
 
     def __post_init__(self) -> None:
         if self.count is None:
-            object.__setattr__(self, "count", -1)
+            self.settle(count=-1)
         check_count(self, "Give the number of epochs, or leave it out to repeat for ever.")
 
     @property
@@ -242,8 +241,8 @@ class Shard(UnaryNode):
 
     def __post_init__(self) -> None:
         hint = "num_shards is the number of consumers, index the number of this one, counted from 0."
-        object.__setattr__(self, "num_shards", check_int("num_shards", self.num_shards, least=1, hint=hint))
-        object.__setattr__(self, "index", check_int("index", self.index, least=0, hint=hint))
+        self.settle(num_shards=check_int("num_shards", self.num_shards, least=1, hint=hint))
+        self.settle(index=check_int("index", self.index, least=0, hint=hint))
         if self.index >= self.num_shards:
             message = f"index must be below num_shards, got index={self.index}, num_shards={self.num_shards}."
             raise InvalidArgumentError(message, hint=hint)
@@ -271,7 +270,7 @@ class Enumerate(UnaryNode):
 
     def __post_init__(self) -> None:
         least = -(2**63)
-        object.__setattr__(self, "start", check_int("start", self.start, least=least, hint="The first number."))
+        self.settle(start=check_int("start", self.start, least=least, hint="The first number."))
 
     @property
     def label(self) -> str:
@@ -321,8 +320,8 @@ class Interleave(UnaryNode):
         hint = "cycle_length is how many inputs are open at a time, block_length how many elements each gives in turn."
         for argument in ("cycle_length", "block_length"):
             value = check_int(argument, getattr(self, argument), least=1, hint=hint)
-            object.__setattr__(self, argument, value)
-        object.__setattr__(self, "num_parallel_calls", check_parallel("num_parallel_calls", self.num_parallel_calls))
+            self.settle(**{argument: value})
+        self.settle(num_parallel_calls=check_parallel("num_parallel_calls", self.num_parallel_calls))
 
     @property
     def label(self) -> str:
@@ -334,8 +333,7 @@ class Interleave(UnaryNode):
 
     @property
     def cardinality(self) -> int:
-        count = self.input.cardinality
-        return count if count in (0, INFINITE_CARDINALITY) else UNKNOWN_CARDINALITY
+        return of_some(self.input.cardinality)
 
 
 class Prefetch(UnaryNode):
@@ -348,9 +346,9 @@ class Prefetch(UnaryNode):
     def __post_init__(self) -> None:
         hint = "Give the number of elements (batches, after .batch()) to hold ready, or penstock.AUTOTUNE."
         if self.buffer_size is None:
-            object.__setattr__(self, "buffer_size", AUTOTUNE)
+            self.settle(buffer_size=AUTOTUNE)
         value = check_int("buffer_size", self.buffer_size, least=0, also=(AUTOTUNE,), hint=hint)
-        object.__setattr__(self, "buffer_size", value)
+        self.settle(buffer_size=value)
 
     @property
     def label(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 from penstock.block.spec import LeafSpec, Shape, TensorSpec, dtype_name
 from penstock.block.structure import LEAF, Structure, flatten, is_nest
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, UnaryNode, check_int, check_seed
+from penstock.plan.node import UNKNOWN_CARDINALITY, UnaryNode, check_int, check_seed, of_some
 from penstock.plan.padding import Padding, paddings
 
 STRATEGIES = ("first_fit", "best_fit")
@@ -45,15 +45,15 @@ class Pack(UnaryNode):
         hint = "length is how many tokens a row holds: one integer, or a nest like the elements with one for each."
         leaves, structure = ([None], LEAF) if self.length is None else flatten(self.length)
         checked = [check_int("length", leaf, least=1, hint=hint) for leaf in leaves]
-        object.__setattr__(self, "length", structure.build(checked))
+        self.settle(length=structure.build(checked))
         check_choice("strategy", self.strategy, STRATEGIES)
         check_choice("too_long", self.too_long, TOO_LONG)
         hint = "It is how many rows stay open for further sequences; more find better places and need more memory."
-        object.__setattr__(self, "open_rows", check_int("open_rows", self.open_rows, least=1, hint=hint))
+        self.settle(open_rows=check_int("open_rows", self.open_rows, least=1, hint=hint))
         if self.max_sequences is not None:
             hint = "Leave it out for rows of as many sequences as fit."
             most = check_int("max_sequences", self.max_sequences, least=1, hint=hint)
-            object.__setattr__(self, "max_sequences", most)
+            self.settle(max_sequences=most)
         if self.input.spec is not None:
             specs, structure = flatten(self.input.spec)
             self.layout(structure, specs)
@@ -93,9 +93,10 @@ class Pack(UnaryNode):
 
     @property
     def spec(self) -> Any:
-        if self.input.spec is None:
+        known = self.known()
+        if known is None:
             return None
-        specs, structure = flatten(self.input.spec)
+        specs, structure = known
         layout = self.layout(structure, specs)
         return layout.structure.build(
             [TensorSpec((layout.lengths[i // 3],), "int32" if i % 3 else specs[i // 3].dtype) for i in layout.order]
@@ -104,9 +105,7 @@ class Pack(UnaryNode):
     @property
     def cardinality(self) -> int:
         count = self.input.cardinality
-        if count == INFINITE_CARDINALITY and self.too_long == "drop":
-            return UNKNOWN_CARDINALITY
-        return count if count in (0, INFINITE_CARDINALITY) else UNKNOWN_CARDINALITY
+        return UNKNOWN_CARDINALITY if self.too_long == "drop" and count else of_some(count)
 
 
 def _packed(structure: Structure, numbers: Any) -> Any:
@@ -172,7 +171,7 @@ class BatchByTokens(UnaryNode):
         for argument, hint in hints.items():
             value = getattr(self, argument)
             if value is not None or argument in ("max_tokens", "multiple_of"):
-                object.__setattr__(self, argument, check_int(argument, value, least=1, hint=hint))
+                self.settle(**{argument: check_int(argument, value, least=1, hint=hint)})
         if self.length_func is not None and not callable(self.length_func):
             message = f"length_func must be a function, got {self.length_func!r} ({type(self.length_func).__name__})."
             raise InvalidTypeError(message, hint="Leave it out to take the first extent of the longest component.")
@@ -183,10 +182,6 @@ class BatchByTokens(UnaryNode):
         if known is not None:
             self.paddings(known[1], known[0])
             self.check_lengths(known[0])
-
-    def known(self) -> tuple[list[LeafSpec], Structure] | None:
-        """What is known about the elements before they come."""
-        return None if self.input.spec is None else flatten(self.input.spec)
 
     def paddings(self, structure: Structure, specs: Sequence[LeafSpec]) -> list[Padding]:
         """How each component is padded."""
@@ -223,9 +218,7 @@ class BatchByTokens(UnaryNode):
     @property
     def cardinality(self) -> int:
         count = self.input.cardinality
-        if count == INFINITE_CARDINALITY and self.too_long == "drop":
-            return UNKNOWN_CARDINALITY
-        return count if count in (0, INFINITE_CARDINALITY) else UNKNOWN_CARDINALITY
+        return UNKNOWN_CARDINALITY if self.too_long == "drop" and count else of_some(count)
 
 
 def open_spec(spec: LeafSpec) -> LeafSpec:

@@ -56,7 +56,7 @@ class StatefulMap(UnaryNode):
     def __post_init__(self) -> None:
         check_function("scan_func", self.function, "scan")
         if not isinstance(self.initial_state, InitialState):
-            object.__setattr__(self, "initial_state", InitialState.of(self.initial_state))
+            self.settle(initial_state=InitialState.of(self.initial_state))
 
     @property
     def label(self) -> str:
@@ -133,7 +133,7 @@ class AssertCardinality(UnaryNode):
         hint = "Give the number of elements, or penstock.INFINITE_CARDINALITY."
         also = (INFINITE_CARDINALITY,)
         value = check_int("expected_cardinality", self.expected_cardinality, least=0, also=also, hint=hint)
-        object.__setattr__(self, "expected_cardinality", value)
+        self.settle(expected_cardinality=value)
 
     @property
     def label(self) -> str:
@@ -159,11 +159,11 @@ class IgnoreErrors(UnaryNode):
     def __post_init__(self) -> None:
         hint = "Give the number of failed elements that is still acceptable, or leave it out."
         if self.max_errors is not None:
-            object.__setattr__(self, "max_errors", check_int("max_errors", self.max_errors, least=0, hint=hint))
+            self.settle(max_errors=check_int("max_errors", self.max_errors, least=0, hint=hint))
         if self.max_rate is not None:
-            object.__setattr__(self, "max_rate", _rate(self.max_rate))
+            self.settle(max_rate=_rate(self.max_rate))
         if self.quarantine is not None:
-            object.__setattr__(self, "quarantine", _local_file(self.quarantine))
+            self.settle(quarantine=_local_file(self.quarantine))
 
     @property
     def cardinality(self) -> int:

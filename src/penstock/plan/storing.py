@@ -56,7 +56,7 @@ class Snapshot(UnaryNode):
     repairs: ClassVar[bool] = False  # elements whose file is damaged are made once more
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", folder_to_write(self.path, self.name))
+        self.settle(path=folder_to_write(self.path, self.name))
         codec_of(self.compression)
         for name in ("reader_func", "shard_func"):
             if getattr(self, name) is not None:
@@ -69,7 +69,7 @@ class Snapshot(UnaryNode):
             from penstock.plan.snapshot_store import SnapshotStore
 
             store = SnapshotStore(self.path, self.input, self.shard_func, self.compression, droppable=self.repairs)
-            object.__setattr__(self, "store", store)
+            self.settle(store=store)
 
     @property
     def label(self) -> str:

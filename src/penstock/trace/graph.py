@@ -104,6 +104,21 @@ class Equation:
     specs: tuple[LeafSpec, ...]
 
 
+class _Computed:
+    """Inputs, and what is computed of them: what operands refer to."""
+
+    __slots__ = ()
+
+    inputs: tuple[LeafSpec, ...]
+    equations: Sequence[Equation]
+
+    def spec_of(self, operand: Operand) -> Any:
+        if not isinstance(operand, Ref):
+            return operand
+        given = self.inputs if operand.equation < 0 else self.equations[operand.equation].specs
+        return given[operand.index]
+
+
 def _given(operand: Operand, keys: DrawKeys | None) -> Any:
     """An operand that is not computed."""
     if isinstance(operand, Const):
@@ -114,7 +129,7 @@ def _given(operand: Operand, keys: DrawKeys | None) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class Graph(_Computed):
     """A function of one element: `structure.build(outputs)` from the leaves of the input."""
 
     inputs: tuple[LeafSpec, ...]
@@ -126,15 +141,6 @@ class Graph:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_unneeded", self._last_uses())
-
-    def spec_of(self, operand: Operand) -> Any:
-        if not isinstance(operand, Ref):
-            return operand
-        return (
-            self.inputs[operand.index]
-            if operand.equation < 0
-            else self.equations[operand.equation].specs[operand.index]
-        )
 
     def run(
         self,
@@ -210,7 +216,7 @@ class Graph:
 
 
 @dataclass(slots=True)
-class GraphBuilder:
+class GraphBuilder(_Computed):
     """Collects equations while a function runs on stand-in values."""
 
     inputs: tuple[LeafSpec, ...]
@@ -230,15 +236,6 @@ class GraphBuilder:
         found = tuple(primitive.rule(specs, params))
         self.equations.append(Equation(primitive, tuple(operands), params, found))
         return [Ref(len(self.equations) - 1, k) for k in range(len(found))]
-
-    def spec_of(self, operand: Operand) -> Any:
-        if not isinstance(operand, Ref):
-            return operand
-        return (
-            self.inputs[operand.index]
-            if operand.equation < 0
-            else self.equations[operand.equation].specs[operand.index]
-        )
 
     def finish(self, outputs: Sequence[Operand], structure: Structure) -> Graph:
         return Graph(self.inputs, tuple(self.equations), tuple(outputs), structure, self.draws)

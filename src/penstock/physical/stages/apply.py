@@ -152,8 +152,7 @@ class StatefulMap(CountingStage):
         return Stretch(built, tuple(sorted(failures, key=lambda failed: failed[0])))
 
     def _context(self, block: Block, row: int, first: int) -> Context:
-        file, offset = (None, None) if block.origin is None else block.origin.at(row)
-        return Context(self.label, self.where, first + row, file, offset)
+        return Context(self.label, self.where, first + row, *block.origin_at(row))
 
     def place(self) -> State:
         return [*super().place(), self._carried.to_json()]

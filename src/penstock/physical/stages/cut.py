@@ -183,8 +183,7 @@ class TakeWhile(CountingStage):
                 if not truth(predicate(*element) if unpacks else predicate(element)):
                     break
             except Exception as raised:
-                file, offset = (None, None) if block.origin is None else block.origin.at(count)
-                context = Context(self.label, self.where, first + count, file, offset)
+                context = Context(self.label, self.where, first + count, *block.origin_at(count))
                 failures.append((count, as_failure(raised, context, element)))
             count += 1
         return self._front(block, count, tuple(failures))

@@ -186,8 +186,7 @@ class GroupByReducer(Stage):
                 group = groups.get(key) or _begun([init(np.int64(key))])
                 group.replace([reduce(group.nest(), element)])
             except Exception as raised:
-                file, offset = (None, None) if block.origin is None else block.origin.at(row)
-                yield as_failure(raised, Context(self.label, self.where, first + row, file, offset))
+                yield as_failure(raised, Context(self.label, self.where, first + row, *block.origin_at(row)))
             else:
                 groups[key] = group
 

@@ -361,8 +361,7 @@ class Pack(StretchStage):
         return self._failed(InvalidArgumentError(message, hint=hint), block, row, first)
 
     def _failed(self, error: Exception, block: Block, row: int, first: int) -> Exception:
-        file, offset = (None, None) if block.origin is None else block.origin.at(row)
-        return as_failure(error, Context(self.label, self.where, first + row, file, offset))
+        return as_failure(error, Context(self.label, self.where, first + row, *block.origin_at(row)))
 
     def _kernels(self) -> ModuleType:
         native = _NATIVE.ready() if "numba" in sys.modules or self._pulled > _WORTH_COMPILING else None

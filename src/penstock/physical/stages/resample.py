@@ -45,8 +45,7 @@ class WithClass(CountingStage):
     def _no_class(self, found: int, block: Block, row: int, first: int) -> Exception:
         message = f"class_func must return a class below {self._num_classes}, counted from 0, got {found}."
         hint = "target_dist holds one number for each class."
-        file, offset = (None, None) if block.origin is None else block.origin.at(row)
-        context = Context(self.label, self.where, first + row, file, offset)
+        context = Context(self.label, self.where, first + row, *block.origin_at(row))
         return InvalidArgumentError(message, hint=hint, context=context)
 
 

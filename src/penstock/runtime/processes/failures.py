@@ -35,8 +35,7 @@ class Unworkable(Fatal):
 
 def in_place(error: PenstockError, transforms: Sequence[Transform], block: Block, numbers: Numbers) -> Stretch:
     """An error as the failure of the one element of `block`."""
-    file, offset = (None, None) if block.origin is None else block.origin.at(0)
-    error.context = Context(labels(transforms), transforms[-1].where, numbers.at(0), file, offset)
+    error.context = Context(labels(transforms), transforms[-1].where, numbers.at(0), *block.origin_at(0))
     return failure(error)
 
 
