@@ -123,18 +123,11 @@ class InnerInputs:
         self.begun = Begun({})
         self._closed: Closed | None = None  # behind those that wait
         self.waiting: deque[Input] = deque()
-        self._want = 1  # elements of the Block that is asked for
-        self._until = 0.0  # when no further input is to be opened for it
-        self.is_complete = False  # whether nothing is to be added to it
 
     @property
-    def are_over(self) -> bool:
-        """Whether there is none left."""
+    def are_open(self) -> bool:
+        """Whether there is none left that would have to be opened."""
         return self._ended and not self.waiting and self._closed is None
-
-    def begin(self, want: int, until: float) -> None:
-        """Another Block is asked for."""
-        self._want, self._until, self.is_complete = want, until, False
 
     def following(self) -> Input | None:
         """The next input, open, which waits for a free slot; None when there is none left."""
@@ -153,16 +146,20 @@ class InnerInputs:
             self.begun.note(found.number, found.cursor.stage, found.cursor)
         return found
 
-    def together(self, want: int, behind: Block | None) -> tuple[Block | None, bool]:
+    def together(self, want: int, behind: Block | None, room: int, until: float) -> tuple[Block | None, bool, bool]:
         """All elements of the next inputs, at most `want`, as far as these run together: they need no slots.
 
-        None where they have none, or where the next input is to run by itself; and whether there were any.
+        None where they have none, or where the next input is to run by itself; whether there were any; and whether the
+        Block that they are for, which has so much `room`, is complete. None is opened any more behind `until`.
         """
-        group, inputs = Group(want, behind), []
+        group, inputs, complete = Group(want, behind), [], False
         following = self._make_next()
-        while isinstance(following, Closed) and self._admits(group, following, behind):
+        while isinstance(following, Closed):
+            admitted, complete = self._admits(group, following, behind, room)
+            if not admitted:
+                break
             inputs.append(following)
-            following = None if group.is_full or time.perf_counter() > self._until else self._make_next()
+            following = None if group.is_full or time.perf_counter() > until else self._make_next()
         found: Block | None = None
         try:
             found = group.run()
@@ -172,23 +169,19 @@ class InnerInputs:
             self._closed = following
         elif following is not None:
             self.waiting.append(following)
-        if found is not None:
-            self.is_complete = group.is_complete
-        elif behind is None:  # nothing is at hand yet that would wait for others
-            self._until = time.perf_counter() + AT_ONCE
-        return found, bool(inputs)
+        return found, bool(inputs), complete if found is None else group.is_complete
 
-    def _admits(self, group: Group, closed: Closed, behind: Block | None) -> bool:
+    def _admits(self, group: Group, closed: Closed, behind: Block | None, room: int) -> tuple[bool, bool]:
+        """Whether the group takes an input in; and, where it does not, whether a Block of its own would."""
         try:
             whole = self._opening.whole(closed.made)
             if whole is None:
-                return False
+                return False, False
             if behind is None or whole[0].bare:
-                return group.admits(*whole)
-            self.is_complete = Group(self._want, None).admits(*whole)  # what comes of them may not fit what is there
-            return False
+                return group.admits(*whole), False
+            return False, Group(room, None).admits(*whole)  # what comes of them may not fit what is there
         except Exception:  # of a range of too many elements, for one: it comes in its turn
-            return False
+            return False, False
 
     def _make_next(self) -> Closed | Input | None:
         """What the function makes of the next outer element, or the failure; None when there is none left."""

@@ -93,12 +93,15 @@ class Interleave(Stage):
         self._account = memory.account("at hand", label, where)
         self._inputs = InnerInputs(build_outer, opening, label, where, reader)
         super().__init__(label, (self._inputs.outer.stage,), where)
+        self._held = self._inputs.held
         self._cycle_length = cycle_length
         self._block_length = block_length
         self.reader = reader  # whose lane analyses show
         self._visibly = visibly
         self._hidden: bool | None = None  # whether nobody could see that an input is opened
         self._want = 1  # elements that were asked for last
+        self._until = 0.0  # when no further input is to be opened for them
+        self._complete = False  # whether nothing is to be added to those at hand
         self._slots: dict[int, Input] = {}
         self._turns: list[int] = []  # the numbers of these slots, sorted
         self._states = SlotStates(self._state_of)
@@ -116,18 +119,18 @@ class Interleave(Stage):
 
     def next(self, want: int) -> Block | None:
         until, self._want = time.perf_counter() + AT_ONCE, want
-        self._inputs.begin(want, until)
+        self._until, self._complete = until, False
         found = self._piece(want)
         if found is not None and found.size < want and not self._singly and self._opens_together():
             parts, got = [found], found.size
-            while got < want and not self._inputs.is_complete and time.perf_counter() < until:
+            while got < want and not self._complete and time.perf_counter() < until:
                 more = self._piece(want - got, found)
                 if more is None:
                     break
                 parts.append(more)
                 got += more.size
             found = concat_blocks(parts)
-        self._account.hold(self._inputs.held.nbytes + (0 if self._rounds is None else self._rounds.block.nbytes))
+        self._account.hold(self._held.nbytes + (0 if self._rounds is None else self._rounds.block.nbytes))
         return found
 
     def _opens_together(self) -> bool:
@@ -171,14 +174,14 @@ class Interleave(Stage):
         Those that are to follow others in one Block have to fit them: None, too, where they do not, or where a failure
         is next, or what somebody sees. Then they come alone, when they are asked for again.
         """
-        while self._slots or not self._inputs.are_over:
+        while True:
             if self._rounds is not None:
                 return self._part(self._rounds, want, behind)
             slot = self._slots.get(self._turn)
             if slot is None:
                 if want > 1 and self._may_run_together():
-                    together, any_came = self._inputs.together(want, behind)
-                    if together is not None or self._inputs.is_complete:
+                    together, any_came = self._together(want, behind)
+                    if together is not None or self._complete:
                         return together
                     if any_came:
                         continue
@@ -190,6 +193,8 @@ class Interleave(Stage):
                 elif self._slots:  # none is left for free slots
                     at = bisect_left(self._turns, self._turn)
                     self._turn, self._given_in_turn = self._turns[at % len(self._turns)], 0
+                else:
+                    return None
                 continue
             if behind is not None and (self._singly or slot.error is not None):
                 return None
@@ -212,7 +217,6 @@ class Interleave(Stage):
                 self._pass_turn()
             elif not self._put_together(want):
                 return self._rest_of_turn(slot, want, behind)
-        return None
 
     def _may_run_together(self) -> bool:
         """Whether the next inputs may: those of `flat_map`, if nobody sees it, or looks at what their steps give."""
@@ -222,9 +226,15 @@ class Interleave(Stage):
             return False
         return self._opens_together()
 
+    def _together(self, want: int, behind: Block | None) -> tuple[Block | None, bool]:
+        found, any_came, self._complete = self._inputs.together(want, behind, self._want, self._until)
+        if found is None and behind is None:  # nothing is at hand yet that would wait for others
+            self._until = time.perf_counter() + AT_ONCE
+        return found, any_came
+
     def _share(self) -> int:
         """Elements to ask one input for: of all slots that there will be, or they would run out one after the other."""
-        slots = len(self._slots) if self._inputs.are_over else self._cycle_length
+        slots = len(self._slots) if self._inputs.are_open else self._cycle_length
         return max(self._want // slots, self._early)
 
     def _failed(self, slot: Input) -> None:
@@ -256,7 +266,7 @@ class Interleave(Stage):
         """Whole rounds over all slots at once, as far as their elements are at hand; whether there are any."""
         if self._given_in_turn or len(self._slots) < 2 or self._singly:
             return False
-        if len(self._slots) < self._cycle_length and not self._inputs.are_over:
+        if len(self._slots) < self._cycle_length and not self._inputs.are_open:
             return False
         if self._blocked is not None and self._blocked != self._turn and self._blocked in self._slots:
             return False
@@ -309,9 +319,9 @@ class Interleave(Stage):
     def _learn(self, asked: int, seconds: float) -> None:
         """Ask for more at a time where that takes little more: thousands of inputs would be asked for each element."""
         most = max(4 * AT_ONCE, asked * _OF_A_CALL)
-        if seconds < most and self._inputs.held.nbytes < _MOST_HELD:
+        if seconds < most and self._held.nbytes < _MOST_HELD:
             self._early = min(2 * self._early, _MOST_EARLY)
-        elif seconds > 2 * most or self._inputs.held.nbytes > 2 * _MOST_HELD:
+        elif seconds > 2 * most or self._held.nbytes > 2 * _MOST_HELD:
             self._early = max(self._early // 2, 1)
 
     def _part(self, rounds: _Rounds, want: int, behind: Block | None) -> Block | None:
