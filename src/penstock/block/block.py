@@ -84,9 +84,9 @@ class Block:
         origin = None if self.origin is None else self.origin.take(rows)
         return Block(self.structure, [column.take(rows) for column in self.columns], len(rows), origin)
 
-    def origin_at(self, row: int, inner: int = 0) -> tuple[str | None, int | None]:
+    def origin_at(self, row: int) -> tuple[str | None, int | None]:
         """The file and the offset that element `row` was read from, as far as they are known: for a `Context`."""
-        return (None, None) if self.origin is None else self.origin.at(row, inner)
+        return (None, None) if self.origin is None else self.origin.at(row)
 
     def freeze(self) -> Block:
         """Make the arrays read-only, for Blocks that are kept and served again."""

@@ -39,12 +39,12 @@ class Fatal(BaseException):
         self.error = error
 
 
-def failed(error: Exception, label: str | None = None, where: str | None = None) -> Exception:
+def failed(error: Exception) -> Exception:
     """An exception that was caught, if it is the failure of an element. Raises Fatal for any other."""
     if is_failure(error):
         kept(error)
         return error
-    raise fatal(error, label, where) from error
+    raise fatal(error) from error
 
 
 def fatal(error: Exception, label: str | None = None, where: str | None = None) -> Fatal:

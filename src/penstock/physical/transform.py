@@ -59,8 +59,8 @@ class Transform(ABC):
         """Whether its last Block was nothing but computing: no function that may wait."""
         return False
 
-    def context(self, block: Block, row: int, numbers: Numbers, inner: int = 0) -> Context:
-        return Context(self.label, self.where, numbers.at(row), *block.origin_at(row, inner))
+    def context(self, block: Block, row: int, numbers: Numbers) -> Context:
+        return Context(self.label, self.where, numbers.at(row), *block.origin_at(row))
 
 
 class FunctionTransform(Transform):

@@ -269,12 +269,12 @@ def check_count(node: Any, hint: str) -> None:
     node.settle(count=max(check_int("count", node.count, least=-sys.maxsize, hint=hint), -1))
 
 
-def check_parallel(name: str, value: Any) -> int | None:
-    """`num_parallel_calls` and its like: None, AUTOTUNE, or a count of at least 1."""
-    if value is None:
-        return None
-    hint = "Leave it out for one call at a time, or give penstock.AUTOTUNE to let the engine choose."
-    return check_int(name, value, least=1, also=(AUTOTUNE,), hint=hint)
+def check_parallel(node: Any) -> None:
+    """The `num_parallel_calls` of a step: None, AUTOTUNE, or a count of at least 1."""
+    calls = node.num_parallel_calls
+    if calls is not None:
+        hint = "Leave it out for one call at a time, or give penstock.AUTOTUNE to let the engine choose."
+        node.settle(num_parallel_calls=check_int("num_parallel_calls", calls, least=1, also=(AUTOTUNE,), hint=hint))
 
 
 def check_executor(value: Any) -> str:

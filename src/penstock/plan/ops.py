@@ -48,7 +48,7 @@ class Map(UnaryNode):
     def __post_init__(self) -> None:
         check_function("map_func", self.function, "map")
         settle_salt_of_function(self)
-        self.settle(num_parallel_calls=check_parallel("num_parallel_calls", self.num_parallel_calls))
+        check_parallel(self)
         check_executor(self.executor)
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Self:
@@ -103,7 +103,7 @@ class Batch(UnaryNode):
     def __post_init__(self) -> None:
         hint = "To keep elements single, leave out .batch()."
         self.settle(batch_size=check_int("batch_size", self.batch_size, least=1, hint=hint))
-        self.settle(num_parallel_calls=check_parallel("num_parallel_calls", self.num_parallel_calls))
+        check_parallel(self)
 
     @property
     def label(self) -> str:
@@ -321,7 +321,7 @@ class Interleave(UnaryNode):
         for argument in ("cycle_length", "block_length"):
             value = check_int(argument, getattr(self, argument), least=1, hint=hint)
             self.settle(**{argument: value})
-        self.settle(num_parallel_calls=check_parallel("num_parallel_calls", self.num_parallel_calls))
+        check_parallel(self)
 
     @property
     def label(self) -> str:

@@ -179,10 +179,10 @@ def aliases(path: str) -> bool:
     return path in _ALIASES or path.partition(".")[0] in _ALIASING_MODULES
 
 
-def path_of(value: Any, module: str | None = None) -> str:
+def path_of(value: Any) -> str:
     """The dotted path of a library's function or class, as its users know it."""
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None) or type(value).__name__
-    place = module or getattr(value, "__module__", None) or ""
+    place = getattr(value, "__module__", None) or ""
     name = str(name).removeprefix("_VariableFunctionsClass.")  # torch's
     if place.startswith("numpy.random."):  # in which of its modules a class stands
         place = "numpy.random"

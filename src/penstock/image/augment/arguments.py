@@ -40,20 +40,19 @@ def check_range(op: str, name: str, values: Any, low: float, high: float = math.
     raise InvalidArgumentError(message)
 
 
-def check_number(op: str, name: str, value: Any, *, above: float = -math.inf, most: float = math.inf) -> float:
-    """`value` as a finite float that is more than `above` and at most `most`.
+def check_positive(op: str, name: str, value: Any) -> float:
+    """`value` as a finite float above 0.
 
-    >>> check_number("mixup", "alpha", 1, above=0)
+    >>> check_positive("mixup", "alpha", 1)
     1.0
 
     Raises:
         InvalidArgumentError: it is none.
     """
     number = numbers(value)
-    if number.ndim == 0 and number.dtype.kind in "iuf" and np.isfinite(number) and above < number <= most:
+    if number.ndim == 0 and number.dtype.kind in "iuf" and np.isfinite(number) and number > 0:
         return float(number)
-    wanted = f"above {above}" + ("" if math.isinf(most) else f" and at most {most}")
-    message = f"{op}: {name} must be a number {wanted}, got {value!r}."
+    message = f"{op}: {name} must be a number above 0, got {value!r}."
     raise InvalidArgumentError(message)
 
 

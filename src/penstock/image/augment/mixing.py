@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.image.augment.arguments import check_number
+from penstock.image.augment.arguments import check_positive
 from penstock.image.checks import check_image, check_integer, numbers
 from penstock.keys import draw, fold, uniform
 from penstock.permutation import Permutation
@@ -197,7 +197,7 @@ def _checked(
     if 0 in array.shape[1:3]:
         message = f"{op}: an image needs at least one pixel, got shape {array.shape}."
         raise InvalidArgumentError(message)
-    return array, weights_of(op, labels, len(array), num_classes), check_number(op, "alpha", alpha, above=0)
+    return array, weights_of(op, labels, len(array), num_classes), check_positive(op, "alpha", alpha)
 
 
 def _partners(key: int, count: int) -> list[int]:

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from penstock.block.spec import LeafSpec
 
 
-def _cropped(spec: LeafSpec, *, target_height: Any, target_width: Any, **_: Any) -> TensorSpec:
+def _of_size(spec: LeafSpec, *, target_height: Any, target_width: Any, **_: Any) -> TensorSpec:
     known = tensor(spec)
     return TensorSpec((*known.shape[:-3], int(target_height), int(target_width), known.shape[-1]), known.dtype)
 
 
-@traceable("image.crop_to_bounding_box", _cropped, batches=lambda rank: rank == 3)
+@traceable("image.crop_to_bounding_box", _of_size, batches=lambda rank: rank == 3)
 def crop_to_bounding_box(
     image: npt.NDArray[Any], offset_height: int, offset_width: int, target_height: int, target_width: int
 ) -> npt.NDArray[Any]:
@@ -310,12 +310,7 @@ def _put(
         found[to] = np.flip(of, axis)
 
 
-def _boxed(spec: LeafSpec, *, target_height: Any, target_width: Any, **_: Any) -> TensorSpec:
-    known = tensor(spec)
-    return TensorSpec((*known.shape[:-3], int(target_height), int(target_width), known.shape[-1]), known.dtype)
-
-
-@traceable("image.pad_to_bounding_box", _boxed, batches=lambda rank: rank == 3)
+@traceable("image.pad_to_bounding_box", _of_size, batches=lambda rank: rank == 3)
 def pad_to_bounding_box(
     image: npt.NDArray[Any], offset_height: int, offset_width: int, target_height: int, target_width: int
 ) -> npt.NDArray[Any]:
@@ -347,7 +342,7 @@ def pad_to_bounding_box(
     return _padded(array, ((top, below), (left, right), (0, 0)), "CONSTANT", 0)
 
 
-@traceable("image.resize_with_crop_or_pad", _boxed, batches=lambda rank: rank == 3)
+@traceable("image.resize_with_crop_or_pad", _of_size, batches=lambda rank: rank == 3)
 def resize_with_crop_or_pad(image: npt.NDArray[Any], target_height: int, target_width: int) -> npt.NDArray[Any]:
     """Bring an image (H, W, C) or each of a batch (N, H, W, C) to a size: cut what is too much, put zeros around it.
 

@@ -214,9 +214,7 @@ class RecordReader:
         return False
 
 
-def read_at(
-    path: storage.Path, offsets: np.ndarray, *, verify: bool = True, buffer: np.ndarray | None = None
-) -> RecordChunk:
+def read_at(path: storage.Path, offsets: np.ndarray, *, buffer: np.ndarray | None = None) -> RecordChunk:
     """The records whose headers begin at `offsets`, in that order, without copying.
 
     `buffer` is the mapped file (`storage.bytes_of`), for callers that read from it many times.
@@ -226,8 +224,7 @@ def read_at(
     mapped = storage.bytes_of(name) if buffer is None else buffer
     places = np.array(offsets, np.int64)  # a copy: the chunk keeps it
     starts, lengths = np.empty(len(places), np.int64), np.empty(len(places), np.int64)
-    check = EVERYTHING if verify else NOTHING
-    count, status = gather(mapped, places, check, starts, lengths)
+    count, status = gather(mapped, places, EVERYTHING, starts, lengths)
     if status != FINE:
         at = int(places[count])
         rest = mapped[at:] if at >= 0 else mapped[:0]

@@ -48,16 +48,16 @@ def side_by_side(rows: Sequence[Row], title: str = "worker") -> list[Row]:
     return [Row(f"{title} {number}", np.concatenate(spans)) for number, (spans, _) in enumerate(found, 1)]
 
 
-def legend(picture: Picture, x: float, y: float, kinds: Sequence[Kind], *, size: float = 13) -> float:
+def legend(picture: Picture, x: float, y: float, kinds: Sequence[Kind]) -> float:
     """The colours of some kinds, in lines as wide as the picture; returns where they end."""
     left = x
     for kind in kinds:
         title = shortened(kind.title, _LONGEST)  # that of joined steps is as long as all of them
-        wide = 32 + _LETTER * size / 13 * len(title)
+        wide = 32 + _LETTER * len(title)
         if x > left and x + wide > picture.width:
             x, y = left, y + 20
         picture.rectangle(x, y, 12, 12, kind.colour)
-        picture.text(x + 18, y + 11, title, size=size)
+        picture.text(x + 18, y + 11, title, size=13)
         x += wide
     return y + 20
 
