@@ -7,6 +7,7 @@ import gc
 import os
 import traceback
 import weakref
+from itertools import product
 from types import FunctionType
 from typing import Any
 
@@ -129,12 +130,13 @@ def test_a_pass_that_fails_has_called_what_it_was_asked_for(phrasing: str) -> No
     assert len(names["LOG"]) == {"per element": 2, "on the batch": 0, "map_fn": 2}[phrasing]
 
 
+EVERY = list(product(BEGINNINGS, SOURCES, PHRASINGS))
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.skipif(not MANY, reason="all of them: make fuzz")
-@pytest.mark.parametrize("phrasing", PHRASINGS)
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("beginning", BEGINNINGS)
+@pytest.mark.parametrize(("beginning", "source", "phrasing"), EVERY if MANY else EVERY[:1])
 def test_all_of_them(beginning: str, source: str, phrasing: str) -> None:
     """Some 3,300 functions of each source, and a third as many of each in the other phrasings."""
     ends = ENDS if phrasing == "per element" else list(ENDS)[:2]
