@@ -14,7 +14,7 @@ import ast
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from penstock.forked import new_lock
 from penstock.functions.captured import Captured
 from penstock.trace.arithmetic import ASTYPE, EXACT, VIEWS, WHERE, memory_of
 from penstock.trace.drawing import OF_STAND_INS, drawing
-from penstock.trace.graph import Const, Equation, Graph, GraphBuilder, NotTraceable, Operand, Ref
+from penstock.trace.graph import Const, Equation, Graph, GraphBuilder, Halves, NotTraceable, Ref
 from penstock.trace.lift import families
 from penstock.trace.statements import Cut, reads, returns, writes
 from penstock.trace.templates import Template
@@ -268,110 +268,42 @@ class Ends:
         leaves, structure = flatten(components(result))
         if structure == NONE:
             return None
-        late = _late(builder.equations, elements)
         arguments, outputs = self.tracing.templates([self.tracing.variables[name] for name in split.takes])
-        shown = len(outputs)
-        numbers: dict[bool, dict[int, int]] = {False: {}, True: {}}  # of equations in their graph
-        for i in range(len(builder.equations)):
-            numbers[i in late][i] = len(numbers[i in late])
-        crossing: list[int] = []
-
-        def is_late(ref: Ref) -> bool:
-            return ref.equation in late if ref.equation >= 0 else ref.index >= elements
-
-        def of_before(ref: Ref) -> int:
-            if ref not in outputs:
-                outputs.append(ref)
-            place: int = outputs.index(ref)
-            return place
-
-        def moved(operand: Operand) -> Operand:
-            """As the graph of what comes after has it; its inputs are numbered below, when they are all known."""
-            if not isinstance(operand, Ref):
-                return operand
-            if operand.equation in late:
-                return Ref(numbers[True][operand.equation], operand.index)
-            if is_late(operand):
-                return Ref(-2, operand.index - elements)
-            place = of_before(operand)
-            if place not in crossing:
-                crossing.append(place)
-            return Ref(-1, crossing.index(place))
-
-        def numbered(operand: Operand) -> Operand:
-            if isinstance(operand, Ref) and operand.equation == -2:
-                return Ref(-1, len(crossing) + operand.index)
-            return operand
-
-        def changed(equation: Equation, change: Any) -> Equation:
-            operands = tuple(map(change, equation.operands))
-            return Equation(equation.primitive, operands, equation.params, equation.specs)
-
-        after = [changed(builder.equations[i], moved) for i in sorted(late)]
-        after_outputs: list[Ref] = []
+        shown = len(outputs)  # others are added
+        halves = Halves(builder, elements, outputs)
         results: list[tuple[str, Any]] = []
         names = [name for name, kind in zip(split.gives, kinds, strict=True) if kind is not None]
         for leaf in leaves:
+            operand = None if type(leaf) is _Passed else output_of(leaf)
             if type(leaf) is _Passed:
                 results.append(("passed", split.gives.index(leaf.name)))
-                continue
-            operand = output_of(leaf)
-            if isinstance(operand, Const):
+            elif isinstance(operand, Const):
                 results.append(("constant", operand))
             elif not isinstance(operand, Ref):
                 return None
-            elif operand.equation in late:
-                place = moved(operand)
-                assert isinstance(place, Ref)
-                if place not in after_outputs:
-                    after_outputs.append(place)
-                results.append(("after", after_outputs.index(place)))
-            elif is_late(operand):
+            elif operand.equation in halves.late:
+                results.append(("after", halves.result(operand)))
+            elif halves.is_late(operand):
                 results.append(("given", split.gives.index(names[operand.index - elements])))
             else:
-                results.append(("before", of_before(operand)))
+                results.append(("before", halves.place(operand)))
         if all(source in ("passed", "given", "constant") for source, _ in results):
             return None  # nothing is computed by Block
-        equations = tuple(changed(equation, numbered) for equation in after)
-        several = Structure(tuple, (), (), len(outputs))
-        early = [builder.equations[i] for i in range(len(builder.equations)) if i not in late]
-        before = tuple(changed(equation, lambda one: _renumbered(one, numbers[False])) for equation in early)
-        placed = tuple(_renumbered(output, numbers[False]) for output in outputs)
-        specs = [builder.spec_of(outputs[place]) for place in crossing]
-        inputs = (*specs, *builder.inputs[elements:])
         return Ended(
             split,
-            Graph(builder.inputs[:elements], before, placed, several, builder.draws),
+            halves.before(),
             arguments,
             kinds,
-            Graph(inputs, equations, tuple(after_outputs), Structure(tuple, (), (), len(after_outputs)), builder.draws),
-            tuple(crossing),
+            halves.after(),
+            tuple(halves.crossing),
             tuple(results),
             structure,
             drawn,
             captured,
             frozenset(range(shown)),
-            frozenset(range(shown, len(outputs))).difference(crossing),
-            not any(sees_layout(builder.equations[i]) for i in late),
+            frozenset(range(shown, len(outputs))).difference(halves.crossing),
+            not any(sees_layout(builder.equations[i]) for i in halves.late),
         )
-
-
-def _renumbered(operand: Operand, numbers: Mapping[int, int]) -> Operand:
-    return Ref(numbers[operand.equation], operand.index) if _is_made(operand) else operand
-
-
-def _is_made(operand: Operand) -> TypeGuard[Ref]:
-    return isinstance(operand, Ref) and operand.equation >= 0
-
-
-def _late(equations: Sequence[Equation], elements: int) -> set[int]:
-    """The equations that need something of the middle."""
-    found: set[int] = set()
-    for i, equation in enumerate(equations):
-        refs = [operand for operand in equation.operands if isinstance(operand, Ref)]
-        if any(ref.equation in found or (ref.equation < 0 and ref.index >= elements) for ref in refs):
-            found.add(i)
-    return found
 
 
 def _bound(statement: ast.stmt) -> set[str]:

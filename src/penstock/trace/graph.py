@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 
@@ -239,3 +239,102 @@ class GraphBuilder(_Computed):
 
     def finish(self, outputs: Sequence[Operand], structure: Structure) -> Graph:
         return Graph(self.inputs, tuple(self.equations), tuple(outputs), structure, self.draws)
+
+
+class Halves:
+    """The equations of a builder as two graphs: those of its first inputs alone, and the late ones.
+
+    The first graph gives `outputs`, to which is added what the second one takes of it, those at the places `crossing`.
+    That one also takes the builder's inputs from number `elements` on, which are not known before.
+    """
+
+    def __init__(self, builder: GraphBuilder, elements: int, outputs: list[Operand]) -> None:
+        self._builder = builder
+        self._elements = elements
+        self._outputs = outputs
+        self._results: list[Ref] = []  # of the second
+        self.crossing: list[int] = []
+        self.late = _late(builder.equations, elements)
+        self._numbers: dict[bool, dict[int, int]] = {False: {}, True: {}}  # of equations in their graph
+        for i in range(len(builder.equations)):
+            numbers = self._numbers[i in self.late]
+            numbers[i] = len(numbers)
+        self._after = [_changed(builder.equations[i], self._moved) for i in sorted(self.late)]
+
+    def is_late(self, ref: Ref) -> bool:
+        return ref.equation in self.late if ref.equation >= 0 else ref.index >= self._elements
+
+    def place(self, ref: Ref) -> int:
+        """The place of a value among the outputs of the first graph."""
+        if ref not in self._outputs:
+            self._outputs.append(ref)
+        return self._outputs.index(ref)
+
+    def result(self, ref: Ref) -> int:
+        """The place of a value among the outputs of the second graph."""
+        moved = self._moved(ref)
+        assert isinstance(moved, Ref)
+        if moved not in self._results:
+            self._results.append(moved)
+        return self._results.index(moved)
+
+    def _moved(self, operand: Operand) -> Operand:
+        """As the second graph has it; its own inputs are numbered when all that crosses is known."""
+        if not isinstance(operand, Ref):
+            return operand
+        if operand.equation in self.late:
+            return Ref(self._numbers[True][operand.equation], operand.index)
+        if self.is_late(operand):
+            return Ref(_BEHIND, operand.index - self._elements)
+        place = self.place(operand)
+        if place not in self.crossing:
+            self.crossing.append(place)
+        return Ref(-1, self.crossing.index(place))
+
+    def _numbered(self, operand: Operand) -> Operand:
+        if isinstance(operand, Ref) and operand.equation == _BEHIND:
+            return Ref(-1, len(self.crossing) + operand.index)
+        return operand
+
+    def _early(self, operand: Operand) -> Operand:
+        """As the first graph has it."""
+        return Ref(self._numbers[False][operand.equation], operand.index) if _is_made(operand) else operand
+
+    def before(self) -> Graph:
+        builder = self._builder
+        early = [equation for i, equation in enumerate(builder.equations) if i not in self.late]
+        equations = tuple(_changed(equation, self._early) for equation in early)
+        outputs = tuple(map(self._early, self._outputs))
+        return Graph(builder.inputs[: self._elements], equations, outputs, _several(outputs), builder.draws)
+
+    def after(self) -> Graph:
+        builder, results = self._builder, tuple(self._results)
+        specs = [builder.spec_of(self._outputs[place]) for place in self.crossing]
+        equations = tuple(_changed(equation, self._numbered) for equation in self._after)
+        inputs = (*specs, *builder.inputs[self._elements :])
+        return Graph(inputs, equations, results, _several(results), builder.draws)
+
+
+_BEHIND = -2  # stands for an equation in operands that are such inputs
+
+
+def _changed(equation: Equation, change: Callable[[Operand], Operand]) -> Equation:
+    return Equation(equation.primitive, tuple(map(change, equation.operands)), equation.params, equation.specs)
+
+
+def _several(values: Sequence[Operand]) -> Structure:
+    return Structure(tuple, (), (), len(values))
+
+
+def _is_made(operand: Operand) -> TypeGuard[Ref]:
+    return isinstance(operand, Ref) and operand.equation >= 0
+
+
+def _late(equations: Sequence[Equation], elements: int) -> set[int]:
+    """The equations that need something of the inputs from that number on."""
+    found: set[int] = set()
+    for i, equation in enumerate(equations):
+        refs = [operand for operand in equation.operands if isinstance(operand, Ref)]
+        if any(ref.equation in found or (ref.equation < 0 and ref.index >= elements) for ref in refs):
+            found.add(i)
+    return found
