@@ -82,6 +82,14 @@ _NOBODY = _Uncounted()
 UNCOUNTED: Memory = _Nowhere()
 
 
+_MOST_ASKED = 4096
+
+
+def elements_for(want: int, pulled: int, given: int) -> int:
+    """How many elements to ask for where several become one: `given` came of the `pulled` so far."""
+    return max(1, min(want * (pulled + 8) // (given + 1), _MOST_ASKED))
+
+
 # In filling, where an element takes long, few are asked for: nobody can stop a pass, or say how far it is, in the
 # middle of a Block.
 

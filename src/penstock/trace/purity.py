@@ -354,12 +354,10 @@ class _Inspection:
             return None if plain else f"it uses {spelled}, whose class may calculate in its own way"
         if type(value) in (tuple, frozenset):
             return next((why for why in (self._value(item, spelled) for item in value) if why), None)
-        if type(value) is list:
-            return self._list(value, spelled)
+        if type(value) in (list, dict, OrderedDict):
+            return self._container(value, spelled)
         if isinstance(value, set):
             return f"it uses {spelled}: a set may change unseen; make it a frozenset"
-        if type(value) in (dict, OrderedDict):
-            return self._dict(value, spelled)
         if type(value) is np.ndarray or (isinstance(value, np.ndarray) and is_penstocks(type(value))):
             return self._array(value, spelled)
         if isinstance(value, (type, BuiltinFunctionType)) and value in _BUILTINS:
@@ -385,27 +383,17 @@ class _Inspection:
             return f"it calls {spelled}: {why}" if why else None
         return f"it uses {spelled}"
 
-    def _list(self, value: list[Any], spelled: str) -> str | None:
+    def _container(self, value: list[Any] | dict[Any, Any], spelled: str) -> str | None:
         if id(value) in self._visiting:
             return None
         self._visiting.add(id(value))
         if len(value) > _WATCHED_ITEMS:
-            return f"it uses {spelled}, a list too large to watch for changes"
+            return f"it uses {spelled}, a {'list' if type(value) is list else 'dict'} too large to watch for changes"
         self._mutable = True
         self.reads.append((value, SIZE, len(value)))
-        self.reads.extend((value, i, item) for i, item in enumerate(value))
-        return next((why for why in (self._value(item, spelled) for item in value) if why), None)
-
-    def _dict(self, value: dict[Any, Any], spelled: str) -> str | None:
-        if id(value) in self._visiting:
-            return None
-        self._visiting.add(id(value))
-        if len(value) > _WATCHED_ITEMS:
-            return f"it uses {spelled}, a dict too large to watch for changes"
-        self._mutable = True
-        self.reads.append((value, SIZE, len(value)))
-        self.reads.extend((value, key, item) for key, item in value.items())
-        return next((why for why in (self._value(item, spelled) for item in value.values()) if why), None)
+        items = list(value.items() if isinstance(value, dict) else enumerate(value))
+        self.reads.extend((value, key, item) for key, item in items)
+        return next((why for why in (self._value(item, spelled) for _, item in items) if why), None)
 
     def _array(self, value: np.ndarray, spelled: str) -> str | None:
         if value.nbytes > _WATCHED:

@@ -20,7 +20,7 @@ from penstock.block.structure import Structure
 from penstock.compiled import Compiled
 from penstock.errors import Context, InvalidArgumentError, PenstockError, as_failure
 from penstock.physical.kernels import reference
-from penstock.physical.memory import UNCOUNTED, Memory
+from penstock.physical.memory import UNCOUNTED, Memory, elements_for
 from penstock.physical.stacking import common_rank, ranks_of
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stretch import Past, Stretch, failure, join
@@ -225,7 +225,6 @@ class OpenRows:
 
 _NATIVE = Compiled("penstock.physical.kernels.packing_native")
 _WORTH_COMPILING = 1 << 13  # sequences from which loading numba (0.3 s once per process) pays
-_MOST = 4096  # elements to ask for at a time
 _NO_LIMIT = 1 << 62
 
 
@@ -269,7 +268,7 @@ class Pack(StretchStage):
     def _advance(self, want: int) -> Stretch | None:
         """What comes of some further elements."""
         self._note()
-        ask = 1 if self.seen else max(1, min(want * (self._pulled + 8) // (self._given + 1), _MOST))
+        ask = 1 if self.seen else elements_for(want, self._pulled, self._given)
         try:
             if not self._cursor.fill(ask):
                 self._ended = True

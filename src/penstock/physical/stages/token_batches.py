@@ -7,13 +7,11 @@ import numpy as np
 from penstock.block.block import Block, concat_blocks
 from penstock.keys import draws, fold
 from penstock.physical.kernels import reference
-from penstock.physical.memory import UNCOUNTED, Collector, Memory
+from penstock.physical.memory import UNCOUNTED, Collector, Memory, elements_for
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stretch import Past, Stretch, failure, join
 from penstock.physical.token_batch import TokenBudget, TokenLengths, TokenPadder
 from penstock.plan.packing import BatchByTokens
-
-_MOST = 4096  # elements to ask for at a time
 
 
 class TokenBatches(StretchStage):
@@ -37,7 +35,7 @@ class TokenBatches(StretchStage):
 
     def make(self, want: int) -> Stretch | None:
         while True:
-            ask = 1 if self.seen else max(1, min(want * (self._pulled + 8) // (self._given + 1), _MOST))
+            ask = 1 if self.seen else elements_for(want, self._pulled, self._given)
             self._note()
             try:
                 if not self._cursor.fill(ask):
