@@ -422,3 +422,24 @@ def test_a_stand_in_that_got_out_ends_no_pass(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr("penstock.trace.statements._done_at_once", lambda *_: True)
     assert rows_by(kept, by_block=True) == rows_by(kept, by_block=False)
+
+
+def two_pictures(image: Any, label: Any) -> Any:
+    doubled = image * np.float32(2)
+    small = ps.image.resize(image, (6, 5))
+    few = np.unique(doubled)[:2]
+    return small * few[0] + few[1], label
+
+
+def test_what_is_called_per_element_is_given_no_more_than_it_reads() -> None:
+    """What of the beginning only the end takes stays a column."""
+    assert rows_by(two_pictures, by_block=True) == rows_by(two_pictures, by_block=False)
+    leaves, structure = flatten(SOURCES["uint8"]().element_spec)
+    found = in_parts(two_pictures, structure, leaves)
+    assert found is not None
+    assert found.ends is not None
+    ended = found.ends.ended
+    assert ended is not None
+    assert len(ended.shown) == len(ended.split.takes) == 1
+    assert ended.crossing
+    assert ended.shown.isdisjoint(ended.crossing)
