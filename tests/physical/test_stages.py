@@ -15,7 +15,7 @@ from penstock.dataset.base import inner
 from penstock.errors import Context, as_failure
 from penstock.physical import builders as _builders  # noqa: F401 - registers what runs for each node
 from penstock.physical.lower import Lowering, lower
-from penstock.physical.stage import Cursor, Stage, StretchStage, as_of_now
+from penstock.physical.stage import CountingStage, Cursor, Stage, StretchStage, as_of_now
 from penstock.physical.stages.batch import stack_block
 from penstock.physical.stages.combine import Sequence
 from penstock.physical.stages.cut import Shard, Skip, Take
@@ -490,3 +490,35 @@ def test_a_cursor_asks_a_stage_that_has_ended_no_more():
     assert cursor.take(5).size == 2
     assert [cursor.take(1) for _ in range(3)] == [None] * 3
     assert stage.ends == 1
+
+
+class Failing(Numbers):
+    """As Numbers, with a failure in place of a Block of no elements."""
+
+    def next(self, want):
+        if self.sizes[:1] == [0]:
+            self.sizes.pop(0)
+            raise as_failure(ValueError("no"), Context())
+        return super().next(want)
+
+
+class Counted(CountingStage):
+    """The number of each element, as the stage counts them."""
+
+    def make(self, want):
+        first = self._count
+        block = self.pull(want)
+        return None if block is None else Stretch(numbers_of(*range(first, first + block.size)))
+
+
+def test_a_stage_that_counts_counts_failures_too_and_nothing_at_the_end():
+    stage = Counted(Failing([2, 0, 1, 0]), "counted", None)
+    cursor = Cursor(stage)
+    found = [cursor.take(1) for _ in range(5)]
+    assert [[int(x) for x in piece.block.elements()] if piece.block else None for piece in found] == [
+        [0], [1], None, [3], None
+    ]  # fmt: skip
+    assert cursor.take(1) is None
+    assert stage.place() == [3, 5]
+    stage.go_to([3, 7])
+    assert stage.place() == [3, 7]
