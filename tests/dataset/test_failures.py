@@ -4,6 +4,7 @@ The streams here are lists of numbers in which `FAILED` stands for a failure; ea
 written down beside the step.
 """
 
+import inspect
 import json
 from dataclasses import dataclass
 from itertools import count as count_from
@@ -338,3 +339,11 @@ def test_unbatch_of_sparse_and_ragged_gives_their_rows():
     assert [row.to_list() for row in found] == [[0, 5, 0, 0], [0, 0, 7, 0]]
     ragged = ps.RaggedTensor.from_row_lengths(np.arange(5), [2, 0, 3])
     assert [row.tolist() for row in ps.Dataset.from_tensors(ragged).unbatch()] == [[0, 1], [], [2, 3, 4]]
+
+
+def test_a_data_set_that_a_constructor_makes_stands_in_the_line_of_its_step(tmp_path):
+    line = inspect.currentframe().f_lineno + 1
+    files = ps.Dataset.from_tensor_slices([str(tmp_path / "none")]).interleave(ps.TFRecordDataset, cycle_length=2)
+    with pytest.raises(ps.errors.NotFoundError) as raised:
+        list(files)
+    assert raised.value.context.where == f"{__file__}:{line}"

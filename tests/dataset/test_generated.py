@@ -1,10 +1,12 @@
 """Generated pipelines against the reference interpreter, on every executor, under every rewrite, from every step."""
 
+import json
 from collections import Counter
 from itertools import islice
 
 import pytest
 from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from tests import reference
 from tests.strategies import MOST, Pipeline, pipelines
 
@@ -131,3 +133,24 @@ def test_in_free_order_every_element_comes_exactly_once(pipeline: Pipeline):
     assume(not any(step in pipeline.text for step in ORDER_MATTERS))  # what comes depends on the order below them
     wanted = Counter(map(token, expected(pipeline.dataset)))
     assert Counter(map(token, found(pipeline.dataset))) == wanted
+
+
+@settings(max_examples=max(30, settings.default.max_examples // 4))
+@given(
+    pipelines(most_steps=4, deterministic=False), st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), max_size=4)
+)
+def test_in_free_order_every_element_comes_exactly_once_over_resumes(pipeline: Pipeline, cuts: list[tuple[int, int]]):
+    assume(not any(step in pipeline.text for step in ORDER_MATTERS))
+    wanted = Counter(map(token, expected(pipeline.dataset)))
+    come: list[object] = []
+    elements = pipeline.dataset.iterator()
+    for count, lost in cuts:
+        with elements:
+            come += islice(elements, count)
+            state = elements.state_dict()
+            list(islice(elements, lost))
+        elements = pipeline.dataset.iterator()
+        elements.load_state_dict(json.loads(json.dumps(state)))
+    with elements:
+        come += elements
+    assert Counter(map(token, come)) == wanted

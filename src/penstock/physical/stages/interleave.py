@@ -77,6 +77,13 @@ class Interleave(Stage):
     alike and small run together, unless they open `visibly`.
     """
 
+    # beside those of `Stage` these would be more than an object has without a dict, which is slower
+    __slots__ = (
+        "_account", "_acts_inside", "_block_length", "_blocked", "_changed", "_complete", "_cycle_length", "_early",
+        "_given_in_turn", "_held", "_hidden", "_inputs", "_looked", "_looked_all", "_patience", "_rounds",
+        "_singly", "_slots", "_states", "_turn", "_turns", "_until", "_visibly", "_want", "reader",
+    )  # fmt: skip
+
     def __init__(
         self,
         build_outer: Callable[[], Stage],
