@@ -20,7 +20,6 @@ something in front of one is with which the stage begins, a `Portioned` below dr
 
 from __future__ import annotations
 
-import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -330,16 +329,17 @@ class Begun:
 
     In free order what a stream has given is known from a state that was taken before, and that grows. A state of the
     step from before the stream began has none of it. Who goes on with such a state, as a step does that keeps elements
-    back, learns by `since` which streams began later, and what their first states say by then. They are kept as far
-    back as anybody's state reaches. `pending` are states of streams that an earlier run had begun, and this one not.
+    back, learns by `since` which streams began later, and what their first states say by then. `pending` are states of
+    streams that an earlier run had begun, and this one not.
+
+    Who has taken a state holds what came behind it, each stream the next one; nobody holds what came before, and with
+    it logs of all that was given.
     """
 
     def __init__(self, pending: Mapping[int, State]) -> None:
         self._pending = pending
-        self._kept: tuple[int, list[tuple[int, State]]] = 0, []  # streams dropped, and those behind them
-        self._views: list[weakref.ref[Since]] = []
+        self._next = _Begun()
         self._latest: Since | None = None
-        self._tidy_at = _LEAST
 
     def resume(self, number: int, stream: Stream) -> None:
         """Have a stream that is new go on where an earlier run had come to."""
@@ -352,49 +352,44 @@ class Begun:
         if known:
             self._pending = {other: state for other, state in self._pending.items() if other != number}
         if stage.may_grow:
-            self._kept[1].append((number, stream.state()))
+            behind = _Begun()
+            self._next.told = number, stream.state(), behind
+            self._next = behind
         elif not known:
             return
         self._latest = None
-        if len(self._views) + len(self._kept[1]) >= self._tidy_at:
-            self._tidy()
-
-    def _tidy(self) -> None:
-        views = [view for view in (ref() for ref in self._views) if view is not None]
-        dropped, begun = self._kept
-        oldest = min((view.start for view in views), default=dropped + len(begun))
-        self._views = [weakref.ref(view) for view in views]
-        self._kept = oldest, begun[oldest - dropped :]
-        self._tidy_at = 2 * (len(views) + len(self._kept[1])) + _LEAST
 
     def since(self) -> Since:
         """The part of a state that is taken now which tells what begins later."""
         if self._latest is None:
-            dropped, begun = self._kept
-            self._latest = Since(self, dropped + len(begun), self._pending)
-            self._views.append(weakref.ref(self._latest))
+            self._latest = Since(self._next, self._pending)
         return self._latest
 
-    def part(self, start: int) -> list[tuple[int, State]]:
-        """The streams from this one on, as of now."""
-        dropped, begun = self._kept
-        return begun[start - dropped :]
+
+class _Begun:
+    """The next stream that begins: when it has, `told` are its number, its first state, and the one behind it."""
+
+    __slots__ = ("told",)
+
+    def __init__(self) -> None:
+        self.told: tuple[int, State, _Begun] | None = None
 
 
 class Since:
     """The streams that have begun since a state was taken, as far as they are in free order."""
 
-    __slots__ = ("__weakref__", "_begun", "_pending", "start")
+    __slots__ = ("_next", "_pending")
 
-    def __init__(self, begun: Begun, start: int, pending: Mapping[int, State]) -> None:
-        self._begun = begun
-        self.start = start
+    def __init__(self, following: _Begun, pending: Mapping[int, State]) -> None:
+        self._next = following
         self._pending = pending
 
     def states(self) -> dict[int, State]:
         """By number."""
         found = dict(self._pending)
-        for number, state in self._begun.part(self.start):
+        following = self._next
+        while following.told is not None:
+            number, state, following = following.told
             if number in found or grows(state):
                 found[number] = state
         return found

@@ -119,6 +119,10 @@ class GroupByWindow(_Grouped):
             self.settle(window_size=check_int("window_size", self.window_size, least=1, hint=hint))
 
     @property
+    def makes_data_sets(self) -> bool:
+        return True
+
+    @property
     def label(self) -> str:
         size = self.window_size if self.window_size_func is None else function_name(self.window_size_func)
         return f"group_by_window({function_name(self.key_func)}, {function_name(self.reduce_func)}, {size})"

@@ -96,6 +96,16 @@ class Node(Frozen, ABC):
         return False
 
     @property
+    def makes_data_sets(self) -> bool:
+        """Whether a function of this step makes data sets, of which nothing is known before."""
+        return False
+
+    @property
+    def may_be_unordered(self) -> bool:
+        """Whether a step at or below this one gives in free order by its own wish, or might: one in a data set made."""
+        return below(self, _UNORDERED, _unordered_of)
+
+    @property
     def any_rank(self) -> bool:
         """Whether elements may differ in rank: one of the signatures of this step and of all below it says so."""
         return below(self, _ANY_RANK, _any_rank_of)
@@ -106,7 +116,7 @@ class Node(Frozen, ABC):
         return ()
 
 
-_DEPTH, _SHARES, _HEIGHT, _ANY_RANK = "_depth", "_shares", "_height", "_any_rank"
+_DEPTH, _SHARES, _HEIGHT, _ANY_RANK, _UNORDERED = "_depth", "_shares", "_height", "_any_rank", "_unordered"
 T = TypeVar("T")
 
 
@@ -124,6 +134,10 @@ def _shares_of(node: Node, found: list[tuple[int, ...]]) -> tuple[int, ...]:
 
 def _any_rank_of(node: Node, found: list[bool]) -> bool:
     return node.gives_any_rank or any(found)
+
+
+def _unordered_of(node: Node, found: list[bool]) -> bool:
+    return node.makes_data_sets or getattr(node, "deterministic", None) is False or any(found)
 
 
 def below(plan: Node, name: str, answer: Callable[[Node, list[T]], T]) -> T:

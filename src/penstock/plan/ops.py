@@ -292,6 +292,10 @@ class FlatMap(UnaryNode):
         check_function("map_func", self.function, "flat_map")
 
     @property
+    def makes_data_sets(self) -> bool:
+        return True
+
+    @property
     def label(self) -> str:
         return f"flat_map({function_name(self.function)})"
 
@@ -322,6 +326,10 @@ class Interleave(UnaryNode):
             value = check_int(argument, getattr(self, argument), least=1, hint=hint)
             self.settle(**{argument: value})
         check_parallel(self)
+
+    @property
+    def makes_data_sets(self) -> bool:
+        return True
 
     @property
     def label(self) -> str:

@@ -12,7 +12,7 @@ from penstock.physical.stage import Stage, State
 from penstock.physical.stretch import Stretch
 from penstock.runtime.block_sizer import BlockSizer
 from penstock.runtime.counts import CLOCKS
-from penstock.runtime.free_order import FreeOrder, Ranges
+from penstock.runtime.free_order import FreeOrder, Log, OutOfTurn, Ranges
 
 
 @dataclass(slots=True)
@@ -141,10 +141,20 @@ class Worked(ChainedStage):
 
 
 class Direct(Worked):
-    """A segment without workers: the same work, one task after the other, and a state that segments understand."""
+    """A segment without workers: the same work, one task after the other, and a state that segments understand.
+
+    Where these may give elements in free order it keeps a log as they do: whoever goes on from here with workers gives
+    first what was given here.
+    """
 
     def __init__(self, work: Work) -> None:
         super().__init__(work)
+        self._log = Log() if isinstance(work.upstream, FreeOrder) else None
+        self.alone = self._log is None
+
+    @property
+    def may_grow(self) -> bool:
+        return self._log is not None or super().may_grow
 
     def make(self, want: int) -> Stretch | None:
         if self.seen:
@@ -155,6 +165,8 @@ class Direct(Worked):
             made = self.work.run(task)
             done = time.perf_counter()
             self.work.observe(task, made, done - started, CLOCKS.own.cpu(done) - cpu)
+            if self._log is not None:
+                self._log.add(*task.span)
             if made is not None:
                 return made
         return None
@@ -166,7 +178,11 @@ class Direct(Worked):
         return self.work.skip(count)
 
     def place(self) -> State:
-        return [self.work.state(), [], [], self.work.count()]
+        count = self.work.count()
+        if self._log is None:
+            return [self.work.state(), (), (), count]
+        view = self._log.view(count - self.work.start)
+        return [self.work.state(), OutOfTurn(view), view, count]
 
     def go_to(self, place: State) -> None:
         below, done, first, start = place

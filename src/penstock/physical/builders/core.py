@@ -156,12 +156,20 @@ def _repeat(node: ops.Repeat, lowering: Lowering) -> Stage:
     def build(index: int) -> Stage:
         return lower(node.input, lowering.turn(node.count, index))
 
-    return Sequence(build, node.count, node.label, node.where, alike=True)
+    may_grow = _may_grow(node.input, lowering)
+    return Sequence(build, node.count, node.label, node.where, alike=True, may_grow=may_grow)
+
+
+def _may_grow(plan: Node, lowering: Lowering) -> bool:
+    """As `Stage.may_grow`, of a stream that is built later."""
+    return plan.may_be_unordered or not lowering.options.deterministic
 
 
 @register(inputs.Concatenate)
 def _concatenate(node: inputs.Concatenate, lowering: Lowering) -> Stage:
-    parts = Sequence(lambda index: lower(node.parts[index], lowering), len(node.parts), node.label, node.where)
+    may_grow = any(_may_grow(part, lowering) for part in node.parts)
+    count = len(node.parts)
+    parts = Sequence(lambda i: lower(node.parts[i], lowering), count, node.label, node.where, may_grow=may_grow)
     return parts if node.spec is not None else Agreed(parts, node.label, node.where, any_rank=node.any_rank)
 
 
@@ -264,7 +272,8 @@ def _shuffle_and_repeat(node: fused.ShuffleAndRepeat, lowering: Lowering) -> Sta
     def build(index: int) -> Stage:
         return lower(shuffle, lowering.turn(node.repeat.count, index))
 
-    return stages.ShuffleAndRepeat(build, node.repeat.count, node.shuffle.buffer_size, node.label, node.where)
+    count, may_grow = node.repeat.count, _may_grow(node.input, lowering)
+    return stages.ShuffleAndRepeat(build, count, node.shuffle.buffer_size, node.label, node.where, may_grow=may_grow)
 
 
 @register(fused.Held)

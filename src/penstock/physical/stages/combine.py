@@ -108,14 +108,23 @@ class Sequence(Stage):
 
     `build(i)` gives stream number i; `count` is their number, negative for without end. An endless repetition goes on
     after a stream without elements, unless nothing has ever come: then it would turn for ever. Streams that are `alike`
-    need not be seen alike: one may end where nobody sees it, and the next begin with what somebody does.
+    need not be seen alike: one may end where nobody sees it, and the next begin with what somebody does. `may_grow` is
+    that of streams that are not built yet.
     """
 
     def __init__(
-        self, build: Callable[[int], Stage], count: int, label: str, where: str | None, *, alike: bool = False
+        self,
+        build: Callable[[int], Stage],
+        count: int,
+        label: str,
+        where: str | None,
+        *,
+        alike: bool = False,
+        may_grow: bool = True,
     ) -> None:
         super().__init__(label, (), where)
         self._build = build
+        self._may_grow = may_grow
         self._alike = alike
         self._was_seen = False  # the stream before, when it ended
         self._count = count
@@ -209,7 +218,7 @@ class Sequence(Stage):
 
     @property
     def may_grow(self) -> bool:
-        return True  # what its streams are is not known before they are built
+        return self._may_grow
 
     @property
     def seen(self) -> bool:

@@ -312,9 +312,16 @@ class ShuffleAndRepeat(Sequence):
     """
 
     def __init__(
-        self, build: Callable[[int], Stage], count: int, buffer_size: int, label: str, where: str | None
+        self,
+        build: Callable[[int], Stage],
+        count: int,
+        buffer_size: int,
+        label: str,
+        where: str | None,
+        *,
+        may_grow: bool,
     ) -> None:
-        super().__init__(build, count, label, where, alike=True)
+        super().__init__(build, count, label, where, alike=True, may_grow=may_grow)
         self._buffer_size = buffer_size
         self._following: Stage | None = None
         self._given = 0  # elements, the last time
