@@ -1,5 +1,6 @@
 """`deterministic=False`: the order is free, and still every element comes exactly once, also over a resume."""
 
+import gc
 import json
 import threading
 from collections import Counter
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from penstock.runtime.free_order import Log
 from penstock.testing import assert_resumes_exactly, resumed
 
 
@@ -141,7 +143,7 @@ def test_every_element_comes_exactly_once_however_often_a_pass_is_gone_on_with(n
     wanted, padding = numbers(made), Counter({0: 1000})
     for seed in range(3):
         rng, given = np.random.default_rng(seed), Counter()
-        elements = made.iterator()
+        elements = made.iterator(executor="inline" if seed == 2 else "thread")  # which workers go on with
         for _ in range(cuts):
             with elements:
                 given += numbers(islice(elements, int(rng.integers(1, 14))))
@@ -155,3 +157,21 @@ def test_every_element_comes_exactly_once_however_often_a_pass_is_gone_on_with(n
         with elements:
             given += numbers(elements)
         assert given - padding == wanted - padding
+
+
+def alive(kind):
+    gc.collect()
+    return [found for found in gc.get_objects() if type(found) is kind]
+
+
+@pytest.mark.parametrize(("behind", "most"), [("nothing", 3), ("shuffle", 150)])
+def test_what_epochs_have_given_is_forgotten(behind, most):
+    """But for what a state that somebody keeps has to tell: a shuffle has some 64 of them."""
+    before = len(alive(Log))
+    free_epochs = ps.Dataset.range(50).map(plain, 4, deterministic=False).repeat()
+    with KEPT_BACK[behind](free_epochs).iterator() as elements:
+        for _ in islice(elements, 20_000):
+            pass
+        logs = alive(Log)
+        assert len(logs) <= before + most
+        assert sum(len(log._kept[1]) for log in logs) < 50 * most

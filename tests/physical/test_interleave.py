@@ -1,11 +1,13 @@
 """Interleave where there are more slots than inputs."""
 
+import gc
 from collections import Counter
 
 import pytest
 
 import penstock as ps
 from penstock.physical import inner_inputs
+from penstock.plan.inputs import Concatenate
 from penstock.runtime import block_sizer
 
 
@@ -72,3 +74,14 @@ def test_states_are_told_once_for_rounds_that_take_many_blocks(monkeypatch):
     with ds.iterator(executor="inline") as batches:
         given = sum(len(batch) for batch in batches)
     assert told["state"] < given / 4
+
+
+def test_data_sets_that_a_function_makes_are_forgotten_when_their_elements_have_come():
+    def made(i):
+        return ps.Dataset.range(2).concatenate(ps.Dataset.range(1))
+
+    with ps.Dataset.range(10).interleave(made, cycle_length=3).repeat().iterator() as elements:
+        for _ in range(600):
+            next(elements)
+        gc.collect()
+        assert sum(type(found) is Concatenate for found in gc.get_objects()) < 20

@@ -101,7 +101,7 @@ class Lowering:
         executor = self.executor.inline()
         return replace(self, executor=executor, depth=0, meter=None, memory=UNCOUNTED, pause=_pause, answers=None)
 
-    def at(self, epoch: int, filled: Filled | None = None) -> Lowering:
+    def at(self, epoch: int, filled: Filled | None = None, answers: Answers | None = None) -> Lowering:
         """The same for another epoch; for each of many inner data sets, and therefore without `replace`."""
         return Lowering(
             self.options,
@@ -114,15 +114,16 @@ class Lowering:
             self.meter,
             self.memory,
             self.pause,
-            self.answers,
+            answers or self.answers,
             filled or self.filled,
         )
 
     def inside(self, plan: Node, number: int, filled: Filled | None = None) -> Lowering:
-        """For the plan that was made of element `number`."""
+        """For the plan that was made of element `number`, with answers of its own: those of the run would keep it."""
         if type(plan) is Scan:  # nothing of it draws
             return self
-        return self.at(fold(self.epoch, number) if number else self.epoch, filled)
+        epoch = fold(self.epoch, number) if number else self.epoch
+        return self.at(epoch, filled, None if filled is not None else Answers())
 
     def acts(self, node: Node) -> bool:
         """Whether somebody could see when a step itself makes its elements."""
