@@ -129,6 +129,12 @@ KEPT_BACK = {
     "made by functions": lambda ds: ds.take(3).flat_map(lambda _: FREE).shuffle(8),
     "in turn": lambda ds: ds.take(5).interleave(lambda _: FREE, 2, num_parallel_calls=2).repeat(2).shuffle(8),
     "in windows": lambda ds: ds.group_by_window(lambda x: x % 3, lambda _, window: free(window), 8).shuffle(9),
+    "in windows, twice, in windows": lambda ds: (
+        ps.Dataset.range(1, 25)
+        .group_by_window(lambda x: x % 3, lambda _, window: free(window).repeat(2), 8)
+        .window(4)
+        .flat_map(lambda window: window)
+    ),
     "all in all": lambda ds: (
         ps.Dataset.range(2).flat_map(lambda _: ps.Dataset.range(2).interleave(lambda _: FREE, 2).repeat(2)).shuffle(9)
     ),

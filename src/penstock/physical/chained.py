@@ -341,10 +341,12 @@ class Begun:
         self._next = _Begun()
         self._latest: Since | None = None
 
-    def resume(self, number: int, stream: Stream) -> None:
-        """Have a stream that is new go on where an earlier run had come to."""
-        if number in self._pending:
+    def resume(self, number: int, stream: Stream) -> bool:
+        """Have a stream that is new go on where an earlier run had come to, if one had begun it; whether it had."""
+        known = number in self._pending
+        if known:
             stream.restore(self._pending[number])
+        return known
 
     def note(self, number: int, stage: Stage, stream: Stream) -> None:
         """A stream is about to give its first element, by a stage."""

@@ -88,10 +88,8 @@ class GroupByWindow(Stage):
         except Exception as raised:
             annotate(raised, Context(self.label, self.where, window.number))
             raise
-        if resume:
+        if not self._begun.resume(window.number, found) and resume:  # the state that has grown, if there is one
             found.restore(*resume)
-        else:
-            self._begun.resume(window.number, found)
         self._begun.note(window.number, found, found)
         return found
 
