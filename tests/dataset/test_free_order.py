@@ -181,3 +181,16 @@ def test_what_epochs_have_given_is_forgotten(behind, most):
         logs = alive(Log)
         assert len(logs) <= before + most
         assert sum(len(log._kept[1]) for log in logs) < 50 * most
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_a_cache_in_memory_that_is_gone_is_told_of_where_it_is_filled_in_another_order(deterministic, caplog):
+    def made():  # as in another process, which has nothing in memory
+        return ps.Dataset.range(20).map(plain, 4, deterministic=deterministic).cache().repeat(2)
+
+    with made().iterator() as elements:
+        assert len(list(islice(elements, 30))) == 30
+        state = json.loads(json.dumps(elements.state_dict()))
+    caplog.clear()
+    assert len(list(resumed(made(), state))) == 10
+    assert ("is gone with the process that had it" in caplog.text) != deterministic

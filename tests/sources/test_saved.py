@@ -1,6 +1,7 @@
 """SavedSource: elements where they lie in the files, by number, and what other programs see in them."""
 
 import os
+from collections import OrderedDict
 from pathlib import Path
 from threading import Event, current_thread
 from unittest import mock
@@ -12,7 +13,7 @@ import pytest
 import penstock as ps
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn
-from penstock.io.saved import chunk_files
+from penstock.io.saved import chunk_files, durable
 from penstock.io.saved.chunk import Chunk
 from penstock.io.saved.chunk_files import ChunkWriter
 from penstock.io.saved.manifest import Manifest, spec_as_json, write_manifest
@@ -224,6 +225,17 @@ def test_files_that_somebody_has_changed_since_are_looked_at(way, tmp_path, monk
     assert "1.arrow" in checked
     damaged = way in ("in place", "cut", "another")
     assert any(isinstance(part, ps.errors.DataLossError) for part in found) == damaged
+
+
+def test_of_what_was_written_the_last_files_are_known(tmp_path, monkeypatch):
+    monkeypatch.setattr(chunk_files, "_DEAR", float("inf"))
+    monkeypatch.setattr(durable, "_MOST_KNOWN", 2)
+    monkeypatch.setattr(durable, "_WRITTEN", OrderedDict())
+    source, _ = saved_in(tmp_path, [10] * 5)
+    assert len(durable._WRITTEN) == 2
+    checked = checked_files(monkeypatch)
+    list(given(source, iter([10] * 1000)))
+    assert sorted(checked) == ["0.arrow", "1.arrow", "2.arrow"]
 
 
 def test_files_are_looked_at_where_the_system_does_not_keep_their_time(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -90,7 +91,8 @@ _SMALL = 1 << 16  # bytes of a piece that is put beside others before it is writ
 _READ_AT_ONCE = 1 << 17
 _DIRECT = getattr(os, "O_DIRECT", 0)
 _SECOND = 10**9  # ns
-_WRITTEN: dict[tuple[int, ...], tuple[int, ...]] = {}  # checksums by identity
+_MOST_KNOWN = 1 << 14  # files: a long run may write a small one every five seconds
+_WRITTEN: OrderedDict[tuple[int, ...], tuple[int, ...]] = OrderedDict()  # checksums by identity, the oldest first
 _REFUSED = errno.EINVAL, errno.EOPNOTSUPP  # by file systems that have no such files, or write other pieces only
 
 
@@ -178,6 +180,8 @@ class DiskFile:
             found = os.fstat(self._file)
             if found.st_mtime_ns == changed:  # else this file system rounds, and later changes may have the same
                 _WRITTEN[_identity(found)] = tuple(self.crcs)
+                if len(_WRITTEN) > _MOST_KNOWN:
+                    _WRITTEN.popitem(last=False)
 
     def keep(self) -> None:
         """Have the system read what was written past its cache into it, while we go on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -44,6 +45,7 @@ class Cached(Stage):
     ) -> None:
         super().__init__(label, (upstream,), where)
         self._settled = settled
+        self._given = [0]  # as `_count`, for states that tell later whether anything was given from memory since
         self._stored = memory.account("cache", label, where, of=store)  # by whichever pass
         self._account = memory.account("cache", label, where)  # by this one, until it is complete
         self._upstream = upstream
@@ -82,6 +84,7 @@ class Cached(Stage):
             if block is None:
                 return None
             self._count += block.size
+            self._given[0] = self._count
             dropped = min(self._skip, block.size)
             self._skip -= dropped
             if dropped < block.size:
@@ -146,7 +149,10 @@ class Cached(Stage):
 
     def state(self) -> State:
         """The count, and the way to go on without a cache where there is one that is shorter than from the start."""
-        return [self._count + self._skip, None if self._kept is not None or self._skip else self._upstream.state()]
+        count = self._count + self._skip
+        if self._kept is not None and not self._settled:
+            return _FromMemory(count, self._given)
+        return [count, None if self._kept is not None or self._skip else self._upstream.state()]
 
     def restore(self, state: State) -> None:
         count, below = state
@@ -156,9 +162,29 @@ class Cached(Stage):
             self._count = count
         else:
             self._skip = count  # from the store, or from the start, filling the cache on the way
-            if count and self._kept is None and not self._settled:
+            if below is None and self._kept is None and not self._settled:
                 where = "" if self.where is None else f" ({self.where})"
                 _LOG.warning(_OTHER_ORDER, self.label, where)
+
+
+class _FromMemory:
+    """The state of a pass from memory in an order that nobody can make again: it is to be known that something came."""
+
+    __slots__ = ("_count", "_given")
+
+    def __init__(self, count: int, given: list[int]) -> None:
+        self._count = count
+        self._given = given
+
+    def resolved(self) -> list[State]:
+        return list(self)
+
+    def __iter__(self) -> Iterator[State]:
+        return iter([self._count, None])
+
+    @property
+    def has_grown(self) -> bool:
+        return self._given[0] > self._count
 
 
 _OTHER_ORDER = (
