@@ -8,6 +8,7 @@ from tests.image.photos import photo
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image import ResizeMethod, resize
+from penstock.image.resizing.reference import bilinear_taps, resize_bilinear
 from penstock.image.resizing.resize import METHODS, resize_shape
 
 
@@ -52,6 +53,23 @@ def test_both_axes_at_once():
     corners = np.array([[0, 40], [80, 120]], np.float32)[..., None]
     expected = [[0, 10, 30, 40], [20, 30, 50, 60], [60, 70, 90, 100], [80, 90, 110, 120]]
     assert resize(corners, (4, 4))[..., 0].tolist() == expected
+
+
+@pytest.mark.parametrize(("height", "size"), [(3, (5, 4)), (40, (7, 9)), (9, (1, 20)), (1, (3, 1))])
+def test_the_reference_is_the_formula_pixel_by_pixel(height, size):
+    """Also where some rows of the picture lie between no two that are looked at (40 to 7)."""
+    images = np.stack([photo(height, 11, seed=seed) for seed in (1, 2)])
+    y, x = bilinear_taps(height, size[0], "before"), bilinear_taps(11, size[1], "after")
+
+    def along(row, j):
+        left, right = (row[at[j]].astype(np.float32) for at in (x.low, x.high))
+        return left + (right - left) * x.weight[j]
+
+    result = resize_bilinear(images, y, x, divide=255.0)
+    for n, i, j in np.ndindex(2, *size):
+        top, bottom = (along(images[n, at[i]], j) for at in (y.low, y.high))
+        pixel = (top + (bottom - top) * y.weight[i]) / np.float32(255)
+        assert pixel.tobytes() == result[n, i, j].tobytes()
 
 
 def test_antialias_known_values():

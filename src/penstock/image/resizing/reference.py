@@ -37,20 +37,32 @@ def resize_bilinear(
     >>> resize_bilinear(pixels, bilinear_taps(1, 1), bilinear_taps(2, 4)).ravel().tolist()
     [0.0, 25.0, 75.0, 100.0]
     """
-    x_weight = x.weight[:, None]
-    y_weight = y.weight[:, None, None]
-
-    def along_row(rows: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-        left = rows[:, :, x.low].astype(np.float32)
-        return left + (rows[:, :, x.high].astype(np.float32) - left) * x_weight
-
-    top = along_row(images[:, y.low])
-    result = top + (along_row(images[:, y.high]) - top) * y_weight
+    n, _, width, channels = images.shape
+    used, places = np.unique((y.low, y.high), return_inverse=True)
+    lower, upper = places.reshape(2, -1)
+    rows = images if len(used) == images.shape[1] else images.take(used, axis=1)
+    rows = rows.reshape(n, len(used), width * channels)
+    left, right = ((at[:, None] * channels + np.arange(channels)).ravel() for at in (x.low, x.high))
+    along = _between(
+        rows.take(left, axis=2).astype(np.float32),
+        rows.take(right, axis=2).astype(np.float32),
+        np.repeat(x.weight, channels),
+    )
+    result = _between(along.take(lower, axis=1), along.take(upper, axis=1), y.weight[:, None])
+    result = result.reshape(n, len(y.low), len(x.low), channels)
     if multiply is not None:
         result *= np.float32(multiply)
     if divide is not None:
         result /= np.float32(divide)
     return result
+
+
+def _between(low: npt.NDArray[Any], high: npt.NDArray[Any], weight: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
+    """`low + (high - low) * weight`, in the memory of `high`."""
+    high -= low
+    high *= weight
+    high += low
+    return high
 
 
 def resize_nearest(images: npt.NDArray[Any], y: npt.NDArray[np.int64], x: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
