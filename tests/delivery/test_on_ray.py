@@ -5,6 +5,7 @@ import pickle
 import random
 import signal
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -39,8 +40,16 @@ ROUNDS = int(os.environ.get("PENSTOCK_SERVICE", "1"))  # of killed workers; of d
 FEW = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _short_folder():
+    """Ray's sockets lie in a folder of its own name, and a socket's name may have 107 bytes."""
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(dir="/tmp", prefix="ray-") as folder:
+        patch.setenv("RAY_TMPDIR", folder)
+        yield
+
+
 @pytest.fixture(scope="module")
-def ray():
+def ray(_short_folder):
     ray = pytest.importorskip("ray")
     if "PENSTOCK_SERVICE" not in os.environ:
         pytest.skip("part of `make service`")
@@ -359,7 +368,7 @@ def test_wrong_calls_about_ray_data(ray):
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(_short_folder):
     """Two nodes, and this process on one of them."""
     pytest.importorskip("ray")
     if "PENSTOCK_SERVICE" not in os.environ:
