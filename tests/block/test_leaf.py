@@ -149,6 +149,12 @@ def test_scalars_never_raise(values):
         as_leaf(value)
 
 
+@pytest.mark.parametrize("value", ["a\ud800", ["b", "a\ud800"], np.array("a\ud800"), np.array(["a\ud800"], object)])
+def test_half_a_character_is_no_text(value):
+    with pytest.raises(InvalidArgumentError, match=r"holds '\\ud800' at position 1.*surrogate(?s:.*)os\.fsencode"):
+        as_leaf(value)
+
+
 def test_composite_tensors_stay():
     ragged = RaggedTensor(np.arange(3), np.array([0, 3]))
     assert as_leaf(ragged) is ragged

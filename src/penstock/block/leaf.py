@@ -51,7 +51,7 @@ def as_leaf(value: Any) -> Any:
     if kind is bool:
         return np.bool_(value)
     if kind is str:
-        return value.encode()
+        return _utf8(value)
     if kind is list:
         return list_leaf(value)
     return _other(value)
@@ -95,7 +95,18 @@ def _other(value: Any) -> Any:
 
 
 def _text(value: Any) -> bytes:
-    return bytes(value) if isinstance(value, bytes) else str(value).encode()
+    return bytes(value) if isinstance(value, bytes) else _utf8(str(value))
+
+
+def _utf8(text: str) -> bytes:
+    """The text's bytes. Raises InvalidArgumentError for half of a character, as `json.loads` may give."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        half = f"the text holds {text[error.start]!a} at position {error.start}"
+        message = f"Text is kept as UTF-8, and {half}, which is no character: a surrogate without its other half."
+        hint = "Give bytes: os.fsencode(name) for the name of a file, text.encode(errors='replace') for anything else."
+        raise InvalidArgumentError(message, hint=hint) from None
 
 
 def _range(value: range) -> np.ndarray:
@@ -202,7 +213,7 @@ def list_leaf(values: Sequence[Any]) -> Any:
     types = set(map(type, values))
     if types <= _TEXTS and values:
         texts = np.empty(len(values), object)
-        texts[:] = [value.encode() if type(value) is str else value for value in values]
+        texts[:] = [_utf8(value) if type(value) is str else value for value in values]
         return texts
     if _only_numbers(values, types):
         return _numbers(values)
