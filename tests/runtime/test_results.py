@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn
+from penstock.errors import InvalidArgumentError
 from penstock.physical.stage import as_of_now
-from penstock.physical.stretch import Stretch
+from penstock.physical.stretch import Stretch, failure
 from penstock.runtime.results import Held, Results
 from penstock.runtime.task import Task
 
@@ -70,6 +71,41 @@ def test_in_free_order_each_once_and_a_state_names_what_was_given_out_of_turn(ca
         assert base == sum(sizes[:below])
         assert given == set(range(base)) | left_out
     assert [part[0] for part in found] == [sum(sizes[:ticket]) for ticket in order]
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+@given(finished, st.integers(1, 12))
+def test_small_results_that_are_there_are_taken_together_as_one_behind_the_other(ordered, case, want):
+    sizes, order = case
+    together, singly = begun(ordered, sizes), begun(ordered, sizes)
+    for each in order[: len(order) // 2 + 1]:
+        put(together, sizes, each)
+        put(singly, sizes, each)
+    while (first := together.take()) is not None:
+        parts = together.take_more(first, want)
+        assert len(parts) == 1 or sum(part.size for part in parts) <= want
+        expected = [singly.take() for _ in parts]
+        assert [list(part.block.elements()) for part in parts] == [list(part.block.elements()) for part in expected]
+        assert together.at_consumer == sum(part.size for part in parts) - 1
+        assert as_of_now(together.place(5)) == as_of_now(singly.place(5))
+        assert together.statistics()[:4] == singly.statistics()[:4]
+    assert not singly.at_hand()
+
+
+def test_only_what_can_be_joined_for_little_is_taken_together():
+    def found(*made, want=10):
+        results = begun(True, [1] * len(made))
+        for ticket, part in enumerate(made):
+            results.put(ticket, part, 0 if part.block is None else part.block.nbytes)
+        return len(results.take_more(results.take(), want))
+
+    one, pair, other = stretch(0, 1), stretch(0, 2), Stretch(Block.single(DenseColumn(np.zeros((1, 2)))))
+    failed = failure(InvalidArgumentError("no"))
+    large = Stretch(Block.single(DenseColumn(np.zeros((1, 3500)))))
+    assert (found(one, one, one), found(one, pair, one, want=2), found(one, one, one, want=1)) == (3, 1, 1)
+    assert (found(one, one, other, one), found(one, failed, one), found(failed, one)) == (2, 1, 1)
+    assert (found(one, Stretch(None), one), found(Stretch(None), one)) == (1, 1)
+    assert found(*[large] * 12, want=100) == (1 << 18) // large.block.nbytes
 
 
 def test_a_view_of_the_order_goes_on_until_it_is_written_down():

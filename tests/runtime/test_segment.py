@@ -506,6 +506,24 @@ def test_steps_make_results_until_the_end_and_what_was_done_is_counted():
     assert work.closed == 1
 
 
+@pytest.mark.parametrize("seen", [False, True])
+def test_small_results_that_are_there_are_handed_over_as_one_block(seen):
+    segment = alone(Pieces([8] * 5, below=Below(seen=seen)), limit=39)
+    assert [segment.step() for _ in range(5)] == [True] * 4 + [False]
+    assert [int(row[0]) for row in segment.make(3).block.elements()] == [0, 1, 2]
+    assert (segment.counts.held, segment.counts.is_full, segment.statistics().ready) == (8, False, 1)
+    assert segment.state()[0][0] == "behind 3"
+    assert (number(segment.make(1)), segment.step(), number(segment.make(9))) == (3, True, 4)
+
+
+def test_of_what_is_wanted_ahead_by_number_results_are_handed_over_one_by_one():
+    segment = alone(Pieces([8] * 5, below=Below(seen=True)))
+    segment.keep_ahead(3)
+    assert [segment.step() for _ in range(4)] == [True] * 3 + [False]
+    assert segment.make(9).size == 1
+    assert segment.step()  # as many as before are ahead of the one that is taken
+
+
 def test_where_pulling_is_the_work_its_time_is_that_of_the_work():
     segment = alone(Pieces(), reads=True)
     segment.step()

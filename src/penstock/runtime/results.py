@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from penstock.block.block import joins_freely
 from penstock.physical.stage import State
 from penstock.physical.stretch import Stretch
 from penstock.runtime.free_order import Log, OutOfTurn
 from penstock.runtime.task import Task
+
+_COPIED = 1 << 18  # bytes of results that are joined
 
 
 class Held(NamedTuple):
@@ -81,22 +84,20 @@ class Results:
 
     def at_hand(self) -> bool:
         """Whether the consumer may take something now."""
-        return self._next in self._made or self._out_of_turn() is not None
+        return self._at_hand() is not None
 
-    def _out_of_turn(self) -> int | None:
-        """The ticket to take where the next one is not made, in free order."""
+    def _at_hand(self) -> int | None:
+        """The ticket to take: the next one if it is made, else, in free order, another."""
+        if self._next in self._made:
+            return self._next
         return None if self.ordered or not self._made or self._base < self._replayed else min(self._made)
 
     def take(self) -> Stretch | None:
         """Hand over the next result, if it is made."""
-        ticket = self._next
-        found = self._made.pop(ticket, None)
-        if found is None:
-            other = self._out_of_turn()
-            if other is None:
-                return None
-            ticket, found = other, self._made.pop(other)
-        made, nbytes = found
+        ticket = self._at_hand()
+        if ticket is None:
+            return None
+        made, nbytes = self._made.pop(ticket)
         self.waiting -= 1
         self.ready -= 1
         block, size = made.block, len(made.failures)
@@ -115,6 +116,30 @@ class Results:
             self._taken.discard(self._next)
             self._pass_by()
         return made
+
+    def take_more(self, first: Stretch, want: int) -> list[Stretch]:
+        """`first`, which was just taken, and small results behind it that are made, up to `want` elements to be joined.
+
+        Where calls wait, each is a Block of its own: who takes them would spend on each what a Block costs, in turns
+        with dozens of workers that want the interpreter as well.
+        """
+        parts = [first]
+        if first.block is None or first.failures:
+            return parts
+        left, copied = want - first.block.size, first.block.nbytes
+        while left > 0 and (ticket := self._at_hand()) is not None:
+            made, nbytes = self._made[ticket]
+            block, copied = made.block, copied + nbytes
+            if block is None or made.failures or block.size > left or copied > _COPIED:
+                break
+            if not joins_freely(first.block, block):
+                break
+            passed = self.at_consumer + 1
+            self.take()
+            self.at_consumer += passed
+            parts.append(made)
+            left -= block.size
+        return parts
 
     def _pass_by(self) -> None:
         """The first ticket not taken is so no more."""

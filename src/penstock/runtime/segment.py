@@ -17,7 +17,7 @@ from functools import partial
 from penstock.errors import PenstockError
 from penstock.physical.memory import Overspent
 from penstock.physical.stage import Stage, State
-from penstock.physical.stretch import Stretch
+from penstock.physical.stretch import Stretch, join
 from penstock.physical.stretch import fatal as end_of_run
 from penstock.runtime.autotune.driver import Driver
 from penstock.runtime.counts import CLOCKS, Counts, TaskTimes
@@ -353,24 +353,26 @@ class Segment(Worked):
             self._enlist()
         if self._results.ready:
             with self._lock:
-                made = self._taken()
+                made = self._taken(want)
             if made is not None:
                 self._scheduler.wake()  # there is room again
-                return made
-        return self._awaited()
+                return join(made)
+        return self._awaited(want)
 
-    def _taken(self) -> Stretch | None:
-        """The next result, if it is there; under the lock."""
+    def _taken(self, want: int) -> list[Stretch] | None:
+        """The next results, up to so many elements, to be joined, if there is one; under the lock."""
         results, counts = self._results, self.counts
         made = results.take()
         if made is None:
             return None
+        counted = self._seen and self._wanted > 0  # how far ahead results may be: then what is taken is come to at once
+        taken = results.take_more(made, want) if results.ready and not counted else [made]
         counts.hold(results.nbytes)
         if counts.is_full and self._room():
             counts.not_full(time.perf_counter())
-        return made
+        return taken
 
-    def _awaited(self) -> Stretch | None:
+    def _awaited(self, want: int) -> Stretch | None:
         """The next result, which is not there yet."""
         here, helper = CLOCKS.own, on_worker()
         before = here.aside
@@ -385,11 +387,11 @@ class Segment(Worked):
             while True:
                 worked = helper and self._may_help() and self.step()
                 with self._lock:
-                    made = self._taken()
+                    made = self._taken(want)
                     exhausted = made is None and self._exhausted()
                 if made is not None:
                     self._scheduler.wake()  # there is room again
-                    return made
+                    return join(made)
                 if exhausted:
                     self._end()
                     return None
