@@ -35,6 +35,7 @@ class Work:
     ahead: int = 0  # results that must fit into the window so that a slow one blocks nobody
     pull: float = 0.0  # CPU of the serial part, under the interpreter's lock
     rows: int = 1  # elements that make one of the results: a batch
+    fill: int = 0  # elements that come in before the first goes out: a shuffle's
 
     @property
     def service(self):
@@ -76,6 +77,8 @@ class Sim:
         self.segments = dict(self.segments)
         self.factors = {}
         self.fraction = dict.fromkeys(self.names, 0.0)
+        self.filled = dict.fromkeys(self.names, 0.0)
+        self.untold = dict.fromkeys(self.names, 0.0)  # seconds that a pull has waited which is not over
         self._reset()
 
     # -- the engine's side
@@ -215,19 +218,24 @@ class Sim:
         room = max(results * per_block * work.rows - self.held[name], 0.0) / DT
         rate = min(possible * free, input_bound, room)
         made = rate * DT
-        self.held[name] += made
+        fills = self.filled[name] < work.fill
+        self.filled[name] += made
+        self.held[name] += 0.0 if fills else made
         if child:
             self.held[child] -= made
             self.least[child] = min(self.least[child], self.held[child])
             if input_bound < min(possible * free, room):
                 lacking = DT * (1 - rate / min(possible * free, room))
-                sums["waiting"] += lacking
+                self.untold[name] += lacking
                 self.sums[child]["starved"] += lacking
         if room < min(possible * free, input_bound):
             sums["full"] += DT * (1 - rate / min(possible * free, input_bound))
         sums["full"] += DT * (1 - free) if rate == possible * free else 0.0
+        if not fills:
+            sums["waiting"] += self.untold[name]
+            self.untold[name] = 0.0
         self.most[name] = max(self.most[name], self.held[name])
-        sums["inputs"] += made
+        sums["inputs"] += 0.0 if fills else made
         inside = workers * DT * rate / possible
         sums["run_seconds"] += inside
         if bounds[1] == min(bounds) and self.seed % 3 == 0:  # cores are what is lacking, and the system tells

@@ -163,7 +163,7 @@ def test_reasons_tell_figures():
     assert reason("interpreter's lock").startswith("2 workers in processes: ")
     assert "times as much as threads, which held the interpreter's lock" in reason("interpreter's lock")
     assert "64 workers: its calls wait 100 % of their time" in reason("sleeping")
-    assert "16 gave 0.3" in reason("sleeping")
+    assert "16 gave 0.2" in reason("sleeping")
     assert "2 of 2 cores are in use" in reason("jpeg")
     assert "the consumer waits 0 % of the time" in reason("slow consumer")
     assert "worker processes gave 0." in reason("lock, dear to ship")

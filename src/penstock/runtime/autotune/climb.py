@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.runtime.autotune.figures import LARGE_BLOCKS, Flow, Knobs, Means, Proposal
-from penstock.runtime.autotune.measure import SLEEPS, Measure, differs, idle, measure, ratio, starvation
-from penstock.runtime.autotune.trials import CONTENT, Kind, Verdict
+from penstock.runtime.autotune.measure import CLEARLY, SLEEPS, Measure, differs, idle, measure, ratio, starvation
+from penstock.runtime.autotune.trials import CONTENT, LEAP, Kind, Verdict
 from penstock.runtime.autotune.tuner_state import TunerState
 
 _SATURATED = 0.85  # of the granted cores in use: work is shared out by demand, and no knob makes it less
@@ -91,9 +91,11 @@ class View:
             if found and self.measures[name].starved < _WAITS / 2:
                 break
             found.append(name)
-            if self.measures[name].waiting < _WAITS:
-                break
             candidates = [n for n, flow in self.flows.items() if flow.consumer == name and n not in found]
+            # a pull that fills a shuffle takes long, and tells only at its end how long it has waited
+            waits = [self.measures[name].waiting, *(self.measures[below].starved for below in candidates)]
+            if max(waits) < _WAITS:
+                break
         return found
 
     def blocked(self, name: str) -> bool:
@@ -117,7 +119,8 @@ def excluding(workers: int, inside: Sequence[Measure], used: float) -> bool:
 def view(state: TunerState, means: Means) -> View:
     latest = {flow.name: flow for period in state.periods[-2:] for flow in period.samples[-1].flows}
     flows = {name: flow for name, flow in latest.items() if name in state.knobs}
-    tails = {name: state.since.tail(name) for name in flows}
+    begins = len(state.periods) == 1  # no setting was before that could still show
+    tails = {name: state.since.tail(name) or (state.since.samples if begins else ()) for name in flows}
     measures = {name: measure(tail, name) for name, tail in tails.items()}
     longest = max(tails.values(), key=len, default=())
     used = max((m.used for m in measures.values()), default=0.0)
@@ -130,10 +133,13 @@ _LOCK_IN_USE = 0.75  # cores in use below which the interpreter's lock keeps nob
 _LOCK_TAKEN = 0.9  # cores in use among other programs: what a lock leaves, and hardly by chance
 _OFTEN = 1000.0  # Blocks per second, which cost a tenth of a core and more
 _LATELY = 60.0  # seconds for which a rate tells of the function as it is
+_SHORTLY = 15.0  # the same, where that is held against the rate now
 _LINEAR = 0.75  # of what so many times the workers would give
 _BROUGHT = 1.25  # times the rate before, that twice as many workers gave
 _SMALL_BLOCKS = Knobs(1).block_seconds
 _CAREFULLY = 0.5  # seconds of the setting in force that a trial of fewer workers is held against
+_PATIENTLY = 1.0  # the same where the last that were added brought much: dozens of threads take as long to settle down
+_MANY_WAIT = 16  # workers to begin with, of calls that do nothing but wait
 _SPARE = 1.5  # workers for each that is needed, where the consumer is the slow side
 
 
@@ -155,22 +161,25 @@ def climb(view: View, name: str) -> Iterator[Proposal]:
     found, knobs = view.measures[name], view.knobs[name]
     locked = _locked(view, name)
     spare = not view.saturated
+    room = spare and (not view.crowded or found.share < SLEEPS) and _more_may_help(view, found, knobs)
+    if room and found.share < SLEEPS and _in_proportion(view, name):
+        yield from _more(view, name)
     if spare and locked and ratio(found.rate, found.result_elements) >= _OFTEN:
         yield from _larger_blocks(view, name)
-    room = spare and (not view.crowded or found.share < SLEEPS) and _more_may_help(view, found, knobs)
     if room and _climbs(view, name):
         yield from _more(view, name)
+    needed = _needed(view, name)
     if spare and locked and (not view.crowded or view.used >= _LOCK_TAKEN):
         yield from _to_processes(view, _heaviest(view), sure=True)
     if knobs.executor == "process":
         yield from _out_of_processes(view, name)
-    if spare and locked and not view.crowded:
+    if spare and locked and not view.crowded and not needed:
         yield from _fewer(view, name, least=1)
     if room:
         yield from _more(view, name)
     if spare and not view.crowded and found.cores >= 0.5 and found.share < 0.8 and view.used >= _LOCK_IN_USE:
         yield from _to_processes(view, name)
-    if _fewer_may_do(view, found, knobs) and not _needed(view, name):
+    if _fewer_may_do(view, found, knobs) and not needed:
         yield from _fewer(view, name, least=view.cores if view.saturated or view.crowded else 1)
 
 
@@ -220,13 +229,24 @@ def _more_than_processes(view: View, name: str) -> bool:
 
     The fewer threads there were, the less they waited for each other, and a process is at most as fast as all of them.
     """
-    found = [
-        (period.knobs[name].parallelism, period.late(name).rate)
-        for period in view.state.periods
-        if name in period.knobs and period.knobs[name].executor == "thread" and period.stop > view.state.now - _LATELY
-    ]
-    known = [(workers, rate) for workers, rate in found if rate > 0]
+    known = _rates_of_threads(view, name, _LATELY)
     return bool(known) and view.cores * min(known)[1] < Kind.PROCESSES.value[1] * view.measures[name].rate
+
+
+def _too_few(view: View, name: str, workers: int) -> bool:
+    """Whether so many would make less than is made now, even if each made as much as where there were fewer."""
+    each = [rate / count for count, rate in _rates_of_threads(view, name, _SHORTLY) if count <= workers]
+    return bool(each) and workers * max(each) < CLEARLY * view.measures[name].rate
+
+
+def _rates_of_threads(view: View, name: str, seconds: float) -> list[tuple[int, float]]:
+    """Threads that there were in the last seconds, and what they gave."""
+    found = [
+        (period.knobs[name].parallelism, period.late(name).rate or (0.0 if i else measure(period.samples, name).rate))
+        for i, period in enumerate(view.state.periods)
+        if name in period.knobs and period.knobs[name].executor == "thread" and period.stop > view.state.now - seconds
+    ]
+    return [(workers, rate) for workers, rate in found if rate > 0]
 
 
 def _out_of_processes(view: View, name: str) -> Iterator[Proposal]:
@@ -249,18 +269,34 @@ def _larger_blocks(view: View, name: str) -> Iterator[Proposal]:
 
 def _more_may_help(view: View, found: Measure, knobs: Knobs) -> bool:
     """Its workers are all inside, and either they wait there or cores are idle."""
-    all_inside = found.busy >= 0.7 * knobs.parallelism
+    all_inside = found.busy >= (0.7 if found.seconds >= 0.2 else 0.5) * knobs.parallelism  # less those not over yet
     waits = found.share < (_COMPUTES if found.seconds >= 1.0 else _SURELY_WAITS)
     return all_inside and (waits or knobs.parallelism < view.cores)
 
 
 def _more(view: View, name: str) -> Iterator[Proposal]:
     knobs, limits = view.knobs[name], view.flows[name].limits
-    sleeps = view.measures[name].share < SLEEPS and _in_proportion(view, name)
-    for factor in (4, 2) if sleeps else (2,):
+    for factor in _factors(view, name):
         more = min(max(factor * knobs.parallelism, view.cores), limits.most)
         if more > knobs.parallelism:
             yield Proposal({name: replace(knobs, parallelism=more)})
+
+
+def _factors(view: View, name: str) -> tuple[int, ...]:
+    """How many times as many workers to try."""
+    share = view.measures[name].share
+    if share < SLEEPS / 2 and may_leap(view, name):
+        return _MANY_WAIT // view.knobs[name].parallelism, 2
+    return (4, 2) if share < SLEEPS and _in_proportion(view, name) else (2,)
+
+
+def may_leap(view: View, name: str) -> bool:
+    """Whether many workers may be the first trial, where calls do nothing but wait: it takes no longer than of a few.
+
+    That they wait the first of them tell; whether it is for each other, only the trial.
+    """
+    tried = any(trial.change.name == name for trial in view.state.trials)
+    return not tried and LEAP * view.knobs[name].parallelism <= _MANY_WAIT
 
 
 def _in_proportion(view: View, name: str) -> bool:
@@ -288,9 +324,10 @@ def _fewer_may_do(view: View, found: Measure, knobs: Knobs) -> bool:
 
 
 def _fewer(view: View, name: str, least: int) -> Iterator[Proposal]:
-    """A quarter, and if that is too few the half."""
+    """A quarter, and if that is too few the half; not so few that they cannot do."""
     knobs = view.knobs[name]
     least = max(least, view.flows[name].limits.least)
+    seconds = _PATIENTLY if view.measures[name].share < SLEEPS and _climbs(view, name) else _CAREFULLY
     for fewer in dict.fromkeys((max(knobs.parallelism // 4, 1), knobs.parallelism // 2)):
-        if least <= fewer < knobs.parallelism:
-            yield Proposal({name: replace(knobs, parallelism=fewer)}, seconds=_CAREFULLY)
+        if least <= fewer < knobs.parallelism and not _too_few(view, name, fewer):
+            yield Proposal({name: replace(knobs, parallelism=fewer)}, seconds=seconds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -17,6 +17,9 @@ _DOUBT = 0.01  # by how much less than it should be a rate may seem
 _WAITS = 0.2  # CPU seconds per second inside functions, below which they mostly wait
 _RISE = 0.25  # seconds that more workers for what waits may take: threads start, and inputs are opened early
 _ARRIVE = 0.5  # seconds that processes may take until all are at work: they load what the function needs
+LEAP = 4  # times as many workers, as a first trial
+_LEAPT = 1.25  # times the rate before, which these give within ...
+_SHOWS = 0.2  # ... so many seconds, if they do not wait for each other
 _LATEST = 8.0  # seconds after which there is one in any case
 
 
@@ -97,25 +100,39 @@ class Trial:
         return self.made.seconds >= _SOON and self.made.rate < CLEARLY * self.base.rate
 
 
-def tried(change: Change, base: tuple[Sample, ...], period: SteadyPeriod) -> Trial:
-    """The trial as it went: by its first verdict, which further periods do not alter."""
+def tried(change: Change, base: tuple[Sample, ...], period: SteadyPeriod, earlier: Sequence[Trial] = ()) -> Trial:
+    """The trial as it went, behind `earlier` ones: by its first verdict, which further periods do not alter.
+
+    Many times as many workers, the first trial of calls that wait, bring much at once if they do not wait for each
+    other. Where they brought nothing, twice as many only may because so many hinder each other, and show it as soon.
+    """
+    earlier = [trial for trial in earlier if trial.change.name == change.name]
+    enough = 0.0
+    if not earlier and _leaps(change):
+        enough = _LEAPT
+    elif change.kind is Kind.MORE and len(earlier) == 1 and earlier[0].verdict is Verdict.WORSE:
+        enough = Kind.MORE.value[2] if _leaps(earlier[0].change) else 0.0
     before = measure(base, change.name)
     hunger = starvation(base)
     warm = period.warm(change.name)
     made, verdict = Measure(), Verdict.OPEN
     for count in range(1, len(warm) + 1):
         made = measure(warm[:count], change.name)
-        verdict = _verdict(change, before, made, hunger, starvation(warm[:count]))
+        verdict = _verdict(change, before, made, hunger, starvation(warm[:count]), enough)
         rise = _rise(change, before, made) if verdict is Verdict.WORSE else 0.0
         if rise:
             risen = _behind(warm[:count], rise)
             made = measure(risen, change.name)
-            verdict = _verdict(change, before, made, hunger, starvation(risen))
+            verdict = _verdict(change, before, made, hunger, starvation(risen), enough)
         if verdict is not Verdict.OPEN:
             break
     if verdict is Verdict.OPEN and hunger >= CONTENT and _hopeless(change, before, period):
         return Trial(change, before, measure(period.samples[1:], change.name), Verdict.WORSE, period.stop)
     return Trial(change, before, made, verdict, period.stop)
+
+
+def _leaps(change: Change) -> bool:
+    return change.kind is Kind.MORE and change.after.parallelism >= LEAP * change.before.parallelism
 
 
 def _rise(change: Change, base: Measure, made: Measure) -> float:
@@ -141,7 +158,8 @@ def _hopeless(change: Change, base: Measure, period: SteadyPeriod) -> bool:
     return made.seconds >= patience and expected >= 16 and made.rate < 0.5 * base.rate
 
 
-def _verdict(change: Change, base: Measure, made: Measure, hunger: float, hunger_now: float) -> Verdict:
+def _verdict(change: Change, base: Measure, made: Measure, hunger: float, hunger_now: float, enough: float) -> Verdict:
+    """What the periods so far say. A gain below `enough` is none, also early."""
     kind = change.kind
     if made.seconds < _SOON:
         return Verdict.OPEN
@@ -155,6 +173,8 @@ def _verdict(change: Change, base: Measure, made: Measure, hunger: float, hunger
     if gain - error >= surely:
         return Verdict.BETTER
     if gain + error <= surely_not:
+        return Verdict.WORSE
+    if made.seconds >= _SHOWS and gain < enough:
         return Verdict.WORSE
     if not _enough(made, 0.35 if gain < 1.0 and not kind.gives_back else 0.5):
         return Verdict.OPEN

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from penstock.runtime.autotune.climb import View, climb, let_go, view
+from penstock.runtime.autotune.climb import View, climb, let_go, may_leap, view
 from penstock.runtime.autotune.figures import Decision, Flow, Knobs, Limits, Means, Proposal, Sample
 from penstock.runtime.autotune.measure import CLEARLY, SLEEPS, Measure, SteadyPeriod, differs, knobs_of, measure, ratio
 from penstock.runtime.autotune.trials import CONTENT, Change, Kind, Trial, Verdict, change_between
@@ -349,7 +349,10 @@ def _measured(seen: View) -> bool:
         measured = seen.measures[name]
         if found.current is None and found.since.in_change(name):
             return False
-        known = _known(measured) or _sleeps(found, measured)
+        if may_leap(seen, name) and _sleeps(measured, seconds=SHORTEST / 2, steps=2):
+            return True
+        helped = all(trial.verdict is Verdict.BETTER for trial in found.trials)
+        known = _known(measured) or (helped and _sleeps(measured, seconds=0.2, steps=3))
         return known and not _rising(found, name, measured) and not _recovering(found, name, measured)
     return True
 
@@ -360,10 +363,9 @@ def _known(found: Measure) -> bool:
     return found.steps >= 8 or (found.seconds >= 1.0 and found.steps >= 3) or found.seconds >= 4.0
 
 
-def _sleeps(found: TunerState, measured: Measure) -> bool:
-    """Whether calls plainly do nothing but wait, and more workers have always helped: four times as many will show."""
-    helped = all(trial.verdict is Verdict.BETTER for trial in found.trials)
-    return helped and measured.share < SLEEPS / 2 and measured.seconds >= 0.2 and measured.steps >= 3
+def _sleeps(measured: Measure, *, seconds: float, steps: float) -> bool:
+    """Whether calls plainly do nothing but wait: many times as many workers will show."""
+    return measured.share < SLEEPS / 2 and measured.seconds >= seconds and measured.steps >= steps
 
 
 def _rising(found: TunerState, name: str, measured: Measure) -> bool:

@@ -52,13 +52,13 @@ def tuner_state(history: Sequence[Sample]) -> TunerState:
         change = change_between(knobs, period.knobs)
         knobs = {**period.knobs, **knobs}  # a segment may begin at any time
         if change is not None and period.seconds < _STANDS:
-            trial = tried(change, _base(best, change), period)
+            trial = tried(change, _base(best, change), period, trials)
             trials.append(trial)
             if trial.verdict is not Verdict.BETTER:
                 current = trial
                 continue
         elif change is not None:
-            trials.append(tried(change, _base(best, change), period))
+            trials.append(tried(change, _base(best, change), period, trials))
         best = _continued(best, period) if change is None else period
         knobs.update(period.knobs)
     closed = [trial for trial in trials if trial.verdict is not Verdict.OPEN]
