@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from tests.runtime.autotune.scenarios import MIB, pipeline, simulation, tuned
+from tests.runtime.autotune.scenarios import BOTH, MIB, pipeline, simulation, tuned
 from tests.runtime.autotune.simulator import Work, play
 
-from penstock.runtime.autotune.figures import Knobs
+from penstock.runtime.autotune.figures import Knobs, Limits
 from penstock.runtime.autotune.tuner import decide
 
 SEEDS = (0, 1, 2)
@@ -74,6 +74,29 @@ def test_processes_run_what_holds_the_lock_if_they_are_allowed(seed):
     held = play(pipeline(Work(gil=0.005), executors=("thread",))(seed), 6, decide)
     assert held.final("a").executor == "thread"
     assert held.final("a").parallelism <= 2
+
+
+def by_hand(work, seed):
+    """64 calls at once, as a user has said."""
+    sim = pipeline(work, start=Knobs(64))(seed)
+    sim.limits["a"] = Limits(64, 64, BOTH)
+    return sim
+
+
+@seeds
+def test_many_calls_by_hand_that_wait_are_not_sent_to_as_many_processes(seed):
+    """Where they are so many that they use most of a core, they look as if they kept each other waiting."""
+    sim = by_hand(Work(sleep=0.005, gil=0.00004, cpu=0.00004), seed)
+    outcome = play(sim, 4, decide)
+    assert 0.75 <= outcome.cpu(1, 4) <= 1.4
+    assert outcome.final("a").executor == "thread"
+    assert sim.asked_at is None
+
+
+@seeds
+def test_many_calls_by_hand_that_hold_the_lock_are_sent_to_processes(seed):
+    outcome = play(by_hand(Work(gil=0.005), seed), 6, decide)
+    assert outcome.final("a").executor == "process"
 
 
 @seeds

@@ -131,6 +131,8 @@ _COMPUTES = 0.85  # CPU seconds per second inside a function beyond which it doe
 _SURELY_WAITS = 0.7  # the same for a short measurement
 _LOCK_IN_USE = 0.75  # cores in use below which the interpreter's lock keeps nobody waiting for long
 _LOCK_TAKEN = 0.9  # cores in use among other programs: what a lock leaves, and hardly by chance
+_MANY = 2  # calls at once for each core, beyond which the user has said that they wait ...
+_FUNCTIONS_ALONE = 0.9  # ... unless so much of the CPU time is theirs: that of calls that wait is spent around them
 _OFTEN = 1000.0  # Blocks per second, which cost a tenth of a core and more
 _LATELY = 60.0  # seconds for which a rate tells of the function as it is
 _SHORTLY = 15.0  # the same, where that is held against the rate now
@@ -215,6 +217,8 @@ def _to_processes(view: View, name: str | None, *, sure: bool = False) -> Iterat
     knobs, limits = view.knobs[name], view.flows[name].limits
     if knobs.executor == "process" or "process" not in limits.executors or _more_than_processes(view, name):
         return
+    if limits.least > _MANY * view.cores and view.measures[name].computing < _FUNCTIONS_ALONE * view.used:
+        return  # a process for each of so many calls would have to start, and they wait
     away = replace(
         knobs,
         executor="process",

@@ -42,6 +42,7 @@ class Measure:
     share: float = 1.0  # CPU seconds per second inside the functions, without those in which no core was free
     delayed: float = 0.0  # workers that were ready and got no core, on average
     cores: float = 0.0  # CPU seconds per second, of its functions and pulling
+    computing: float = 0.0  # the same of its functions alone
     used: float = 0.0  # CPU seconds per second, of the whole run
     cost: float = 0.0  # CPU seconds of the whole run per element of this segment
     step_seconds: float = 0.0  # a worker's time per result
@@ -87,6 +88,7 @@ def measure(samples: Sequence[Sample], name: str) -> Measure:
         share=min(ratio(run_cpu, had_core, without=1.0), 1.0),
         delayed=ratio(delayed, seconds),
         cores=ratio(run_cpu + sum(flow.pull_cpu for flow in flows), seconds),
+        computing=ratio(run_cpu, seconds),
         used=ratio(cpu, seconds),
         cost=ratio(cpu, made),
         step_seconds=ratio(run, results),
