@@ -162,6 +162,16 @@ def test_what_fills_a_window_nobody_waits_for_hides_no_bottleneck(seed):
 
 
 @seeds
+def test_workers_that_brought_much_are_not_given_back_for_a_loss(seed):
+    def speed_of(workers):
+        return 25_000 * (workers / 33.3 if workers < 32 else 0.96 + 0.04 * (workers - 32) / 32)
+
+    outcome = play(pipeline(Work(sleep=0.001, speed_of=speed_of), noise=0.01)(seed), 8, decide)
+    assert outcome.final("a").parallelism == 64
+    assert outcome.throughput(3, 8) >= 0.99 * 25_000
+
+
+@seeds
 def test_failed_trials_are_repeated_ever_more_rarely(seed):
     outcome = play(pipeline(Work(sleep=0.05, speed_of=lambda workers: 300))(seed), 120, decide)
     assert outcome.throughput(4, 120) >= 0.98 * 300

@@ -137,7 +137,6 @@ _OFTEN = 1000.0  # Blocks per second, which cost a tenth of a core and more
 _LATELY = 60.0  # seconds for which a rate tells of the function as it is
 _SHORTLY = 15.0  # the same, where that is held against the rate now
 _LINEAR = 0.75  # of what so many times the workers would give
-_BROUGHT = 1.25  # times the rate before, that twice as many workers gave
 _SMALL_BLOCKS = Knobs(1).block_seconds
 _CAREFULLY = 0.5  # seconds of the setting in force that a trial of fewer workers is held against
 _PATIENTLY = 1.0  # the same where the last that were added brought much: dozens of threads take as long to settle down
@@ -188,7 +187,7 @@ def climb(view: View, name: str) -> Iterator[Proposal]:
 def _climbs(view: View, name: str) -> bool:
     """Whether the last workers that were added brought much: then it is not a lock that they wait for."""
     last = view.state.last(name, verdict=Verdict.BETTER)
-    return last is not None and last.change.kind is Kind.MORE and last.gain >= _BROUGHT
+    return last is not None and last.brought_much(view.knobs[name])
 
 
 def _locked(view: View, name: str) -> bool:
@@ -240,7 +239,8 @@ def _more_than_processes(view: View, name: str) -> bool:
 def _too_few(view: View, name: str, workers: int) -> bool:
     """Whether so many would make less than is made now, even if each made as much as where there were fewer."""
     each = [rate / count for count, rate in _rates_of_threads(view, name, _SHORTLY) if count <= workers]
-    return bool(each) and workers * max(each) < CLEARLY * view.measures[name].rate
+    rate = max(view.measures[name].rate, measure(view.state.since.lately(name), name).rate)
+    return bool(each) and workers * max(each) < CLEARLY * rate
 
 
 def _rates_of_threads(view: View, name: str, seconds: float) -> list[tuple[int, float]]:

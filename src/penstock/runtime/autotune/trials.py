@@ -17,6 +17,7 @@ _DOUBT = 0.01  # by how much less than it should be a rate may seem
 _WAITS = 0.2  # CPU seconds per second inside functions, below which they mostly wait
 _RISE = 0.25  # seconds that more workers for what waits may take: threads start, and inputs are opened early
 _ARRIVE = 0.5  # seconds that processes may take until all are at work: they load what the function needs
+_MUCH = 1.25  # times the rate before, by more workers
 LEAP = 4  # times as many workers, as a first trial
 _LEAPT = 1.25  # times the rate before, which these give within ...
 _SHOWS = 0.2  # ... so many seconds, if they do not wait for each other
@@ -94,6 +95,10 @@ class Trial:
         """How many times the rate before."""
         return ratio(self.made.rate, self.base.rate, without=1.0)
 
+    def brought_much(self, now: Knobs) -> bool:
+        """Whether it added the workers that there are, and they were worth it: then it is not a lock they wait for."""
+        return self.change.kind is Kind.MORE and self.change.after.parallelism == now.parallelism and self.gain >= _MUCH
+
     @property
     def went_badly(self) -> bool:
         """Whether it gave clearly less, as far as it went."""
@@ -101,17 +106,8 @@ class Trial:
 
 
 def tried(change: Change, base: tuple[Sample, ...], period: SteadyPeriod, earlier: Sequence[Trial] = ()) -> Trial:
-    """The trial as it went, behind `earlier` ones: by its first verdict, which further periods do not alter.
-
-    Many times as many workers, the first trial of calls that wait, bring much at once if they do not wait for each
-    other. Where they brought nothing, twice as many only may because so many hinder each other, and show it as soon.
-    """
-    earlier = [trial for trial in earlier if trial.change.name == change.name]
-    enough = 0.0
-    if not earlier and _leaps(change):
-        enough = _LEAPT
-    elif change.kind is Kind.MORE and len(earlier) == 1 and earlier[0].verdict is Verdict.WORSE:
-        enough = Kind.MORE.value[2] if _leaps(earlier[0].change) else 0.0
+    """The trial as it went, behind `earlier` ones: by its first verdict, which further periods do not alter."""
+    enough = _enough_for(change, [trial for trial in earlier if trial.change.name == change.name])
     before = measure(base, change.name)
     hunger = starvation(base)
     warm = period.warm(change.name)
@@ -129,6 +125,24 @@ def tried(change: Change, base: tuple[Sample, ...], period: SteadyPeriod, earlie
     if verdict is Verdict.OPEN and hunger >= CONTENT and _hopeless(change, before, period):
         return Trial(change, before, measure(period.samples[1:], change.name), Verdict.WORSE, period.stop)
     return Trial(change, before, made, verdict, period.stop)
+
+
+def _enough_for(change: Change, earlier: Sequence[Trial]) -> float:
+    """The gain that shows soon if there is one, where earlier trials of the segment say so; else 0.
+
+    Many times as many workers, the first trial of calls that wait, bring much at once if they do not wait for each
+    other. Where they brought nothing, twice as many only may because so many hinder each other, and show it as soon.
+    Workers that brought much when they were added are given back if nothing is lost by it.
+    """
+    if change.kind is Kind.MORE:
+        if not earlier:
+            return _LEAPT if _leaps(change) else 0.0
+        in_vain = len(earlier) == 1 and earlier[0].verdict is Verdict.WORSE and _leaps(earlier[0].change)
+        return Kind.MORE.value[2] if in_vain else 0.0
+    if change.kind is Kind.FEWER:
+        last = next((trial for trial in reversed(earlier) if trial.verdict is Verdict.BETTER), None)
+        return 1.0 if last is not None and last.brought_much(change.before) else 0.0
+    return 0.0
 
 
 def _leaps(change: Change) -> bool:
