@@ -1,9 +1,14 @@
-"""Interleaves over many small inputs: several in a Block, and no worker for what takes no time."""
+"""Interleaves over many small inputs: read together and woven, and no worker for what takes no time."""
+
+import random
 
 import numpy as np
 import pytest
 
 import penstock as ps
+from penstock.physical import inner_inputs
+from penstock.physical.inner_plans import Opening
+from penstock.physical.stages import interleave
 from penstock.runtime import executors
 from penstock.runtime.autotune import remembered
 from penstock.testing.resume import assert_resumes_exactly
@@ -136,7 +141,7 @@ def test_a_pass_begins_with_what_the_inputs_of_the_one_before_it_took(monkeypatc
         assert list(dataset) == wanted
         counts.append(len(read))
     assert 4 <= counts[0] < 40  # those of the first cycle, and what is opened ahead of its turn
-    assert counts[1:] == [0, 40, 40]
+    assert counts[1:] == [0, 39, 40]  # the first one, by which it turns out, has been read then
 
 
 def test_what_a_pass_has_found_is_nothing_to_another_data_set_nor_where_nothing_is_kept(monkeypatch, remembers):
@@ -154,3 +159,174 @@ def test_an_input_that_a_worker_took_over_continues_at_every_step(monkeypatch, t
     assert_resumes_exactly(
         ps.Dataset.from_tensor_slices(names).interleave(ps.TFRecordDataset, 2, num_parallel_calls=2), limit=20
     )
+
+
+# -- woven
+
+
+@pytest.fixture
+def woven(monkeypatch):
+    """How many inputs were read together, each time, on a machine so quick that no time passes."""
+    found = []
+    small = inner_inputs.InnerInputs.small
+
+    def counted(inputs, most, until):
+        made = small(inputs, most, until)
+        if made is not None and most > 1:
+            found.append(len(made.inputs))
+        return made
+
+    monkeypatch.setattr(inner_inputs.InnerInputs, "small", counted)
+    for module in (inner_inputs, interleave):
+        monkeypatch.setattr(module, "AT_ONCE", 60.0)
+    return found
+
+
+def in_turn(counts, cycle, length):
+    """The elements (input, number in it) as slots give them in turn, one by one."""
+    slots, following, turn, found = [None] * cycle, 0, 0, []
+    while following < len(counts) or any(slot is not None for slot in slots):
+        if slots[turn] is None and following < len(counts):
+            slots[turn], following = (following, 0), following + 1
+        for _ in range(length if slots[turn] is not None else 0):
+            number, at = slots[turn]
+            if at == counts[number]:
+                slots[turn] = None
+                break
+            found.append(1000 * number + at)
+            slots[turn] = number, at + 1
+        turn = (turn + 1) % cycle
+    return found
+
+
+def given(dataset, state=None, most=None, executor="inline"):
+    """Elements and failures, as far as they are asked for, and the state behind them."""
+    found = []
+    with dataset.iterator(executor=executor) as elements:
+        if state is not None:
+            elements.load_state_dict(state)
+        while most is None or len(found) < most:
+            try:
+                found.append(np.asarray(next(elements)).tolist())
+            except StopIteration:
+                return found, None
+            except Exception as error:
+                found.append((type(error), str(error), getattr(error, "__notes__", None)))
+        return found, elements.state_dict()
+
+
+def one_by_one(monkeypatch):
+    return monkeypatch.setattr(Opening, "small", lambda opening, made: None)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_small_inputs_that_are_read_together_come_as_one_by_one_and_continue_anywhere(seed, woven, monkeypatch):
+    chance = random.Random(seed)
+    most, large = chance.choice([1, 3, 20]), seed % 3 == 0
+    sizes = [
+        lambda: most,
+        lambda: most,
+        lambda: chance.randrange(most + 3),
+        lambda: 0,
+        *([lambda: 300] if large else []),
+    ]
+    counts = [chance.choice(sizes)() for _ in range(chance.choice([2, 30, 90]))]
+    cycle, length = chance.choice([1, 2, 5, 16, 40]), chance.choice([1, 1, 2, 7, 10**6])
+    calls = chance.choice([None, None, ps.AUTOTUNE])
+    dataset = ps.Dataset.range(len(counts)).interleave(
+        lambda i: ps.Dataset.range(1000 * i, 1000 * i + counts[i]), cycle, length, num_parallel_calls=calls
+    )
+    wanted = in_turn(counts, cycle, length)
+    assert given(dataset)[0] == wanted
+    assert large or max(woven) > 1
+    for _ in range(3):
+        at = chance.randrange(len(wanted) + 1)
+        first, state = given(dataset, most=at, executor=chance.choice(EXECUTORS))
+        with monkeypatch.context() as plain:
+            one_by_one(plain)
+            _, other = given(dataset, most=at)
+            assert given(dataset, state)[0] == wanted[at:]
+        assert first == wanted[:at]
+        assert given(dataset, state, executor=chance.choice(EXECUTORS))[0] == wanted[at:]
+        assert given(dataset, other)[0] == wanted[at:]
+
+
+@pytest.mark.parametrize("cycle", [1, 4])
+@pytest.mark.parametrize("harm", ["missing", "cut short", "changed", "empty", "no file", "large"])
+def test_files_among_small_ones_that_cannot_be_read_so_are_read_as_ever(harm, cycle, woven, monkeypatch, tmp_path):
+    names = files(tmp_path, 40)
+    path, content = tmp_path / "017", (tmp_path / "017").read_bytes()
+    path.unlink()
+    if harm == "cut short":
+        path.write_bytes(content[:-5])
+    elif harm == "changed":
+        path.write_bytes(content[:-6] + b"?" + content[-5:])
+    elif harm == "empty":
+        path.write_bytes(b"")
+    elif harm == "no file":
+        path.mkdir()
+    elif harm == "large":
+        with ps.io.TFRecordWriter(path) as writer:
+            for number in range(200):
+                writer.write(b"%d" % number * 50)
+    dataset = ps.Dataset.from_tensor_slices(names).interleave(ps.TFRecordDataset, cycle).batch(3)
+    found, _ = given(dataset)
+    _, state = given(dataset, most=20)
+    rest, _ = given(dataset, state)
+    with monkeypatch.context() as plain:
+        one_by_one(plain)
+        assert given(dataset)[0] == found
+        assert given(dataset, state)[0] == rest == found[20:]
+    assert max(woven) > 1
+    fails = [piece for piece in found if isinstance(piece, tuple)]
+    assert len(fails) == (harm not in ("empty", "large"))
+    assert all("017" in text for _, text, _ in fails)
+
+
+def test_a_record_that_begins_in_one_file_and_ends_in_the_next_is_none(woven, tmp_path):
+    names = files(tmp_path, 4)
+    whole = (tmp_path / "001").read_bytes()
+    (tmp_path / "001").write_bytes(whole[:30])
+    (tmp_path / "002").write_bytes(whole[30:])
+    dataset = ps.Dataset.from_tensor_slices(names).flat_map(ps.TFRecordDataset)
+    found, _ = given(dataset)
+    assert [piece for piece in found if not isinstance(piece, tuple)] == [
+        b"0 0", b"0 1", b"0 2", b"1 0", b"1 2", b"3 0", b"3 1", b"3 2",
+    ]  # fmt: skip
+    assert [error.__name__ for error, *_ in (piece for piece in found if isinstance(piece, tuple))] == [
+        "DataLossError", "DataLossError",
+    ]  # fmt: skip
+
+
+def test_inputs_of_which_somebody_sees_that_they_are_opened_are_opened_in_their_turn(woven, tmp_path):
+    names, log = files(tmp_path, 6, records=1), []
+
+    def opened(name):
+        log.append("open")
+        return ps.TFRecordDataset(name)
+
+    for record in ps.Dataset.from_tensor_slices(names).interleave(opened, 2):
+        log.append(record)
+    assert log == [entry for number in range(6) for entry in ("open", b"%d 0" % number)]
+    assert not woven
+
+
+def test_small_inputs_have_stages_where_what_these_give_is_looked_at(woven, tmp_path):
+    options = ps.Options()
+    options.autotune.ram_budget = 1 << 24
+    dataset = ps.Dataset.from_tensor_slices(files(tmp_path, 30)).interleave(ps.TFRecordDataset, 4)
+    assert list(dataset.with_options(options)) == list(dataset)
+    assert woven
+    woven.clear()
+    assert len(list(dataset.with_options(options))) == 90
+    assert not woven
+
+
+def test_no_more_small_inputs_are_read_than_a_moment_takes(woven, monkeypatch, tmp_path):
+    monkeypatch.setattr(interleave, "AT_ONCE", -1.0)
+    dataset = ps.Dataset.from_tensor_slices(files(tmp_path, 30)).interleave(ps.TFRecordDataset, 4)
+    with monkeypatch.context() as plain:
+        one_by_one(plain)
+        wanted = list(dataset)
+    assert list(dataset) == wanted
+    assert set(woven) <= {1}

@@ -273,6 +273,25 @@ def map_file(path: Path) -> np.ndarray:
         raise _directory(name) from error
 
 
+def little_of(name: str) -> bytes | None:
+    """All of a local file of up to 16 KiB; None for any other, and for one that cannot be read."""
+    if is_url(name):
+        return None
+    try:
+        descriptor = os.open(name, _READING | getattr(os, "O_NONBLOCK", 0))  # of a pipe one would wait for who writes
+        try:
+            size = os.lseek(descriptor, 0, os.SEEK_END)
+            if size > _LITTLE:
+                return None
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            read = os.read(descriptor, size)
+        finally:
+            os.close(descriptor)
+    except (OSError, ValueError):
+        return None
+    return read if len(read) == size else None
+
+
 def map_file_or_none(path: Path) -> np.ndarray | None:
     """As `map_file`; None for a URL, and where the system does not map what may be read: then it is read in pieces."""
     if is_url(path):

@@ -21,7 +21,7 @@ something in front of one is with which the stage begins, a `Portioned` below dr
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -247,8 +247,6 @@ class Portioned(Stage):
 
 _LEAST = 64  # changes that are never too many
 
-Behind = Callable[[], list[tuple[int, State]]]
-
 
 class SlotStates:
     """The state of every slot that there is, as `state_of` tells it; None for a slot that is free.
@@ -263,27 +261,24 @@ class SlotStates:
         self._changes: list[tuple[int, State]] = []  # since then
         self.moved: set[int] = set()  # the slots whose state is another than it was when somebody asked last
 
-    def now(self, behind: Behind | None = None) -> SlotsNow:
-        """The states of all slots as they are now; `behind` tells later ones of some, when somebody wants to know."""
+    def now(self) -> SlotsNow:
+        """The states of all slots as they are now."""
         self._changes.extend((slot, self._state_of(slot)) for slot in self.moved)
         self.moved.clear()
         if len(self._changes) > len(self._base) + _LEAST:
             self._base, self._changes = _after(self._base, self._changes), []
-        return SlotsNow(self._base, self._changes, len(self._changes), behind)
+        return SlotsNow(self._base, self._changes, len(self._changes))
 
 
 class SlotsNow:
     """A part of a state: those of all slots."""
 
-    __slots__ = ("_base", "_behind", "_changes", "_count")
+    __slots__ = ("_base", "_changes", "_count")
 
-    def __init__(
-        self, base: dict[int, State], changes: list[tuple[int, State]], count: int, behind: Behind | None
-    ) -> None:
+    def __init__(self, base: dict[int, State], changes: list[tuple[int, State]], count: int) -> None:
         self._base = base
         self._changes = changes
         self._count = count
-        self._behind = behind
 
     def resolved(self) -> list[Any]:
         return [as_of_now(state) for state in self]
@@ -293,8 +288,7 @@ class SlotsNow:
         return grows(list(self))
 
     def __iter__(self) -> Any:
-        found = _after(self._base, self._changes[: self._count])
-        return iter((found if self._behind is None else _after(found, self._behind())).values())
+        return iter(_after(self._base, self._changes[: self._count]).values())
 
 
 def _after(base: dict[int, State], changes: list[tuple[int, State]]) -> dict[int, State]:
@@ -337,22 +331,22 @@ class Begun:
     """
 
     def __init__(self, pending: Mapping[int, State]) -> None:
-        self._pending = pending
+        self.pending = pending
         self._next = _Begun()
         self._latest: Since | None = None
 
     def resume(self, number: int, stream: Stream) -> bool:
         """Have a stream that is new go on where an earlier run had come to, if one had begun it; whether it had."""
-        known = number in self._pending
+        known = number in self.pending
         if known:
-            stream.restore(self._pending[number])
+            stream.restore(self.pending[number])
         return known
 
     def note(self, number: int, stage: Stage, stream: Stream) -> None:
         """A stream is about to give its first element, by a stage."""
-        known = number in self._pending
+        known = number in self.pending
         if known:
-            self._pending = {other: state for other, state in self._pending.items() if other != number}
+            self.pending = {other: state for other, state in self.pending.items() if other != number}
         if stage.may_grow:
             behind = _Begun()
             self._next.told = number, stream.state(), behind
@@ -364,7 +358,7 @@ class Begun:
     def since(self) -> Since:
         """The part of a state that is taken now which tells what begins later."""
         if self._latest is None:
-            self._latest = Since(self._next, self._pending)
+            self._latest = Since(self._next, self.pending)
         return self._latest
 
 
@@ -402,7 +396,7 @@ class Growing:
 
     __slots__ = ("_parts", "_since")
 
-    def __init__(self, parts: list[State], since: Since) -> None:
+    def __init__(self, parts: Iterable[State], since: Since) -> None:
         self._parts = parts
         self._since = since
 

@@ -31,6 +31,14 @@ class Reader(ABC):
     def early(self) -> int:
         """How many of them may be opened before their turn, as of now."""
 
+    @abstractmethod
+    def quick(self) -> bool:
+        """Whether whoever asks for their elements reads them, as of now, so that small ones need no stage."""
+
+    @abstractmethod
+    def tried(self, seconds: float) -> None:
+        """A small one was read so, all of it, which took so long."""
+
 
 class Executor(ABC):
     """Makes stages for segments. Whatever it makes gives the same elements in the same order."""

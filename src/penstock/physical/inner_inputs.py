@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from penstock.block.block import Block
@@ -20,6 +21,9 @@ from penstock.physical.whole_inputs import Group
 
 AT_ONCE = 0.0005  # seconds
 _MOST_OUTER = 16
+MOST_SMALL = 64  # inputs that are read together
+_OF_EACH, _OF_ALL = 1 << 12, 1 << 22  # about the bytes that these may have
+_OTHERS, _SELDOM = 16, 64  # inputs in a row that were not small, behind which only each 64th is looked at
 
 
 @dataclass(slots=True)
@@ -51,6 +55,11 @@ class Input:
     nbytes: int = 0  # of the Block at hand
 
     @property
+    def is_whole(self) -> bool:
+        """Whether nothing comes behind what is at hand."""
+        return self.cursor is not None and self.error is None and self.cursor.ended
+
+    @property
     def at_hand(self) -> int:
         """Elements that it gives without being asked."""
         return 0 if self.cursor is None or self.error is not None else self.cursor.available()
@@ -68,6 +77,11 @@ class Input:
                 return 0
         return cursor.available()
 
+    def pass_by(self, count: int) -> None:
+        """So many elements that were at hand have been given."""
+        if self.cursor is not None:
+            self.cursor.pass_by(count)
+
     def fill(self, want: int) -> bool:
         error, self.error = self.error, None
         if error is not None:
@@ -81,10 +95,10 @@ class Input:
 
     def _filled(self, cursor: Cursor, want: int) -> bool:
         more = cursor.fill(want)
-        self._holds(footprint(cursor.peek()) if more else 0)
+        self.holds(footprint(cursor.peek()) if more else 0)
         return more
 
-    def _holds(self, nbytes: int) -> None:
+    def holds(self, nbytes: int) -> None:
         self.held.nbytes += nbytes - self.nbytes
         self.nbytes = nbytes
 
@@ -93,9 +107,32 @@ class Input:
         return self.cursor.state() if self.error is None else self.place
 
     def close(self) -> None:
-        self._holds(0)
+        self.holds(0)
         if self.cursor is not None:
             self.cursor.close()
+
+
+class _Read(Stage):
+    """In place of the stage of an input all of which is at hand, its elements being those of a source."""
+
+    def next(self, want: int) -> Block | None:
+        return None
+
+    def state(self) -> State:
+        return None
+
+    def restore(self, state: State) -> None:
+        """It never has one."""
+
+
+@dataclass(slots=True)
+class Small:
+    """Inputs that were read together: all elements of one, then those of the next."""
+
+    inputs: list[Closed]
+    counts: list[int]
+    starts: list[int]
+    block: Block | None
 
 
 class InnerInputs:
@@ -122,6 +159,8 @@ class InnerInputs:
         self._number = 0
         self.begun = Begun({})
         self._closed: Closed | None = None  # behind those that wait
+        self._read = _Read(label, (), where)
+        self._others = 0  # inputs in a row that were not small
         self.waiting: deque[Input] = deque()
 
     @property
@@ -129,15 +168,79 @@ class InnerInputs:
         """Whether there is none left that would have to be opened."""
         return self._ended and not self.waiting and self._closed is None
 
-    def following(self) -> Input | None:
-        """The next input, open, which waits for a free slot; None when there is none left."""
+    def following(self, *, small: bool = False) -> Input | None:
+        """The next input, open, which waits for a free slot; None when there is none left.
+
+        With `small` one that is small is read at once, and has no stage.
+        """
         early = 0 if self._reader is None else self._reader.early()
         while len(self.waiting) <= early:
+            if small and not self.waiting and (found := self.small(1, 0.0)) is not None:
+                self.waiting.append(self.read(found, 0))
+                break
             following = self._make_next()
             if following is None:
                 break
             self.waiting.append(self._open(following) if isinstance(following, Closed) else following)
         return self.waiting[0] if self.waiting else None
+
+    def may_be_small(self) -> bool:
+        """Whether the next input may be one that is small, and whoever asks for its elements reads it, as of now."""
+        if self.waiting or (self._others >= _OTHERS and self._number % _SELDOM):
+            return False
+        return (self._reader is None or self._reader.quick()) and not self.begun.pending
+
+    def small(self, most: int, until: float) -> Small | None:
+        """The next inputs as far as they are small, up to so many, and none any more behind `until`.
+
+        None is waiting. Where the next one is not small, or has to be read by its stage, there are none.
+        """
+        inputs: list[Closed] = []
+        sources: list[Any] = []
+        parts: list[Any] = []
+        nbytes = 0
+        following = self._make_next()
+        while isinstance(following, Closed):
+            source = self._opening.small(following.made)
+            if source is None or (sources and type(source) is not type(sources[0])):
+                break
+            started = time.perf_counter()
+            part = source.small()
+            now = time.perf_counter()
+            if part is None:
+                break
+            inputs.append(following)
+            sources.append(source)
+            parts.append(part[0])
+            nbytes += part[1]
+            following = None
+            if self._reader is not None:
+                self._reader.tried(now - started)
+                if not self._reader.quick():
+                    break
+            if len(inputs) >= most or now > until or nbytes > min(most * _OF_EACH, _OF_ALL):
+                break
+            following = self._make_next()
+        found = type(sources[0]).together(sources, parts) if sources else None
+        self._others = self._others + 1 if found is None else 0
+        if found is None:
+            self.waiting.extend(map(self._open, inputs))
+        if isinstance(following, Closed):
+            self._closed = following
+        elif following is not None:
+            self.waiting.append(following)
+        if found is None:
+            return None
+        block, counts = found
+        return Small(inputs, counts, [0, *accumulate(counts)], block)
+
+    def read(self, small: Small, index: int, given: int = 0) -> Input:
+        """One of these, of which so many elements were given."""
+        closed, start, count = small.inputs[index], small.starts[index], small.counts[index]
+        block = None if small.block is None or not count else small.block.slice(start, start + count)
+        found = Input(closed.before, closed.number, Cursor.over_all(self._read, block, given), self.held)
+        found.holds(0 if block is None else block.nbytes)  # they share one buffer
+        return found
 
     def taken(self) -> Input:
         """The input that waits, for its slot."""

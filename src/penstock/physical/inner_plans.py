@@ -204,6 +204,10 @@ class Opening:
             plan, filled = self._plans.rewritten(plan, made.key)
         return lower(plan, self._lowering.inside(made.plan, number, filled))
 
+    def small(self, made: Made) -> Source | None:
+        """The source of one that does nothing but read it, without a stage, if it may run so."""
+        return made.plan.source if type(made.plan) is Scan and self._together else None
+
     def whole(self, made: Made) -> tuple[Steps, Source, Functions] | None:
         """What it does with what it reads, if it may run together with others like it, and its functions.
 

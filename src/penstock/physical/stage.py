@@ -323,6 +323,19 @@ class Cursor:
         self._skip = 0
         self._ended = False
 
+    @classmethod
+    def over_all(cls, stage: Stage, block: Block | None, offset: int = 0) -> Cursor:
+        """Over a stage that is not asked any more: `block` is all there is, which it would give from its start."""
+        cursor = cls(stage)
+        cursor._block, cursor._offset, cursor._ended = block, offset, True
+        cursor._skip = 0 if block is None else block.size
+        return cursor
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing comes behind what is available."""
+        return self._ended
+
     @property
     def offset(self) -> int:
         """Elements taken of the Block at hand."""

@@ -45,6 +45,12 @@ class InlineReader(Reader):
     def early(self) -> int:
         return 0
 
+    def quick(self) -> bool:
+        return True
+
+    def tried(self, seconds: float) -> None:
+        """No worker could have read it."""
+
 
 class InlineExecutor(Executor):
     """Segments do their work when asked; nothing is read ahead, no worker is started."""
@@ -245,6 +251,19 @@ class ThreadReader(Reader):
         """A cycle's worth, so that the next inputs are there when those at hand end together; more for many readers."""
         return 0 if self._quick else max(self._cycle_length, self.lane.knobs.parallelism)
 
+    def quick(self) -> bool:
+        return self._quick
+
+    def tried(self, seconds: float) -> None:
+        before = self.used()
+        if seconds > _AT_ONCE / 4:
+            spent = _Spent()
+            spent.add(seconds, before, self.used(now=True))
+            if spent.takes_long():
+                self.took_long()
+                return
+        self._was_quick()
+
     def took_long(self) -> None:
         """An input that was tried did: workers take it, those that are open, and some more."""
         passed, self._quick_ones = self._quick_ones >= _FORGIVING, 0
@@ -261,8 +280,11 @@ class ThreadReader(Reader):
         if stage in self._open:
             self._open.discard(stage)
             self._find(quick=True)
-            self._quick_ones += 1
-            self._next_left = max(self._next_left // 2, _INPUTS)
+            self._was_quick()
+
+    def _was_quick(self) -> None:
+        self._quick_ones += 1
+        self._next_left = max(self._next_left // 2, _INPUTS)
 
     def _find(self, *, quick: bool) -> None:
         if quick != self._quick:
@@ -290,7 +312,7 @@ class _Input(Stage):
         self._stage = upstream
         self._by_worker = False
         self._started = False
-        self._count_anew()
+        self._spent = _Spent()
 
     @property
     def seen(self) -> bool:
@@ -308,27 +330,10 @@ class _Input(Stage):
             return self._stage.next(want)
         finally:
             took = time.perf_counter() - started
-            self._add(took, began, self._reader.used(now=True) if took > _AT_ONCE / 4 else began)
-            if self._wall > _AT_ONCE and self._takes_long():
-                self._count_anew()  # if it is let pass
+            self._spent.add(took, began, self._reader.used(now=True) if took > _AT_ONCE / 4 else began)
+            if self._spent.wall > _AT_ONCE and self._spent.takes_long():
+                self._spent = _Spent()  # if it is let pass
                 self._reader.took_long()
-
-    def _count_anew(self) -> None:
-        self._wall = self._cpu = 0.0  # seconds in `next`
-        self._waits = self._reads = 0
-
-    def _add(self, took: float, began: _Used, now: _Used) -> None:
-        self._wall += took
-        self._cpu += took if now is began or now.waits < 0 else min(now.cpu - began.cpu, took)
-        self._waits += now.waits - began.waits
-        self._reads += now.reads - began.reads
-
-    def _takes_long(self) -> bool:
-        """Whether it computed for so long, or waited for a disk, or long.
-
-        On a busy machine it may only have had no core, and beside other threads it waits for the interpreter.
-        """
-        return self._cpu > _AT_ONCE or self._reads > 0 or (self._waits > 0 and self._wall > _WAITED)
 
     def hand_over(self) -> None:
         """A worker reads on."""
@@ -357,6 +362,29 @@ class _Input(Stage):
     def close(self) -> None:
         self._reader.ended(self)
         self._stage.close()
+
+
+class _Spent:
+    """What was spent in the `next` of one input."""
+
+    __slots__ = ("cpu", "reads", "waits", "wall")
+
+    def __init__(self) -> None:
+        self.wall = self.cpu = 0.0  # seconds
+        self.waits = self.reads = 0
+
+    def add(self, took: float, began: _Used, now: _Used) -> None:
+        self.wall += took
+        self.cpu += took if now is began or now.waits < 0 else min(now.cpu - began.cpu, took)
+        self.waits += now.waits - began.waits
+        self.reads += now.reads - began.reads
+
+    def takes_long(self) -> bool:
+        """Whether it computed for so long, or waited for a disk, or long.
+
+        On a busy machine it may only have had no core, and beside other threads it waits for the interpreter.
+        """
+        return self.cpu > _AT_ONCE or self.reads > 0 or (self.waits > 0 and self.wall > _WAITED)
 
 
 class _Used(NamedTuple):

@@ -45,6 +45,9 @@ class RangeSource(IndexedSource):
     def cardinality(self) -> int:
         return len(self.range)
 
+    def small(self) -> tuple[Any, int] | None:
+        return self.in_memory()
+
     def rows(self, start: int, stop: int) -> Block:
         part = self.range[start:stop]
         if not (0 <= part.start <= part.stop <= _MOST or self._fits_int64):
@@ -84,6 +87,9 @@ class ArraysSource(IndexedSource):
     @property
     def cardinality(self) -> int:
         return self.size
+
+    def small(self) -> tuple[Any, int] | None:
+        return self.in_memory()
 
     def rows(self, start: int, stop: int) -> Block:
         parts = (column.slice(start, stop) for column in self.columns)
@@ -161,6 +167,9 @@ class BlockSource(IndexedSource):
     @property
     def cardinality(self) -> int:
         return self.block.size
+
+    def small(self) -> tuple[Any, int] | None:
+        return self.in_memory()
 
     def rows(self, start: int, stop: int) -> Block:
         return self.block.slice(start, stop)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn
 from penstock.block.origin import Origin
 from penstock.block.spec import TensorSpec
+from penstock.io.storage import little_of
 from penstock.sources.files import FileReader, FilesSource, Place
 
 if TYPE_CHECKING:
@@ -33,6 +37,31 @@ class RecordsSource(FilesSource):
 
         reader = RecordReader(name, compression_type=self.compression_type, buffer_size=self.buffer_size, offset=place)
         return _RecordsFile(name, reader)
+
+    def small(self) -> tuple[bytes, int] | None:
+        if len(self.files) != 1 or self.compression_type:
+            return None
+        content = little_of(self.files[0])
+        return None if content is None else (content, len(content))
+
+    @classmethod
+    def together(
+        cls, sources: Sequence[RecordsSource], parts: Sequence[bytes]
+    ) -> tuple[Block | None, list[int]] | None:
+        """One walk over all of them; at the end of each a record has to end, or they are read one by one."""
+        from penstock.io.tfrecord.reader import whole_files
+
+        buffer = np.frombuffer(b"".join(parts), np.uint8)
+        found = whole_files(buffer, [len(part) for part in parts])
+        if found is None:
+            return None
+        chunk, counts = found
+        if not len(chunk):
+            return None, counts.tolist()
+        column = BytesColumn((chunk.buffer,), chunk.starts, chunk.lengths)
+        names = tuple([source.files[0] for source in sources])
+        origin = Origin(names, np.arange(len(parts)).repeat(counts), chunk.offsets)
+        return Block.single(column, origin), counts.tolist()
 
 
 class _RecordsFile(FileReader):

@@ -14,8 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from penstock.block.block import Block, concat_blocks
+from penstock.block.block import Block, concat_blocks, joins_freely
 
+_FEW, _LITTLE = 256, 1 << 14  # elements and bytes of what is small
 Position = Any  # plain numbers, strings, lists and dicts, so that a checkpoint can be written as JSON
 
 
@@ -66,6 +67,26 @@ class Source(ABC):
     def open(self, position: Position | None = None) -> Reader:
         """A new pass, from the start or from where a Reader's `position` pointed."""
 
+    def small(self) -> tuple[Any, int] | None:
+        """All of it, for `together`, and its bytes, where that is little and had at once; None elsewhere.
+
+        Nobody could see that it is read, and nothing stays open. It never raises: what cannot be read is None, and its
+        reader says why.
+        """
+        return None
+
+    @classmethod
+    def together(cls, sources: Sequence[Any], parts: Sequence[Any]) -> tuple[Block | None, list[int]] | None:
+        """The elements of small sources of this class, one's behind the other's, and how many each has.
+
+        `parts` is what `small` gave: here a Block, or None for nothing. None where readers are needed after all:
+        something is damaged, or of another kind than what comes before.
+        """
+        blocks = [part for part in parts if part is not None]
+        if not all(joins_freely(blocks[0], block) for block in blocks):
+            return None
+        return concat_blocks(blocks) if blocks else None, [0 if part is None else part.size for part in parts]
+
 
 class IndexedSource(Source):
     """A Source whose element number i can be had without those before it.
@@ -114,6 +135,17 @@ class IndexedSource(Source):
 
     def open(self, position: Position | None = None) -> Reader:
         return IndexReader(self, position or 0)
+
+    def in_memory(self) -> tuple[Block | None, int] | None:
+        """What `small` gives, for a source that has all its elements in memory."""
+        try:
+            size = self.cardinality
+            if not 0 < size <= _FEW:
+                return None if size else (None, 0)
+            block = self.rows(0, size)
+        except Exception:  # of numbers that are too large, for one
+            return None
+        return (block, block.nbytes) if block.nbytes <= _LITTLE else None
 
 
 class IndexReader(Reader):

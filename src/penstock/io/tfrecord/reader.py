@@ -6,6 +6,7 @@ Python until it is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 
 import numpy as np
@@ -212,6 +213,28 @@ class RecordReader:
             return True
         window.at = len(window.buffer)
         return False
+
+
+def whole_files(buffer: np.ndarray, sizes: Sequence[int]) -> tuple[RecordChunk, np.ndarray] | None:
+    """The records of files that lie one behind the other in a buffer, each so many bytes, and how many each has.
+
+    Their offsets count from the start of their file. None where one is damaged, or does not end with a record.
+    """
+    room = len(buffer) // (HEADER + FOOTER) + 1
+    starts, lengths = np.empty(room, np.int64), np.empty(room, np.int64)
+    count, at, status = scan(buffer, 0, len(buffer) + 1, EVERYTHING, starts, lengths)
+    if status != FINE or at != len(buffer):
+        return None
+    starts, lengths = starts[:count].copy(), lengths[:count].copy()  # there was room for empty records
+    borders = np.cumsum(sizes)
+    heads = starts - HEADER
+    first_behind = np.searchsorted(heads, borders)  # the first record that begins behind a file
+    ends = np.append(heads, at)
+    if (ends[first_behind] != borders).any():
+        return None
+    counts = np.diff(first_behind, prepend=0)
+    offsets = heads - (borders - sizes).repeat(counts)
+    return RecordChunk(buffer, starts, lengths, offsets), counts
 
 
 def read_at(path: storage.Path, offsets: np.ndarray, *, buffer: np.ndarray | None = None) -> RecordChunk:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left, insort
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from heapq import heapify, heapreplace
+from itertools import islice
 
 import numpy as np
 
@@ -13,57 +15,154 @@ from penstock.block.block import Block, concat_blocks, joins_freely
 from penstock.errors import PenstockError
 from penstock.physical.chained import Growing, SlotStates
 from penstock.physical.executor import Reader
-from penstock.physical.inner_inputs import AT_ONCE, InnerInputs, Input
+from penstock.physical.inner_inputs import AT_ONCE, MOST_SMALL, InnerInputs, Input, Small
 from penstock.physical.inner_plans import Opening
 from penstock.physical.memory import UNCOUNTED, Memory
-from penstock.physical.stage import Cursor, Stage, State
+from penstock.physical.stage import Stage, State
 
 _MOST_EARLY = 128  # elements that an input is asked for ahead of its turn, where they come at once
 _PATIENCE = 64  # times that inputs are asked for little, until they all run out together
 _OF_A_CALL = 5e-5  # seconds that asking an input may take, as it is asked for more
 _MOST_HELD = 1 << 22  # bytes at hand beyond which no more is asked for than is needed
+_MOST_OPENED, _LONG_AHEAD = 1 << 12, 0.02  # small inputs read together, and seconds, where there are thousands of slots
+_MOST_SLOTS, _LONGEST = 1 << 24, 1 << 32  # with which places are numbers; a turn that no input at hand fills
+
+
+Outer = list[tuple[State, int]]  # places in the outer stream, each with the number of the next element
+
+
+@dataclass(slots=True)
+class _Part:
+    """An input with elements at hand: its turns are those of its slot from `first` on, counted from some moment."""
+
+    slot: int
+    first: int
+    count: int  # elements at hand
+    whole: bool = False  # nothing comes behind them
+    opens: int = -1  # with its first turn: its number among those that were read together
+
+
+class _Turns:
+    """Whose turns it is to give what is at hand, as far as that reaches; it keeps no elements.
+
+    A *place* is the number of a turn and what was given in it. An input has its turns in its slot, one in each round of
+    `cycle`; in that in which it runs out it ends, with the elements that are left, or without one. `parts` are the
+    inputs; those that open come last, in the order in which they do. `end` is the place behind all that is given, None
+    where that is everything.
+    """
+
+    def __init__(self, turn: int, cycle: int, length: int, parts: list[_Part], end: tuple[int, int] | None) -> None:
+        self._turn = turn  # the slot of turn number 0
+        self._cycle = cycle
+        self._length = length
+        self._parts = parts
+        self._first = np.array([part.first for part in parts], np.int64)
+        self._count = np.array([part.count for part in parts], np.int64)
+        self._whole = np.array([part.whole for part in parts], bool)
+        self._last = self._first + self._count // length * cycle  # turns in which they run out
+        self.end = (int(self._last.max()) + 1, 0) if end is None else end
+        self._keys = np.empty(0, np.int64)  # of the elements: what tells their places
+
+    def over(self) -> list[tuple[int, int, int, bool]]:
+        """The slot of each input, its number among those that open, what it has given, and whether it is over."""
+        given, closed = self._given(*self.end).tolist(), self._closed(self.end[0]).tolist()
+        slots, opens = [part.slot for part in self._parts], [part.opens for part in self._parts]
+        return list(zip(slots, opens, given, closed, strict=True))
+
+    def _given(self, turn: int, inside: int) -> np.ndarray:
+        """How many elements of each input come in front of a place."""
+        rounds, rest = np.divmod(turn - self._first, self._cycle)
+        given = np.minimum(rounds * self._length + np.where(rest > 0, self._length, inside), self._count)
+        found: np.ndarray = np.where(rounds < 0, 0, given)
+        return found
+
+    def _closed(self, turn: int) -> np.ndarray:
+        found: np.ndarray = self._whole & (self._last < turn)
+        return found
+
+    def rows(self, starts: list[int]) -> np.ndarray:
+        """The elements in their order, as rows of a Block in which those of each input begin at one of `starts`."""
+        given = self._given(*self.end)
+        part = np.arange(len(given)).repeat(given)
+        number = np.arange(len(part)) - (np.cumsum(given) - given)[part]
+        turn, inside = (number, 0) if self._length == 1 else np.divmod(number, self._length)
+        keys = (self._first[part] + turn * self._cycle) * self._length + inside
+        order = np.argsort(keys)
+        self._keys = keys[order]
+        rows: np.ndarray = (np.array(starts)[part] + number)[order]
+        return rows
+
+    def slot(self, turn: int) -> int:
+        return (self._turn + turn) % self._cycle
+
+    def state(self, count: int, opened: Iterable[State], outer: Outer) -> list[State]:
+        """Of an interleave that has given so many elements of these.
+
+        In front of them the slots were in the states `opened`; for each input that opens, and behind them all, `outer`
+        tells where the outer stream stands.
+        """
+        return self.state_at(*divmod(int(self._keys[count]), self._length), opened, outer)
+
+    def state_at(self, turn: int, inside: int, opened: Iterable[State], outer: Outer) -> list[State]:
+        """The same, of a place."""
+        given, closed = self._given(turn, inside).tolist(), self._closed(turn).tolist()
+        before: dict[int, State] = {state[0]: state for state in opened}
+        slots: list[State] = []
+        following = 0
+        for index, part in enumerate(self._parts):
+            if part.opens >= 0:
+                if (turn, inside) <= (part.first, 0):
+                    break
+                following += 1
+            if closed[index]:
+                continue
+            if part.opens >= 0:
+                slots.append([part.slot, *outer[part.opens], [None, given[index]]])
+            else:
+                slot, where, number, (below, offset) = before[part.slot]
+                slots.append([slot, where, number, [below, offset + given[index]]])
+        return [*outer[following], self.slot(turn), inside, slots]
 
 
 class _Rounds:
-    """Whole rounds over all slots, put together ahead; its inputs move on when all of it has been given."""
+    """Whole rounds over slots in their `order`; the rest is found out when somebody asks for a state."""
 
-    def __init__(self, block: Block, order: list[int], cursors: list[Cursor], length: int) -> None:
-        self.block = block
+    def __init__(self, turn: int, cycle: int, length: int, order: list[int], rounds: int) -> None:
+        self._turn, self._cycle, self._length, self._rounds = turn, cycle, length, rounds
         self.order = order
-        self._cursors = cursors
-        self._length = length
-        self._at = 0
-        self._states: list[State] | None = None  # of its slots, in front of it
+        self.each = rounds * length  # elements of each
 
-    @property
-    def over(self) -> bool:
-        return self._at == self.block.size
-
-    def take(self, want: int) -> tuple[Block, int, int]:
-        """Some elements, and whose turn it is then, with what was given in it."""
-        start, self._at = self._at, min(self._at + want, self.block.size)
-        turns = len(self.order)
-        turn, given = divmod(self._at % (turns * self._length), self._length)
-        if self.over:
-            for cursor in self._cursors:
-                cursor.pass_by(self.block.size // turns)
-        return self.block.slice(start, self._at), self.order[turn], given
-
-    def states(self, state_of: Callable[[int], State]) -> Callable[[], list[tuple[int, State]]]:
-        """Tells the states of its slots as they are now, when it is asked."""
-        if self._states is None:
-            self._states = [state_of(slot) for slot in self.order]
-        return partial(_moved_on, self._states, self._at, self._length)
+    def state(self, count: int, opened: Iterable[State], outer: Outer) -> list[State]:
+        """As that of `_Turns`."""
+        parts = [_Part(slot, (slot - self._turn) % self._cycle, self.each) for slot in self.order]
+        turns = _Turns(self._turn, self._cycle, self._length, parts, (self._rounds * self._cycle, 0))
+        turn, inside = divmod(count, self._length)
+        rounds, index = divmod(turn, len(parts))
+        return turns.state_at(rounds * self._cycle + parts[index].first, inside, opened, outer)
 
 
-def _moved_on(states: list[State], count: int, length: int) -> list[tuple[int, State]]:
-    """The states of slots which, from these on, have given so many elements in their turns."""
-    whole, left = divmod(count, len(states) * length)
-    found = []
-    for turn, (slot, before, number, (below, offset)) in enumerate(states):
-        given = whole * length + min(max(left - turn * length, 0), length)
-        found.append((slot, [slot, before, number, [below, offset + given]]))
-    return found
+@dataclass(slots=True)
+class _Midway:
+    """The parts of a state in front of an element that was put together with others, found when somebody asks."""
+
+    turns: _Turns | _Rounds
+    opened: Iterable[State]
+    outer: Outer
+    given: int = 0
+
+    def __iter__(self) -> Iterator[State]:
+        return iter(self.turns.state(self.given, self.opened, self.outer))
+
+
+@dataclass(slots=True)
+class _Woven:
+    """Elements of several inputs in their order, put together ahead; the inputs move on when all of it is given."""
+
+    block: Block
+    turns: _Turns | _Rounds
+    small: Small | None = None  # those of its inputs that open
+    given: int = 0  # elements
+    start: _Midway | None = None  # the state in front of it, when somebody has asked for one
 
 
 class Interleave(Stage):
@@ -79,9 +178,10 @@ class Interleave(Stage):
 
     # beside those of `Stage` these would be more than an object has without a dict, which is slower
     __slots__ = (
-        "_account", "_acts_inside", "_block_length", "_blocked", "_changed", "_complete", "_cycle_length", "_early",
-        "_given_in_turn", "_held", "_hidden", "_inputs", "_looked", "_looked_all", "_patience", "_rounds",
-        "_singly", "_slots", "_states", "_turn", "_turns", "_until", "_visibly", "_want", "reader",
+        "_account", "_acts_inside", "_ahead", "_block_length", "_blocked", "_changed", "_complete", "_cycle_length",
+        "_early", "_given_in_turn", "_held", "_hidden", "_inputs", "_looked", "_looked_all",
+        "_patience", "_singly", "_slots", "_states", "_turn", "_turns", "_until", "_visibly", "_want", "_woven",
+        "reader",
     )  # fmt: skip
 
     def __init__(
@@ -114,7 +214,8 @@ class Interleave(Stage):
         self._states = SlotStates(self._state_of)
         self._changed = self._states.moved.add
         self._blocked: int | None = None  # the slot without which there is no whole round, until its turn
-        self._rounds: _Rounds | None = None  # made and not given yet
+        self._woven: _Woven | None = None  # made, and not all given yet
+        self._ahead = AT_ONCE / 4  # seconds to read small inputs for at a time
         self._patience = _PATIENCE
         self._early = 1  # elements to ask an input for ahead of its turn
         self._turn = 0
@@ -137,7 +238,7 @@ class Interleave(Stage):
                 parts.append(more)
                 got += more.size
             found = concat_blocks(parts)
-        self._account.hold(self._held.nbytes + (0 if self._rounds is None else self._rounds.block.nbytes))
+        self._account.hold(self._held.nbytes + (0 if self._woven is None else self._woven.block.nbytes))
         return found
 
     def _opens_together(self) -> bool:
@@ -182,8 +283,8 @@ class Interleave(Stage):
         is next, or what somebody sees. Then they come alone, when they are asked for again.
         """
         while True:
-            if self._rounds is not None:
-                return self._part(self._rounds, want, behind)
+            if self._woven is not None:
+                return self._part(self._woven, want, behind)
             slot = self._slots.get(self._turn)
             if slot is None:
                 if want > 1 and self._may_run_together():
@@ -192,7 +293,10 @@ class Interleave(Stage):
                         return together
                     if any_came:
                         continue
-                opened = self._inputs.following()
+                small = self._inputs.may_be_small() and not self.is_observed
+                if small and self._may_weave() and self._weave():
+                    continue
+                opened = self._inputs.following(small=small)
                 if opened is not None:
                     if behind is not None and opened.cursor is None:
                         return None
@@ -269,6 +373,11 @@ class Interleave(Stage):
         del self._turns[bisect_left(self._turns, turn)]
         self._changed(turn)
 
+    def _in_turn(self) -> list[int]:
+        """The slots that are not free, from the one whose turn it is on."""
+        at = bisect_left(self._turns, self._turn)
+        return [*self._turns[at:], *self._turns[:at]]
+
     def _put_together(self, want: int) -> bool:
         """Whole rounds over all slots at once, as far as their elements are at hand; whether there are any."""
         if self._given_in_turn or len(self._slots) < 2 or self._singly:
@@ -278,20 +387,106 @@ class Interleave(Stage):
         if self._blocked is not None and self._blocked != self._turn and self._blocked in self._slots:
             return False
         self._blocked = None
-        at = bisect_left(self._turns, self._turn)
-        order = [*self._turns[at:], *self._turns[:at]]
+        order = self._in_turn()
         rounds = self._at_hand(order, want)
         if rounds < 1:
             return False
         count = rounds * self._block_length
-        cursors = [cursor for slot in order if (cursor := self._slots[slot].cursor) is not None]
+        blocks = [cursor.peek().slice(0, count) for slot in order if (cursor := self._slots[slot].cursor) is not None]
         try:
-            joined = concat_blocks([cursor.peek().slice(0, count) for cursor in cursors])
+            joined = concat_blocks(blocks)
         except PenstockError:  # elements of several kinds: whoever makes one of them says so
             return False
         index = np.arange(joined.size).reshape(len(order), rounds, self._block_length).transpose(1, 0, 2).reshape(-1)
-        self._rounds = _Rounds(joined.take(index), order, cursors, self._block_length)
+        turns = _Rounds(self._turn, self._cycle_length, self._block_length, order, rounds)
+        self._woven = _Woven(joined.take(index), turns)
         return True
+
+    def _may_weave(self) -> bool:
+        """Whether the next inputs, which may be small, are put together with what is at hand of the others."""
+        if self._given_in_turn or self._singly or self._cycle_length > _MOST_SLOTS or self._held.nbytes > _MOST_HELD:
+            return False
+        return self._opens_together()
+
+    def _weave(self) -> bool:
+        """Put together all that comes before an input is needed that is not small, or of which nothing is at hand.
+
+        False where that is soon, or the next input is not small. None of those at hand has to be asked.
+        """
+        cycle, length = self._cycle_length, min(self._block_length, _LONGEST)
+        parts: list[_Part] = []
+        free: list[int] = []  # turns in which inputs open
+        limit: tuple[int, int] | None = None  # where one runs out that goes on
+        for slot in self._in_turn():
+            held, first = self._slots[slot], (slot - self._turn) % cycle
+            part = _Part(slot, first, held.at_hand, held.is_whole)
+            parts.append(part)
+            last, rest = first + part.count // length * cycle, part.count % length
+            if part.whole:
+                free.append(last + cycle)
+            elif limit is None or (last, rest) < limit:
+                limit = last, rest
+                if last < cycle:
+                    return False
+        most = max(min(cycle, _MOST_OPENED), MOST_SMALL if limit is None else 0)
+        taken = {part.first for part in parts}
+        free += islice((first for first in range(cycle) if first not in taken), most + 1)
+        started = time.perf_counter()
+        small = self._inputs.small(most, started + self._ahead)
+        if small is None:
+            return False
+        self._learn_ahead(time.perf_counter() - started)
+        heapify(free)
+        opening = 0
+        for opening, count in enumerate(small.counts):
+            first = free[0]
+            if limit is not None and (first, 0) > limit:
+                break
+            parts.append(_Part((self._turn + first) % cycle, first, count, whole=True, opens=opening))
+            heapreplace(free, first + (count // length + 1) * cycle)
+        else:
+            opening += 1
+        left = [self._inputs.read(small, index) for index in range(opening, len(small.counts))]
+        self._inputs.waiting.extendleft(reversed(left))
+        ends = [] if limit is None else [limit]
+        if not self._inputs.are_open:
+            ends.append((free[0], 0))
+        turns = _Turns(self._turn, cycle, length, parts, min(ends, default=None))
+        block = self._joined(turns, small)
+        if block is None:
+            again = [self._inputs.read(small, index) for index in range(opening)]
+            self._inputs.waiting.extendleft(reversed(again))
+            return False
+        self._woven = _Woven(block, turns, small)
+        return True
+
+    def _joined(self, turns: _Turns, small: Small) -> Block | None:
+        """All that is to be given; None where it is of several kinds, or nothing."""
+        blocks, starts, at = [], [], 0
+        for slot, opens, given, _ in turns.over():
+            if opens >= 0:
+                starts.append(at + small.starts[opens])
+                continue
+            starts.append(at)
+            cursor = self._slots[slot].cursor
+            if given and cursor is not None:
+                blocks.append(cursor.peek().slice(0, given))
+                at += given
+        if small.block is not None:
+            blocks.append(small.block)
+        rows = turns.rows(starts)
+        try:
+            return concat_blocks(blocks).take(rows) if len(rows) else None
+        except PenstockError:
+            return None
+
+    def _learn_ahead(self, seconds: float) -> None:
+        """Read for longer at a time where none of the inputs takes long."""
+        if seconds < 2 * self._ahead:
+            most = max(4 * AT_ONCE, min(self._cycle_length * _OF_A_CALL, _LONG_AHEAD))
+            self._ahead = min(2 * self._ahead, most)
+        else:
+            self._ahead = max(self._ahead / 2, AT_ONCE / 4)
 
     def _at_hand(self, order: list[int], want: int) -> int:
         """The rounds for which all slots have elements, up to those that are worth putting together."""
@@ -331,14 +526,36 @@ class Interleave(Stage):
         elif seconds > 2 * most or self._held.nbytes > 2 * _MOST_HELD:
             self._early = max(self._early // 2, 1)
 
-    def _part(self, rounds: _Rounds, want: int, behind: Block | None) -> Block | None:
-        if behind is not None and not joins_freely(behind, rounds.block):
+    def _part(self, woven: _Woven, want: int, behind: Block | None) -> Block | None:
+        if behind is not None and not joins_freely(behind, woven.block):
             return None
-        block, self._turn, self._given_in_turn = rounds.take(want)
-        if rounds.over:
-            self._states.moved.update(rounds.order)
-            self._rounds = None
-        return block
+        start, woven.given = woven.given, min(woven.given + want, woven.block.size)
+        if woven.given == woven.block.size:
+            self._woven = None
+            self._move_on(woven)
+        return woven.block.slice(start, woven.given)
+
+    def _move_on(self, woven: _Woven) -> None:
+        """All of it has been given."""
+        turns, small = woven.turns, woven.small
+        if isinstance(turns, _Rounds):
+            for slot in turns.order:
+                self._slots[slot].pass_by(turns.each)
+            self._states.moved.update(turns.order)
+            return  # it is the turn of the same slot
+        for turn, opens, given, closed in turns.over():
+            if opens >= 0:
+                if not closed and small is not None:
+                    self._put(turn, self._inputs.read(small, opens, given))
+                continue
+            if closed:
+                self._slots[turn].close()
+                self._free(turn)
+            elif given:
+                self._slots[turn].pass_by(given)
+                self._changed(turn)
+        turn, self._given_in_turn = turns.end
+        self._turn = turns.slot(turn)
 
     def _rest_of_turn(self, slot: Input, want: int, behind: Block | None) -> Block | None:
         assert slot.cursor is not None
@@ -351,9 +568,18 @@ class Interleave(Stage):
         return block
 
     def state(self) -> State:
-        behind = None if self._rounds is None else self._rounds.states(self._state_of)
-        parts = [*self._inputs.state(), self._turn, self._given_in_turn, self._states.now(behind)]
+        if self._woven is None:
+            parts: Iterable[State] = [*self._inputs.state(), self._turn, self._given_in_turn, self._states.now()]
+        else:
+            parts = self._midway(self._woven)
         return Growing(parts, self._inputs.begun.since())
+
+    def _midway(self, woven: _Woven) -> _Midway:
+        start = woven.start
+        if start is None:
+            outer = [] if woven.small is None else [(closed.before, closed.number) for closed in woven.small.inputs]
+            start = woven.start = _Midway(woven.turns, self._states.now(), [*outer, self._inputs.state()])
+        return _Midway(start.turns, start.opened, start.outer, woven.given)
 
     def _state_of(self, turn: int) -> State:
         slot = self._slots.get(turn)
