@@ -138,8 +138,8 @@ class Small:
 class InnerInputs:
     """The inputs of an interleave or flat_map in the order of the outer elements, each given once.
 
-    One by one, for a slot: then those behind it are opened early where a `reader` reads ahead. Or those of `flat_map`
-    that are alike and small together, with all their elements at once.
+    One by one, for a slot: then those behind it are opened early where a `reader` reads ahead. Or several that are small
+    and nothing but a source, with all their elements. Or those of `flat_map` that are alike and small together.
     """
 
     def __init__(
@@ -219,6 +219,8 @@ class InnerInputs:
                 if not self._reader.quick():
                     break
             if len(inputs) >= most or now > until or nbytes > min(most * _OF_EACH, _OF_ALL):
+                break
+            if self._ask == 1 and not self.outer.available():  # the next one may take long to come
                 break
             following = self._make_next()
         found = type(sources[0]).together(sources, parts) if sources else None

@@ -25,7 +25,8 @@ _PATIENCE = 64  # times that inputs are asked for little, until they all run out
 _OF_A_CALL = 5e-5  # seconds that asking an input may take, as it is asked for more
 _MOST_HELD = 1 << 22  # bytes at hand beyond which no more is asked for than is needed
 _MOST_OPENED, _LONG_AHEAD = 1 << 12, 0.02  # small inputs read together, and seconds, where there are thousands of slots
-_MOST_SLOTS, _LONGEST = 1 << 24, 1 << 32  # with which places are numbers; a turn that no input at hand fills
+_MOST_SLOTS = 1 << 24  # with which the places of elements are numbers of 64 bits, ...
+_LONGEST = 1 << 32  # ... where turns are no longer than this, which no input at hand fills
 
 
 Outer = list[tuple[State, int]]  # places in the outer stream, each with the number of the next element
@@ -172,8 +173,8 @@ class Interleave(Stage):
     reads the open inputs ahead; then further ones are opened early, so that their reading has begun by their turn.
 
     There may be thousands of slots: nothing that is done for an element, its state included, looks at all of them.
-    There may be thousands of short inputs: a Block holds the elements of several, and those of `flat_map` that are
-    alike and small run together, unless they open `visibly`.
+    There may be thousands of short inputs: a Block holds the elements of several. Unless they open `visibly`, small ones
+    are read together and woven with what is at hand of others, and those of `flat_map` that are alike run together.
     """
 
     # beside those of `Stage` these would be more than an object has without a dict, which is slower
