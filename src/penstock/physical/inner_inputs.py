@@ -78,7 +78,7 @@ class Input:
         return cursor.available()
 
     def pass_by(self, count: int) -> None:
-        """So many elements that were at hand have been given."""
+        """Note that so many elements that were at hand have been given."""
         if self.cursor is not None:
             self.cursor.pass_by(count)
 
@@ -138,8 +138,8 @@ class Small:
 class InnerInputs:
     """The inputs of an interleave or flat_map in the order of the outer elements, each given once.
 
-    One by one, for a slot: then those behind it are opened early where a `reader` reads ahead. Or several that are small
-    and nothing but a source, with all their elements. Or those of `flat_map` that are alike and small together.
+    One by one, for a slot: then those behind it are opened early where a `reader` reads ahead. Or several that are
+    small and nothing but a source, with all their elements. Or those of `flat_map` that are alike and small together.
     """
 
     def __init__(

@@ -259,7 +259,7 @@ class ThreadReader(Reader):
         if seconds > _AT_ONCE / 4:
             spent = _Spent()
             spent.add(seconds, before, self.used(now=True))
-            if spent.takes_long():
+            if spent.is_long():
                 self.took_long()
                 return
         self._was_quick()
@@ -331,7 +331,7 @@ class _Input(Stage):
         finally:
             took = time.perf_counter() - started
             self._spent.add(took, began, self._reader.used(now=True) if took > _AT_ONCE / 4 else began)
-            if self._spent.wall > _AT_ONCE and self._spent.takes_long():
+            if self._spent.is_long():
                 self._spent = _Spent()  # if it is let pass
                 self._reader.took_long()
 
@@ -379,11 +379,13 @@ class _Spent:
         self.waits += now.waits - began.waits
         self.reads += now.reads - began.reads
 
-    def takes_long(self) -> bool:
-        """Whether it computed for so long, or waited for a disk, or long.
+    def is_long(self) -> bool:
+        """Whether it took long, and computed for so long, or waited for a disk, or very long.
 
         On a busy machine it may only have had no core, and beside other threads it waits for the interpreter.
         """
+        if self.wall <= _AT_ONCE:
+            return False
         return self.cpu > _AT_ONCE or self.reads > 0 or (self.waits > 0 and self.wall > _WAITED)
 
 

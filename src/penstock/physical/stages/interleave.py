@@ -97,7 +97,7 @@ class _Turns:
         return (self._turn + turn) % self._cycle
 
     def state(self, count: int, opened: Iterable[State], outer: Outer) -> list[State]:
-        """Of an interleave that has given so many elements of these.
+        """The state of an interleave that has given so many elements of these.
 
         In front of them the slots were in the states `opened`; for each input that opens, and behind them all, `outer`
         tells where the outer stream stands.
@@ -173,8 +173,8 @@ class Interleave(Stage):
     reads the open inputs ahead; then further ones are opened early, so that their reading has begun by their turn.
 
     There may be thousands of slots: nothing that is done for an element, its state included, looks at all of them.
-    There may be thousands of short inputs: a Block holds the elements of several. Unless they open `visibly`, small ones
-    are read together and woven with what is at hand of others, and those of `flat_map` that are alike run together.
+    There may be thousands of short inputs: a Block holds the elements of several. Unless they open `visibly`, small
+    ones are read together and woven with what is at hand of others, and those of `flat_map` that are alike run at once.
     """
 
     # beside those of `Stage` these would be more than an object has without a dict, which is slower
