@@ -576,7 +576,7 @@ def test_a_group_begins_with_one_input_and_at_most_doubles(together: Together) -
 
 
 def steps() -> Steps:
-    return Steps([whole_inputs.Step(ps.Dataset)])  # type: ignore[arg-type]
+    return Steps([whole_inputs.Step(ps.Dataset, lambda block: block)])  # type: ignore[arg-type]
 
 
 def test_a_group_takes_no_longer_and_holds_no_more_than_is_little() -> None:

@@ -13,6 +13,9 @@ from tests.profiler import figures
 
 import penstock as ps
 from penstock.dataset.base import inner
+from penstock.physical import inner_inputs
+from penstock.physical.stages import interleave
+from penstock.physical.whole_inputs import Steps
 from penstock.profiler.analysis.advice import advice
 from penstock.profiler.analysis.alone import REFERENCE, LockProbe
 from penstock.profiler.analysis.analyse import analyse
@@ -124,6 +127,40 @@ def test_inner_maps_are_told_apart(files):
     inner = [step for step in found.steps if "/" in step.name]
     assert [step.name.partition("/")[2] for step in inner] == ["TFRecordDataset", "map", "filter"]
     assert [step.elements for step in inner[:2]] == [240, 240]
+
+
+def test_small_inner_data_sets_run_together_while_they_are_measured(monkeypatch):
+    """As they do in a pass that nobody looks at, and yet each step has its row with what it made."""
+
+    def plus(x):
+        return x + 1
+
+    def positive(x):
+        return x > 0
+
+    groups, run, learn = [], Steps.run, Steps.learn
+
+    def counted(steps, blocks, *more):
+        groups.append(len(blocks))
+        return run(steps, blocks, *more)
+
+    monkeypatch.setattr(Steps, "run", counted)
+    monkeypatch.setattr(Steps, "learn", lambda steps, rows, seconds, nbytes: learn(steps, rows, 0.0, nbytes))
+    for module in (inner_inputs, interleave):
+        monkeypatch.setattr(module, "AT_ONCE", 60.0)  # on a machine that is so quick that no time passes
+    windows = ps.Dataset.range(2000).window(5)
+    for opened, kinds, made in [
+        (lambda w: w.map(plus).map(plus).batch(5), ["window", "map", "map#2", "batch"], [2000, 2000, 2000, 400]),
+        (lambda w: w.map(plus).filter(positive), ["window", "map", "filter"], [2000, 2000, 2000]),
+        (lambda w: w, ["window"], [2000]),
+    ]:
+        groups.clear()
+        found = analysed_once(windows.flat_map(opened))
+        assert max(groups) > 4
+        inner = [step for step in found.steps if "/" in step.name]
+        assert [step.name.partition("/")[2] for step in inner] == kinds
+        assert [step.elements for step in inner] == made
+        assert [step.ratio for step in inner] == [number / made[-1] for number in made]
 
 
 def test_repeated_and_shared_steps_are_one_row():

@@ -201,18 +201,15 @@ class InnerInputs:
         nbytes = 0
         following = self._make_next()
         while isinstance(following, Closed):
-            source = self._opening.small(following.made)
-            if source is None or (sources and type(source) is not type(sources[0])):
-                break
             started = time.perf_counter()
-            part = source.small()
+            little = self._opening.small(following.made)
             now = time.perf_counter()
-            if part is None:
+            if little is None or (sources and type(little[0]) is not type(sources[0])):
                 break
             inputs.append(following)
-            sources.append(source)
-            parts.append(part[0])
-            nbytes += part[1]
+            sources.append(little[0])
+            parts.append(little[1][0])
+            nbytes += little[1][1]
             following = None
             if self._reader is not None:
                 self._reader.tried(now - started)
@@ -223,7 +220,7 @@ class InnerInputs:
             if self._ask == 1 and not self.outer.available():  # the next one may take long to come
                 break
             following = self._make_next()
-        found = type(sources[0]).together(sources, parts) if sources else None
+        found = self._opening.together(inputs[0].made, sources, parts) if sources else None
         self._others = self._others + 1 if found is None else 0
         if found is None:
             self.waiting.extend(map(self._open, inputs))

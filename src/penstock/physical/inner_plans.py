@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
@@ -68,14 +69,15 @@ class Form:
     _transforms: dict[int, list[FunctionTransform]] = field(default_factory=dict)
     _steps: dict[bool, Steps | None] = field(default_factory=dict)
 
-    def steps(self, plan: Node, functions: Functions, options: Options) -> Steps | None:
+    def steps(self, plan: Node, functions: Functions, lowering: Lowering) -> Steps | None:
         """The steps of plans like it; None if they run one by one.
 
         For all those that have the same functions, and for others, which close over numbers of their own.
         """
         same = all(map(are_same, self.functions, functions))
         if same not in self._steps:
-            self._steps[same] = Steps.of(plan, options, numbers=not same)
+            watch = None if lowering.meter is None else partial(lowering.meter.step, self.plan)
+            self._steps[same] = Steps.of(plan, lowering.options, watch, numbers=not same)
         found = self._steps[same]
         if found is not None and found.hopeless:
             self._steps[same] = found = None
@@ -189,8 +191,9 @@ class Opening:
         self._lowering = lowering
         self._open = opener(node)
         self._plans = InnerPlans(lambda plan: lowering.optimise(plan, options))
-        self._no_steps = Steps([])
-        self._together = lowering.meter is None and not lowering.provenance and options.element_timeout is None
+        self._bare: dict[type[Source] | None, Steps | None] = {}  # of plans without steps; by source if watched
+        self._read: dict[type[Source], Callable[[Source], Any]] = {}  # what reads a small one, if watched
+        self._together = not (lowering.memory.is_tight or lowering.provenance or options.element_timeout is not None)
 
     def make(self, element: Any) -> Made:
         """What the function makes of an element. Raises what it raises."""
@@ -204,9 +207,37 @@ class Opening:
             plan, filled = self._plans.rewritten(plan, made.key)
         return lower(plan, self._lowering.inside(made.plan, number, filled))
 
-    def small(self, made: Made) -> Source | None:
-        """The source of one that does nothing but read it, without a stage, if it may run so."""
-        return made.plan.source if type(made.plan) is Scan and self._together else None
+    def small(self, made: Made) -> tuple[Source, Any] | None:
+        """The source of one that does nothing but read it, and what it gives for `together`, if it may and is small."""
+        plan = made.plan
+        if not self._together or type(plan) is not Scan:
+            return None
+        source, meter = plan.source, self._lowering.meter
+        if meter is None:
+            part = source.small()
+        else:
+            kind = type(source)
+            if kind not in self._read:
+                self._read[kind] = meter.step(plan, 0, kind.small) or kind.small
+            part = self._read[kind](source)
+        return None if part is None else (source, part)
+
+    def together(self, first: Made, sources: list[Any], parts: list[Any]) -> tuple[Block | None, list[int]] | None:
+        """The elements of small sources, as `Source.together`; `first` is what the first of them is of."""
+        meter = self._lowering.meter
+        counts: list[list[int]] = []
+
+        def joined() -> Block | None:
+            found = type(sources[0]).together(sources, parts)
+            if found is None:
+                return None
+            counts.append(found[1])
+            block: Block | None = found[0]
+            return block
+
+        watched = None if meter is None else meter.step(first.plan, 0, joined)
+        block = (watched or joined)()
+        return (block, counts[0]) if counts else None
 
     def whole(self, made: Made) -> tuple[Steps, Source, Functions] | None:
         """What it does with what it reads, if it may run together with others like it, and its functions.
@@ -217,12 +248,21 @@ class Opening:
             return None
         plan, key = made.plan, made.key
         if type(plan) is Scan:
-            return self._no_steps, plan.source, ()
+            bare = self._bare_steps(plan)
+            return None if bare is None else (bare, plan.source, ())
         form = None if key is None else self._plans.form(key)
         if form is None or key is None:
             return None
-        steps = form.steps(plan, key.functions, self._lowering.options)
+        steps = form.steps(plan, key.functions, self._lowering)
         return None if steps is None else (steps, key.scan.source, key.functions)
+
+    def _bare_steps(self, plan: Scan) -> Steps | None:
+        """None where they run one by one."""
+        meter = self._lowering.meter
+        kind = None if meter is None else type(plan.source)
+        if kind not in self._bare:
+            self._bare[kind] = Steps.bare_under(None if meter is None else partial(meter.step, plan))
+        return self._bare[kind]
 
 
 def _without_elements(plan: Node, scan: Scan) -> tuple[Node, Scan]:

@@ -63,7 +63,18 @@ class Pause(Protocol):
     def __call__(self, seconds: float, wait: Wait = ..., /) -> None: ...
 
 
-StageObserver = Callable[[Node, Stage], Around | None]  # is shown a stage, and may look at its `next`
+class StageObserver(Protocol):
+    """Is shown what runs."""
+
+    def __call__(self, node: Node, stage: Stage) -> Around | None:
+        """A stage, at whose `next` it may look: see `Stage.observe`."""
+
+    def step(self, plan: Node, number: int, call: Callable[..., Any]) -> Callable[..., Any] | None:
+        """What does a step of small inner data sets for several of them at once, without stages.
+
+        It gives a Block. `plan` is one as they run, whose steps have numbers from the source on. Returned is what is
+        called instead; None where nobody could tell whose work it is: then they run one by one.
+        """
 
 
 @dataclass(frozen=True, slots=True)

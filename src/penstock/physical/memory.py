@@ -54,6 +54,11 @@ class Memory(ABC):
         can be weakly referenced, and get the same account.
         """
 
+    @property
+    def is_tight(self) -> bool:
+        """Whether it is looked at each element of the run, whether it fits in a few megabytes."""
+        return False
+
     @abstractmethod
     def observer(self, node: Node, stage: Stage) -> Around | None:
         """Is shown every stage of the run before it is asked for anything, and may look at what it gives.

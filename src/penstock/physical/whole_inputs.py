@@ -49,13 +49,17 @@ class NotByBlock(Exception):
 Numbers = tuple[np.generic, ...]  # that the functions of one input close over
 
 
+Watch = Callable[[int, Callable[..., Any]], Callable[..., Any] | None]  # see `StageObserver.step`
+
+
 class Step(NamedTuple):
     """A map, a filter or a batch: what runs its function by Block, or how many elements a batch has.
 
-    `taking` is its function where that takes numbers.
+    `taking` is its function where that takes numbers. `call` does it.
     """
 
     kind: type[Node]
+    call: Callable[..., Any]
     function: Callable[..., Any] | None = None
     vectoriser: Vectoriser | None = None
     taking: TakingNumbers | None = None
@@ -70,8 +74,9 @@ class Steps:
     then at most twice as many as before, while that is little work and few bytes.
     """
 
-    def __init__(self, steps: list[Step]) -> None:
+    def __init__(self, steps: list[Step], read: Callable[[list[Block]], Block] = concat_blocks) -> None:
         self._steps = steps  # from the source on
+        self._read = read
         self.bare = not steps
         self._functions = [step for step in steps if step.vectoriser is not None]
         self._takes = any(step.taking is not None for step in steps)
@@ -82,10 +87,11 @@ class Steps:
         self._misses = _MISSES
 
     @classmethod
-    def of(cls, plan: Node, options: Options, *, numbers: bool = False) -> Self | None:
+    def of(cls, plan: Node, options: Options, watch: Watch | None = None, *, numbers: bool = False) -> Self | None:
         """The steps of a plan over one source; None where such plans run one by one.
 
-        With `numbers` each such plan has functions of its own, which close over numbers of their own.
+        With `numbers` each such plan has functions of its own, which close over numbers of their own. `watch` is told
+        the number of each step, from the source on, and what does it.
         """
         settings = options.experimental_optimization
         *_, source = plan.walk()
@@ -96,7 +102,7 @@ class Steps:
             if getattr(plan, "num_parallel_calls", None) is not None or getattr(plan, "executor", "auto") != "auto":
                 return None
             if isinstance(plan, ops.Batch):
-                steps.append(Step(ops.Batch, size=plan.batch_size, drop_remainder=plan.drop_remainder))
+                steps.append(Step(ops.Batch, stack_block, size=plan.batch_size, drop_remainder=plan.drop_remainder))
             elif isinstance(plan, (ops.Map, ops.Filter)):
                 if isinstance(plan, ops.Filter) and any(step.size or step.taking for step in steps):
                     return None  # how many elements each input still has, nobody counts
@@ -107,12 +113,29 @@ class Steps:
                 taking = TakingNumbers.of(function) if numbers else None
                 if taking is not None:
                     vectoriser = Vectoriser(taking)
-                steps.append(Step(type(plan), function, vectoriser, taking))
+                steps.append(Step(type(plan), _applied, function, vectoriser, taking))
             else:
                 return None
             plan = plan.input
         found = cls(steps[::-1])
-        return found if found._takes or not numbers else None
+        if numbers and not found._takes:
+            return None
+        return found if watch is None or found._watched(watch) else None
+
+    @classmethod
+    def bare_under(cls, watch: Watch | None) -> Self | None:
+        """Those of a source alone."""
+        found = cls([])
+        return found if watch is None or found._watched(watch) else None
+
+    def _watched(self, watch: Watch) -> bool:
+        given = [self._read, *(step.call for step in self._steps)]
+        calls = [found for number, call in enumerate(given) if (found := watch(number, call)) is not None]
+        if len(calls) < len(given):
+            return False
+        self._read, *others = calls
+        self._steps = [step._replace(call=call) for step, call in zip(self._steps, others, strict=True)]
+        return True
 
     @property
     def calls(self) -> bool:
@@ -169,7 +192,7 @@ class Steps:
         """
         began = time.perf_counter()
         try:
-            block = concat_blocks(blocks)
+            block = self._read(blocks)
             lengths = np.array([block.size for block in blocks])
             made, nbytes = self._run(block, sizes, lengths, list(zip(*numbers, strict=True)))
         except Exception:
@@ -188,25 +211,16 @@ class Steps:
         for step in self._steps:
             if step.vectoriser is None:
                 size = next(sizes_left)
-                block, lengths = stack_block(block, size), lengths // size
+                block, lengths = step.call(block, size), lengths // size
                 continue
             given = block
             if step.taking is not None:
                 own = [np.array(next(numbers_left), kind) for kind in step.taking.kinds]
                 given = _beside(block, [DenseColumn(np.repeat(each, lengths)) for each in own])
-            if step.kind is ops.Filter:
-                mask = verdicts(step.vectoriser, given)
-                if mask is None:
-                    raise NotByBlock
-                kept = np.flatnonzero(mask)
-                if not len(kept):
-                    return None, nbytes
-                block = block if len(kept) == block.size else block.take(kept)
-            else:
-                made = step.vectoriser.run(given, None)
-                if made is None or step.vectoriser.presumes or not _is_dense(made):
-                    raise NotByBlock
-                block = made
+            made = step.call(step, block, given)
+            if made is None:
+                return None, nbytes
+            block = made
             nbytes = max(nbytes, given.nbytes, block.nbytes)
         return block, nbytes
 
@@ -294,6 +308,23 @@ class Group:
         if not self._blocks or self._steps is None:
             return None
         return self._steps.run(self._blocks, self._sizes, self._numbers)
+
+
+def _applied(step: Step, block: Block, given: Block) -> Block | None:
+    """What a map makes of elements, or a filter leaves of them, None if none; `given` is what the function gets."""
+    assert step.vectoriser is not None
+    if step.kind is ops.Filter:
+        mask = verdicts(step.vectoriser, given)
+        if mask is None:
+            raise NotByBlock
+        kept = np.flatnonzero(mask)
+        if not len(kept):
+            return None
+        return block if len(kept) == block.size else block.take(kept)
+    made = step.vectoriser.run(given, None)
+    if made is None or step.vectoriser.presumes or not _is_dense(made):
+        raise NotByBlock
+    return made
 
 
 def _beside(block: Block, columns: list[DenseColumn]) -> Block:

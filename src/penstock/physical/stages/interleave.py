@@ -294,7 +294,7 @@ class Interleave(Stage):
                         return together
                     if any_came:
                         continue
-                small = self._inputs.may_be_small() and not self.is_observed
+                small = self._inputs.may_be_small()
                 if small and self._may_weave() and self._weave():
                     continue
                 opened = self._inputs.following(small=small)
@@ -331,10 +331,8 @@ class Interleave(Stage):
                 return self._rest_of_turn(slot, want, behind)
 
     def _may_run_together(self) -> bool:
-        """Whether the next inputs may: those of `flat_map`, if nobody sees it, or looks at what their steps give."""
-        if self._cycle_length > 1 or self.reader is not None or self._inputs.waiting:
-            return False
-        if self.is_observed or self._singly:
+        """Whether the next inputs may: those of `flat_map`, if nobody sees it."""
+        if self._cycle_length > 1 or self.reader is not None or self._inputs.waiting or self._singly:
             return False
         return self._opens_together()
 

@@ -250,6 +250,7 @@ class Window:
 
 START = 1 << 26  # bytes that a window begins with, where the budget has them
 _LEAST = 1 << 26  # bytes of the process's budget, however full the machine is
+_TIGHT = 1 << 23  # bytes; small inner data sets that are made at once have half of it at most
 _GRAIN = 1 << 16  # bytes by which an account may grow unnoticed
 
 
@@ -317,6 +318,11 @@ class Budget(Memory):
             if self.given:
                 raise found.error()
             found.warn()
+
+    @property
+    def is_tight(self) -> bool:
+        """Whether so little was given that what is small otherwise has to fit as well."""
+        return self.given and self.total < _TIGHT
 
     def observer(self, node: Node, stage: Stage) -> Around | None:
         """Where the budget was given, elements have to fit (`check_fits`). The user's own arrays are there anyway."""

@@ -30,6 +30,11 @@ class Ledger(Memory):
         """As `Budget.check_fits`."""
         self.budget.check_fits(nbytes, label, where, elements=elements)
 
+    @property
+    def is_tight(self) -> bool:
+        """As `Budget.is_tight`."""
+        return self.budget.is_tight
+
     def observer(self, node: Node, stage: Stage) -> Around | None:
         """As `Budget.observer`."""
         return self.budget.observer(node, stage)
