@@ -208,8 +208,8 @@ def all_written():
     return {name: list(texts) for name, texts in written.items()}
 
 first = all_written()
-parts_once = lean.parts_once
-lean.parts_once = lambda: None
+otherwise = lean.short_writing, lean.parts_once, lean.short_calls
+lean.short_writing = lean.parts_once = lean.short_calls = lambda: None
 lean.make_lean()
 second = all_written()
 assert first.keys() == second.keys() and len(first) == 5
@@ -217,7 +217,8 @@ assert first == second
 for change in (lean.without_scipy, lean.remembered_calls, lean.quick_flags, lean.refreshed_once, lean.no_events):
     change()  # each fits this numba
 lean.short_analyses()
-parts_once()
+for change in otherwise:
+    change()
 all_written()
 """
 
@@ -228,3 +229,120 @@ def test_a_process_that_only_compiles_writes_for_llvm_what_numba_would(made):
     done = subprocess.run([sys.executable, "-c", LEAN], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [str(float(TOTAL))] * 3
+
+
+ITEMS = """
+import numpy as np
+from penstock.compiled.kernel import helper, kernel, maker  # numpy's own has others
+
+@helper
+def items(line, square, cube, flags, at, by):
+    found = line[at] + line[-1] * line[np.uint8(2)] + square[at, -2] * square[at - 1][by] + cube[1, at, 0]
+    line[-2] = found
+    square[by, at] = flags[-1] + found
+    cube[at - 1][by][0] = line[3]
+    flags[at] = found > 3
+    flags[-2] = not flags[0]
+    part = cube[0]
+    part[2, -1] = part[0, 0] + line.size + square.size + cube.size + flags.size + part.size + part[1].size
+    return found
+
+@helper
+def each_of(pair, step):
+    (first, (second, third)), sum_ = pair, 0.0
+    for i in range(0, first.size, step):
+        sum_ += first[i] * (i + 1)
+    return sum_ + second[1, 0] + third
+
+@helper
+def counted(first, last, step):
+    forwards, backwards, by_three, seen = 0, 0, 0, 0
+    for i in range(first, last):
+        forwards = forwards * 3 + i
+        for k in range(i):
+            if k == 4:
+                break
+            seen += k
+    for i in range(last, first, -2):
+        backwards = backwards * 3 + i
+    for i in range(first, last, 3):
+        by_three = by_three * 5 + i
+    for i in range(first, last, step):
+        seen = seen * 7 + i
+    for k in range(np.uint64(3), np.uint64(max(last, 0))):
+        seen += np.int64(k)
+    return forwards, backwards, by_three, seen
+
+@helper
+def last_of(size):
+    n = -1
+    for n in range(size):
+        pass
+    return n
+
+@maker
+def sums(lines):
+    made = np.zeros(lines.shape[0])
+    for i in range(lines.shape[0]):
+        line = lines[i]
+        for value in line:
+            made[i] += value
+    return made
+
+@kernel
+def all_of(line, square, cube, flags, strided, columns, at, by):
+    found = items(line, square, cube, flags, at, by)
+    found += items(strided, columns, cube, flags, at, by)
+    found += each_of((line, (square, 2.5)), 1) + each_of((strided, (columns, 1)), 2)
+    return found, sums(square), sums(columns)[-1], sums(cube[1])
+
+@kernel
+def ranges(first, last, step):
+    return counted(first, last, step), last_of(first), last_of(last)
+"""
+SHORT = """
+import numpy as np
+from numba.core.runtime import _nrt_python, rtsys
+from penstock.compiled import lean
+
+lean.make_lean()
+from made import items
+from made.items import all_of, ranges
+
+source = open(items.__file__).read().partition("numpy's own has others")[2]
+numpys = dict.fromkeys(("helper", "kernel", "maker"), lambda function: function) | {"np": np}
+exec(source, numpys)
+
+def given():
+    rng = np.random.default_rng(0)
+    line, wide, flags = rng.integers(0, 9, 8).astype(np.float32), rng.integers(0, 9, 16) * 0.5, np.arange(5) % 2 == 0
+    square, cube, long = rng.integers(0, 99, (4, 5)), rng.integers(0, 99, (2, 3, 4)), rng.integers(0, 99, (4, 10))
+    return line, square, cube, flags, wide[::2], long[:, ::2]
+
+for at, by in ((1, 0), (1, 2), (2, -1)):
+    compiled, plain = given(), given()
+    results = zip(all_of(*compiled, at, by), numpys["all_of"](*plain, at, by), strict=True)
+    for ours, theirs in (*results, *zip(compiled, plain, strict=True)):
+        assert np.array_equal(ours, theirs), (at, by)
+for first, last in ((0, 0), (0, 1), (5, 2), (-7, 9), (3, 20)):
+    for step in (1, 2, 7, -1, -3):
+        assert ranges(first, last, step) == numpys["ranges"](first, last, step)
+try:
+    ranges(0, 1, 0)
+except ValueError as error:
+    print(error)
+_nrt_python.memsys_enable_stats()
+before = rtsys.get_allocation_stats()
+for _ in range(3):
+    all_of(*given(), 1, 0)
+after = rtsys.get_allocation_stats()
+assert after.alloc - before.alloc == after.free - before.free > 0
+"""
+
+
+def test_what_is_written_shortly_does_what_numpy_does(made):
+    (made / "items.py").write_text(ITEMS)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(made.parent), *filter(None, sys.path)])}
+    done = subprocess.run([sys.executable, "-c", SHORT], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "must not be zero" in done.stdout  # a part that fails ends the kernel

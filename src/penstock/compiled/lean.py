@@ -1,8 +1,9 @@
 """lean: what a process that only compiles changes in numba, so that kernels take half of the processors' time.
 
-What numba writes for LLVM stays the same, letter by letter; how LLVM is called does not (`parts_once`). Nothing here is
-for a process that does anything else: it changes numba itself. A numba that is made otherwise than those we know
-compiles as it always does.
+What numba does on its way stays the same, and takes less. What it writes for LLVM is shorter and means the same
+(`short_writing`, `short_calls`), and LLVM sees each function once (`parts_once`). Nothing here is for a process that
+does anything else: it changes numba itself. A numba that is made otherwise than those we know compiles as it always
+does.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
+MEMBERS = "meminfo", "parent", "nitems", "itemsize", "data", "shape", "strides"  # of numba's arrays, in its order
 LARGE = 200  # lines: what LLVM never copies into its callers; it does so up to about 50
 
 
@@ -20,7 +22,17 @@ def make_lean() -> None:
     """From now on, in this process."""
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)  # what compiling makes is kept: looking for garbage takes a tenth of the time
-    for change in (without_scipy, remembered_calls, quick_flags, refreshed_once, no_events, short_analyses, parts_once):
+    for change in (
+        without_scipy,
+        remembered_calls,
+        quick_flags,
+        refreshed_once,
+        no_events,
+        short_analyses,
+        short_writing,
+        parts_once,
+        short_calls,
+    ):
         with contextlib.suppress(ImportError, AttributeError):
             change()
 
@@ -147,17 +159,36 @@ def short_analyses() -> None:
         if emit_dels:
             self._insert_var_dels(extend_lifetimes=extend_lifetimes)
 
+    def way_to(kind: type) -> Callable[[Any], Iterator[Any]]:
+        """How the variables in a value of this type are listed."""
+        if kind in nothing_in:
+            return nothing
+        if issubclass(kind, ir.Var):
+            return itself
+        if issubclass(kind, ir.Inst):
+            return lambda value: iter(value.list_vars())
+        if issubclass(kind, dict):
+            return lambda value: each_in(value.values())
+        return each_in if issubclass(kind, list | tuple) else nothing
+
+    def nothing(value: Any) -> Iterator[Any]:
+        return iter(())
+
+    def itself(value: Any) -> Iterator[Any]:
+        yield value
+
+    def each_in(values: Any) -> Iterator[Any]:
+        for each in values:
+            yield from variables(each)
+
+    ways: dict[type, Callable[[Any], Iterator[Any]]] = {}
+
     def variables(value: Any) -> Iterator[Any]:
         kind = type(value)
-        if kind in nothing_in:
-            return
-        if isinstance(value, ir.Var):
-            yield value
-        elif isinstance(value, ir.Inst):
-            yield from value.list_vars()  # type: ignore[no-untyped-call]
-        elif isinstance(value, list | tuple | dict):
-            for each in value.values() if isinstance(value, dict) else value:
-                yield from variables(each)
+        way = ways.get(kind)
+        if way is None:
+            way = ways[kind] = way_to(kind)
+        return way(value)
 
     inlining: Any = InlineClosureCallPass
     rewriting: Any = NopythonRewrites
@@ -188,6 +219,184 @@ def short_analyses() -> None:
     instruction._rec_list_vars = lambda self, value: list(variables(value))
 
 
+def _check_members() -> None:
+    """Raises AttributeError if arrays are made of something else."""
+    from numba.core import datamodel, types
+
+    managed: Any = datamodel
+    array = managed.default_manager[types.Array(types.uint8, 1, "C")]
+    if tuple(array._fields) != MEMBERS:
+        raise AttributeError(array._fields)
+
+
+def short_writing() -> None:
+    """What kernels are mostly made of is written for LLVM in a third of the instructions, and means the same.
+
+    numba puts an array into memory to take an item of it, counts the steps of each range as if it might go backwards,
+    and overwrites variables when they end. LLVM takes all of that away again.
+    """
+    from llvmlite import ir as llvm
+    from numba.core import cgutils, ir
+    from numba.core import types as numba_types
+    from numba.core.base import BaseContext
+    from numba.core.lowering import Lower
+    from numba.core.postproc import PostProcessor
+    from numba.core.targetconfig import ConfigStack
+    from numba.cpython.rangeobj import range_impl_map
+    from numba.np.arrayobj import fix_integer_index, load_item, store_item
+
+    lower: Any = Lower
+    types: Any = numba_types
+    alloca_once: Any = cgutils.alloca_once
+    context_type: Any = BaseContext
+    processor: Any = PostProcessor
+    mark = processor._insert_var_dels
+    get, put, expression, end = lower.lower_getitem, lower.lower_setitem, lower.lower_expr, lower.delvar
+    meminfo, parent, items, itemsize, data, shape, strides = range(len(MEMBERS))
+    _check_members()
+    ranges = {iterator: state for state, iterator in range_impl_map.values()}
+    assert next(iter(ranges)).yield_type in range_impl_map
+
+    def item(self: Any, kind: Any, array: Any, index: Any, index_type: Any) -> Any:
+        """A pointer to an item, or to the first one of a part, which has the last axes of the array."""
+        b, place = self.builder, llvm.Constant(llvm.IntType(64), 0)
+        tuple_of = isinstance(index_type, types.BaseTuple)
+        for axis, of in enumerate(index_type if tuple_of else [index_type]):
+            at = b.extract_value(index, axis) if tuple_of else index
+            if of.signed and isinstance(at, llvm.Constant) and at.constant >= 0:
+                at = self.context.cast(b, at, of, types.intp)
+            else:
+                at = fix_integer_index(self.context, b, of, at, b.extract_value(array, [shape, axis]))  # type: ignore[no-untyped-call]
+            for inner in range(axis + 1, kind.ndim):
+                at = b.mul(at, b.extract_value(array, [shape, inner]))
+            place = at if axis == 0 else b.add(place, at)
+        return b.gep(b.extract_value(array, data), [place])
+
+    def is_simple(self: Any, kind: Any, index: Any) -> int:
+        """How many axes are taken away by integers alone; 0 for what numba shall write."""
+        if type(kind) is not types.Array or kind.layout != "C" or self.context.enable_boundscheck:
+            return 0
+        each = list(index) if isinstance(index, types.BaseTuple) else [index]
+        return len(each) if len(each) <= kind.ndim and all(isinstance(i, types.Integer) for i in each) else 0
+
+    def lower_getitem(self: Any, result: Any, expr: Any, value: Any, index: Any, signature: Any) -> Any:
+        kind, index_type = self.typeof(value.name), self.typeof(index.name)
+        taken = is_simple(self, kind, index_type)
+        if not taken or signature.return_type != result:
+            return get(self, result, expr, value, index, signature)
+        b, array = self.builder, self.loadvar(value.name)
+        place = item(self, kind, array, self.loadvar(index.name), index_type)
+        if taken == kind.ndim:
+            return load_item(self.context, b, kind, place)  # type: ignore[no-untyped-call]
+        part = llvm.Constant(self.context.get_value_type(result), llvm.Undefined)
+        number = llvm.Constant(llvm.IntType(64), 1)
+        for to, axis in enumerate(range(taken, kind.ndim)):
+            size = b.extract_value(array, [shape, axis])
+            number = size if to == 0 else b.mul(number, size, flags=["nsw"])
+            part = b.insert_value(part, size, [shape, to])
+            part = b.insert_value(part, b.extract_value(array, [strides, axis]), [strides, to])
+        for member in (meminfo, parent, itemsize):
+            part = b.insert_value(part, b.extract_value(array, member), member)
+        part = b.insert_value(b.insert_value(part, number, items), place, data)
+        self.incref(result, part)
+        return part
+
+    def lower_setitem(self: Any, target: Any, index: Any, value: Any, signature: Any) -> Any:
+        kind, index_type, value_type = (self.typeof(each.name) for each in (target, index, value))
+        single = isinstance(value_type, types.Number | types.Boolean)
+        taken = is_simple(self, kind, index_type)
+        if not (single and taken and taken == kind.ndim):
+            return put(self, target, index, value, signature)
+        array = self.loadvar(target.name)
+        place = item(self, kind, array, self.loadvar(index.name), index_type)
+        wanted = signature.args[2]
+        converted = self.context.cast(self.builder, self.loadvar(value.name), value_type, wanted)
+        converted = self.context.cast(self.builder, converted, wanted, kind.dtype)
+        return store_item(self.context, self.builder, kind, converted, place)  # type: ignore[no-untyped-call]
+
+    def constant_step(self: Any, name: str) -> int:
+        """The step of the range in a variable, if it is known and goes forwards, else 0."""
+        try:
+            made = self.func_ir.get_definition(name)
+            if not (isinstance(made, ir.Expr) and made.op == "call" and made.vararg is None and not made.kws):
+                return 0
+            function = self.typeof(made.func.name)
+            if not isinstance(function, types.Function) or function.typing_key is not range:
+                return 0
+            if len(made.args) < 3:
+                return 1
+            step = self.func_ir.get_definition(made.args[2])
+        except KeyError:
+            return 0
+        known = isinstance(step, ir.Const | ir.Global | ir.FreeVar) and type(step.value) is int and step.value > 0
+        return step.value if known else 0
+
+    def lower_expr(self: Any, result: Any, expr: Any) -> Any:
+        if expr.op == "getiter" and result in ranges:
+            step = constant_step(self, expr.value.name)
+            if step:
+                return begin(self, result, self.loadvar(expr.value.name), step)
+        elif expr.op == "iternext" and self.typeof(expr.value.name) in ranges:
+            return following(self, result, self.loadvar(expr.value.name))
+        return expression(self, result, expr)
+
+    def begin(self: Any, result: Any, of: Any, step: int) -> Any:
+        b = self.builder
+        start, stop = b.extract_value(of, 0), b.extract_value(of, 1)
+        place, left = (alloca_once(b, start.type) for _ in range(2))
+        zero, by = llvm.Constant(start.type, 0), llvm.Constant(start.type, step)
+        b.store(start, place)
+        many = b.sub(stop, start)
+        forwards = b.icmp_signed(">", many, zero)
+        if step > 1:
+            uneven = b.icmp_signed(">", b.srem(many, by), zero)
+            many = b.add(b.sdiv(many, by), b.zext(uneven, start.type))
+        b.store(b.select(forwards, many, zero), left)
+        iterator = llvm.Constant(self.context.get_value_type(result), llvm.Undefined)
+        for k, value in enumerate((place, stop, by, left)):
+            iterator = b.insert_value(iterator, value, k)
+        return iterator
+
+    def following(self: Any, result: Any, iterator: Any) -> Any:
+        b = self.builder
+        counter = b.extract_value(iterator, 3)
+        left = b.load(counter)
+        more, before = b.icmp_signed(">", left, left.type(0)), b.block
+        with b.if_then(more):
+            place = b.extract_value(iterator, 0)
+            value = b.load(place)
+            b.store(b.sub(left, left.type(1), flags=["nsw"]), counter)
+            b.store(b.add(value, b.extract_value(iterator, 2)), place)
+            within = b.block
+        found = b.phi(value.type)
+        found.add_incoming(llvm.Constant(value.type, llvm.Undefined), before)
+        found.add_incoming(value, within)
+        pair = llvm.Constant(self.context.get_value_type(result), llvm.Undefined)
+        return b.insert_value(b.insert_value(pair, found, 0), more, 1)
+
+    def mark_ends(self: Any, extend_lifetimes: Any = False) -> None:
+        flags: Any = ConfigStack.top_or_none()  # type: ignore[no-untyped-call]
+        if flags is None or flags.nrt:  # without references, there is nothing to be done at the end of a variable
+            mark(self, extend_lifetimes)
+
+    def delvar(self: Any, name: str) -> None:
+        kind = self.typeof(name)
+        if self.context.enable_nrt and self.context.data_model_manager[kind].contains_nrt_meminfo():
+            end(self, name)
+        elif name not in self._blk_local_varmap:
+            self._singly_assigned_vars.discard(name)
+
+    lower.lower_getitem, lower.lower_setitem, lower.lower_expr, lower.delvar = (
+        lower_getitem,
+        lower_setitem,
+        lower_expr,
+        delvar,
+    )
+    processor._insert_var_dels = mark_ends
+    context_type.pair_first = lambda self, builder, pair, kind: builder.extract_value(pair, 0)
+    context_type.pair_second = lambda self, builder, pair, kind: builder.extract_value(pair, 1)
+
+
 # numba compiles each function that another one calls into a library of its own: optimised, made into machine code that
 # nobody calls, with wrappers that are optimised as well, and optimised again in each caller up to the kernel. Here such
 # functions are optimised and come into their kernel as they are then: small ones before it is optimised, so that LLVM
@@ -198,6 +407,7 @@ def short_analyses() -> None:
 
 def parts_once() -> None:
     """Functions that kernels call are not made into machine code of their own, and large ones are optimised once."""
+    from numba.core import config
     from numba.core.caching import NullCache
     from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
     from numba.core.dispatcher import Dispatcher
@@ -215,6 +425,7 @@ def parts_once() -> None:
     class Whole(library):  # type: ignore[misc]
         """A library whose large parts are linked when it is optimised itself."""
 
+        is_part = False
         _later: ClassVar[dict[Any, None]] = {}  # of one that comes from the disk
 
         def finalize(self) -> None:
@@ -238,6 +449,8 @@ def parts_once() -> None:
     class Part(Whole):
         """A library that is linked into others and never called."""
 
+        is_part = True
+
         def _finalize_final_module(self) -> None:
             self._finalize_dynamic_globals()
             self._finalized = True
@@ -246,6 +459,13 @@ def parts_once() -> None:
 
         def get_pointer_to_function(self, name: str) -> int:
             return 0
+
+    def optimize_functions(self: Any, module: Any) -> None:
+        module.data_layout = self._codegen._data_layout
+        passes, builder = self._codegen._function_pass_manager()
+        for function in module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
 
     def create_library(self: Any, name: str, **kwargs: Any) -> Any:
         return (Part if depth > 1 else Whole)(self, name, **kwargs)
@@ -265,7 +485,171 @@ def parts_once() -> None:
         if self._engine.get_global_value_address(name):  # a part has no machine code, and so no place for it
             set_environment(self, name, environment)
 
+    if getattr(config, "LLVM_REFPRUNE_PASS", False):  # as it is, but in numba that looks for them itself
+        library._optimize_functions = optimize_functions
     codegen.create_library, codegen.set_env, dispatcher.compile = create_library, set_env, compile_at_depth
+
+
+def short_calls() -> None:
+    """Parts that count no references are given the addresses and shapes of arrays alone, seven numbers become two.
+
+    The rest follows from the type, or is for counting. Where a part cannot fail, who calls it does not ask.
+    """
+    from llvmlite import ir as llvm
+    from numba.core import base, callconv, cgutils
+    from numba.core import types as numba_types
+    from numba.core.cpu import CPUContext
+    from numba.core.datamodel.packer import ArgPacker
+    from numba.core.lowering import BaseLower
+
+    _check_members()
+    data, shape, strides, items, itemsize = map(MEMBERS.index, ("data", "shape", "strides", "nitems", "itemsize"))
+    conv: Any = callconv.CPUCallConv
+    types: Any = numba_types
+    alloca_once: Any = cgutils.alloca_once
+    context_type: Any = CPUContext
+    base_lower: Any = BaseLower
+    whole: Any = base
+    declare, call, fail = context_type.declare_function, conv.call_function, conv._return_errcode_raw
+    packer_of, setup, arguments = conv._get_arg_packer, base_lower.setup_function, base_lower.extract_function_arguments
+    usual, after, unresolved = whole.user_function, context_type.post_lowering, context_type.call_unresolved
+    short: set[str] = set()  # functions that are called so
+    failing: set[str] = set()  # functions, by name, that may return something else than that all went well
+    fine = {str(callconv.RETCODE_OK), str(callconv.RETCODE_NONE)}
+    name_of = ""  # whose arguments are looked at
+    intp = llvm.IntType(64)
+
+    class Short(ArgPacker):
+        """Arguments of such a function, one behind the other."""
+
+        def __init__(self, context: Any, kinds: Any) -> None:
+            super().__init__(context.data_model_manager, kinds)  # type: ignore[no-untyped-call]
+            self._context, self._kinds = context, kinds
+
+        @property
+        def argument_types(self) -> Any:
+            return tuple(found for kind in self._kinds for found in self._types(kind))
+
+        def _types(self, kind: Any) -> list[Any]:
+            if isinstance(kind, types.BaseTuple):
+                return [found for each in kind for found in self._types(each)]
+            if _is_contiguous(kind):
+                return [self._context.get_value_type(kind).elements[data], *[intp] * kind.ndim]
+            return list(ArgPacker(self._context.data_model_manager, [kind]).argument_types)  # type: ignore[no-untyped-call]
+
+        def as_arguments(self, builder: Any, values: Any) -> Any:
+            return tuple(
+                found
+                for kind, value in zip(self._kinds, values, strict=True)
+                for found in self._out(builder, kind, value)
+            )
+
+        def _out(self, b: Any, kind: Any, value: Any) -> list[Any]:
+            if isinstance(kind, types.BaseTuple):
+                return [found for k, each in enumerate(kind) for found in self._out(b, each, b.extract_value(value, k))]
+            if _is_contiguous(kind):
+                return [b.extract_value(value, data), *(b.extract_value(value, [shape, k]) for k in range(kind.ndim))]
+            return list(ArgPacker(self._context.data_model_manager, [kind]).as_arguments(b, [value]))  # type: ignore[no-untyped-call]
+
+        def from_arguments(self, builder: Any, args: Any) -> Any:
+            left = list(args)[::-1]
+            return [self._in(builder, kind, left) for kind in self._kinds]
+
+        def _in(self, b: Any, kind: Any, left: list[Any]) -> Any:
+            if isinstance(kind, types.BaseTuple):
+                made = llvm.Constant(self._context.get_value_type(kind), llvm.Undefined)
+                for k, each in enumerate(kind):
+                    made = b.insert_value(made, self._in(b, each, left), k)
+                return made
+            if not _is_contiguous(kind):
+                packer = ArgPacker(self._context.data_model_manager, [kind])  # type: ignore[no-untyped-call]
+                return packer.from_arguments(b, [left.pop() for _ in packer.argument_types])[0]  # type: ignore[no-untyped-call]
+            size = self._context.get_abi_sizeof(self._context.get_data_type(kind.dtype))
+            stride, number = llvm.Constant(intp, size), None
+            made = llvm.Constant(self._context.get_value_type(kind), None)
+            made = b.insert_value(b.insert_value(made, stride, itemsize), left.pop(), data)
+            sizes = [left.pop() for _ in range(kind.ndim)]
+            for k in reversed(range(kind.ndim)):
+                made = b.insert_value(b.insert_value(made, sizes[k], [shape, k]), stride, [strides, k])
+                number = sizes[k] if number is None else b.mul(number, sizes[k], flags=["nsw"])
+                if k:
+                    stride = b.mul(stride, sizes[k])
+            return b.insert_value(made, number, items)
+
+        def assign_names(self, args: Any, names: Any) -> None:
+            pass
+
+    def _is_contiguous(kind: Any) -> bool:
+        return type(kind) is types.Array and kind.layout == "C" and kind.ndim > 0
+
+    @contextlib.contextmanager
+    def called(name: str) -> Iterator[None]:
+        nonlocal name_of
+        before, name_of = name_of, name
+        try:
+            yield
+        finally:
+            name_of = before
+
+    def get_packer(self: Any, kinds: Any) -> Any:
+        return Short(self.context, kinds) if name_of in short else packer_of(self, kinds)
+
+    def declare_function(self: Any, module: Any, of: Any) -> Any:
+        with called(of.mangled_name):
+            return declare(self, module, of)
+
+    def call_function(self: Any, builder: Any, callee: Any, *args: Any, **options: Any) -> Any:
+        with called(callee.name):
+            return call(self, builder, callee, *args, **options)
+
+    def call_unresolved(self: Any, builder: Any, name: str, signature: Any, args: Any) -> Any:
+        with called(name):  # of a function that calls itself
+            return unresolved(self, builder, name, signature, args)
+
+    def setup_function(self: Any, of: Any) -> None:
+        if not self.context.enable_nrt and getattr(self.library, "is_part", False):
+            short.add(of.mangled_name)
+        setup(self, of)
+
+    def extract_function_arguments(self: Any) -> Any:
+        with called(self.fndesc.mangled_name):
+            return arguments(self)
+
+    def return_code(self: Any, builder: Any, code: Any) -> None:
+        if str(code) not in fine:
+            failing.add(builder.function.name)
+        fail(self, builder, code)
+
+    def user_function(of: Any, libraries: Any) -> Any:
+        """numba's own, and shorter for a function that does not fail."""
+        name = of.mangled_name
+        asking = usual(of, libraries)
+        if not getattr(libraries[0], "is_part", False) or isinstance(of.restype, types.Optional):
+            return asking
+
+        def write(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            if name in failing:
+                return asking(context, builder, signature, args)
+            function = context.declare_function(builder.module, of)
+            with called(name):
+                given = context.call_conv._get_arg_packer(of.argtypes).as_arguments(builder, args)
+            place = alloca_once(builder, function.function_type.args[0].pointee)
+            error = alloca_once(builder, function.function_type.args[1].pointee)
+            builder.call(function, [place, error, *given])
+            return context.get_returned_value(builder, of.restype, builder.load(place))
+
+        write.signature, write.libs = asking.signature, asking.libs  # type: ignore[attr-defined]
+        return write
+
+    def post_lowering(self: Any, module: Any, library: Any) -> None:
+        if self.enable_nrt or self.fastmath or self.is32bit:  # or there are no references to count
+            after(self, module, library)
+
+    context_type.declare_function, context_type.post_lowering = declare_function, post_lowering
+    context_type.call_unresolved = call_unresolved
+    conv._get_arg_packer, conv.call_function, conv._return_errcode_raw = get_packer, call_function, return_code
+    base_lower.setup_function, base_lower.extract_function_arguments = setup_function, extract_function_arguments
+    whole.user_function = user_function
 
 
 def _is_large(module: Any) -> bool:

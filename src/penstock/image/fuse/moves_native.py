@@ -82,6 +82,49 @@ def _within(places: Any, size: int) -> bool:
     return near
 
 
+@helper
+def _moved(
+    src: Any,
+    count: int,
+    height: int,
+    width: int,
+    channels: int,
+    rows: Any,
+    columns: Any,
+    outside: Any,
+    transforms: Any,
+    mode: int,
+    bilinear: bool,
+    fill: Any,
+    codes: Any,
+    numbers: Any,
+    boxes: Any,
+    covers: Any,
+    dst: Any,
+    window: Any,
+    turned: Any,
+    points: Any,
+) -> None:
+    """As `moves`, of sizes that fit, with memory for an image on its way."""
+    out_height, out_width = rows.shape[1], columns.shape[1]
+    size, run = out_height * out_width * channels, numbers.shape[1]
+    for n in range(count):
+        _window(src, n * height * width * channels, width, channels, rows[n], columns[n], outside[0], window)
+        now = window
+        if transforms.shape[0]:
+            a, side = transforms[n if transforms.shape[0] > 1 else 0], (out_height, out_width)
+            transform_one(window, 0, *side, channels, a, mode, bilinear, fill, *side, points, turned, 0)
+            now = turned
+        at = n * size
+        for i in range(0, size, run):
+            values = dst[at + i : at + min(i + run, size)]
+            for k in range(values.size):
+                values[k] = now[np.uint64(i + k)]
+            calculate(codes, numbers, values)
+        for k in range(covers.shape[0]):
+            _covered(dst, at, out_height, out_width, channels, boxes[n, k], covers[k])
+
+
 @kernel
 def moves(
     src: Any,
@@ -129,25 +172,32 @@ def moves(
         or covers.shape[1] != channels
     ):
         return BAD_ARGUMENT
-    size, run = out_height * out_width * channels, numbers.shape[1]
+    size = out_height * out_width * channels
     window = np.empty(size + SLACK, src.dtype)
     turned = np.empty(size + SLACK if transforms.shape[0] else 0, src.dtype)
     points = points_memory(out_height, out_width)
-    for n in range(count):
-        _window(src, n * height * width * channels, width, channels, rows[n], columns[n], outside[0], window)
-        now = window
-        if transforms.shape[0]:
-            a, side = transforms[n if transforms.shape[0] > 1 else 0], (out_height, out_width)
-            transform_one(window, 0, *side, channels, a, mode, bilinear, fill, *side, points, turned, 0)
-            now = turned
-        at = n * size
-        for i in range(0, size, run):
-            values = dst[at + i : at + min(i + run, size)]
-            for k in range(values.size):
-                values[k] = now[np.uint64(i + k)]
-            calculate(codes, numbers, values)
-        for k in range(covers.shape[0]):
-            _covered(dst, at, out_height, out_width, channels, boxes[n, k], covers[k])
+    _moved(
+        src,
+        count,
+        height,
+        width,
+        channels,
+        rows,
+        columns,
+        outside,
+        transforms,
+        mode,
+        bilinear,
+        fill,
+        codes,
+        numbers,
+        boxes,
+        covers,
+        dst,
+        window,
+        turned,
+        points,
+    )
     return 0
 
 

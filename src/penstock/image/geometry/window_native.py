@@ -40,8 +40,8 @@ def _runs(columns: Any, found: Any) -> None:
                 found[j] = min(found[j + 1], -1) - 1
 
 
-@kernel
-def window(
+@helper
+def _windows(
     src: Any,
     count: int,
     height: int,
@@ -56,20 +56,11 @@ def window(
     out_height: int,
     out_width: int,
     dst: Any,
+    rows: Any,
+    columns: Any,
+    runs: Any,
 ) -> int:
-    """Write the window of each image of the flat `src` into the flat `dst`; 0 or BAD_ARGUMENT.
-
-    A pixel has `values` values, and so has `fill`.
-    """
-    if (
-        not fits(src.size, count, height, width, values)
-        or not fits(dst.size, count, out_height, out_width, values)
-        or fill.size != values
-        or min(top.size, left.size, upside_down.size, mirrored.size) < count
-    ):
-        return BAD_ARGUMENT
-    rows = np.empty(out_height, np.int64)
-    columns, runs = np.empty(out_width, np.int64), np.empty(out_width, np.int64)
+    """As `window`, of sizes that fit, with memory for the places of an image and for `_runs`."""
     for n in range(count):
         if not _places(top[n], upside_down[n], mode, height, rows) or not _places(
             left[n], mirrored[n], mode, width, columns
@@ -117,6 +108,57 @@ def window(
                 j += run
                 to += run * values
     return 0
+
+
+@kernel
+def window(
+    src: Any,
+    count: int,
+    height: int,
+    width: int,
+    values: int,
+    top: Any,
+    left: Any,
+    upside_down: Any,
+    mirrored: Any,
+    mode: int,
+    fill: Any,
+    out_height: int,
+    out_width: int,
+    dst: Any,
+) -> int:
+    """Write the window of each image of the flat `src` into the flat `dst`; 0 or BAD_ARGUMENT.
+
+    A pixel has `values` values, and so has `fill`.
+    """
+    if (
+        not fits(src.size, count, height, width, values)
+        or not fits(dst.size, count, out_height, out_width, values)
+        or fill.size != values
+        or min(top.size, left.size, upside_down.size, mirrored.size) < count
+    ):
+        return BAD_ARGUMENT
+    rows = np.empty(out_height, np.int64)
+    columns, runs = np.empty(out_width, np.int64), np.empty(out_width, np.int64)
+    return _windows(
+        src,
+        count,
+        height,
+        width,
+        values,
+        top,
+        left,
+        upside_down,
+        mirrored,
+        mode,
+        fill,
+        out_height,
+        out_width,
+        dst,
+        rows,
+        columns,
+        runs,
+    )
 
 
 def warm_up() -> None:

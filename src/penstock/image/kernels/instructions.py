@@ -15,7 +15,6 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.extending import intrinsic
-from numba.np import arrayobj
 
 from penstock.compiled.kernel import helper
 from penstock.image.kernels import ADD, DIVIDE, MULTIPLY
@@ -106,9 +105,8 @@ class Code:
 
     def at(self, array: int, index: Any) -> Any:
         """A pointer to an element of the argument `array`."""
-        make: Any = arrayobj.make_array
-        made = make(self.signature.args[array])(self.context, self.builder, self.args[array])
-        return self.builder.gep(made.data, [index])
+        data = self.context.data_model_manager[self.signature.args[array]].get_field_position("data")
+        return self.builder.gep(self.builder.extract_value(self.args[array], data), [index])
 
     def offset(self, index: Any, by: int) -> Any:
         return self.builder.add(index, ir.Constant(ir.IntType(64), by))

@@ -189,9 +189,10 @@ def _windows(low: Any, high: Any, row_size: int, base: Any, low_pick: Any, high_
     return fits
 
 
-@kernel
-def resize_bilinear(
+@helper
+def _resized(
     src: Any,
+    count: int,
     height: int,
     width: int,
     channels: int,
@@ -201,52 +202,35 @@ def resize_bilinear(
     x_low: Any,
     x_high: Any,
     x_weight: Any,
+    low: Any,
+    high: Any,
+    weight: Any,
+    base: Any,
+    low_pick: Any,
+    high_pick: Any,
+    left: Any,
+    right: Any,
+    one: Any,
+    other: Any,
     factor: Any,
     divide: bool,
     dst: Any,
-) -> int:
-    """Resize each image of the flat `src` into the flat `dst`, times or divided by `factor`; 0 or BAD_ARGUMENT.
-
-    `src` is flat uint8 or float32, `dst` flat float32 or uint8 (truncated); the taps are those of `bilinear_taps`.
-    """
+) -> None:
+    """As `resize_bilinear`, of sizes that fit, with memory for what is the same in all rows and for two of them."""
     out_height = y_low.size
     out_width = x_low.size
-    count = images_in(src.size, height, width, channels)
     row_size = width * channels
     image_size = height * row_size
     out_row = out_width * channels
-    if (
-        count < 0
-        or min(out_height, out_width) < 1
-        or dst.size != count * out_height * out_row
-        or y_high.size != out_height
-        or y_weight.size != out_height
-        or x_high.size != out_width
-        or x_weight.size != out_width
-        or not (_inside(y_low, height) and _inside(y_high, height))
-        or not (_inside(x_low, width) and _inside(x_high, width))
-    ):
-        return BAD_ARGUMENT
-    steps = (out_row + STEP * LANES - 1) // (STEP * LANES)
-    room = steps * STEP * LANES
-    low = np.empty(room, np.int64)
-    high = np.empty(room, np.int64)
-    weight = np.empty(room, np.float32)
+    steps = low.size // (STEP * LANES)
     _spread(x_low, x_high, x_weight, channels, low, high, weight)
-    base = np.empty(steps * STEP, np.int64)
-    low_pick = np.empty(room, np.uint32)
-    high_pick = np.empty(room, np.uint32)
     by_window = src.itemsize == 1 and can_pick() and _windows(low, high, row_size, base, low_pick, high_pick)
-    left = np.empty(out_width, np.int64)
-    right = np.empty(out_width, np.int64)
     for j in range(out_width):
         left[j] = x_low[j] * channels
         right[j] = x_high[j] * channels
     by_pixel = not by_window and (channels == 3 or channels == 4)
     # Far apart, rows are needed once: it does not pay to keep them.
     direct = by_pixel and 2 * height >= 3 * out_height
-    one = np.empty(room + LANES, np.float32)
-    other = np.empty(room + LANES, np.float32)
     one_is = np.int64(-1)  # where the source row begins that `one` was made of
     other_is = np.int64(-1)
     for i in range(count * out_height):
@@ -303,6 +287,82 @@ def resize_bilinear(
         else:
             for k in range(np.uint64(out_row)):
                 dst[np.uint64(at) + k] = (one[k] + (other[k] - one[k]) * wy) * factor
+
+
+@kernel
+def resize_bilinear(
+    src: Any,
+    height: int,
+    width: int,
+    channels: int,
+    y_low: Any,
+    y_high: Any,
+    y_weight: Any,
+    x_low: Any,
+    x_high: Any,
+    x_weight: Any,
+    factor: Any,
+    divide: bool,
+    dst: Any,
+) -> int:
+    """Resize each image of the flat `src` into the flat `dst`, times or divided by `factor`; 0 or BAD_ARGUMENT.
+
+    `src` is flat uint8 or float32, `dst` flat float32 or uint8 (truncated); the taps are those of `bilinear_taps`.
+    """
+    out_height = y_low.size
+    out_width = x_low.size
+    count = images_in(src.size, height, width, channels)
+    out_row = out_width * channels
+    if (
+        count < 0
+        or min(out_height, out_width) < 1
+        or dst.size != count * out_height * out_row
+        or y_high.size != out_height
+        or y_weight.size != out_height
+        or x_high.size != out_width
+        or x_weight.size != out_width
+        or not (_inside(y_low, height) and _inside(y_high, height))
+        or not (_inside(x_low, width) and _inside(x_high, width))
+    ):
+        return BAD_ARGUMENT
+    steps = (out_row + STEP * LANES - 1) // (STEP * LANES)
+    room = steps * STEP * LANES
+    low = np.empty(room, np.int64)
+    high = np.empty(room, np.int64)
+    weight = np.empty(room, np.float32)
+    base = np.empty(steps * STEP, np.int64)
+    low_pick = np.empty(room, np.uint32)
+    high_pick = np.empty(room, np.uint32)
+    left = np.empty(out_width, np.int64)
+    right = np.empty(out_width, np.int64)
+    one = np.empty(room + LANES, np.float32)
+    other = np.empty(room + LANES, np.float32)
+    _resized(
+        src,
+        count,
+        height,
+        width,
+        channels,
+        y_low,
+        y_high,
+        y_weight,
+        x_low,
+        x_high,
+        x_weight,
+        low,
+        high,
+        weight,
+        base,
+        low_pick,
+        high_pick,
+        left,
+        right,
+        one,
+        other,
+        factor,
+        divide,
+        dst,
+    )
     return 0
 
 

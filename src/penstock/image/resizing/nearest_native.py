@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import kernel
+from penstock.compiled.kernel import kernel, uncounted
 from penstock.image.kernels.instructions import BAD_ARGUMENT, images_in
 
 
+@uncounted
 @kernel
 def resize_nearest(src: Any, height: int, width: int, parts: int, y: Any, x: Any, dst: Any) -> int:
     """Copy the pixel at (y[i], x[j]), of `parts` values, of each image of the flat `src` to the flat `dst`."""

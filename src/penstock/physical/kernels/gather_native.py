@@ -13,7 +13,7 @@ from numba import types
 from numba.core.extending import intrinsic
 from numba.np import arrayobj
 
-from penstock.compiled.kernel import kernel
+from penstock.compiled.kernel import kernel, uncounted
 
 LINE = 64  # bytes
 _WORDS = ir.VectorType(ir.IntType(64), LINE // 8)
@@ -58,6 +58,7 @@ _stream: Any = intrinsic(_stream_code)
 _settle: Any = intrinsic(_settle_code)
 
 
+@uncounted
 @kernel
 def gather(whole: Any, rows: Any, out: Any, lead: int) -> int:
     """out[i] = whole[rows[i]]; `lead` bytes from the beginning of `out` a line begins. 0, or -1 if sizes do not fit."""

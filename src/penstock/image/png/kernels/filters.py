@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, inlined, kernel, maker, short_kernel, specialised
+from penstock.compiled.kernel import helper, inlined, kernel, maker, short_kernel, specialised, uncounted
 from penstock.image.png.kernels.memory import B, S, U, add_paeth, narrow, widen
 
 HALF = 5  # filter 3 in the first row, where nothing is above: half of what is to the left
@@ -101,6 +101,7 @@ def _undo_two_paeth_rows(raw: Any, source: int, out: Any, row: int, stride: int,
     _put_last(out, below + last, value, step)
 
 
+@uncounted
 @kernel
 def unfilter(raw: Any, height: int, stride: int, step: int, out: Any, to: int) -> bool:
     """Undo the filters of `height` rows of `raw`, each a filter's number and `stride` bytes, into `out[to:]`.
@@ -192,7 +193,8 @@ def _choose(rows: Any, stride: int, best: Any, tried: Any) -> None:
             if least < 0 or cost < least:
                 least = cost
                 tried[0] = kind
-                best[y, :] = tried
+                for x in range(1 + width):
+                    best[y, x] = tried[x]
         above = rows[y]
 
 

@@ -180,6 +180,40 @@ def inflate(source: Any, start: int, stop: int, out: Any, size: int) -> Any:
     literal_counts, literal_sorted = np.empty(16, np.int64), np.empty(288, np.int64)
     distance_counts, distance_sorted = np.empty(16, np.int64), np.empty(32, np.int64)
     lengths, offsets = np.empty(320 + 140, np.int64), np.empty(17, np.int64)
+    return _inflated(
+        source,
+        start,
+        stop,
+        out,
+        size,
+        literals,
+        distances,
+        literal_counts,
+        literal_sorted,
+        distance_counts,
+        distance_sorted,
+        lengths,
+        offsets,
+    )
+
+
+@helper
+def _inflated(
+    source: Any,
+    start: int,
+    stop: int,
+    out: Any,
+    size: int,
+    literals: Any,
+    distances: Any,
+    literal_counts: Any,
+    literal_sorted: Any,
+    distance_counts: Any,
+    distance_sorted: Any,
+    lengths: Any,
+    offsets: Any,
+) -> Any:
+    """As `inflate`, with memory for its tables."""
     buffer, bits = U(0), U(0)
     at, to = start, 0
     last = False
