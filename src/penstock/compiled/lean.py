@@ -485,7 +485,8 @@ def parts_once() -> None:
         if self._engine.get_global_value_address(name):  # a part has no machine code, and so no place for it
             set_environment(self, name, environment)
 
-    if getattr(config, "LLVM_REFPRUNE_PASS", False):  # as it is, but in numba that looks for them itself
+    of_any_module = codegen._function_pass_manager.__code__.co_argcount == 1  # not in numba 0.61
+    if of_any_module and getattr(config, "LLVM_REFPRUNE_PASS", False):
         library._optimize_functions = optimize_functions
     codegen.create_library, codegen.set_env, dispatcher.compile = create_library, set_env, compile_at_depth
 
