@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from penstock.errors import InvalidTypeError
 from penstock.physical import inner_inputs
 from penstock.physical.inner_plans import Opening
 from penstock.physical.stages import interleave
 from penstock.runtime import executors
 from penstock.runtime.autotune import remembered
+from penstock.sources.records import RecordsSource
 from penstock.testing.resume import assert_resumes_exactly
 
 EXECUTORS = ("thread", "inline")
@@ -35,11 +37,11 @@ def inner_fails(number):
     return ps.Dataset.range(3).map(checked)
 
 
-def files(folder, count, records=3):
+def files(folder, count, records=3, size=0):
     for number in range(count):
         with ps.io.TFRecordWriter(folder / f"{number:03d}") as writer:
-            for record in range(records):
-                writer.write(f"{number} {record}".encode())
+            for record in range(records(number) if callable(records) else records):
+                writer.write(f"{number} {record}".encode().ljust(size))
     return sorted(str(path) for path in folder.iterdir())
 
 
@@ -281,6 +283,107 @@ def test_files_among_small_ones_that_cannot_be_read_so_are_read_as_ever(harm, cy
     fails = [piece for piece in found if isinstance(piece, tuple)]
     assert len(fails) == (harm not in ("empty", "large"))
     assert all("017" in text for _, text, _ in fails)
+
+
+def test_a_damaged_file_is_read_by_itself_and_those_around_it_together(woven, monkeypatch, tmp_path):
+    opened = []
+    open_one = inner_inputs.InnerInputs._open
+    monkeypatch.setattr(
+        inner_inputs.InnerInputs,
+        "_open",
+        lambda inputs, closed: opened.append(closed.number) or open_one(inputs, closed),
+    )
+    names = files(tmp_path, 60)
+    for number in (17, 40):
+        content = (tmp_path / f"{number:03}").read_bytes()
+        (tmp_path / f"{number:03}").write_bytes(content[:-5])
+    dataset = ps.Dataset.from_tensor_slices(names).interleave(ps.TFRecordDataset, 4)
+    found, _ = given(dataset)
+    assert opened == [17, 40]
+    assert max(woven) > 8
+    with monkeypatch.context() as plain:
+        one_by_one(plain)
+        assert given(dataset)[0] == found
+
+
+@pytest.mark.parametrize("fault", [MemoryError(), InvalidTypeError("of another kind")])
+def test_what_cannot_be_put_together_comes_one_by_one(fault, monkeypatch, tmp_path):
+    def refused(*given):
+        raise fault
+
+    names = files(tmp_path, 20)
+    dataset = ps.Dataset.from_tensor_slices(names).interleave(ps.TFRecordDataset, 4)
+    wanted = list(dataset)
+    with monkeypatch.context() as patch:
+        patch.setattr(Opening, "together", refused)
+        assert list(dataset) == wanted
+    monkeypatch.setattr(interleave._Turns, "rows", refused)
+    assert list(dataset) == wanted
+
+
+@pytest.mark.parametrize("harm", ["raises", "damaged"])
+@pytest.mark.parametrize("cycle", [1, 2])
+def test_nothing_is_opened_before_the_failure_of_the_one_before_is_told(harm, cycle, tmp_path):
+    names, log = files(tmp_path, 4, records=1), []
+    if harm == "damaged":
+        (tmp_path / "001").write_bytes((tmp_path / "001").read_bytes()[:-5])
+
+    def opened(name):
+        log.append("open")
+        if harm == "raises" and bytes(name).endswith(b"001"):
+            raise KeyError(name)
+        return ps.TFRecordDataset(name)
+
+    elements = iter(ps.Dataset.from_tensor_slices(names).interleave(opened, cycle))
+    for _ in range(4):
+        try:
+            log.append(next(elements))
+        except (KeyError, ps.errors.DataLossError):
+            log.append("failed")
+    assert log == ["open", b"0 0", "open", "failed", "open", b"2 0", "open", b"3 0"]
+
+
+@pytest.mark.parametrize("cycle", [2**40, 2**62, 10**30])
+def test_states_of_any_number_of_slots_can_be_written(cycle):
+    dataset = ps.Dataset.range(3).interleave(lambda i: ps.Dataset.range(1000 * i, 1000 * i + 300), cycle)
+    wanted = in_turn([300] * 3, 3, 1)
+    for most in (1, 7, 128, 400, 899):
+        found, state = given(dataset, most=most)
+        assert found == wanted[:most]
+        assert given(dataset, state)[0] == wanted[most:]
+
+
+def test_an_input_that_stays_open_keeps_no_others_in_memory(woven, monkeypatch, tmp_path):
+    held = []
+    read = inner_inputs.InnerInputs.read
+
+    def looked_at(inputs, small, *which):
+        found = read(inputs, small, *which)
+        if len(small.inputs) > 2:
+            held.append(sum(buffer.nbytes for buffer in found.cursor.peek().columns[0].buffers))
+            assert found.nbytes >= held[-1]
+        return found
+
+    monkeypatch.setattr(inner_inputs.InnerInputs, "read", looked_at)
+    names = files(tmp_path, 100, records=lambda number: 20 + number % 11, size=100)
+    list(ps.Dataset.from_tensor_slices(names).interleave(ps.TFRecordDataset, 16))
+    assert max(woven) > 16
+    assert held
+    assert max(held) <= 30 * 100
+
+
+def test_a_buffer_has_the_records_of_few_small_files(tmp_path):
+    names = files(tmp_path, 100, records=30, size=100)
+    sources = [RecordsSource((name,)) for name in names]
+    found = RecordsSource.together(sources, [source.small()[0] for source in sources])
+    assert found is not None
+    block, counts = found
+    assert counts == [30] * 100
+    assert block.columns[0].values() == [record for name in names for record in ps.TFRecordDataset(name)]
+    assert [block.origin_at(row) for row in (0, 31, 2999)] == [
+        (names[0], 0), (names[1], 116), (names[99], 29 * 116),
+    ]  # fmt: skip
+    assert 1 < max(buffer.nbytes for buffer in block.columns[0].buffers) <= 1 << 16
 
 
 def test_a_record_that_begins_in_one_file_and_ends_in_the_next_is_none(woven, tmp_path):

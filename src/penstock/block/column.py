@@ -234,8 +234,15 @@ class BytesColumn(Column):
         starts, lengths = self.starts.reshape(-1), self.lengths.reshape(-1)
         if self.which is None:
             return (self.buffers[0] if self.buffers else np.empty(0, np.uint8)), starts, lengths
-        packed = np.frombuffer(b"".join(self._flat_views()), np.uint8)
-        return packed, np.cumsum(lengths) - lengths, lengths
+        return self._joined(), np.cumsum(lengths) - lengths, lengths
+
+    def apart(self) -> BytesColumn:
+        """The same strings in a buffer that holds nothing else."""
+        starts = np.cumsum(self.lengths.reshape(-1)) - self.lengths.reshape(-1)
+        return BytesColumn((self._joined(),), starts.reshape(self.starts.shape), self.lengths)
+
+    def _joined(self) -> np.ndarray:
+        return np.frombuffer(b"".join(self._flat_views()), np.uint8)
 
     def _flat_views(self) -> list[memoryview]:
         """Each byte string as a view of its buffer, without a copy."""

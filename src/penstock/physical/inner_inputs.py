@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import Any
 
 from penstock.block.block import Block
+from penstock.block.column import BytesColumn, Column, DenseColumn
 from penstock.block.footprint import footprint
 from penstock.errors import Context, annotate
 from penstock.physical.chained import Begun
@@ -135,6 +136,22 @@ class Small:
     block: Block | None
 
 
+def _apart(block: Block, start: int, stop: int) -> Block:
+    """Some of its elements; few of them do not keep the memory of all."""
+    part = block.slice(start, stop)
+    if 2 * part.size > block.size:
+        return part
+    columns: list[Column] = []
+    for column in part.columns:
+        if isinstance(column, DenseColumn):
+            own = column.array.copy()
+            own.flags.writeable = column.array.flags.writeable
+            columns.append(DenseColumn(own))
+        else:
+            columns.append(column.apart() if isinstance(column, BytesColumn) else column)
+    return part.with_columns(part.structure, columns)
+
+
 class InnerInputs:
     """The inputs of an interleave or flat_map in the order of the outer elements, each given once.
 
@@ -158,15 +175,16 @@ class InnerInputs:
         self._ended = False
         self._number = 0
         self.begun = Begun({})
-        self._closed: Closed | None = None  # behind those that wait
+        self._behind: deque[Closed | Input] = deque()  # those that wait
         self._read = _Read(label, (), where)
         self._others = 0  # inputs in a row that were not small
+        self._few = MOST_SMALL  # of them at a time, behind one that could not be read with those before it
         self.waiting: deque[Input] = deque()
 
     @property
     def are_open(self) -> bool:
         """Whether there is none left that would have to be opened."""
-        return self._ended and not self.waiting and self._closed is None
+        return self._ended and not self.waiting and not self._behind
 
     def following(self, *, small: bool = False) -> Input | None:
         """The next input, open, which waits for a free slot; None when there is none left.
@@ -175,9 +193,13 @@ class InnerInputs:
         """
         early = 0 if self._reader is None else self._reader.early()
         while len(self.waiting) <= early:
-            if small and not self.waiting and (found := self.small(1, 0.0)) is not None:
-                self.waiting.append(self.read(found, 0))
-                break
+            if small and not self.waiting:
+                found = self.small(1, 0.0)
+                if found is not None:
+                    self.waiting.append(self.read(found, 0))
+                    break
+                if self.waiting:  # with the failure to make or to open it
+                    continue
             following = self._make_next()
             if following is None:
                 break
@@ -199,6 +221,7 @@ class InnerInputs:
         sources: list[Any] = []
         parts: list[Any] = []
         nbytes = 0
+        few = most if self._few == MOST_SMALL else min(most, self._few)
         following = self._make_next()
         while isinstance(following, Closed):
             started = time.perf_counter()
@@ -215,30 +238,50 @@ class InnerInputs:
                 self._reader.tried(now - started)
                 if not self._reader.quick():
                     break
-            if len(inputs) >= most or now > until or nbytes > min(most * _OF_EACH, _OF_ALL):
+            if len(inputs) >= few or now > until or nbytes > min(most * _OF_EACH, _OF_ALL):
                 break
             if self._ask == 1 and not self.outer.available():  # the next one may take long to come
                 break
             following = self._make_next()
-        found = self._opening.together(inputs[0].made, sources, parts) if sources else None
-        self._others = self._others + 1 if found is None else 0
-        if found is None:
-            self.waiting.extend(map(self._open, inputs))
-        if isinstance(following, Closed):
-            self._closed = following
-        elif following is not None:
-            self.waiting.append(following)
+        if following is not None:
+            self._behind.appendleft(following)
+        count, found = self._together(inputs, sources, parts)
+        if found is not None:
+            self._others = 0
+        else:
+            self._others += 1
+            count = min(len(inputs), 1)
+            self.waiting.extend(map(self._open, inputs[:1]))
+        self._behind.extendleft(reversed(inputs[count:]))
+        self._few = min(2 * self._few, MOST_SMALL) if count == len(inputs) else max(count, 1)
         if found is None:
             return None
         block, counts = found
-        return Small(inputs, counts, [0, *accumulate(counts)], block)
+        return Small(inputs[:count], counts, [0, *accumulate(counts)], block)
+
+    def _together(
+        self, inputs: list[Closed], sources: list[Any], parts: list[Any]
+    ) -> tuple[int, tuple[Block | None, list[int]] | None]:
+        """The elements of as many of the first of them as can be read together, and how many these are."""
+        least, found, most, count = 0, None, len(inputs) + 1, len(inputs)
+        while least + 1 < most:
+            try:
+                more = self._opening.together(inputs[0].made, sources[:count], parts[:count])
+            except Exception:  # whatever it is, the stage of one of them says so
+                more = None
+            if more is None:
+                most = count
+            else:
+                least, found = count, more
+            count = (least + most) // 2
+        return least, found
 
     def read(self, small: Small, index: int, given: int = 0) -> Input:
         """One of these, of which so many elements were given."""
         closed, start, count = small.inputs[index], small.starts[index], small.counts[index]
-        block = None if small.block is None or not count else small.block.slice(start, start + count)
+        block = None if small.block is None or not count else _apart(small.block, start, start + count)
         found = Input(closed.before, closed.number, Cursor.over_all(self._read, block, given), self.held)
-        found.holds(0 if block is None else block.nbytes)  # they share one buffer
+        found.holds(0 if block is None else block.nbytes)
         return found
 
     def taken(self) -> Input:
@@ -267,10 +310,8 @@ class InnerInputs:
             found = group.run()
         except Exception:  # each by itself: one raises its own error, another takes less memory than all
             self.waiting.extend(map(self._open, inputs))
-        if isinstance(following, Closed):
-            self._closed = following
-        elif following is not None:
-            self.waiting.append(following)
+        if following is not None:
+            self._behind.appendleft(following)
         return found, bool(inputs), complete if found is None else group.is_complete
 
     def _admits(self, group: Group, closed: Closed, behind: Block | None, room: int) -> tuple[bool, bool]:
@@ -287,9 +328,8 @@ class InnerInputs:
 
     def _make_next(self) -> Closed | Input | None:
         """What the function makes of the next outer element, or the failure; None when there is none left."""
-        following, self._closed = self._closed, None
-        if following is not None or self._ended:
-            return following
+        if self._behind or self._ended:
+            return self._behind.popleft() if self._behind else None
         before, number = self.outer.state(), self._number
         try:
             if not self._fill_outer():
@@ -341,7 +381,7 @@ class InnerInputs:
 
     def state(self) -> tuple[State, int]:
         """Where the outer stream goes on with the input that is next, and its number."""
-        following = self.waiting[0] if self.waiting else self._closed
+        following = self.waiting[0] if self.waiting else self._behind[0] if self._behind else None
         return (self.outer.state(), self._number) if following is None else (following.before, following.number)
 
     def restore(self, outer: State, number: int, pending: Mapping[int, State]) -> None:

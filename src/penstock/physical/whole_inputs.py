@@ -124,7 +124,7 @@ class Steps:
 
     @classmethod
     def bare_under(cls, watch: Watch | None) -> Self | None:
-        """Those of a source alone."""
+        """Make those of a source alone, of which there are none."""
         found = cls([])
         return found if watch is None or found._watched(watch) else None
 

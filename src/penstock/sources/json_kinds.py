@@ -44,9 +44,6 @@ def leaf_of(path: Path, found: Any) -> Any:
     except PenstockError as error:
         message = f"Key {named(path)}: {error.message}"
         raise type(error)(message) from None
-    except UnicodeEncodeError as error:
-        message = f"Key {named(path)} holds half of a surrogate pair, which is no text."
-        raise InvalidArgumentError(message) from error
 
 
 def _is_empty(found: Any) -> bool:

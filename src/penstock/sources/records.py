@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from penstock.block.block import Block
+from penstock.block.block import Block, concat_blocks
 from penstock.block.column import BytesColumn
 from penstock.block.origin import Origin
 from penstock.block.spec import TensorSpec
@@ -18,6 +18,7 @@ from penstock.sources.files import FileReader, FilesSource, Place
 if TYPE_CHECKING:
     from penstock.io.tfrecord.reader import RecordReader
 
+_OF_A_BUFFER = 1 << 16  # bytes
 _CHUNK = 1 << 22  # bytes of records read at a time
 
 
@@ -48,9 +49,20 @@ class RecordsSource(FilesSource):
     def together(
         cls, sources: Sequence[RecordsSource], parts: Sequence[bytes]
     ) -> tuple[Block | None, list[int]] | None:
-        """One walk over all of them; at the end of each a record has to end, or they are read one by one."""
+        """One walk over all of them; at the end of each a record has to end, or they are read one by one.
+
+        A buffer has few of them: who keeps one record keeps all of it.
+        """
         from penstock.io.tfrecord.reader import whole_files
 
+        if len(parts) > 1 and sum(map(len, parts)) > _OF_A_BUFFER:
+            middle = len(parts) // 2
+            halves = [cls.together(sources[:middle], parts[:middle]), cls.together(sources[middle:], parts[middle:])]
+            made = [half for half in halves if half is not None]
+            blocks = [block for block, _ in made if block is not None]
+            if len(made) < 2:
+                return None
+            return concat_blocks(blocks) if blocks else None, [count for _, counts in made for count in counts]
         buffer = np.frombuffer(b"".join(parts), np.uint8)
         found = whole_files(buffer, [len(part) for part in parts])
         if found is None:

@@ -102,10 +102,7 @@ class _Turns:
         In front of them the slots were in the states `opened`; for each input that opens, and behind them all, `outer`
         tells where the outer stream stands.
         """
-        return self.state_at(*divmod(int(self._keys[count]), self._length), opened, outer)
-
-    def state_at(self, turn: int, inside: int, opened: Iterable[State], outer: Outer) -> list[State]:
-        """The same, of a place."""
+        turn, inside = divmod(int(self._keys[count]), self._length)
         given, closed = self._given(turn, inside).tolist(), self._closed(turn).tolist()
         before: dict[int, State] = {state[0]: state for state in opened}
         slots: list[State] = []
@@ -126,20 +123,24 @@ class _Turns:
 
 
 class _Rounds:
-    """Whole rounds over slots in their `order`; the rest is found out when somebody asks for a state."""
+    """Whole rounds over slots in their `order`, of which none opens or ends."""
 
-    def __init__(self, turn: int, cycle: int, length: int, order: list[int], rounds: int) -> None:
-        self._turn, self._cycle, self._length, self._rounds = turn, cycle, length, rounds
+    def __init__(self, length: int, order: list[int], rounds: int) -> None:
+        self._length = length
         self.order = order
         self.each = rounds * length  # elements of each
 
     def state(self, count: int, opened: Iterable[State], outer: Outer) -> list[State]:
         """As that of `_Turns`."""
-        parts = [_Part(slot, (slot - self._turn) % self._cycle, self.each) for slot in self.order]
-        turns = _Turns(self._turn, self._cycle, self._length, parts, (self._rounds * self._cycle, 0))
         turn, inside = divmod(count, self._length)
-        rounds, index = divmod(turn, len(parts))
-        return turns.state_at(rounds * self._cycle + parts[index].first, inside, opened, outer)
+        rounds, now = divmod(turn, len(self.order))
+        before: dict[int, State] = {state[0]: state for state in opened}
+        slots: list[State] = []
+        for index, slot in enumerate(self.order):
+            given = (rounds + (index < now)) * self._length + (inside if index == now else 0)
+            _, where, number, (below, offset) = before[slot]
+            slots.append([slot, where, number, [below, offset + given]])
+        return [*outer[0], self.order[now], inside, slots]
 
 
 @dataclass(slots=True)
@@ -397,8 +398,7 @@ class Interleave(Stage):
         except PenstockError:  # elements of several kinds: whoever makes one of them says so
             return False
         index = np.arange(joined.size).reshape(len(order), rounds, self._block_length).transpose(1, 0, 2).reshape(-1)
-        turns = _Rounds(self._turn, self._cycle_length, self._block_length, order, rounds)
-        self._woven = _Woven(joined.take(index), turns)
+        self._woven = _Woven(joined.take(index), _Rounds(self._block_length, order, rounds))
         return True
 
     def _may_weave(self) -> bool:
@@ -473,10 +473,10 @@ class Interleave(Stage):
                 at += given
         if small.block is not None:
             blocks.append(small.block)
-        rows = turns.rows(starts)
         try:
+            rows = turns.rows(starts)
             return concat_blocks(blocks).take(rows) if len(rows) else None
-        except PenstockError:
+        except Exception:  # of several kinds, or too much: each input by itself says so
             return None
 
     def _learn_ahead(self, seconds: float) -> None:
