@@ -60,7 +60,12 @@ TESTS = {  # by the group of modules and the module, those that hold it
             "tests/physical/test_every_stage.py",
             "tests/physical/test_past.py",
         ],
-        "penstock.physical.chained": ["tests/physical/test_slot_states.py"],
+        "penstock.physical.chained": [
+            "tests/physical/test_slot_states.py",
+            "tests/runtime/test_edited_states.py",
+            "tests/physical/test_chained.py",
+            "tests/dataset/test_free_order.py",
+        ],
     },
     "sources": {
         "penstock.sources.source": ["tests/sources/test_indexed.py", "tests/sources/test_every_source.py"],
