@@ -130,6 +130,32 @@ def test_plain_versions_are_named_with_their_reason_and_the_log_says_so_when_the
     assert caplog.records[-1].getMessage().startswith("All kernels that were asked for are compiled")
 
 
+@pytest.mark.parametrize(("most", "times"), [(False, 1), (True, 2)])
+def test_what_still_serves_later_is_asked_for_again_once(tmp_path, monkeypatch, go, most, times):
+    waits = f"import pathlib, time\nwhile not pathlib.Path({str(go)!r}).exists():\n    time.sleep(0.01)\n"
+    (tmp_path / "still_kernels.py").write_text(waits)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    asked, ask_again = [], compiled_module.COMPILER.ask_again
+    monkeypatch.setattr(
+        compiled_module.COMPILER,
+        "ask_again",
+        lambda one, times: asked.append((one.name, times)) or ask_again(one, times),
+    )
+    still = Compiled("still_kernels", most=most)
+    assert still.ready(asks=False) is None
+    assert plain_versions() == []
+    monkeypatch.setattr(compiled_module, "_AGAIN", 60.0)
+    assert still.ready() is still.ready() is None
+    assert asked == []
+    monkeypatch.setattr(compiled_module, "_AGAIN", 0.0)
+    assert still.ready() is still.ready() is None
+    assert asked == [("still_kernels", times)]
+    go.touch()
+    wait_for_kernels()
+    assert still.ready() is not None
+
+
 def test_kernels_of_another_processor_do_not_count_as_compiled(monkeypatch):
     name = "penstock.physical.kernels.native"
     here = note_of(name)
@@ -143,7 +169,7 @@ def test_kernels_of_another_processor_do_not_count_as_compiled(monkeypatch):
 
 
 class NotYet:
-    def ready(self) -> None:
+    def ready(self, *, asks: bool = True) -> None:
         return None
 
 

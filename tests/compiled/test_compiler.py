@@ -56,6 +56,21 @@ def test_what_is_asked_for_while_a_child_compiles_is_compiled_by_it_too(modules)
     assert first == second == third != str(os.getpid())
 
 
+def test_what_was_asked_for_most_often_is_compiled_first(modules):
+    noted = "import pathlib\npathlib.Path(__file__).with_name('order').open('a').write(__name__ + ' ')"
+    folder = modules(comes_first=UNTIL, once=noted, again=noted, too=noted, most_of_all=noted)
+    compiler = Compiler(most=1)
+    compiler.ask("comes_first")
+    until((folder / "comes_first.pid").exists)
+    _, again, too, most_of_all = (compiler.ask(name) for name in ("once", "again", "too", "most_of_all"))
+    for asked in (again, too):
+        compiler.ask_again(asked)
+    compiler.ask_again(most_of_all, 2)
+    (folder / "go").touch()
+    compiler.settle()
+    assert (folder / "order").read_text().split() == ["most_of_all", "again", "too", "once"]
+
+
 def test_what_does_not_get_compiled_is_named_and_not_waited_for_without_end(modules):
     folder = modules(goes_fast="", stands_still=UNTIL, behind_that="")
     compiler = Compiler(most=1)
@@ -204,7 +219,7 @@ def test_what_a_short_process_asked_for_is_compiled_once_it_has_ended(modules):
     assert done.stderr == ""
     told = at_work()
     assert told is not None
-    assert (told["pid"], told["modules"]) == (int(pid.read_text()), ["goes_on"])
+    assert (told["pid"], told["modules"][0]) == (int(pid.read_text()), "goes_on")
     assert os.getpriority(os.PRIO_PROCESS, told["pid"]) == min(os.getpriority(os.PRIO_PROCESS, 0) + NICER, 19)
     compiler = Compiler(most=1)
     next_one, other = compiler.ask_all(["goes_on", "waits"])

@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,7 +59,7 @@ def compile_in_background(*names: str) -> None:
     """As `compile_kernels`, with less right to the processors than the pipeline has, and after it has ended, too.
 
     There are such compilers on a machine for a quarter of its processors, at least one. Who finds no place waits, as
-    long as its parent lives.
+    long as its parent lives. What was asked for most often comes first.
     """
     parent = os.getppid()
     with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
@@ -75,11 +76,19 @@ def compile_in_background(*names: str) -> None:
         told = root() / AT_WORK
         held.callback(_forgotten, told)
         begun = time.time()
-        while names:
+        want_lean()
+        asked, elsewhere = Counter(names), list[str]()
+        while (asked or elsewhere) and _wanted(told.parent):
+            asked.update(_asked_meanwhile())
+            left = [name for name, _ in asked.most_common()]  # of those asked for as often, the first first
             with contextlib.suppress(OSError):
-                told.write_text(json.dumps({"pid": os.getpid(), "begun": begun, "modules": names}))
-            compile_kernels(*names, within=told.parent)
-            names = _asked_meanwhile()
+                told.write_text(json.dumps({"pid": os.getpid(), "begun": begun, "modules": [*left, *elsewhere]}))
+            if left:
+                del asked[left[0]]
+                elsewhere += [] if _compiled(left[0], wait=False) else left[:1]
+            else:
+                _compiled(elsewhere.pop(0), wait=True)
+            asked.update(_asked_meanwhile())
 
 
 def _forgotten(told: Path) -> None:

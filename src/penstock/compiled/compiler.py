@@ -84,6 +84,13 @@ class Compiler:
                 return None
         return found
 
+    def ask_again(self, asked: Asked, times: int = 1) -> None:
+        """Have it compiled before all that was asked for fewer times."""
+        with self._lock:
+            for child in self._children:
+                if asked in self._waiting or asked in child.left:
+                    child.pass_on([asked.name] * times)
+
     def hurry(self, asked: Asked) -> None:
         """Nothing serves meanwhile: a child of its own compiles it at once, unless one is at it."""
         with self._lock:

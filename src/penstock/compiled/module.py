@@ -27,6 +27,7 @@ from penstock.errors import InvalidArgumentError
 from penstock.forked import in_child, new_lock
 
 _LOG = logging.getLogger("penstock.compiled")
+_AGAIN = 0.25  # seconds behind which a plain version that still serves is no trial of a single element
 _PATIENCE = 5.0  # seconds that plain versions serve until the log says so
 
 
@@ -62,29 +63,38 @@ def plain_versions() -> list[str]:
 
 
 class Compiled:
-    """The kernels of one module; importing it, and its `warm_up` if it has one, compiles them. Thread-safe."""
+    """The kernels of one module; importing it, and its `warm_up` if it has one, compiles them. Thread-safe.
+
+    Those that still serve in their plain version are compiled before those that were asked for once, and those with
+    `most`, which take most of a pipeline's time, before all others.
+    """
 
     KNOWN: ClassVar[set[str]] = set()  # the names of all that there are
     ASKED: ClassVar[weakref.WeakValueDictionary[int, Compiled]] = weakref.WeakValueDictionary()  # plain versions serve
     SAID: ClassVar[set[str]] = set()  # whether the log says that there are such
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, module: str, *, most: bool = False) -> None:
         self.name = module
+        self._most = most
         self.reason = ""  # why its plain version serves
         self.KNOWN.add(module)
         self._lock = new_lock()
         self._module: ModuleType | None = None
         self._asked: Asked | None = None
         self._asked_at = 0.0
+        self._asked_again = False
         self._given_up = False
         in_child(self._leave_to_parent)
 
-    def ready(self) -> ModuleType | None:
-        """The module, or None while it is being compiled: run the plain version then."""
+    def ready(self, *, asks: bool = True) -> ModuleType | None:
+        """The module, or None while it is being compiled: run the plain version then.
+
+        Without `asks` one that was never compiled is not asked for: another one will do this work.
+        """
         if self._module is not None or self._given_up:
             return self._module
         with self._lock:
-            if self._module is None and not self._given_up:
+            if self._module is None and not self._given_up and (asks or is_compiled(self.name)):
                 self._look()
             return self._module
 
@@ -120,6 +130,9 @@ class Compiled:
             self.reason = "being compiled, as it was never on this machine"
             self.ASKED[id(self)] = self
         if not asked.finished.is_set():
+            if not self._asked_again and time.monotonic() - self._asked_at >= _AGAIN:
+                self._asked_again = True
+                COMPILER.ask_again(asked, 2 if self._most else 1)
             self._say_so()
         elif not asked.reason:
             self._load()
@@ -142,7 +155,7 @@ class Compiled:
     def _leave_to_parent(self) -> None:
         """In a forked child: who waits for what the parent asked for would wait for ever."""
         if self._asked is not None and not self._asked.finished.is_set():
-            self._asked = None
+            self._asked, self._asked_again = None, False
             self.ASKED.pop(id(self), None)
 
 

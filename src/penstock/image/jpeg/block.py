@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FLIPS", "JpegBlock", "Packed", "decode_resize_block"]
 
-_KERNELS = Compiled("penstock.image.jpeg.kernels.block")
-_SMALL = Compiled("penstock.image.jpeg.kernels.small_block")
+_KERNELS = Compiled("penstock.image.jpeg.kernels.block", most=True)
+_SMALL = Compiled("penstock.image.jpeg.kernels.small_block", most=True)
 
 OPERATIONS = {MULTIPLY: np.multiply, DIVIDE: np.divide, ADD: np.add, SUBTRACT: np.subtract}
 
@@ -203,15 +203,16 @@ class JpegBlock:
         size = height, width, channels
         left = self._run(out, mode, factor, size, places, flips, windows, settings, last=last, planes=planes)
         failed: dict[int, PenstockError] = {}
+        asks = self._kernels is not None  # else these will do what that of resizing would
         for row in left:
             names: dict[str, Any] = {"flip_left_right": FLIPS[flips[row, 0]], "flip_up_down": FLIPS[flips[row, 1]]}
             place = np.empty(size, out.dtype) if planes else out[row]
             try:
                 if windows is None:
-                    decode_resize_into(self._content(row), place, **scale, **names, **settings)
+                    decode_resize_into(self._content(row), place, **scale, **names, **settings, asks=asks)
                 else:
                     part = self._decoded(row, channels, windows, settings)
-                    resize_bilinear_into(np.ascontiguousarray(part), place, **scale, **names)
+                    resize_bilinear_into(np.ascontiguousarray(part), place, **scale, **names, asks=asks)
             except PenstockError as error:
                 failed[row] = error
                 continue

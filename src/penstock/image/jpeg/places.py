@@ -86,6 +86,7 @@ def decode_resize_into(
     fancy_upscaling: bool = True,
     dct_method: str = "",
     scratch: Scratch | None = None,
+    asks: bool = True,
 ) -> None:
     """Write `resize(decode_jpeg(contents), dst's size)`, flipped and scaled, into `dst`; equal to the last bit.
 
@@ -105,6 +106,7 @@ def decode_resize_into(
         fancy_upscaling: as in `decode_jpeg`.
         dct_method: as in `decode_jpeg`.
         scratch: memory for the decoded image; one per thread if left out.
+        asks: whether the kernel of resizing is to be compiled, where it never was.
 
     Raises:
         DataLossError: the file is cut short or damaged; `dst` is untouched.
@@ -118,6 +120,5 @@ def decode_resize_into(
         fastdct=dct_method != "INTEGER_ACCURATE",
         fastupsample=not fancy_upscaling,
     )
-    resize_bilinear_into(
-        image, dst, multiply=multiply, divide=divide, flip_left_right=flip_left_right, flip_up_down=flip_up_down
-    )
+    flips = {"flip_left_right": flip_left_right, "flip_up_down": flip_up_down}
+    resize_bilinear_into(image, dst, multiply=multiply, divide=divide, **flips, asks=asks)

@@ -68,7 +68,7 @@ def _nearest(left: Any, up: Any, corner: Any) -> Any:
     return np.where(to_left <= np.minimum(to_up, to_corner), left, np.where(to_up <= to_corner, up, corner))
 
 
-NATIVE = Compiled("penstock.image.png.kernels.block")
+NATIVE = Compiled("penstock.image.png.kernels.block", most=True)
 PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 
 

@@ -31,6 +31,7 @@ def resize_bilinear_into(
     divide: float | None = None,
     flip_left_right: Flip = "",
     flip_up_down: Flip = "",
+    asks: bool = True,
 ) -> None:
     """Write the bilinear resize of `src` to the size of `dst` into `dst`, scaled and flipped on the way.
 
@@ -51,6 +52,7 @@ def resize_bilinear_into(
         divide: divisor applied to each result, as float32; not both.
         flip_left_right: mirror the columns.
         flip_up_down: mirror the rows.
+        asks: whether its kernel is to be compiled, where it never was.
 
     Raises:
         InvalidArgumentError: shapes, dtypes or the scaling do not fit.
@@ -61,7 +63,7 @@ def resize_bilinear_into(
     height, width, channels = src.shape[-3:]
     y = bilinear_taps(height, dst.shape[-3], flip_up_down)
     x = bilinear_taps(width, dst.shape[-2], flip_left_right)
-    native = _BILINEAR.ready()
+    native = _BILINEAR.ready(asks=asks)
     if native is None:
         whole = src if src.ndim == 4 else src[None]
         result = reference.resize_bilinear(whole, y, x, multiply=multiply, divide=divide)
