@@ -202,6 +202,16 @@ def test_rows_keep_origins():
     assert [found.origin.at(i) for i in range(3)] == [("a", 10), ("b", 5), ("a", 0)]
 
 
+def test_origins_apart_keep_only_their_own_files():
+    files = np.array([[2, NOBODY], [0, 2]])
+    origin = Origin(("a", "b", "c"), files, np.array([[5, -1], [7, 9]]), files + 10)
+    found = origin.slice(1, 2).apart()
+    assert (found.files, found.at(0), found.at(0, 1)) == (("a", "c"), ("a", 7), ("c", 9))
+    assert found.position.tolist() == [[10, 12]]
+    assert all(array.base is None for array in (found.offset, found.position))
+    assert (origin.apart().at(0, 1), origin.apart().at(0)) == ((None, None), ("c", 5))
+
+
 def test_blocks_slice_take_and_join_with_their_origins():
     block = Block.single(column_of([np.int64(i) for i in range(6)]), Origin.of_file("a", np.arange(6) * 10))
     part = concat_blocks([block.slice(4, 6), block.take(np.array([1, 1]))])

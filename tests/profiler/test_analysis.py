@@ -119,6 +119,19 @@ def test_inner_data_sets_are_shown_below_the_step_that_opened_them(files):
     assert serial.step("flat_map#1/TFRecordDataset").lane == LOOP
 
 
+def test_small_inputs_of_which_some_are_damaged_are_counted_once(tmp_path):
+    for number in range(60):
+        with ps.io.TFRecordWriter(tmp_path / f"{number:02}") as writer:
+            for _ in range(4):
+                writer.write(b"record")
+        if number % 16 == 5:
+            (tmp_path / f"{number:02}").write_bytes((tmp_path / f"{number:02}").read_bytes()[:-1])
+    names = sorted(map(str, tmp_path.iterdir()))
+    found = analysed_once(ps.Dataset.from_tensor_slices(names).interleave(ps.TFRecordDataset, 4).ignore_errors())
+    inner, outer = (found.step(name) for name in ("interleave#1/TFRecordDataset", "interleave#1"))
+    assert inner.elements == outer.elements == 240  # failures among them
+
+
 def test_inner_maps_are_told_apart(files):
     def opened(path):
         return ps.TFRecordDataset(path).map(len).filter(even)

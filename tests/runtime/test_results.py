@@ -105,7 +105,7 @@ def test_only_what_can_be_joined_for_little_is_taken_together():
     assert (found(one, one, one), found(one, pair, one, want=2), found(one, one, one, want=1)) == (3, 1, 1)
     assert (found(one, one, other, one), found(one, failed, one), found(failed, one)) == (2, 1, 1)
     assert (found(one, Stretch(None), one), found(Stretch(None), one)) == (1, 1)
-    assert found(*[large] * 12, want=100) == (1 << 18) // large.block.nbytes
+    assert found(*[large] * 12, want=100) == (1 << 16) // large.block.nbytes
 
 
 def test_a_view_of_the_order_goes_on_until_it_is_written_down():

@@ -360,8 +360,12 @@ def test_an_input_that_stays_open_keeps_no_others_in_memory(woven, monkeypatch, 
     def looked_at(inputs, small, *which):
         found = read(inputs, small, *which)
         if len(small.inputs) > 2:
-            held.append(sum(buffer.nbytes for buffer in found.cursor.peek().columns[0].buffers))
+            block = found.cursor.peek()
+            held.append(sum(buffer.nbytes for buffer in block.columns[0].buffers))
             assert found.nbytes >= held[-1]
+            own = (block.columns[0].lengths, block.origin.offset, block.origin.file)
+            assert all(array.base is None or array.base.size <= 30 for array in own)
+            assert block.origin.files == (names[found.number],)
         return found
 
     monkeypatch.setattr(inner_inputs.InnerInputs, "read", looked_at)
@@ -370,6 +374,16 @@ def test_an_input_that_stays_open_keeps_no_others_in_memory(woven, monkeypatch, 
     assert max(woven) > 16
     assert held
     assert max(held) <= 30 * 100
+
+
+def test_inputs_that_do_not_go_together_are_soon_read_as_ever(woven, monkeypatch):
+    calls = []
+    together = Opening.together
+    monkeypatch.setattr(Opening, "together", lambda *given: calls.append(1) or together(*given))
+    arrays = [np.zeros((3, 1 + number % 7)) for number in range(1400)]
+    dataset = ps.Dataset.range(1400).interleave(lambda i: ps.Dataset.from_tensor_slices(arrays[int(i)]), 16)
+    assert sum(1 for _ in dataset) == 4200
+    assert len(calls) < 140
 
 
 def test_a_buffer_has_the_records_of_few_small_files(tmp_path):

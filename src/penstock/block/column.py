@@ -239,7 +239,7 @@ class BytesColumn(Column):
     def apart(self) -> BytesColumn:
         """The same strings in a buffer that holds nothing else."""
         starts = np.cumsum(self.lengths.reshape(-1)) - self.lengths.reshape(-1)
-        return BytesColumn((self._joined(),), starts.reshape(self.starts.shape), self.lengths)
+        return BytesColumn((self._joined(),), starts.reshape(self.starts.shape), self.lengths.copy())
 
     def _joined(self) -> np.ndarray:
         return np.frombuffer(b"".join(self._flat_views()), np.uint8)

@@ -49,6 +49,14 @@ class Origin:
         position = None if self.position is None else self.position[start:stop]
         return Origin(self.files, self.file[start:stop], self.offset[start:stop], position)
 
+    def apart(self) -> Origin:
+        """The same in arrays of its own, with no file that no element is of."""
+        used, places = np.unique(self.file, return_inverse=True)
+        names = tuple([self.files[number] for number in used.tolist() if number != NOBODY])
+        file = places.reshape(self.file.shape) - (used[:1] == NOBODY).sum()
+        position = None if self.position is None else self.position.copy()
+        return Origin(names, file.astype(np.int64), self.offset.copy(), position)
+
     def take(self, rows: np.ndarray) -> Origin:
         return self._each(lambda values: values[rows])
 

@@ -89,12 +89,12 @@ class Compiled:
     def ready(self, *, asks: bool = True) -> ModuleType | None:
         """The module, or None while it is being compiled: run the plain version then.
 
-        Without `asks` one that was never compiled is not asked for: another one will do this work.
+        Without `asks` it is not looked for, unless somebody has: another one will do this work.
         """
         if self._module is not None or self._given_up:
             return self._module
         with self._lock:
-            if self._module is None and not self._given_up and (asks or is_compiled(self.name)):
+            if self._module is None and not self._given_up and (asks or self._asked is not None):
                 self._look()
             return self._module
 

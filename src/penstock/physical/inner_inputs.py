@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -149,7 +150,7 @@ def _apart(block: Block, start: int, stop: int) -> Block:
             columns.append(DenseColumn(own))
         else:
             columns.append(column.apart() if isinstance(column, BytesColumn) else column)
-    return part.with_columns(part.structure, columns)
+    return Block(part.structure, columns, part.size, None if part.origin is None else part.origin.apart())
 
 
 class InnerInputs:
@@ -246,10 +247,11 @@ class InnerInputs:
         if following is not None:
             self._behind.appendleft(following)
         count, found = self._together(inputs, sources, parts)
-        if found is not None:
-            self._others = 0
-        else:
+        if count < len(inputs) or found is None:
             self._others += 1
+        elif count > 1:
+            self._others = 0
+        if found is None:
             count = min(len(inputs), 1)
             self.waiting.extend(map(self._open, inputs[:1]))
         self._behind.extendleft(reversed(inputs[count:]))
@@ -263,18 +265,26 @@ class InnerInputs:
         self, inputs: list[Closed], sources: list[Any], parts: list[Any]
     ) -> tuple[int, tuple[Block | None, list[int]] | None]:
         """The elements of as many of the first of them as can be read together, and how many these are."""
-        least, found, most, count = 0, None, len(inputs) + 1, len(inputs)
-        while least + 1 < most:
+
+        def joined(count: int, join: Callable[..., Any]) -> tuple[Block | None, list[int]] | None:
             try:
-                more = self._opening.together(inputs[0].made, sources[:count], parts[:count])
+                found: tuple[Block | None, list[int]] | None = join(sources[:count], parts[:count])
+                return found
             except Exception:  # whatever it is, the stage of one of them says so
-                more = None
-            if more is None:
-                most = count
-            else:
-                least, found = count, more
-            count = (least + most) // 2
-        return least, found
+                return None
+
+        if not inputs:
+            return 0, None
+        measured = partial(self._opening.together, inputs[0].made)  # all of which is given
+        found = joined(len(inputs), measured)
+        if found is not None:
+            return len(inputs), found
+        least, most = 0, len(inputs)
+        while least + 1 < most:
+            middle = (least + most) // 2
+            fits = joined(middle, type(sources[0]).together) is not None
+            least, most = (middle, most) if fits else (least, middle)
+        return least, joined(least, measured) if least else None
 
     def read(self, small: Small, index: int, given: int = 0) -> Input:
         """One of these, of which so many elements were given."""

@@ -10,7 +10,7 @@ from penstock.physical.stretch import Stretch
 from penstock.runtime.free_order import Log, OutOfTurn
 from penstock.runtime.task import Task
 
-_COPIED = 1 << 18  # bytes of results that are joined
+_COPIED = 1 << 16  # bytes of results that are joined: who keeps an element keeps as many
 
 
 class Held(NamedTuple):

@@ -106,7 +106,7 @@ def decode_resize_into(
         fancy_upscaling: as in `decode_jpeg`.
         dct_method: as in `decode_jpeg`.
         scratch: memory for the decoded image; one per thread if left out.
-        asks: whether the kernel of resizing is to be compiled, where it never was.
+        asks: whether the kernel of resizing is looked for, and compiled where it never was.
 
     Raises:
         DataLossError: the file is cut short or damaged; `dst` is untouched.

@@ -52,7 +52,7 @@ def resize_bilinear_into(
         divide: divisor applied to each result, as float32; not both.
         flip_left_right: mirror the columns.
         flip_up_down: mirror the rows.
-        asks: whether its kernel is to be compiled, where it never was.
+        asks: whether its kernel is looked for, and compiled where it never was.
 
     Raises:
         InvalidArgumentError: shapes, dtypes or the scaling do not fit.
