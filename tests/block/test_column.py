@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from penstock.block.block import Block, concat_blocks
 from penstock.block.column import BytesColumn, DenseColumn, ListColumn, column_of, concat
 from penstock.block.leaf import as_leaf
-from penstock.block.origin import Origin, concat_origins
+from penstock.block.origin import NOBODY, Origin, concat_origins
 from penstock.block.rows import Rows
 from penstock.block.tensors import RaggedTensor
 from penstock.errors import InvalidTypeError
