@@ -376,6 +376,21 @@ def test_an_input_that_stays_open_keeps_no_others_in_memory(woven, monkeypatch, 
     assert max(held) <= 30 * 100
 
 
+def test_what_all_slots_have_at_hand_is_put_together_in_a_few_goes(monkeypatch):
+    """And not a round at a time, which looks at all slots each time."""
+    goes = []
+    put_together = interleave.Interleave._put_together
+    monkeypatch.setattr(interleave.Interleave, "_may_weave", lambda stage: False)
+    monkeypatch.setattr(
+        interleave.Interleave,
+        "_put_together",
+        lambda stage, want: put_together(stage, want) and (goes.append(1) or True),
+    )
+    dataset = ps.Dataset.range(40).interleave(lambda i: ps.Dataset.range(1000 * i, 1000 * i + 200), 40)
+    assert given(dataset)[0] == in_turn([200] * 40, 40, 1)
+    assert 1 <= len(goes) < 10
+
+
 def test_inputs_that_do_not_go_together_are_soon_read_as_ever(woven, monkeypatch):
     calls = []
     together = Opening.together

@@ -503,7 +503,7 @@ class Interleave(Stage):
         elif not held:
             self._patience = _PATIENCE
         started = time.perf_counter()
-        rounds = share
+        rounds = max(share, *held) if len(held) == turns else share
         for slot in order:
             rounds = min(rounds, self._slots[slot].fill_early(ask) // length)
             if rounds < 1:
