@@ -46,7 +46,7 @@ class _Child:
     def pass_on(self, names: Sequence[str]) -> None:
         """Have it compile these, too, when it is done; also when this process has ended by then."""
         if self.process.stdin is not None:
-            with contextlib.suppress(OSError):  # it has just ended
+            with contextlib.suppress(OSError, ValueError):  # it has just ended, and nobody writes to it any more
                 os.write(self.process.stdin.fileno(), "".join(f"{name}\n" for name in names).encode())
 
 
