@@ -79,6 +79,7 @@ def test_a_module_that_does_not_compile_leaves_the_plain_version_and_says_so(tmp
     with pytest.warns(RuntimeWarning, match="broken_kernels, which could not be compiled: OSError: no compiler here"):
         assert broken.ready() is None
     assert broken.ready() is None  # said once
+    assert not broken.is_coming
 
 
 def test_a_module_is_compiled_in_a_child_and_then_loaded(tmp_path, monkeypatch):
@@ -147,6 +148,7 @@ def test_what_still_serves_later_is_asked_for_again_once(tmp_path, monkeypatch, 
     assert plain_versions() == []
     monkeypatch.setattr(compiled_module, "_AGAIN", 60.0)
     assert still.ready() is still.ready() is None
+    assert still.is_coming
     assert asked == []
     monkeypatch.setattr(compiled_module, "_AGAIN", 0.0)
     assert still.ready() is still.ready() is None
@@ -154,6 +156,7 @@ def test_what_still_serves_later_is_asked_for_again_once(tmp_path, monkeypatch, 
     go.touch()
     wait_for_kernels()
     assert still.ready() is not None
+    assert not still.is_coming
 
 
 def test_kernels_of_another_processor_do_not_count_as_compiled(monkeypatch):

@@ -220,6 +220,7 @@ def test_what_a_short_process_asked_for_is_compiled_once_it_has_ended(modules):
     told = at_work()
     assert told is not None
     assert (told["pid"], told["modules"][0]) == (int(pid.read_text()), "goes_on")
+    assert told["modules"][1:] in ([], ["goes_on_too"])  # which may have come since
     assert os.getpriority(os.PRIO_PROCESS, told["pid"]) == min(os.getpriority(os.PRIO_PROCESS, 0) + NICER, 19)
     compiler = Compiler(most=1)
     next_one, other = compiler.ask_all(["goes_on", "waits"])

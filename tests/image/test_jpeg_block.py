@@ -17,6 +17,7 @@ from penstock.image import decode_jpeg, encode_jpeg, encode_png, extract_jpeg_sh
 from penstock.image.jpeg import block as jpeg_block
 from penstock.image.jpeg.block import JpegBlock, decode_resize_block
 from penstock.image.jpeg.places import FLIPS, decode_resize_into
+from penstock.image.resizing import sampling
 from penstock.image.resizing.sampling import resize_bilinear_into
 
 PLAIN = {"fancy_upscaling": True, "dct_method": ""}
@@ -224,6 +225,24 @@ def test_one_block_is_one_call(kernels_only, monkeypatch):
     contents = [jpeg("420", 20 + i, 30) for i in range(8)]
     assert JpegBlock(contents).decode_resize(np.zeros((8, 9, 9, 3), np.float32)) == {}
     assert calls == [1]
+
+
+@pytest.mark.parametrize("is_coming", [True, False])
+def test_the_kernel_of_resizing_is_asked_for_only_if_that_of_jpegs_will_never_be_there(monkeypatch, is_coming):
+    class Plain:
+        def __init__(self):
+            self.is_coming = is_coming
+            self.asked = []
+
+        def ready(self, *, asks=True):
+            self.asked.append(asks)
+
+    jpegs, resizing = Plain(), Plain()
+    monkeypatch.setattr(jpeg_block, "_KERNELS", jpegs)
+    monkeypatch.setattr(sampling, "_BILINEAR", resizing)
+    block = JpegBlock([jpeg("420", 20, 30)] * 2)
+    assert block.decode_resize(np.empty((2, 8, 9, 3), np.float32)) == {}
+    assert resizing.asked == [not is_coming] * 2
 
 
 def test_while_the_kernels_are_being_compiled(monkeypatch):

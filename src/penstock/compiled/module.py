@@ -86,6 +86,11 @@ class Compiled:
         self._given_up = False
         in_child(self._leave_to_parent)
 
+    @property
+    def is_coming(self) -> bool:
+        """Whether it will be there later: its plain version serves until then."""
+        return self._module is None and not self._given_up
+
     def ready(self, *, asks: bool = True) -> ModuleType | None:
         """The module, or None while it is being compiled: run the plain version then.
 

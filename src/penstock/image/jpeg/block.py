@@ -203,7 +203,7 @@ class JpegBlock:
         size = height, width, channels
         left = self._run(out, mode, factor, size, places, flips, windows, settings, last=last, planes=planes)
         failed: dict[int, PenstockError] = {}
-        asks = self._kernels is not None  # else these will do what that of resizing would
+        asks = not _KERNELS.is_coming  # else these will do what that of resizing would
         for row in left:
             names: dict[str, Any] = {"flip_left_right": FLIPS[flips[row, 0]], "flip_up_down": FLIPS[flips[row, 1]]}
             place = np.empty(size, out.dtype) if planes else out[row]
