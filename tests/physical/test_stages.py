@@ -148,6 +148,46 @@ def test_sequences_in_sequences_are_one_row_that_goes_on_from_everywhere():
         assert blocks(again, 1) == wanted[number:]
 
 
+def test_each_of_the_sequences_in_sequences_is_gone_through_once(monkeypatch):
+    """Else a data set that was concatenated bit by bit costs the more, the longer it is."""
+    asked = []
+    current = Sequence._current
+    monkeypatch.setattr(Sequence, "_current", lambda self: asked.append(1) or current(self))
+
+    def asked_for(depth):
+        stage = Numbers([1])
+        for _ in range(depth):
+            stage = Sequence([stage, Numbers([1])].__getitem__, 2, "concatenate", None)
+        asked.clear()
+        assert len(blocks(stage, 1)) == depth + 1
+        return len(asked)
+
+    assert asked_for(400) < 6 * asked_for(100)
+
+
+@settings(max_examples=50)
+@given(st.recursive(st.booleans(), lambda parts: st.lists(parts, max_size=3), max_leaves=8), st.booleans())
+def test_whoever_stands_behind_sequences_in_sequences_knows_what_is_seen_of_the_stream_whose_turn_it_is(tree, alike):
+    """`tree`: of streams in streams, those that act; True and False in the midst of a stream, False at its end."""
+
+    def built(part):
+        if isinstance(part, bool):
+            stage = Numbers([1, 1])
+            stage.acts = part
+            return stage
+        return Sequence(lambda index: built(part[index]), len(part), "concatenate", None, alike=alike)
+
+    def leaves(part):
+        return [part] if isinstance(part, bool) else [leaf for each in part for leaf in leaves(each)]
+
+    above = Take(built([tree]), 100, "take", None)
+    for acts in leaves(tree):
+        for _ in range(2):
+            assert above.next(1) is not None
+            assert above.seen == above.seen_below == acts
+    assert above.next(1) is None
+
+
 def test_a_sequence_that_was_asked_before_it_is_restored_goes_on_where_the_state_says():
     made = []
 

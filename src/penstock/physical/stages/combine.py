@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from typing import TypeGuard
 
 import numpy as np
 
@@ -166,7 +167,7 @@ class Sequence(Stage):
         last = within[-1] if within else self
         while last._goes_on:
             stage = last._current()
-            if type(stage) is not Sequence or stage.is_observed:
+            if not _in_turn_itself(stage):
                 break
             stage._place_said = None  # it is not asked for its own any more
             self._around.append((last._index, last._gave, last._count, last._begun.since()))
@@ -195,7 +196,9 @@ class Sequence(Stage):
                 self._stage.restore(self._state)
                 self._state = None
             self._begun.note(self._index, self._stage, self._stage)
-            if self._stage.seen_below is not self._was_seen:
+            if _in_turn_itself(self._stage):
+                self._stage._was_seen = self._was_seen  # its first stream comes behind the one before
+            elif self._stage.seen_below is not self._was_seen:
                 self.look_again()
         return self._stage
 
@@ -206,9 +209,10 @@ class Sequence(Stage):
         return made
 
     def _advance(self) -> None:
-        if self._stage is not None:
-            self._was_seen = self._stage.seen_below
-            self._stage.close()
+        stage = self._stage
+        if stage is not None:
+            self._was_seen = stage._was_seen if _in_turn_itself(stage) else stage.seen_below
+            stage.close()
         self._stage = None
         self._index += 1
         if not self._alike:
@@ -279,6 +283,11 @@ class Sequence(Stage):
     def close(self) -> None:
         if self._stage is not None:
             self._stage.close()
+
+
+def _in_turn_itself(stage: Stage) -> TypeGuard[Sequence]:
+    """Whether a stream is streams that the outermost goes through itself: each would go through all in it, if asked."""
+    return type(stage) is Sequence and not stage.is_observed
 
 
 # which stream's turn it is, whether any has given an element, how many there are, those that have begun since
