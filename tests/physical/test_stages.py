@@ -1,5 +1,7 @@
 """What a data set of small steps cannot show: laziness, laws of single stages, Blocks that stay whole."""
 
+import contextlib
+import inspect
 import weakref
 
 import numpy as np
@@ -12,7 +14,7 @@ import penstock as ps
 from penstock.block.block import Block
 from penstock.block.column import column_of
 from penstock.dataset.base import inner
-from penstock.errors import Context, as_failure
+from penstock.errors import Context, PenstockError, as_failure
 from penstock.physical import builders as _builders  # noqa: F401 - registers what runs for each node
 from penstock.physical.lower import Lowering, lower
 from penstock.physical.stage import CountingStage, Cursor, Stage, StretchStage, as_of_now
@@ -20,6 +22,7 @@ from penstock.physical.stages.batch import stack_block
 from penstock.physical.stages.combine import Sequence
 from penstock.physical.stages.cut import Shard, Skip, Take
 from penstock.physical.stages.grouped import Grouped
+from penstock.physical.stages.mix import Agreement
 from penstock.physical.stages.shuffle import Shuffle
 from penstock.physical.stretch import Stretch, join
 from penstock.rewrite.driver import optimise_inner
@@ -186,6 +189,64 @@ def test_whoever_stands_behind_sequences_in_sequences_knows_what_is_seen_of_the_
             assert above.next(1) is not None
             assert above.seen == above.seen_below == acts
     assert above.next(1) is None
+
+
+def told(elements):
+    """All that comes: elements as they are, failures by the line of the step, the element's number and the message."""
+    found = []
+    while True:
+        try:
+            found.append(next(elements))
+        except StopIteration:
+            return found
+        except PenstockError as error:
+            found.append((error.context.where.rpartition(":")[2], error.context.element, error.message))
+
+
+@pytest.mark.parametrize("observed", [False, True])
+def test_an_element_of_another_kind_is_said_to_be_of_the_data_set_and_the_line_that_joined_it(observed):
+    def unknown(values):  # nobody knows of which kind before it runs
+        return ps.Dataset.from_generator(lambda: iter(values))
+
+    line = inspect.currentframe().f_lineno
+    first = unknown([1]).concatenate(unknown([b"b"]))
+    second = first.concatenate(unknown([2, 3]))
+    dataset = second.concatenate(unknown([0.5]).concatenate(unknown([b"d"])))
+    options = dataset.options()
+    meter = (lambda node, stage: lambda ask: ask) if observed else None
+
+    def opened():
+        return Iterator(optimise_inner(dataset._plan, options), options, 0, Settings("inline", meter=meter))
+
+    with opened() as elements:
+        found = told(elements)
+    of_ints = "the elements before it were int64 of rank 0."
+    assert found == [
+        1,
+        (str(line + 1), 1, f"Data set 1 gives bytes of rank 0; {of_ints}"),
+        2,
+        3,
+        (str(line + 3), 4, f"Data set 1 gives float32 of rank 0; {of_ints}"),
+        (str(line + 3), 1, "Data set 1 gives bytes of rank 0; the elements before it were float32 of rank 0."),
+    ]
+    for number in range(len(found)):
+        with opened() as elements, opened() as later:
+            for _ in range(number):
+                with contextlib.suppress(PenstockError):
+                    next(elements)
+            later.load_state_dict(elements.state_dict())
+            assert told(later) == found[number:]
+
+
+def test_many_data_sets_of_unknown_kinds_are_joined_bit_by_bit_with_one_look_at_each_element(monkeypatch):
+    looks = []
+    admits = Agreement.admits
+    monkeypatch.setattr(Agreement, "admits", lambda self, block: looks.append(block.size) or admits(self, block))
+    dataset = ps.Dataset.from_generator(lambda: iter([0]))
+    for number in range(1, 30):
+        dataset = dataset.concatenate(ps.Dataset.from_generator(lambda number=number: iter([number])))
+    assert list(dataset) == list(range(30))
+    assert sum(looks) == 30
 
 
 def test_a_sequence_that_was_asked_before_it_is_restored_goes_on_where_the_state_says():

@@ -170,20 +170,20 @@ def register(kind: type[Node]) -> Callable[[Builder], Builder]:
     return add
 
 
-def lower(node: Node, lowering: Lowering) -> Stage:
-    """The running form of a plan."""
+def lower(node: Node, lowering: Lowering, build: Builder | None = None) -> Stage:
+    """The running form of a plan; `build` in place of what is registered for its last step."""
     if lowering.answers is None or lowering.filled is not None or not node.inputs or asking():
-        return _lowered(node, lowering)  # of a plan that was lowered before nothing is asked that takes long
+        return _lowered(node, lowering, build)  # of a plan that was lowered before nothing is asked that takes long
     with question(lowering.answers):
-        return _lowered(node, lowering)
+        return _lowered(node, lowering, build)
 
 
-def _lowered(node: Node, lowering: Lowering) -> Stage:
+def _lowered(node: Node, lowering: Lowering, build: Builder | None) -> Stage:
     if type(node) not in _BUILDERS:  # those of penstock's own steps come with the first plan
         importlib.import_module("penstock.physical.builders")
     if lowering.filled is not None:
         node = lowering.filled.of(node)
-    stage = _BUILDERS[type(node)](node, lowering)
+    stage = (build or _BUILDERS[type(node)])(node, lowering)
     stage.acts = stage.acts or lowering.acts(node)
     if not stage.is_observed:  # else a step that does nothing has given the stage below it
         observers = [lowering.memory.observer(node, stage)]

@@ -80,8 +80,10 @@ class Concatenate(JoinedNode):
     def __post_init__(self) -> None:
         if self.height > DEEP:
             return
-        first, second = (part.spec for part in self.parts)
-        if first is None or second is None or relaxed(first, second) is not None:
+        first, second = map(_as_made, self.parts)
+        known = first is not None and second is not None
+        found = vars(self)[_AS_MADE] = relaxed(first, second) if known else None
+        if found is not None or not known:
             return
         message = f"concatenate needs data sets of one structure and dtype, got {first} and {second}."
         raise InvalidTypeError(message, hint="Map one of them to the other's structure first.")
@@ -94,3 +96,13 @@ class Concatenate(JoinedNode):
     @property
     def cardinality(self) -> int:
         return total([part.cardinality for part in self.parts])
+
+
+_AS_MADE = "_spec_as_made"
+
+
+def _as_made(part: Node) -> Any:
+    """The spec of a data set as it is joined: of what is concatenated bit by bit, all would be asked for each bit."""
+    if _AS_MADE in vars(part):
+        return vars(part)[_AS_MADE]
+    return part.spec

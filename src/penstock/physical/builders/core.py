@@ -19,12 +19,12 @@ from penstock.physical.stages import shuffle as stages
 from penstock.physical.stages.apply import Apply
 from penstock.physical.stages.batch import Unbatch, stack_block
 from penstock.physical.stages.cached import Cached
-from penstock.physical.stages.combine import Enumerate, Rounds, Sequence, Zip
+from penstock.physical.stages.combine import Agreed, Enumerate, Rounds, Sequence, Zip
 from penstock.physical.stages.cut import Shard, Skip, Take
 from penstock.physical.stages.grouped import Grouped
 from penstock.physical.stages.interleave import Interleave
 from penstock.physical.stages.located import Located, Numbers, Provenanced
-from penstock.physical.stages.mix import Agreed, Mix
+from penstock.physical.stages.mix import Mix
 from penstock.physical.stages.scan import Scan
 from penstock.physical.stages.shuffle import Shuffle
 from penstock.physical.storage import settled
@@ -167,10 +167,21 @@ def _may_grow(plan: Node, lowering: Lowering) -> bool:
 
 @register(inputs.Concatenate)
 def _concatenate(node: inputs.Concatenate, lowering: Lowering) -> Stage:
+    streams = _streams(node, lowering)
+    return streams if node.spec is not None else Agreed(streams, node.label, node.where, any_rank=node.any_rank)
+
+
+def _streams(node: inputs.Concatenate, lowering: Lowering) -> Sequence:
+    """Streams one behind the other. Those in the first of them have the same first element: one look at all will do."""
+
+    def built(index: int) -> Stage:
+        part = node.parts[index]
+        if index == 0 and type(part) is inputs.Concatenate and part.any_rank == node.any_rank:
+            return lower(part, lowering, _streams)
+        return lower(part, lowering)
+
     may_grow = any(_may_grow(part, lowering) for part in node.parts)
-    count = len(node.parts)
-    parts = Sequence(lambda i: lower(node.parts[i], lowering), count, node.label, node.where, may_grow=may_grow)
-    return parts if node.spec is not None else Agreed(parts, node.label, node.where, any_rank=node.any_rank)
+    return Sequence(built, len(node.parts), node.label, node.where, may_grow=may_grow)
 
 
 @register(inputs.Zip)

@@ -10,10 +10,11 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.block.column import Column, DenseColumn
 from penstock.block.structure import LEAF, Structure, nest
+from penstock.errors import Context
 from penstock.physical.chained import Begun, Growing, Since, grows
-from penstock.physical.stage import Cursor, Stage, State, as_of_now
-from penstock.physical.stages.mix import Choices, Chooser
-from penstock.physical.stretch import fatal
+from penstock.physical.stage import CountingStage, Cursor, Stage, State, as_of_now
+from penstock.physical.stages.mix import Agreement, Choices, Chooser
+from penstock.physical.stretch import Stretch, fatal
 
 
 class Zip(Stage):
@@ -175,6 +176,13 @@ class Sequence(Stage):
             last = stage
         return last
 
+    def giving(self) -> tuple[int, Sequence]:
+        """The number of the stream that has given last, and the innermost of streams in streams that it is one of."""
+        found = self
+        while type(found._stage) is Sequence:
+            found = found._stage
+        return found._index, found
+
     def _have_given(self, last: Sequence) -> None:
         if not last._gave:  # whoever has given has done so by way of those above it
             for one in (self, *self._within):
@@ -318,6 +326,33 @@ class _Nested:
     @property
     def has_grown(self) -> bool:
         return grows(list(self))
+
+
+class Agreed(CountingStage):
+    """Streams one behind the other whose specs are not known beforehand: all that comes is of the kind of the first."""
+
+    def __init__(self, streams: Sequence, label: str, where: str | None, *, any_rank: bool = False) -> None:
+        super().__init__(streams, label, where)
+        self._streams = streams
+        self._agreement = Agreement(known=False, any_rank=any_rank)
+
+    def make(self, want: int) -> Stretch | None:
+        first = self._count
+        block = self.pull(want)
+        if block is None:
+            return None
+        if self._agreement.admits(block):
+            return Stretch(block)
+        number, joined = self._streams.giving()
+        contexts = [Context(joined.label, joined.where, first + i) for i in range(block.size)]
+        return Stretch(None, tuple((i, self._agreement.error(number, block, at)) for i, at in enumerate(contexts)))
+
+    def place(self) -> State:
+        return [*super().place(), self._agreement.kind]
+
+    def go_to(self, place: State) -> None:
+        *below, self._agreement.kind = place
+        super().go_to(below)
 
 
 class Rounds(Chooser):

@@ -1,7 +1,4 @@
-"""Mix: one stream out of several, each element from the source that a chooser names.
-
-Agreed: streams joined into one, one behind the other or mixed, keep the kind of the first.
-"""
+"""Mix: one stream out of several, each element from the source that a chooser names."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from penstock.block.spec import LeafSpec, TensorSpec, dtype_name, spec_of
 from penstock.block.structure import Structure
 from penstock.errors import Context, InvalidTypeError, OutOfRangeError
 from penstock.physical.memory import UNCOUNTED, Memory
-from penstock.physical.stage import CountingStage, Cursor, Stage, State, StretchStage
+from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stretch import Stretch, failed
 
 
@@ -31,9 +28,7 @@ class Agreement:
     `known` to agree.
     """
 
-    def __init__(self, label: str, where: str | None, *, known: bool, any_rank: bool = False) -> None:
-        self._label = label
-        self._where = where
+    def __init__(self, *, known: bool, any_rank: bool = False) -> None:
         self._known = known
         self._any_rank = any_rank
         self.kind: str | None = None
@@ -45,11 +40,11 @@ class Agreement:
         self.kind = self.kind or found
         return found == self.kind
 
-    def error(self, source: int, block: Block, number: int) -> InvalidTypeError:
-        """Why element `number` of the joined stream, which is one of this Block's, is not admitted."""
+    def error(self, source: int, block: Block, context: Context) -> InvalidTypeError:
+        """Why an element of the joined stream, which is one of this Block's, is not admitted."""
         message = f"Data set {source} gives {self._kind(block)}; the elements before it were {self.kind}."
         hint = "All data sets that are joined have one nest, with the same dtypes and ranks: map them to it first."
-        return InvalidTypeError(message, hint=hint, context=Context(self._label, self._where, number))
+        return InvalidTypeError(message, hint=hint, context=context)
 
     def _kind(self, block: Block) -> str:
         leaves = [_leaf_text(column) for column in block.columns]
@@ -74,31 +69,6 @@ def _text(structure: Structure, leaves: Iterator[str]) -> str:
 def _leaf_text(column: Column) -> str:
     spec: LeafSpec = spec_of(column.items[0]) if isinstance(column, ListColumn) else column.spec()
     return f"{dtype_name(spec.dtype)} of rank {len(spec.shape)}" if isinstance(spec, TensorSpec) else repr(spec)
-
-
-class Agreed(CountingStage):
-    """Hands on what agrees with the first element. For streams whose specs are not known beforehand."""
-
-    def __init__(self, upstream: Stage, label: str, where: str | None, *, any_rank: bool = False) -> None:
-        super().__init__(upstream, label, where)
-        self._agreement = Agreement(label, where, known=False, any_rank=any_rank)
-
-    def make(self, want: int) -> Stretch | None:
-        first = self._count
-        block = self.pull(want)
-        if block is None:
-            return None
-        if self._agreement.admits(block):
-            return Stretch(block)
-        # the data sets agree with themselves: what differs is the second
-        return Stretch(None, tuple((i, self._agreement.error(1, block, first + i)) for i in range(block.size)))
-
-    def place(self) -> State:
-        return [*super().place(), self._agreement.kind]
-
-    def go_to(self, place: State) -> None:
-        *below, self._agreement.kind = place
-        super().go_to(below)
 
 
 FAILED = -1  # a pick that is an error of its own
@@ -198,7 +168,7 @@ class Mix(StretchStage):
         self._cursors = [Cursor(stage) for stage in sources]
         self._chooser = chooser
         self._on_empty = on_empty
-        self._agreement = Agreement(label, where, known=same_kind, any_rank=any_rank)
+        self._agreement = Agreement(known=same_kind, any_rank=any_rank)
         self._dry: set[int] = set()
         self._ended = False
         self._count = 0
@@ -304,10 +274,13 @@ class Mix(StretchStage):
             return Stretch(block)
         wrong = np.array(sorted([*errors, *strange]), np.int64)
         places = np.searchsorted(np.sort(given), wrong) + np.arange(len(wrong))
-        failures = []
+        failures: list[tuple[int, Exception]] = []
         for place, at in zip(places.tolist(), wrong.tolist(), strict=True):
-            error = self._agreement.error(*strange[at], self._count + place) if at in strange else errors[at]
-            failures.append((place, error))
+            if at in strange:
+                context = Context(self.label, self.where, self._count + place)
+                failures.append((place, self._agreement.error(*strange[at], context)))
+            else:
+                failures.append((place, errors[at]))
         return Stretch(block, tuple(failures))
 
     def _dry_error(self, source: int, number: int) -> Exception:
