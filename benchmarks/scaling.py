@@ -24,7 +24,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -104,6 +104,12 @@ def concatenated(data: Data, count: int) -> Made:
     for _ in range(count - 1):
         ds = ds.concatenate(data.Dataset.range(100))
     return ds.batch(1024), 100 * count
+
+
+def concatenated_unknown(data: Data, count: int) -> Made:
+    """What they give is known once it comes, and then held against what came before."""
+    parts = (data.Dataset.range(20).map(lambda x: int(f"{x}")) for _ in range(count))
+    return reduce(lambda joined, part: joined.concatenate(part), parts).batch(64), 20 * count
 
 
 def sampled(data: Data, count: int) -> Made:
@@ -207,7 +213,8 @@ ROWS = (
     Row("columns", "element and column", COLUMNS, columns),
     Row("columns, shuffle(1000)", "element and column", COLUMNS, columns_shuffled, may_grow=True),  # the last: 4 MB
     Row("zip", "element and part", PARTS, zipped),
-    Row("concatenate", "element", PARTS, concatenated),
+    Row("concatenate", "element", (*PARTS, 1000, 3000), concatenated),
+    Row("concatenate, of functions nobody knows", "element", (*PARTS, 1000), concatenated_unknown),
     Row("sample_from_datasets", "element", PARTS, sampled),
     Row("sample_from_datasets, to open", "data set, and ten elements of it", PARTS, sampled_little),
     Row("repeat, of 100", "repetition", (100, 1000, 10_000, 50_000), repeated),
