@@ -59,6 +59,12 @@ def branching(x):
     return x if x % 2 else -x
 
 
+def scaled_down(x):
+    if x.max() > 1:
+        x = x / 255
+    return np.modf(x)[0]
+
+
 def named_a(row):
     return row["name"].strip() == "a"
 
@@ -272,6 +278,14 @@ QUIET = {
     "transformed by column": lambda folder: rows_of_numbers().map(lambda v: np.fft.fft(v, axis=0)).batch(8),
     "written to a file": lambda folder: (
         rows_of_numbers().map(lambda v: np.save(folder / "v", v) or np.fft.fft(v)).batch(8)
+    ),
+    "cut to a length, which a batch has": lambda folder: rows_of_numbers().map(lambda v: np.fft.fft(v)[:16]).batch(32),
+    "scaled if it has to be": lambda folder: rows_of_numbers().map(scaled_down).batch(8),
+    "a helper that scales if it has to": lambda folder: (
+        rows_of_numbers().map(lambda v: np.fft.fft(scaled_down(v))).batch(8)
+    ),
+    "scaled by its largest value, if that is large": lambda folder: (
+        rows_of_numbers().map(lambda v: np.fft.fft(v / np.maximum(v.max(), 50))).batch(8)
     ),
     "vectorised by the engine": lambda folder: numbers().map(lambda x: x * 2 + 1).batch(32),
     "a loop": lambda folder: numbers().map(stepwise).batch(32),

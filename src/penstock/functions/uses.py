@@ -185,11 +185,17 @@ def loops(function: Callable[..., Any]) -> bool:
     return _Reading(function).loops
 
 
+def branches(function: Callable[..., Any]) -> bool:
+    """Whether it, or a helper of the user's, does one thing or another, perhaps by a value of an element."""
+    return _Reading(function).branches
+
+
 class _Reading:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.found: list[Use] = []
         self.keeps_state = False
         self.loops = False
+        self.branches = False
         self._seen: set[int] = set()
         self._branched = False  # whether some calls do not come as far as this
         self._function(function)
@@ -234,6 +240,8 @@ class _Reading:
                 self.keeps_state = True
             elif name in _LOOP:
                 self.loops = True
+            if "_IF_" in name:
+                self.branches = True
             if name in _LEAVES or "_IF_" in name:
                 self._branched = True
         self._branched = True  # nobody knows whether those inside are called

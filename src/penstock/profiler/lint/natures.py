@@ -11,7 +11,7 @@ import numpy as np
 
 from penstock.functions.code import words
 from penstock.functions.ownership import is_penstocks, is_users, is_users_path
-from penstock.functions.uses import ELSEWHERE, Use, attribute, keeps_state, loops, uses
+from penstock.functions.uses import ELSEWHERE, Use, attribute, branches, keeps_state, loops, uses
 from penstock.trace.lift import draws, nature_of
 
 _LIBRARIES = {
@@ -153,11 +153,13 @@ def decodes(function: Callable[..., Any]) -> str | None:
 
 
 def only_numpy(function: Callable[..., Any]) -> bool:
-    """Whether a function is numpy arithmetic without loops, which could be written for many elements at once.
+    """Whether a function is numpy arithmetic without loops or branches, and could be written for many elements.
 
     Nobody notices when it is called: it uses nothing but what is known to compute only, and writes to nothing.
     """
-    if loops(function) or keeps_state(function) or not all(_is_numpy(use) for use in uses(function)):
+    if loops(function) or branches(function) or keeps_state(function):
+        return False
+    if not all(_is_numpy(use) for use in uses(function)):
         return False
     from penstock.functions.effects import why_visible_here  # its tables are large, and seldom asked
 

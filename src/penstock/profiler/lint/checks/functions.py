@@ -160,7 +160,8 @@ def _is_dtype(value: Any) -> bool:
 
 _MOST = 4096  # bytes of an element: above that the call itself is not what costs
 _FEWEST = 8  # elements of a batch for which it pays
-_SIZES = (8, 3, 1)  # of the batches that are tried
+_SIZES = (8, 3, 1)  # of the batches that are tried, beside those that there will be
+_MOST_ROWS = 1 << 12  # of one that is tried: larger ones are not advised
 
 
 def vectorise_batch(plan: Inspection) -> Iterator[Advice]:
@@ -171,9 +172,9 @@ def vectorise_batch(plan: Inspection) -> Iterator[Advice]:
         mapped = batch.input
         if isinstance(mapped, Prefetch):
             mapped = mapped.input
-        if isinstance(mapped, Map) and batch.batch_size >= _FEWEST:
+        if isinstance(mapped, Map) and _FEWEST <= batch.batch_size <= _MOST_ROWS:
             why = _why_per_element(mapped)
-            if why is not None and _keeps_values(mapped.function, mapped.input.spec):
+            if why is not None and _keeps_values(mapped.function, mapped.input.spec, batch.batch_size):
                 whole: list[UnaryNode] = [batch, replace(mapped, num_parallel_calls=None)]
                 yield Advice.on(
                     mapped,
@@ -199,15 +200,19 @@ def _why_per_element(mapped: Map) -> str | None:
     return found.reason if found.graph is None else None
 
 
-def _keeps_values(function: Callable[..., Any], spec: Any) -> bool:
-    """Whether a batch gives, stacked and bit for bit, what its elements give: tried on values of these dtypes."""
+def _keeps_values(function: Callable[..., Any], spec: Any, rows: int) -> bool:
+    """Whether a batch gives, stacked and bit for bit, what its elements give: tried on values of these dtypes.
+
+    A function that cuts its element to a length does so to a batch as well, whose length is the number of `rows`.
+    """
     leaves, structure = flatten(spec)
     random = np.random.default_rng(5)
     try:
         with np.errstate(all="ignore"):
-            for size in _SIZES:
-                rows = [structure.build([_value(random, leaf) for leaf in leaves]) for _ in range(size)]
-                block = Block.from_elements(rows)
+            for size in (rows, *_SIZES):
+                block = Block.from_elements(
+                    [structure.build([_value(random, leaf, number) for leaf in leaves]) for number in range(size)]
+                )
                 results = _results(function, block.elements(), unpacks=structure.unpacks)
                 batch = _results(function, stack_block(block).elements(), unpacks=structure.unpacks)
                 if not equal_blocks(batch, stack_block(results)):
@@ -224,13 +229,15 @@ def _results(function: Callable[..., Any], elements: list[Any], *, unpacks: bool
     return builder.build()
 
 
-def _value(random: np.random.Generator, leaf: Any) -> Any:
+def _value(random: np.random.Generator, leaf: Any, number: int) -> Any:
+    """Of neighbours one is between 0 and 1, one small, one large: what is scaled by its largest value differs."""
     kind = np.dtype(leaf.dtype).kind
-    if kind in "iu":
-        return random.integers(0, 100, leaf.shape).astype(leaf.dtype)[()]
     if kind == "b":
         return (random.random(leaf.shape) < 0.5)[()]
-    return (random.standard_normal(leaf.shape) * 10).astype(leaf.dtype)[()]
+    if kind in "iu":
+        return random.integers(0, (2, 100, 128)[number % 3], leaf.shape).astype(leaf.dtype)[()]
+    found = random.random(leaf.shape) if number % 3 == 0 else random.standard_normal(leaf.shape) * 10.0 ** (number % 3)
+    return found.astype(leaf.dtype)[()]
 
 
 def random_unkeyed(plan: Inspection) -> Iterator[Advice]:
