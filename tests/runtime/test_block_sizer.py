@@ -142,3 +142,20 @@ def test_a_call_elsewhere_takes_its_time():
     assert worked([], run, 2.0, 0.5) == 0.5
     run.here = False
     assert worked([], run, 2.0, 0.5) == 2.0
+
+
+def test_many_threads_that_wait_have_larger_blocks_and_each_a_share_of_what_is_left():
+    sizer = BlockSizer(seconds=0.016, unit=32)
+
+    def asked_for(workers, seconds_each, left):
+        sizer.wait(0.016, workers, left)
+        wants(sizer, lambda elements: seconds_each * elements)
+        return min(sizer.want, sizer.share)
+
+    assert asked_for(2, 0.005, None) == asked_for(16, 0.005, None) == 2
+    assert asked_for(64, 0.005, None) == 8
+    assert asked_for(64, 0.001, None) == 32
+    assert asked_for(64, 0.1, None) == 1
+    assert asked_for(64, 0.001, 640) == 10
+    assert asked_for(64, 0.001, 63) == 1
+    assert asked_for(64, 0.001, None) == 32

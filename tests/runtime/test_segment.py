@@ -1120,3 +1120,25 @@ def test_closing_brings_out_workers_that_wait_for_segments_below():
     segment.close()
     assert aborted == [True]
     assert (work.closed, below.work.closed) == (1, 1)
+
+
+def test_the_next_of_streams_that_wait_shares_out_as_many_elements_as_the_last_one_had(monkeypatch):
+    lefts = []
+    wait = BlockSizer.wait
+
+    def noted(sizer, seconds, workers, left):
+        lefts.append(left)
+        wait(sizer, seconds, workers, left)
+
+    monkeypatch.setattr(BlockSizer, "wait", noted)
+
+    def function(x):
+        time.sleep(0)  # which may wait
+        return x
+
+    assert [int(x) for x in ps.Dataset.range(40).map(function, 4).repeat(2)] == [*range(40)] * 2
+    second = lefts.index(40)
+    assert set(lefts[:second]) == {None}
+    behind = [left for left in lefts[second:] if left is not None]
+    assert behind == sorted(behind, reverse=True)
+    assert behind[-1] >= 1

@@ -10,6 +10,7 @@ _SECONDS = 0.005  # of work in a Block: handing over, parsing and shuffling it c
 _BYTES = 1 << 21
 _COLUMN_BYTES = 1 << 15  # of each component, where there are many: 5 µs for each and Block are as much as copying these
 _MOST = 1 << 16  # elements
+_OF_EACH_WORKER = 0.0007  # seconds of a Block of functions that wait: together they have 1,400 tasks a second then
 _STEPS = (8, 4, 2)  # times as many, of what is waited for as a whole
 _SEVERAL = 0.3  # of the seconds that one unit may take: together with others
 _MOSTLY = 0.75  # of the seconds of a Block are its elements', where more of them in one are no gain
@@ -29,13 +30,16 @@ class BlockSizer:
     than a Block may be, twice as many are tried once.
     """
 
-    __slots__ = ("_before", "_elements", "_made", "_most", "_nbytes", "_seconds", "_trial", "_unit", "seconds", "want")
+    __slots__ = (
+        "_before", "_elements", "_made", "_most", "_nbytes", "_seconds", "_trial", "_unit", "seconds", "share", "want",
+    )  # fmt: skip
 
     def __init__(self, most: int = _MOST, seconds: float = _SECONDS, unit: int = 0) -> None:
         self.seconds = seconds  # of work that a Block should be
         self._most = max(1, min(most, _MOST))
         self._unit = min(unit, self._most)
         self.want = 1
+        self.share = _MOST  # what is asked for at most just now
         self._elements = self._nbytes = self._made = 0  # observed since the last conclusion
         self._seconds = 0.0
         self._before = 0, 0.0  # elements of the last Blocks of another size, and their seconds
@@ -45,6 +49,15 @@ class BlockSizer:
         """Ask for so many from here on, as far as this may be."""
         self.want = min(want, self._most)
         self._trial = False
+
+    def wait(self, seconds: float, workers: int, left: int | None) -> None:
+        """Have Blocks of `seconds`, or of more where many threads run functions that wait; what is left is shared.
+
+        A task takes some 0.1 ms of the interpreter, for which all of them queue, however long their functions wait. Of
+        elements of which some are `left` each worker gets one Block, or some would wait at the end for one of many.
+        """
+        self.seconds = max(seconds, workers * _OF_EACH_WORKER)
+        self.share = _MOST if left is None else max(left // workers, 1)
 
     def observe(self, elements: int, seconds: float, nbytes: int, made: int = 0, columns: int = 1) -> None:
         """A Block of `elements` took `seconds` and holds `nbytes`; `made` came out, which counts for several units.
@@ -110,6 +123,11 @@ class BlockSizer:
 
     def _several(self, elements: int) -> bool:
         return 0 < self._unit < elements
+
+
+def may_wait(transforms: Sequence[Transform]) -> bool:
+    """Whether these functions may do something else than compute."""
+    return any(not transform.computes for transform in transforms)
 
 
 def worked(transforms: Sequence[Transform], run: RunAll, seconds: float, cpu: float) -> float:

@@ -217,6 +217,7 @@ class Lane:
         self.reason: str | None = None  # of the knobs, in words
         self.at_once = 1  # Blocks that each worker process may have: as many threads ask and wait
         self.want = 1  # elements that its Blocks are asked for; where a new segment begins
+        self.elements = 0  # that the last segment to end here has had
         self.is_shared = False  # whether a segment may be kept out by others
         self.reads = reads
         self.gate = Gate(knobs.parallelism if bounded else None)

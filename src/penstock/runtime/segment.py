@@ -20,6 +20,7 @@ from penstock.physical.stage import Stage, State
 from penstock.physical.stretch import Stretch, join
 from penstock.physical.stretch import fatal as end_of_run
 from penstock.runtime.autotune.driver import Driver
+from penstock.runtime.block_sizer import may_wait
 from penstock.runtime.counts import CLOCKS, Counts, TaskTimes
 from penstock.runtime.lane import Lane
 from penstock.runtime.observers import tell
@@ -175,9 +176,7 @@ class Segment(Worked):
     def _work_once(self) -> float:
         """Pull and do one task; when that was done."""
         work = self.work
-        work.sizer.seconds = self.lane.knobs.block_seconds
-        if not self._results.begun:
-            work.sizer.resume(self.lane.want)
+        self._size_blocks(work)
         times = TaskTimes(self.lane)
         task, fatal = self._pulled(times.started)
         times.pulled()
@@ -219,6 +218,18 @@ class Segment(Worked):
         if self._left_to_workers:
             self._close_if_left()
         return done
+
+    def _size_blocks(self, work: Work) -> None:
+        """Tell how much the next task should be."""
+        lane, sizer = self.lane, work.sizer
+        knobs = lane.knobs
+        if knobs.executor == "thread" and may_wait(work.transforms):
+            left = lane.elements - work.count() + work.start
+            sizer.wait(knobs.block_seconds, knobs.parallelism, left if left > 0 else None)
+        else:
+            sizer.seconds = knobs.block_seconds
+        if not self._results.begun:
+            sizer.resume(lane.want)
 
     def _pulled(self, started: float) -> tuple[Task | None, BaseException | None]:
         """The next task; none at the end, or with what ends the run."""
@@ -308,6 +319,7 @@ class Segment(Worked):
             if fatal is not None:
                 self._die(fatal)
             self._tell()
+        self.lane.elements = self.work.count() - self.work.start
         self._close_if_left()
 
     def _tell(self) -> None:

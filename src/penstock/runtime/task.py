@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.physical.chained import Chained, ChainedStage, Place, Ratios
 from penstock.physical.stage import Stage, State
 from penstock.physical.stretch import Stretch
+from penstock.physical.transform import Transform
 from penstock.runtime.block_sizer import BlockSizer
 from penstock.runtime.counts import CLOCKS
 from penstock.runtime.free_order import FreeOrder, Log, OutOfTurn, Ranges
@@ -35,6 +37,7 @@ class Work(ABC):
     label: str
     where: str | None
     upstream: Stage
+    transforms: Sequence[Transform] = ()
     sizer: BlockSizer
     start = 0  # upstream elements of the pass that earlier runs have had
     numbered = True  # whether that is known: not behind a filter that an earlier run had in the same stage

@@ -53,7 +53,8 @@ class BlockWork(Work):
         first = self._count
         block: Block | None
         try:
-            block = self.upstream.next(self.sizer.want if self.most is None else min(self.sizer.want, self.most))
+            want = min(self.sizer.want, self.sizer.share)
+            block = self.upstream.next(want if self.most is None else min(want, self.most))
         except Exception as error:
             self._count += 1
             self._ticket += 1
@@ -203,7 +204,8 @@ class BatchWork(Work):
         return self._cursor.fill(want)
 
     def _want(self) -> int:
-        return self.sizer.want if self.most is None else min(self.sizer.want, self.most * self._spec.size)
+        want = min(self.sizer.want, self.sizer.share)
+        return want if self.most is None else min(want, self.most * self._spec.size)
 
     def _gathered(self, planned: int) -> Rows:
         """The next elements, of which there are some, with their numbers.

@@ -94,9 +94,20 @@ def test_many_calls_by_hand_that_wait_are_not_sent_to_as_many_processes(seed):
 
 
 @seeds
-def test_many_calls_by_hand_that_hold_the_lock_are_sent_to_processes(seed):
+def test_many_calls_by_hand_that_hold_the_lock_are_sent_to_a_process_for_each_core(seed):
     outcome = play(by_hand(Work(gil=0.005), seed), 6, decide)
     assert outcome.final("a").executor == "process"
+    most = max(knobs["a"].parallelism for _, knobs in outcome.knobs if knobs["a"].executor == "process")
+    assert most <= 4  # and twice as many on trial
+    assert all(knobs["a"].parallelism == 64 for _, knobs in outcome.knobs if knobs["a"].executor == "thread")
+
+
+@seeds
+def test_a_number_by_hand_of_processes_is_kept(seed):
+    sim = pipeline(Work(gil=0.005), start=Knobs(16, "process"))(seed)
+    sim.limits["a"] = Limits(16, 16, ("process",))
+    outcome = play(sim, 3, decide)
+    assert {knobs["a"].parallelism for _, knobs in outcome.knobs} == {16}
 
 
 @seeds

@@ -216,12 +216,13 @@ def _to_processes(view: View, name: str | None, *, sure: bool = False) -> Iterat
     knobs, limits = view.knobs[name], view.flows[name].limits
     if knobs.executor == "process" or "process" not in limits.executors or _more_than_processes(view, name):
         return
-    if limits.least > _MANY * view.cores and view.measures[name].computing < _FUNCTIONS_ALONE * view.used:
-        return  # a process for each of so many calls would have to start, and they wait
+    many = limits.least > _MANY * view.cores
+    if many and view.measures[name].computing < _FUNCTIONS_ALONE * view.used:
+        return  # they wait
     away = replace(
         knobs,
         executor="process",
-        parallelism=max(min(view.cores, limits.most), limits.least),
+        parallelism=view.cores if many else max(min(view.cores, limits.most), limits.least),
         block_seconds=LARGE_BLOCKS,
     )
     yield Proposal({name: away}, needs_processes=not view.means.processes_ready, sure=sure)

@@ -276,5 +276,4 @@ def _within(known: Knobs, start: Knobs, lane: Lane) -> Knobs:
     """Remembered knobs, as far as this run's limits allow them."""
     limits = lane.choice.limits
     executor = known.executor if known.executor in limits.executors else start.executor
-    workers = min(max(known.parallelism, limits.least), limits.most)
-    return replace(known, parallelism=workers, executor=executor)
+    return replace(known, parallelism=limits.bounded(known.parallelism, executor), executor=executor)

@@ -41,6 +41,15 @@ class Limits:
     most: int = 1
     executors: tuple[str, ...] = ("thread",)  # the first is what a run begins with
 
+    def bounded(self, workers: int, executor: str) -> int:
+        """The nearest number of workers that is allowed.
+
+        A number by hand is one of calls at once. Where nobody has asked for processes it may be far more than there are
+        cores, and so many processes would each have to start.
+        """
+        least = 1 if executor == "process" and len(self.executors) > 1 else max(self.least, 1)
+        return min(max(workers, least), max(self.most, least))
+
 
 @dataclass(frozen=True, slots=True)
 class Flow:

@@ -95,13 +95,11 @@ LEAST_WINDOW = 1  # a segment always has room for one result, whatever its windo
 
 def within(knobs: Knobs, limits: Limits) -> Knobs:
     """The nearest knobs that are allowed."""
-    least = max(1, limits.least)
-    parallelism = min(max(knobs.parallelism, least), max(limits.most, least))
     executor = knobs.executor
     if limits.executors and executor not in limits.executors:
         executor = limits.executors[0]
-    window = max(knobs.window, LEAST_WINDOW)
-    return replace(knobs, parallelism=parallelism, executor=executor, window=window)
+    workers = limits.bounded(knobs.parallelism, executor)
+    return replace(knobs, parallelism=workers, executor=executor, window=max(knobs.window, LEAST_WINDOW))
 
 
 def bounded(knobs: Mapping[str, Knobs], flows: Mapping[str, Flow], ram: int) -> dict[str, Knobs]:
