@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import logging
 import sys
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any, ClassVar
 
 MEMBERS = "meminfo", "parent", "nitems", "itemsize", "data", "shape", "strides"  # of numba's arrays, in its order
@@ -25,7 +27,10 @@ def make_lean() -> None:
     for change in (
         without_scipy,
         remembered_calls,
+        remembered_signatures,
         quick_flags,
+        quick_contexts,
+        quick_names,
         refreshed_once,
         no_events,
         short_analyses,
@@ -80,6 +85,23 @@ def remembered_calls() -> None:
     function.get_call_type = get_call_type
 
 
+def remembered_signatures() -> None:
+    """What a Python function takes is looked at once; numba asks 25 thousand times for a thousand of them."""
+    from numba.core import utils
+
+    changed: Any = utils
+    look, found = changed.pysignature, dict[Any, Any]()
+
+    def pysignature(of: Any, *args: Any, **kwargs: Any) -> Any:
+        if args or kwargs or not isinstance(of, FunctionType):
+            return look(of, *args, **kwargs)
+        if of not in found:
+            found[of] = look(of)
+        return found[of]
+
+    changed.pysignature = pysignature
+
+
 def quick_flags() -> None:
     """Flags of two functions are compared by what was set in either, and not by all that could be."""
     from numba.core.targetconfig import TargetConfig
@@ -90,11 +112,82 @@ def quick_flags() -> None:
         if type(self) is not type(other):
             return NotImplemented
         ours, others = self._values, other._values
-        return ours == others or all(getattr(self, k) == getattr(other, k) for k in ours.keys() | others.keys())
+        if ours == others:
+            return True
+        options = self.options
+        for k in ours.keys() | others.keys():
+            if (ours[k] if k in ours else options[k].default) != (others[k] if k in others else options[k].default):
+                return False
+        return True
 
     assert callable(config.__eq__)
     config.__eq__ = equal
     config.__hash__ = lambda self: hash(type(self))  # numba's is of the names of flags alone, the same for all
+
+
+def quick_contexts() -> None:
+    """Each step has a context for errors, and each type that is found one for warnings: plain objects, or none."""
+    from numba.core import errors, lowering, ssa, typeinfer
+
+    changed: Any = errors
+    logs: Any = ssa
+    users: tuple[Any, ...] = errors, lowering, typeinfer
+    format_message, places, own = changed._format_msg, changed.loc_info, changed._numba_path
+    nothing = contextlib.nullcontext()
+
+    class Context:
+        """What an error within is said to be about."""
+
+        __slots__ = ("_about",)
+
+        def __init__(self, text: str, *args: Any, **kwargs: Any) -> None:
+            self._about = text, args, kwargs
+            loc = kwargs.get("loc")
+            if loc is not None and not loc.filename.startswith(own):
+                places.update(kwargs)
+
+        def __enter__(self) -> None:
+            pass
+
+        def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+            if isinstance(error, changed.NumbaError):
+                error.add_context(format_message(*self._about))
+
+    class Silent:
+        def debug(self, *args: Any, **kwargs: Any) -> None:
+            pass
+
+    for module in users:
+        assert callable(module.new_error_context)
+        module.new_error_context = Context
+    if not logs._logger.isEnabledFor(logging.DEBUG):
+        logs._logger = Silent()
+    changed.WarningsFixer.catch_warnings = lambda self, filename=None, lineno=None: nothing
+
+
+def quick_names() -> None:
+    """The names of values are what they would be, and are found in one step in place of three calls."""
+    from llvmlite.ir._utils import NameScope
+
+    scope: Any = NameScope
+    plain = scope.register
+
+    def register(self: Any, name: str, deduplicate: bool = False) -> Any:  # noqa: FBT001 - llvmlite's
+        used = self._useset
+        if not deduplicate:
+            return plain(self, name)
+        if name in used:
+            base, numbers = name, self._basenamemap
+            number = numbers[base]
+            while name in used:
+                number += 1
+                name = f"{base}.{number}"
+            numbers[base] = number
+        used.add(name)
+        return name
+
+    assert scope()._useset == {""}
+    scope.register = register
 
 
 def refreshed_once() -> None:
