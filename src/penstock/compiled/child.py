@@ -16,7 +16,6 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -64,6 +63,8 @@ def compile_in_background(*names: str) -> None:
     long as its parent lives. What was asked for most often comes first, and before it what was asked for as MOST; that
     is compiled with as much right as the pipeline has, which is the shorter the sooner it is done.
     """
+    from concurrent.futures import ThreadPoolExecutor  # which pipelines need not load
+
     parent = os.getppid()
     with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
