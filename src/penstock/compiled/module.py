@@ -22,7 +22,7 @@ from typing import ClassVar
 
 from penstock.compiled.child import processors
 from penstock.compiled.compiler import COMPILER, Asked, Compiler
-from penstock.compiled.kernel_files import ARM, INTO, LEVELS, is_compiled, note_sources, tag
+from penstock.compiled.kernel_files import ARM, INTO, LEVELS, is_compiled, note_sources, source_files, tag
 from penstock.errors import InvalidArgumentError
 from penstock.forked import in_child, new_lock
 
@@ -192,14 +192,20 @@ def modules_of_kernels() -> list[str]:
     return sorted(name for name in Compiled.KNOWN if name.startswith(f"{package.name}."))
 
 
+def _size(name: str) -> int:
+    return sum(file.stat().st_size for file in source_files(name))
+
+
 def compile_ahead(jobs: int | None = None, done: Callable[[str], None] = lambda name: None) -> dict[str, str]:
     """Have `jobs` processes compile what is not compiled yet; by name the reasons for what could not be.
 
     `done` is called with each name, in their order, when its kernels are there.
     """
-    names = modules_of_kernels()
-    # each is asked for all: they divide them by the locks that they take, and so the first knows of all in the end
-    first, *_ = [Compiler(most=1, background=False).ask_all(names) for _ in range(jobs or processors())]
+    # Each is asked for all: they divide them by the locks that they take, and so the first knows of all in the end.
+    # Large ones, which share parts, lie beside each other; one process has them, and another one begins at the end.
+    names = sorted(modules_of_kernels(), key=_size, reverse=True)
+    orders = [names[:: -1 if job % 2 else 1] for job in range(jobs or processors())]
+    first, *_ = [Compiler(most=1, background=False).ask_all(order) for order in orders]
     if first is None:
         return dict.fromkeys(names, "no process could be started")
     for asked in first:
