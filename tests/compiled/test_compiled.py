@@ -131,8 +131,8 @@ def test_plain_versions_are_named_with_their_reason_and_the_log_says_so_when_the
     assert caplog.records[-1].getMessage().startswith("All kernels that were asked for are compiled")
 
 
-@pytest.mark.parametrize(("most", "times"), [(False, 1), (True, 2)])
-def test_what_still_serves_later_is_asked_for_again_once(tmp_path, monkeypatch, go, most, times):
+@pytest.mark.parametrize("most", [False, True])
+def test_what_still_serves_later_is_asked_for_again_once(tmp_path, monkeypatch, go, most):
     waits = f"import pathlib, time\nwhile not pathlib.Path({str(go)!r}).exists():\n    time.sleep(0.01)\n"
     (tmp_path / "still_kernels.py").write_text(waits)
     monkeypatch.syspath_prepend(tmp_path)
@@ -141,7 +141,7 @@ def test_what_still_serves_later_is_asked_for_again_once(tmp_path, monkeypatch, 
     monkeypatch.setattr(
         compiled_module.COMPILER,
         "ask_again",
-        lambda one, times: asked.append((one.name, times)) or ask_again(one, times),
+        lambda one, most: asked.append((one.name, most)) or ask_again(one, most=most),
     )
     still = Compiled("still_kernels", most=most)
     assert still.ready(asks=False) is None
@@ -152,11 +152,33 @@ def test_what_still_serves_later_is_asked_for_again_once(tmp_path, monkeypatch, 
     assert asked == []
     monkeypatch.setattr(compiled_module, "_AGAIN", 0.0)
     assert still.ready() is still.ready() is None
-    assert asked == [("still_kernels", times)]
+    assert asked == [("still_kernels", most)]
     go.touch()
     wait_for_kernels()
     assert still.ready() is not None
     assert not still.is_coming
+
+
+def test_what_another_process_has_compiled_serves_while_the_own_child_is_not_done(tmp_path, monkeypatch, go):
+    waits = (
+        f"import os, pathlib, time\nwhile os.getpid() != {os.getpid()} and not pathlib.Path({str(go)!r}).exists():\n"
+    )
+    (tmp_path / "compiled_elsewhere.py").write_text(f"{waits}    time.sleep(0.01)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    kernels = Compiled("compiled_elsewhere")
+    assert kernels.ready() is None
+    monkeypatch.setattr(compiled_module, "_AGAIN", 0.0)
+    assert kernels.ready() is None
+    note_of("compiled_elsewhere").parent.mkdir(exist_ok=True)
+    note_of("compiled_elsewhere").touch()
+    monkeypatch.setattr(compiled_module, "_AGAIN", 60.0)
+    assert kernels.ready() is None  # it looks now and then
+    monkeypatch.setattr(compiled_module, "_AGAIN", 0.0)
+    assert kernels.ready() is not None
+    assert plain_versions() == []
+    go.touch()
+    wait_for_kernels()
 
 
 def test_kernels_of_another_processor_do_not_count_as_compiled(monkeypatch):

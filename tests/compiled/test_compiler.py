@@ -65,10 +65,29 @@ def test_what_was_asked_for_most_often_is_compiled_first(modules):
     _, again, too, most_of_all = (compiler.ask(name) for name in ("once", "again", "too", "most_of_all"))
     for asked in (again, too):
         compiler.ask_again(asked)
-    compiler.ask_again(most_of_all, 2)
+    compiler.ask_again(most_of_all, most=True)
     (folder / "go").touch()
     compiler.settle()
     assert (folder / "order").read_text().split() == ["most_of_all", "again", "too", "once"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process has one niceness, and no way back")
+def test_what_takes_most_of_a_pipeline_is_compiled_no_nicer_than_that_and_all_else_is(modules):
+    nice = "pathlib.Path(__file__).with_suffix('.nice').write_text(str(os.getpriority(os.PRIO_PROCESS, 0)))\n"
+    folder = modules(at_first=UNTIL + nice, decoder=nice, trial=nice, serves=nice, later=nice, decoder_too=nice)
+    compiler = Compiler(most=1)
+    asked = {"at_first": compiler.ask("at_first")}
+    until((folder / "at_first.pid").exists)
+    asked |= {name: compiler.ask(name) for name in ("trial", "serves", "decoder", "later", "decoder_too")}
+    compiler.ask_again(asked["serves"])
+    for name in ("decoder", "decoder_too"):
+        compiler.ask_again(asked[name], most=True)
+    (folder / "go").touch()
+    compiler.settle()
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    found = {name: int((folder / f"{name}.nice").read_text()) - own for name in asked}
+    nicer = min(NICER, 19 - own)
+    assert found == dict.fromkeys(asked, nicer) | {"decoder": 0, "decoder_too": 0}
 
 
 def test_what_does_not_get_compiled_is_named_and_not_waited_for_without_end(modules):
@@ -211,7 +230,8 @@ while not pid.exists() and time.monotonic() < end:
 
 @pytest.mark.skipif(os.name != "posix", reason="looks at processes")
 def test_what_a_short_process_asked_for_is_compiled_once_it_has_ended(modules):
-    folder = modules(goes_on=UNTIL, goes_on_too="", waits="")
+    nice = "pathlib.Path(__file__).with_suffix('.nice').write_text(str(os.getpriority(os.PRIO_PROCESS, 0)))\n"
+    folder = modules(goes_on=UNTIL + nice, goes_on_too="", waits="")
     pid = folder / "goes_on.pid"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, sys.path)])}
     command = [sys.executable, "-W", "error", "-c", SHORT, str(pid)]
@@ -221,7 +241,6 @@ def test_what_a_short_process_asked_for_is_compiled_once_it_has_ended(modules):
     assert told is not None
     assert (told["pid"], told["modules"][0]) == (int(pid.read_text()), "goes_on")
     assert told["modules"][1:] in ([], ["goes_on_too"])  # which may have come since
-    assert os.getpriority(os.PRIO_PROCESS, told["pid"]) == min(os.getpriority(os.PRIO_PROCESS, 0) + NICER, 19)
     compiler = Compiler(most=1)
     next_one, other = compiler.ask_all(["goes_on", "waits"])
     assert not next_one.finished.wait(0.5)  # one compiler on the machine
@@ -229,6 +248,7 @@ def test_what_a_short_process_asked_for_is_compiled_once_it_has_ended(modules):
     assert next_one.finished.wait(60)
     assert other.finished.wait(60)
     assert next_one.reason == other.reason == ""
+    assert int((folder / "goes_on.nice").read_text()) == min(os.getpriority(os.PRIO_PROCESS, 0) + NICER, 19)
     compiler.ask("goes_on_too").finished.wait(60)
     assert {int((folder / f"{name}.pid").read_text()) for name in ("goes_on", "goes_on_too")} == {told["pid"]}  # once
     compiler.settle()

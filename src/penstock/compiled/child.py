@@ -47,7 +47,8 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-NICER = 5  # where others need all processors, a compiling process gets a quarter of one beside one thread of theirs
+NICER = 5  # where others need all processors, a compiling thread gets a quarter of one beside one thread of theirs
+MOST = "most:"  # before the name of a module whose plain version serves now, and takes most of a pipeline's time
 MOST_SECONDS = 600  # of CPU time: no compiler loops for ever
 LOCK, AT_WORK = "compiling.lock", "compiling.json"
 _PLACES = 1 << 33  # bytes of LOCK from here on are the places of compilers; those before, of modules
@@ -59,11 +60,13 @@ def compile_in_background(*names: str) -> None:
     """As `compile_kernels`, with less right to the processors than the pipeline has, and after it has ended, too.
 
     There are such compilers on a machine for a quarter of its processors, at least one. Who finds no place waits, as
-    long as its parent lives. What was asked for most often comes first.
+    long as its parent lives. What was asked for most often comes first, and before it what was asked for as MOST; that
+    is compiled with as much right as the pipeline has, which is the shorter the sooner it is done.
     """
+    from concurrent.futures import ThreadPoolExecutor  # which pipelines need not load
+
     parent = os.getppid()
     with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
-        os.nice(NICER)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         import resource
 
@@ -77,18 +80,37 @@ def compile_in_background(*names: str) -> None:
         held.callback(_forgotten, told)
         begun = time.time()
         want_lean()
-        asked, elsewhere = Counter(names), list[str]()
-        while (asked or elsewhere) and _wanted(told.parent):
-            asked.update(_asked_meanwhile())
+        humbly = held.enter_context(ThreadPoolExecutor(1, initializer=_be_nicer))
+        with contextlib.suppress(
+            ImportError
+        ):  # before the first module: what is asked for meanwhile may come before it
+            importlib.import_module("penstock.compiled.kernel")
+        asked, most, elsewhere = Counter[str](), set[str](), list[str]()
+        said = names
+        while True:
+            said += _asked_meanwhile()
+            asked.update(name.removeprefix(MOST) for name in said)
+            most.update(name.removeprefix(MOST) for name in said if name.startswith(MOST))
+            said = ()
+            if not (asked or elsewhere) or not _wanted(told.parent):
+                return
             left = [name for name, _ in asked.most_common()]  # of those asked for as often, the first first
+            left.sort(key=lambda name: name not in most)
             with contextlib.suppress(OSError):
                 told.write_text(json.dumps({"pid": os.getpid(), "begun": begun, "modules": [*left, *elsewhere]}))
-            if left:
-                del asked[left[0]]
-                elsewhere += [] if _compiled(left[0], wait=False) else left[:1]
+            name = left[0] if left else elsewhere.pop(0)
+            asked.pop(name, None)
+            if name in most:
+                done = _compiled(name, wait=not left)
             else:
-                _compiled(elsewhere.pop(0), wait=True)
-            asked.update(_asked_meanwhile())
+                done = humbly.submit(_compiled, name, wait=not left).result()
+            elsewhere += [] if done else [name]
+
+
+def _be_nicer() -> None:
+    """On Linux this thread, elsewhere the whole process, for good."""
+    with contextlib.suppress(AttributeError, OSError):
+        os.nice(NICER)
 
 
 def _forgotten(told: Path) -> None:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from penstock.compiled.child import BEGUN, DONE, at_work, processors
+from penstock.compiled.child import BEGUN, DONE, MOST, at_work, processors
 from penstock.errors import DeadlineExceededError
 from penstock.forked import in_child, new_lock
 
@@ -20,11 +20,19 @@ PATIENCE = 600.0  # seconds in which no module is finished: the largest takes a 
 
 @dataclass(slots=True, eq=False)
 class Asked:
-    """A module that was asked for; once `finished`, `reason` says why it could not be compiled, if it could not."""
+    """A module that was asked for; once `finished`, `reason` says why it could not be compiled, if it could not.
+
+    The plain version of one that is the `most` serves, and takes most of a pipeline's time.
+    """
 
     name: str
+    most: bool = False
     finished: threading.Event = field(default_factory=threading.Event)
     reason: str = ""
+
+
+def _said(asked: Asked) -> str:
+    return f"{MOST}{asked.name}" if asked.most else asked.name
 
 
 @dataclass(slots=True, eq=False)
@@ -84,12 +92,13 @@ class Compiler:
                 return None
         return found
 
-    def ask_again(self, asked: Asked, times: int = 1) -> None:
-        """Have it compiled before all that was asked for fewer times."""
+    def ask_again(self, asked: Asked, *, most: bool = False) -> None:
+        """Have it compiled before all that was asked for fewer times, or with `most`, now and no nicer than we are."""
         with self._lock:
+            asked.most = most
             for child in self._children:
                 if asked in self._waiting or asked in child.left:
-                    child.pass_on([asked.name] * times)
+                    child.pass_on([_said(asked)])
 
     def hurry(self, asked: Asked) -> None:
         """Nothing serves meanwhile: a child of its own compiles it at once, unless one is at it."""
@@ -138,8 +147,8 @@ class Compiler:
         return DeadlineExceededError(message, hint=hint)
 
     def _start(self, batch: list[Asked], *, urgent: bool = False) -> bool:
-        names = [asked.name for asked in batch]
         background = self._background and not urgent
+        names = [_said(asked) if background else asked.name for asked in batch]
         run = "compile_in_background" if background else "compile_kernels"
         # os._exit: what lies about in memory need not be tidied up
         code = f"import os; from penstock.compiled.child import {run}; {run}(*{names}); os._exit(0)"

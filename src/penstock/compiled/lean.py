@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import logging
 import sys
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any, ClassVar
 
 MEMBERS = "meminfo", "parent", "nitems", "itemsize", "data", "shape", "strides"  # of numba's arrays, in its order
@@ -21,11 +23,14 @@ LARGE = 200  # lines: what LLVM never copies into its callers; it does so up to 
 def make_lean() -> None:
     """From now on, in this process."""
     gc.freeze()
-    gc.set_threshold(100_000, 50, 100)  # what compiling makes is kept: looking for garbage takes a tenth of the time
+    gc.set_threshold(5_000_000, 50, 100)  # what compiling makes is kept: all kernels are 2 million objects, 0.7 GB
     for change in (
         without_scipy,
         remembered_calls,
+        remembered_signatures,
         quick_flags,
+        quick_contexts,
+        quick_names,
         refreshed_once,
         no_events,
         short_analyses,
@@ -80,6 +85,23 @@ def remembered_calls() -> None:
     function.get_call_type = get_call_type
 
 
+def remembered_signatures() -> None:
+    """What a Python function takes is looked at once; numba asks 25 thousand times for a thousand of them."""
+    from numba.core import utils
+
+    changed: Any = utils
+    look, found = changed.pysignature, dict[Any, Any]()
+
+    def pysignature(of: Any, *args: Any, **kwargs: Any) -> Any:
+        if args or kwargs or not isinstance(of, FunctionType):
+            return look(of, *args, **kwargs)
+        if of not in found:
+            found[of] = look(of)
+        return found[of]
+
+    changed.pysignature = pysignature
+
+
 def quick_flags() -> None:
     """Flags of two functions are compared by what was set in either, and not by all that could be."""
     from numba.core.targetconfig import TargetConfig
@@ -90,11 +112,82 @@ def quick_flags() -> None:
         if type(self) is not type(other):
             return NotImplemented
         ours, others = self._values, other._values
-        return ours == others or all(getattr(self, k) == getattr(other, k) for k in ours.keys() | others.keys())
+        if ours == others:
+            return True
+        options = self.options
+        for k in ours.keys() | others.keys():
+            if (ours[k] if k in ours else options[k].default) != (others[k] if k in others else options[k].default):
+                return False
+        return True
 
     assert callable(config.__eq__)
     config.__eq__ = equal
     config.__hash__ = lambda self: hash(type(self))  # numba's is of the names of flags alone, the same for all
+
+
+def quick_contexts() -> None:
+    """Each step has a context for errors, and each type that is found one for warnings: plain objects, or none."""
+    from numba.core import errors, lowering, ssa, typeinfer
+
+    changed: Any = errors
+    logs: Any = ssa
+    users: tuple[Any, ...] = errors, lowering, typeinfer
+    format_message, places, own = changed._format_msg, changed.loc_info, changed._numba_path
+    nothing = contextlib.nullcontext()
+
+    class Context:
+        """What an error within is said to be about."""
+
+        __slots__ = ("_about",)
+
+        def __init__(self, text: str, *args: Any, **kwargs: Any) -> None:
+            self._about = text, args, kwargs
+            loc = kwargs.get("loc")
+            if loc is not None and not loc.filename.startswith(own):
+                places.update(kwargs)
+
+        def __enter__(self) -> None:
+            pass
+
+        def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+            if isinstance(error, changed.NumbaError):
+                error.add_context(format_message(*self._about))
+
+    class Silent:
+        def debug(self, *args: Any, **kwargs: Any) -> None:
+            pass
+
+    for module in users:
+        assert callable(module.new_error_context)
+        module.new_error_context = Context
+    if not logs._logger.isEnabledFor(logging.DEBUG):
+        logs._logger = Silent()
+    changed.WarningsFixer.catch_warnings = lambda self, filename=None, lineno=None: nothing
+
+
+def quick_names() -> None:
+    """The names of values are what they would be, and are found in one step in place of three calls."""
+    from llvmlite.ir._utils import NameScope
+
+    scope: Any = NameScope
+    plain = scope.register
+
+    def register(self: Any, name: str, deduplicate: bool = False) -> Any:  # noqa: FBT001 - llvmlite's
+        used = self._useset
+        if not deduplicate:
+            return plain(self, name)
+        if name in used:
+            base, numbers = name, self._basenamemap
+            number = numbers[base]
+            while name in used:
+                number += 1
+                name = f"{base}.{number}"
+            numbers[base] = number
+        used.add(name)
+        return name
+
+    assert scope()._useset == {""}
+    scope.register = register
 
 
 def refreshed_once() -> None:
@@ -159,36 +252,33 @@ def short_analyses() -> None:
         if emit_dels:
             self._insert_var_dels(extend_lifetimes=extend_lifetimes)
 
-    def way_to(kind: type) -> Callable[[Any], Iterator[Any]]:
-        """How the variables in a value of this type are listed."""
+    def way_to(kind: type) -> Callable[[Any, list[Any]], None] | None:
+        """How the variables in a value of this type are added to a list; None if it holds none."""
         if kind in nothing_in:
-            return nothing
+            return None
         if issubclass(kind, ir.Var):
-            return itself
+            return lambda value, found: found.append(value)
         if issubclass(kind, ir.Inst):
-            return lambda value: iter(value.list_vars())
+            return lambda value, found: found.extend(value.list_vars())
         if issubclass(kind, dict):
-            return lambda value: each_in(value.values())
-        return each_in if issubclass(kind, list | tuple) else nothing
+            return lambda value, found: each_in(value.values(), found)
+        return each_in if issubclass(kind, list | tuple) else None
 
-    def nothing(value: Any) -> Iterator[Any]:
-        return iter(())
+    ways: dict[type, Callable[[Any, list[Any]], None] | None] = {}
 
-    def itself(value: Any) -> Iterator[Any]:
-        yield value
-
-    def each_in(values: Any) -> Iterator[Any]:
+    def each_in(values: Any, found: list[Any]) -> None:
         for each in values:
-            yield from variables(each)
+            kind = type(each)
+            if kind not in ways:
+                ways[kind] = way_to(kind)
+            way = ways[kind]
+            if way is not None:
+                way(each, found)
 
-    ways: dict[type, Callable[[Any], Iterator[Any]]] = {}
-
-    def variables(value: Any) -> Iterator[Any]:
-        kind = type(value)
-        way = ways.get(kind)
-        if way is None:
-            way = ways[kind] = way_to(kind)
-        return way(value)
+    def list_vars(self: Any, value: Any) -> list[Any]:
+        found: list[Any] = []
+        each_in(value.values() if type(value) is dict else (value,), found)
+        return found
 
     inlining: Any = InlineClosureCallPass
     rewriting: Any = NopythonRewrites
@@ -216,7 +306,7 @@ def short_analyses() -> None:
 
     inlining.run, rewriting.run_pass = inline_if_any, rewrite_if_any
     processor.run = run_shortly
-    instruction._rec_list_vars = lambda self, value: list(variables(value))
+    instruction._rec_list_vars = list_vars
 
 
 def _check_members() -> None:

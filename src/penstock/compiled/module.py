@@ -22,7 +22,7 @@ from typing import ClassVar
 
 from penstock.compiled.child import processors
 from penstock.compiled.compiler import COMPILER, Asked, Compiler
-from penstock.compiled.kernel_files import ARM, INTO, LEVELS, is_compiled, note_sources, tag
+from penstock.compiled.kernel_files import ARM, INTO, LEVELS, is_compiled, note_sources, source_files, tag
 from penstock.errors import InvalidArgumentError
 from penstock.forked import in_child, new_lock
 
@@ -66,7 +66,7 @@ class Compiled:
     """The kernels of one module; importing it, and its `warm_up` if it has one, compiles them. Thread-safe.
 
     Those that still serve in their plain version are compiled before those that were asked for once, and those with
-    `most`, which take most of a pipeline's time, before all others.
+    `most`, which take most of a pipeline's time, before all others and by a compiler that is no nicer than they are.
     """
 
     KNOWN: ClassVar[set[str]] = set()  # the names of all that there are
@@ -83,6 +83,7 @@ class Compiled:
         self._asked: Asked | None = None
         self._asked_at = 0.0
         self._asked_again = False
+        self._looked_at = 0.0
         self._given_up = False
         in_child(self._leave_to_parent)
 
@@ -131,14 +132,17 @@ class Compiled:
             if asked is None:
                 self._load()
                 return
-            self._asked_at = time.monotonic()
+            self._asked_at = self._looked_at = time.monotonic()
             self.reason = "being compiled, as it was never on this machine"
             self.ASKED[id(self)] = self
         if not asked.finished.is_set():
             if not self._asked_again and time.monotonic() - self._asked_at >= _AGAIN:
                 self._asked_again = True
-                COMPILER.ask_again(asked, 2 if self._most else 1)
-            self._say_so()
+                COMPILER.ask_again(asked, most=self._most)
+            if self._is_there_now():
+                self._load()
+            else:
+                self._say_so()
         elif not asked.reason:
             self._load()
         else:
@@ -146,6 +150,17 @@ class Compiled:
             self.reason = f"could not be compiled: {asked.reason}"
             message = f"penstock runs without the kernels of {self.name}, which {self.reason}"
             warnings.warn(message, RuntimeWarning, stacklevel=3)
+
+    def _is_there_now(self) -> bool:
+        """Whether another process has compiled it, whom our child may wait for until all else is done, too.
+
+        That is a look at some files, and so done now and then only.
+        """
+        now = time.monotonic()
+        if now - self._looked_at < _AGAIN:
+            return False
+        self._looked_at = now
+        return is_compiled(self.name)
 
     def _say_so(self) -> None:
         if self.SAID or time.monotonic() - self._asked_at < _PATIENCE:
@@ -177,14 +192,20 @@ def modules_of_kernels() -> list[str]:
     return sorted(name for name in Compiled.KNOWN if name.startswith(f"{package.name}."))
 
 
+def _size(name: str) -> int:
+    return sum(file.stat().st_size for file in source_files(name))
+
+
 def compile_ahead(jobs: int | None = None, done: Callable[[str], None] = lambda name: None) -> dict[str, str]:
     """Have `jobs` processes compile what is not compiled yet; by name the reasons for what could not be.
 
     `done` is called with each name, in their order, when its kernels are there.
     """
-    names = modules_of_kernels()
-    # each is asked for all: they divide them by the locks that they take, and so the first knows of all in the end
-    first, *_ = [Compiler(most=1, background=False).ask_all(names) for _ in range(jobs or processors())]
+    # Each is asked for all: they divide them by the locks that they take, and so the first knows of all in the end.
+    # Large ones, which share parts, lie beside each other; one process has them, and another one begins at the end.
+    names = sorted(modules_of_kernels(), key=_size, reverse=True)
+    orders = [names[:: -1 if job % 2 else 1] for job in range(jobs or processors())]
+    first, *_ = [Compiler(most=1, background=False).ask_all(order) for order in orders]
     if first is None:
         return dict.fromkeys(names, "no process could be started")
     for asked in first:

@@ -9,6 +9,7 @@ import numpy as np
 from penstock.compiled import Compiled
 from penstock.errors import InvalidArgumentError
 from penstock.image.geometry.transform_reference import CONSTANT
+from penstock.image.kernels import by_kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 PIXELS = 256  # calculated with at once: vectors run long and the values stay in the nearest cache
-_NATIVE = Compiled("penstock.image.fuse.moves_native")
+_NATIVE = Compiled("penstock.image.geometry.moves_native")
 
 
 class Window(NamedTuple):
@@ -93,32 +94,31 @@ def moves_into(
     for row, (_, per_channel) in zip(numbers, arithmetic, strict=True):
         row[:] = np.tile(per_channel, PIXELS)
     boxes = np.empty((count, len(covers), 4), np.int64)
-    values = np.empty((len(covers), channels), out.dtype)
+    values = np.empty((len(covers), channels), np.float32)
     for k, cover in enumerate(covers):
         boxes[:, k], values[k] = cover
     turn = turn or Turn(np.empty((0, 8), np.float32), CONSTANT, False, 0)
     pixels = np.require(images, requirements=["C", "A"]).reshape(-1).view()
     transforms = np.ascontiguousarray(turn.numbers).view()
-    fill = np.full(channels, turn.fill, images.dtype)
+    fill = np.full(channels, turn.fill, images.dtype).astype(np.float32)
     # Readable only, so that the kernel compiles once for arrays of both kinds.
     pixels.flags.writeable = transforms.flags.writeable = fill.flags.writeable = False
-    outside = np.array([window.fill], images.dtype)
-    outside.flags.writeable = False
     places = (np.ascontiguousarray(axis, np.int64) for axis in window[:2])
     status = native.moves(
-        pixels,
+        *by_kind(pixels),
         *images.shape,
         *places,
-        outside,
+        np.float32(np.array(window.fill, images.dtype)),
         transforms,
         turn.mode,
         turn.bilinear,
         fill,
+        *out.shape[1:3],
         codes,
         numbers,
         boxes,
         values,
-        out.reshape(-1),
+        *by_kind(out.reshape(-1)),
     )
     if status != 0:
         message = f"A fused chain refused images of shape {images.shape} for a result of shape {out.shape}."

@@ -176,7 +176,7 @@ def check_transform(
     return Transform(rows, FILL_MODES.index(fill_mode), interpolation == "bilinear", fill)
 
 
-_NATIVE = Compiled("penstock.image.geometry.transform_native")
+_NATIVE = Compiled("penstock.image.geometry.moves_native")
 
 
 def transform_batch(

@@ -1,4 +1,4 @@
-"""Projective transforms, compiled: the numbers of the reference, bit for bit, without the GIL.
+"""Projective transforms, compiled: the numbers of the reference, bit for bit; parts of the kernel of `moves_native`.
 
 Imported inside functions only: numba takes a third of a second to load. No fast-math flag is used, so that the order of
 the float32 operations is the one written here.
@@ -12,10 +12,10 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from penstock.compiled.kernel import helper, kernel, maker
+from penstock.compiled.kernel import helper, maker
 from penstock.image.geometry.transform_reference import CONSTANT, FARTHEST, NEAREST, NOWHERE, REFLECT
 from penstock.image.kernels import HALF, ONE, ZERO
-from penstock.image.kernels.instructions import BAD_ARGUMENT, F32, I8, I32, Code, fits, vector_step
+from penstock.image.kernels.instructions import F32, I8, I32, Code, vector_step
 
 BEYOND = np.float32(2**25)  # as good as any coordinate outside: a side has less than 2**24 pixels
 
@@ -313,51 +313,3 @@ def transform_one(
             rounded(xs, width, x)
             rounded(ys, height, y)
             copy_points(src, image, width, channels, y, x, fill, dst, at)
-
-
-@kernel
-def transform(
-    src: Any,
-    count: int,
-    height: int,
-    width: int,
-    channels: int,
-    transforms: Any,
-    mode: int,
-    bilinear: bool,
-    fill: Any,
-    out_height: int,
-    out_width: int,
-    dst: Any,
-) -> int:
-    """Transform each image of the flat `src` into the flat `dst`; 0 or BAD_ARGUMENT.
-
-    `transforms` is float32 of shape (1, 8) or (count, 8); `fill` has a value for each channel.
-    """
-    if (
-        max(height, width, out_height, out_width) >= 1 << 24
-        or not fits(src.size, count, height, width, channels)
-        or not fits(dst.size, count, out_height, out_width, channels)
-        or transforms.shape[1] != 8
-        or (transforms.shape[0] != 1 and transforms.shape[0] != count)
-        or fill.size != channels
-    ):
-        return BAD_ARGUMENT
-    points = points_memory(out_height, out_width)
-    for n in range(count):
-        a = transforms[n if transforms.shape[0] > 1 else 0]
-        image, at = n * height * width * channels, n * out_height * out_width * channels
-        transform_one(
-            src, image, height, width, channels, a, mode, bilinear, fill, out_height, out_width, points, dst, at
-        )
-    return 0
-
-
-def warm_up() -> None:
-    """Compile for uint8 and float32 images."""
-    transforms = np.array([[1, 0, 0, 0, 1, 0, 0, 0]], np.float32)
-    for dtype in (np.uint8, np.float32):
-        pixels, fill = np.zeros(12, dtype), np.zeros(3, dtype)
-        for array in (pixels, transforms, fill):
-            array.flags.writeable = False
-        transform(pixels, 1, 2, 2, 3, transforms, CONSTANT, False, fill, 2, 2, np.zeros(12, dtype))

@@ -15,6 +15,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.extending import intrinsic
+from numba.core.imputils import impl_ret_borrowed
 
 from penstock.compiled.kernel import helper
 from penstock.image.kernels import ADD, DIVIDE, MULTIPLY
@@ -48,8 +49,19 @@ def _rounding(name: str) -> Any:
     return rounded
 
 
+@intrinsic
+def _writable(typing: Any, array: Any) -> Any:
+    """An array that a part only reads as one that may be written to, so that it is compiled once for both kinds."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return impl_ret_borrowed(context, builder, signature.return_type, args[0])  # type: ignore[no-untyped-call]
+
+    return array.copy(readonly=False)(array), generate
+
+
 # As those who call them see them, without numba's own first argument.
 pick: Any = _pick
+writable: Any = _writable
 larger, smaller = _comparison(">"), _comparison("<")  # the second of two float32 where they do not compare
 floor, whole = _rounding("llvm.floor"), _rounding("llvm.trunc")  # the next number below; a number without its fraction
 

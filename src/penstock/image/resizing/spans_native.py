@@ -16,6 +16,7 @@ import numpy as np
 from llvmlite import ir
 
 from penstock.compiled.kernel import helper, kernel
+from penstock.image.kernels import by_kind
 from penstock.image.kernels.instructions import BAD_ARGUMENT, F32, Code, images_in, vector_step
 
 LANES = 8  # rows at a time: an AVX2 register of float32
@@ -150,8 +151,25 @@ def _turn_back(out: Any, rows: int, size: int, dst: Any, to: int) -> None:
 
 
 @helper
+def _sum_rows_of(
+    bytes_in: Any, floats_in: Any, start: int, row_size: int, size: int, weights: Any, y: int, out: Any, to: int
+) -> None:
+    if bytes_in.size:
+        _sum_rows(bytes_in, start, row_size, size, weights, y, out, to)
+    else:
+        _sum_rows(floats_in, start, row_size, size, weights, y, out, to)
+
+
+@helper
+def _as_floats(src: Any, start: int, size: int, out: Any, to: int) -> None:
+    at, begin = np.uint64(start), np.uint64(to)
+    for c in range(np.uint64(size)):
+        out[begin + c] = np.float32(src[at + c])
+
+
+@helper
 def _count(
-    src: Any,
+    values: int,
     height: int,
     width: int,
     channels: int,
@@ -163,7 +181,7 @@ def _count(
     beyond: int,
 ) -> int:
     """How many images there are; -1 if the arguments do not fit each other. Spans may reach `beyond` the input."""
-    count = images_in(src.size, height, width, channels)
+    count = images_in(values, height, width, channels)
     fits = (
         count >= 0
         and min(y_starts.size, x_starts.size) > 0
@@ -181,8 +199,9 @@ def _count(
 
 
 @kernel
-def resize_spans(
-    src: Any,
+def _resize_spans(
+    bytes_in: Any,
+    floats_in: Any,
     height: int,
     width: int,
     channels: int,
@@ -193,11 +212,10 @@ def resize_spans(
     factor: Any,
     dst: Any,
 ) -> int:
-    """Sum up rows, then columns, of each image of the flat `src` into the flat `dst`; 0 or BAD_ARGUMENT.
-
-    `src` is flat uint8 or float32, `dst` flat float32; `factor` is applied to each result.
-    """
-    count = _count(src, height, width, channels, y_starts, y_weights, x_starts, x_weights, dst, 0)
+    """As `resize_spans`, of images in one of `bytes_in` and `floats_in`; the other is empty."""
+    count = _count(
+        max(bytes_in.size, floats_in.size), height, width, channels, y_starts, y_weights, x_starts, x_weights, dst, 0
+    )
     if count < 0:
         return BAD_ARGUMENT
     row_size = width * channels
@@ -213,7 +231,7 @@ def resize_spans(
             for r in range(rows):
                 image, y = (first + r) // y_starts.size, (first + r) % y_starts.size
                 start = (image * height + y_starts[y]) * row_size + column
-                _sum_rows(src, start, row_size, size, y_weights, y, tile, r * TILE)
+                _sum_rows_of(bytes_in, floats_in, start, row_size, size, y_weights, y, tile, r * TILE)
             _turn_tile(tile, size, lanes, column)
         _sum_columns(lanes, x_starts, x_weights, channels, factor, out)
         _turn_back(out, rows, out_row, dst, first * out_row)
@@ -221,8 +239,9 @@ def resize_spans(
 
 
 @kernel
-def resize_area(
-    src: Any,
+def _resize_area(
+    bytes_in: Any,
+    floats_in: Any,
     height: int,
     width: int,
     channels: int,
@@ -233,8 +252,10 @@ def resize_area(
     factor: Any,
     dst: Any,
 ) -> int:
-    """As `resize_spans`, columns before rows; a position one beyond the input is its edge."""
-    count = _count(src, height, width, channels, y_starts, y_weights, x_starts, x_weights, dst, 1)
+    """As `resize_area`, of images in one of `bytes_in` and `floats_in`; the other is empty."""
+    count = _count(
+        max(bytes_in.size, floats_in.size), height, width, channels, y_starts, y_weights, x_starts, x_weights, dst, 1
+    )
     if count < 0:
         return BAD_ARGUMENT
     row_size = width * channels
@@ -257,9 +278,11 @@ def resize_area(
                 for column in range(0, row_size, TILE):
                     size = min(TILE, row_size - column)
                     for r in range(rows):
-                        at, to = np.uint64((first + r) * row_size + column), np.uint64(r * TILE)
-                        for c in range(np.uint64(size)):
-                            tile[to + c] = np.float32(src[at + c])
+                        start = (first + r) * row_size + column
+                        if bytes_in.size:
+                            _as_floats(bytes_in, start, size, tile, r * TILE)
+                        else:
+                            _as_floats(floats_in, start, size, tile, r * TILE)
                     _turn_tile(tile, size, lanes, column)
                 for c in range(row_size * LANES, (row_size + channels) * LANES):
                     lanes[c] = lanes[c - channels * LANES]
@@ -275,13 +298,28 @@ def resize_area(
     return 0
 
 
+def resize_spans(src: Any, *sizes_and_spans: Any) -> int:
+    """Sum up rows, then columns, of each image of the flat `src` into the flat `dst`; 0 or BAD_ARGUMENT.
+
+    `src` is flat uint8 or float32, `dst` flat float32; `factor` is applied to each result. What follows `src` is as
+    `_resize_spans` has it.
+    """
+    kernel_of_both: Any = _resize_spans
+    status: int = kernel_of_both(*by_kind(src), *sizes_and_spans)
+    return status
+
+
+def resize_area(src: Any, *sizes_and_spans: Any) -> int:
+    """As `resize_spans`, columns before rows; a position one beyond the input is its edge."""
+    kernel_of_both: Any = _resize_area
+    status: int = kernel_of_both(*by_kind(src), *sizes_and_spans)
+    return status
+
+
 def warm_up() -> None:
-    """Compile for photographs and for floats."""
-    starts, weights = np.zeros(1, np.int64), np.ones((1, 1), np.float32)
-    for array in (starts, weights):
+    """Compile both kernels."""
+    starts, weights, pixels = np.zeros(1, np.int64), np.ones((1, 1), np.float32), np.zeros(12, np.uint8)
+    for array in (starts, weights, pixels):
         array.flags.writeable = False
-    for kind in (np.uint8, np.float32):
-        pixels = np.zeros(12, kind)
-        pixels.flags.writeable = False
-        for resize in (resize_spans, resize_area):
-            resize(pixels, 2, 2, 3, starts, weights, starts, weights, np.float32(1), np.zeros(3, np.float32))
+    for resize in (resize_spans, resize_area):
+        resize(pixels, 2, 2, 3, starts, weights, starts, weights, np.float32(1), np.zeros(3, np.float32))

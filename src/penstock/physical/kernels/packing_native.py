@@ -25,7 +25,8 @@ def assign(
     names = np.empty(capacity, np.int64)
     rooms = np.empty(capacity, np.int64)
     for i in range(known):
-        rows[i] = table[i]
+        for f in range(features + 2):
+            rows[i, f] = table[i, f]
         names[i] = i
         rooms[i] = total - table[i, :features].sum()
     open_now = known
@@ -54,7 +55,8 @@ def assign(
                     break
         if at < 0:
             at = open_now
-            rows[at] = 0
+            for f in range(features + 1):
+                rows[at, f] = 0
             rows[at, features + 1] = opened
             names[at] = known + opened - first
             rooms[at] = total
@@ -82,7 +84,8 @@ def assign(
         leavers += 1
         open_now -= 1
         for i in range(at, open_now):
-            rows[i] = rows[i + 1]
+            for f in range(features + 2):
+                rows[i, f] = rows[i + 1, f]
             names[i] = names[i + 1]
             rooms[i] = rooms[i + 1]
     return (

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, maker, short_kernel
+from penstock.compiled.kernel import helper, short_kernel
 from penstock.image.jpeg.kernels.bits import byte
 
 # The columns of a header's row. Positions count from the start of the file.
@@ -42,15 +42,16 @@ def _four(address: int) -> Any:
     return (_two(address) << 16) | _two(address + 2)
 
 
-@maker
-def _read(start: int, size: int, header: Any) -> Any:
+@helper
+def _read(start: int, size: int, header: Any, memory: Any) -> Any:
     """Fill one row of the table; whether the file is one to take."""
     if size < 4 or _two(start) != 0xFF00 | SOI:
         return False
-    quant = np.zeros(4, np.int64)
-    huffman = np.zeros(8, np.int64)  # of DC, then of AC
-    names = np.zeros(3, np.int64)
-    chosen = np.zeros(3, np.int64)
+    quant, huffman, names, chosen = memory  # `huffman` is of DC, then of AC
+    for i in range(4):
+        quant[i] = huffman[i] = huffman[4 + i] = 0
+    for i in range(3):
+        names[i] = chosen[i] = 0
     jfif = False
     transform = -1
     components = 0
@@ -154,8 +155,9 @@ def read_headers(addresses: Any, lengths: Any, table: Any) -> None:
 
     It keeps the GIL: 0.1 µs a file is less than taking it anew may cost.
     """
+    memory = np.empty(4, np.int64), np.empty(8, np.int64), np.empty(3, np.int64), np.empty(3, np.int64)
     for i in range(table.shape[0]):
         header = table[i]
         for k in range(FIELDS):
             header[k] = 0
-        header[TAKEN] = _read(addresses[i], lengths[i], header)
+        header[TAKEN] = _read(addresses[i], lengths[i], header, memory)

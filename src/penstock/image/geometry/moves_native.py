@@ -1,0 +1,328 @@
+"""Windows, a transform, arithmetic and covered rectangles in one go over each image, compiled, without the GIL.
+
+One kernel for bytes and for floats, and for transforms alone: what is compiled of it for each is its parts.
+Imported inside functions only: numba takes a third of a second to load.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock.compiled.kernel import helper, kernel
+from penstock.image.geometry.transform_native import points_memory, transform_one
+from penstock.image.geometry.transform_reference import CONSTANT
+from penstock.image.kernels import by_kind
+from penstock.image.kernels.instructions import BAD_ARGUMENT, calculate, fits, writable
+
+SLACK = 64  # values behind an image in memory of its own, so that its last pixels are blended like all others
+
+
+@helper
+def _picked(
+    src: Any, row: int, channels: int, columns: Any, first: int, last: int, fill: Any, dst: Any, at: int
+) -> None:
+    """Write the pixels of one row that stand at `columns[first:last]`, where -1 is `fill`."""
+    for j in range(first, last):
+        to = at + j * channels
+        if columns[j] < 0:
+            for c in range(channels):
+                dst[np.uint64(to + c)] = fill
+            continue
+        of = row + columns[j] * channels
+        if channels == 3:
+            dst[np.uint64(to)] = src[np.uint64(of)]
+            dst[np.uint64(to + 1)] = src[np.uint64(of + 1)]
+            dst[np.uint64(to + 2)] = src[np.uint64(of + 2)]
+        else:
+            for c in range(channels):
+                dst[np.uint64(to + c)] = src[np.uint64(of + c)]
+
+
+@helper
+def _window(src: Any, image: int, width: int, channels: int, rows: Any, columns: Any, fill: Any, dst: Any) -> None:
+    """Write the pixels at `rows` and `columns` of an image, where -1 is `fill`."""
+    first, last, start = 0, 0, 0  # the longest run of columns that follow one another
+    for j in range(columns.size):
+        if columns[j] < 0 or (j > start and columns[j] != columns[j - 1] + 1):
+            start = j + 1 if columns[j] < 0 else j
+        if j + 1 - start > last - first:
+            first, last = start, j + 1
+    for i in range(rows.size):
+        at = i * columns.size * channels
+        if rows[i] < 0:
+            for k in range(at, at + columns.size * channels):
+                dst[np.uint64(k)] = fill
+            continue
+        row = image + rows[i] * width * channels
+        _picked(src, row, channels, columns, 0, first, fill, dst, at)
+        if last > first:
+            of, to = row + columns[first] * channels, at + first * channels
+            for k in range((last - first) * channels):
+                dst[np.uint64(to + k)] = src[np.uint64(of + k)]
+        _picked(src, row, channels, columns, last, columns.size, fill, dst, at)
+
+
+@helper
+def _covered(dst: Any, at: int, height: int, width: int, channels: int, box: Any, values: Any) -> None:
+    """Write `values`, one per channel, into the part of the box (top, left, height, width) that is in the image."""
+    for i in range(max(box[0], 0), min(box[0] + box[2], height)):
+        for j in range(max(box[1], 0), min(box[1] + box[3], width)):
+            to = at + (i * width + j) * channels
+            for c in range(channels):
+                dst[np.uint64(to + c)] = values[c]
+
+
+@helper
+def _within(places: Any, size: int) -> bool:
+    """Whether these are rows or columns of an image of that size, or -1."""
+    near = True
+    for n in range(places.shape[0]):
+        for i in range(places.shape[1]):
+            near = near & (places[n, i] >= -1) & (places[n, i] < size)
+    return near
+
+
+@helper
+def _one(
+    src: Any,
+    n: int,
+    height: int,
+    width: int,
+    channels: int,
+    rows: Any,
+    columns: Any,
+    outside: Any,
+    transforms: Any,
+    mode: int,
+    bilinear: bool,
+    fill: Any,
+    out_height: int,
+    out_width: int,
+    window: Any,
+    points: Any,
+    dst: Any,
+    at: int,
+) -> None:
+    """Write the window of image `n`, or all of it, transformed, into `dst` from `at` on."""
+    image = n * height * width * channels
+    a, size = transforms[n if transforms.shape[0] > 1 else 0], (out_height, out_width)
+    if rows.shape[0] == 0:
+        transform_one(src, image, height, width, channels, a, mode, bilinear, fill, *size, points, dst, at)
+        return
+    _window(src, image, width, channels, rows[n], columns[n], outside, window)
+    transform_one(window, 0, *size, channels, a, mode, bilinear, fill, *size, points, dst, at)
+
+
+@helper
+def _calculated(now: Any, size: int, codes: Any, numbers: Any, dst: Any, at: int) -> None:
+    run = numbers.shape[1]
+    for i in range(0, size, run):
+        values = dst[at + i : at + min(i + run, size)]
+        for k in range(values.size):
+            values[k] = now[np.uint64(i + k)]
+        calculate(codes, numbers, values)
+
+
+@helper
+def _all(
+    bytes_in: Any,
+    floats_in: Any,
+    count: int,
+    height: int,
+    width: int,
+    channels: int,
+    rows: Any,
+    columns: Any,
+    outside: Any,
+    transforms: Any,
+    mode: int,
+    bilinear: bool,
+    fill: Any,
+    out_height: int,
+    out_width: int,
+    codes: Any,
+    numbers: Any,
+    boxes: Any,
+    covers: Any,
+    bytes_out: Any,
+    floats_out: Any,
+    bytes_made: Any,
+    floats_made: Any,
+    points: Any,
+) -> None:
+    """As `moves`, of sizes that fit, with memory for an image on its way."""
+    size, values, direct = out_height * out_width * channels, height * width * channels, rows.shape[0] == 0
+    sizes, where = (height, width, channels), (rows, columns, outside, transforms, mode, bilinear, fill)
+    (byte_window, bytes_now), (float_window, floats_now) = bytes_made, floats_made
+    for n in range(count):
+        at = n * size
+        begin = at if direct else 0
+        if bytes_in.size:
+            into = bytes_out if direct else bytes_now
+            if transforms.shape[0] == 0:
+                _window(bytes_in, n * values, width, channels, rows[n], columns[n], outside, bytes_now)
+            else:
+                _one(bytes_in, n, *sizes, *where, out_height, out_width, byte_window, points, into, begin)
+            if floats_out.size:
+                _calculated(bytes_now, size, codes, numbers, floats_out, at)
+            elif not direct:
+                for k in range(np.uint64(size)):
+                    bytes_out[np.uint64(at) + k] = bytes_now[k]
+        else:
+            target = floats_out if direct else floats_now
+            if transforms.shape[0] == 0:
+                _window(floats_in, n * values, width, channels, rows[n], columns[n], outside, floats_now)
+            else:
+                _one(floats_in, n, *sizes, *where, out_height, out_width, float_window, points, target, begin)
+            if not direct:
+                _calculated(floats_now, size, codes, numbers, floats_out, at)
+        for k in range(covers.shape[0]):
+            if floats_out.size:
+                _covered(floats_out, at, out_height, out_width, channels, boxes[n, k], covers[k])
+            else:
+                _covered(bytes_out, at, out_height, out_width, channels, boxes[n, k], covers[k])
+
+
+@kernel
+def moves(
+    bytes_in: Any,
+    floats_in: Any,
+    count: int,
+    height: int,
+    width: int,
+    channels: int,
+    rows: Any,
+    columns: Any,
+    outside: Any,
+    transforms: Any,
+    mode: int,
+    bilinear: bool,
+    fill: Any,
+    out_height: int,
+    out_width: int,
+    codes: Any,
+    numbers: Any,
+    boxes: Any,
+    covers: Any,
+    bytes_out: Any,
+    floats_out: Any,
+) -> int:
+    """Move, change and cover each image on its way; 0 or BAD_ARGUMENT.
+
+    Images are in one of the flat `bytes_in` and `floats_in`, and go to one of the flat `bytes_out`, of bytes unchanged
+    but in their places, and `floats_out`; the others are empty.
+    First the pixels at `rows` (count, out height) and `columns` (count, out width) are taken, -1 being `outside`. Then
+    comes a transform, if `transforms` has rows, (count, 8) or (1, 8). Then comes arithmetic: `codes` in float32, with
+    `numbers` for the values of some pixels, which repeat, (codes, pixels * channels). Last are covered `boxes` (count,
+    covers, 4) with `covers` (covers, channels). `outside` is a float32, as are `covers` and `fill`, which has
+    one for each channel. Without `rows` and `columns`, (0, 0), there is a transform alone, into values of their kind.
+    """
+    room, direct = bytes_out.size + floats_out.size, rows.shape[0] == 0
+    if (
+        max(height, width, out_height, out_width) >= 1 << 24
+        or (bytes_in.size and floats_in.size)
+        or (bytes_out.size and (floats_out.size or floats_in.size or codes.size))
+        or not fits(bytes_in.size + floats_in.size, count, height, width, channels)
+        or not fits(room, count, out_height, out_width, channels)
+        or boxes.shape[0] < count
+        or not (transforms.shape[0] <= 1 or transforms.shape[0] == count)
+        or transforms.shape[1] != 8
+        or fill.size != channels
+        or numbers.shape[0] != codes.size
+        or numbers.shape[1] < channels
+        or numbers.shape[1] % channels != 0
+        or boxes.shape[1] != covers.shape[0]
+        or boxes.shape[2] != 4
+        or covers.shape[1] != channels
+    ):
+        return BAD_ARGUMENT
+    if direct:
+        if transforms.shape[0] == 0 or codes.size or (bytes_in.size and floats_out.size):
+            return BAD_ARGUMENT
+    elif (
+        min(rows.shape[0], columns.shape[0]) < count
+        or rows.shape[1] != out_height
+        or columns.shape[1] != out_width
+        or not (_within(rows, height) and _within(columns, width))
+    ):
+        return BAD_ARGUMENT
+    made = 0 if direct else out_height * out_width * channels + SLACK
+    window = made if transforms.shape[0] else 0
+    as_bytes, as_floats = (made, window) if bytes_in.size else (0, 0), (0, 0) if bytes_in.size else (made, window)
+    _all(
+        writable(bytes_in),
+        writable(floats_in),
+        count,
+        height,
+        width,
+        channels,
+        rows,
+        columns,
+        outside,
+        transforms,
+        mode,
+        bilinear,
+        fill,
+        out_height,
+        out_width,
+        codes,
+        numbers,
+        boxes,
+        covers,
+        bytes_out,
+        floats_out,
+        (np.empty(as_bytes[1], np.uint8), np.empty(as_bytes[0], np.uint8)),
+        (np.empty(as_floats[1], np.float32), np.empty(as_floats[0], np.float32)),
+        points_memory(out_height, out_width),
+    )
+    return 0
+
+
+_NONE, _NOWHERE = np.empty(0, np.int64), np.empty((0, 0), np.int64)
+
+
+def transform(
+    src: Any,
+    count: int,
+    height: int,
+    width: int,
+    channels: int,
+    transforms: Any,
+    mode: int,
+    bilinear: bool,
+    fill: Any,
+    out_height: int,
+    out_width: int,
+    dst: Any,
+) -> int:
+    """Transform each image of the flat `src` into the flat `dst` of its dtype; 0 or BAD_ARGUMENT.
+
+    `transforms` is float32 of shape (1, 8) or (count, 8); `fill` has a value for each channel.
+    """
+    sizes = count, height, width, channels
+    numbers, boxes = np.empty((0, max(channels, 1)), np.float32), np.empty((max(count, 0), 0, 4), np.int64)
+    fill = fill.astype(np.float32)
+    fill.flags.writeable = False
+    turn = transforms, mode, bilinear, fill, out_height, out_width
+    rest = _NONE, numbers, boxes, numbers, *by_kind(dst)
+    kernel_of_both: Any = moves
+    status: int = kernel_of_both(*by_kind(src), *sizes, _NOWHERE, _NOWHERE, np.float32(0), *turn, *rest)
+    return status
+
+
+def warm_up() -> None:
+    """Compile the kernel."""
+    transforms, numbers = np.array([[1, 0, 0, 0, 1, 0, 0, 0]], np.float32), np.ones((1, 6), np.float32)
+    places, codes, boxes = np.zeros((1, 2), np.int64), np.zeros(1, np.int64), np.zeros((1, 1, 4), np.int64)
+    bytes_in, floats_in, fill = np.zeros(12, np.uint8), np.zeros(0, np.float32), np.zeros(3, np.float32)
+    for each in (bytes_in, floats_in, transforms, fill):
+        each.flags.writeable = False
+    turn, covers = (transforms, CONSTANT, True, fill, 2, 2), np.zeros((1, 3), np.float32)
+    images: Any = bytes_in, floats_in, 1, 2, 2, 3
+    compiled: Any = moves
+    compiled(
+        *images, places, places, np.float32(0), *turn, codes, numbers, boxes, covers, bytes_in[:0].copy(),
+        np.zeros(12, np.float32),
+    )  # fmt: skip
