@@ -431,7 +431,8 @@ class Cursor:
 
     def restore(self, state: State) -> None:
         below, self._skip = state
-        self.stage.restore(below)
+        if below is not None:  # else from its start on
+            self.stage.restore(below)
 
     def close(self) -> None:
         self._block = None
