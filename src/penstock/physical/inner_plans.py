@@ -135,19 +135,15 @@ class InnerPlans:
         """None for a plan that has nothing in common with others."""
         return _key(plan) if self._tries else None
 
-    def knows(self, key: Key) -> bool:
-        """Whether a plan like it has come before."""
-        return key.form in self._forms
-
     def form(self, plan: Node, key: Key) -> Form | None:
-        """What was found of the first plan like it, if all of them run as that does."""
-        if not self.knows(key):
-            self.rewritten(plan, key)
-            return self._forms.get(key.form)
-        form = self._forms[key.form]
-        if form is not None:
+        """What was found of the first plan like it, if all of them run as that does; that is small."""
+        form = self._forms.get(key.form, self)
+        if isinstance(form, Form):
             self._tries = _TRIES
-        return form
+        elif form is self and key.scan.source.small() is not None:
+            self.rewritten(plan, key)
+            form = self._forms.get(key.form)
+        return form if isinstance(form, Form) else None
 
     def rewritten(self, plan: Node, key: Key | None) -> tuple[Node, Filled | None]:
         """The rewritten plan; or that of its form, and what fills it for this one."""
@@ -231,14 +227,12 @@ class Opening:
             return None
         plan, key = made.plan, made.key
         if type(plan) is Scan:
-            part = self._part(plan.source, self._watch_of(plan))
-            return None if part is None else Little(plan.source, *part, None, (), self._watch_of(plan))
+            watch = None if self._lowering.meter is None else partial(self._lowering.meter.step, plan)
+            part = self._part(plan.source, watch)
+            return None if part is None else Little(plan.source, *part, None, (), watch)
         if key is None:
             return None
-        source = key.scan.source
-        if not self._plans.knows(key) and source.small() is None:
-            return None
-        form = self._plans.form(plan, key)
+        form, source = self._plans.form(plan, key), key.scan.source
         steps = None if form is None else form.steps(plan, key.functions, self._lowering)
         if steps is None or steps.rests():
             return None
@@ -256,10 +250,6 @@ class Opening:
             self._read[kind] = watch(0, kind.small) or kind.small
         found: tuple[Any, int] | None = self._read[kind](source)
         return found
-
-    def _watch_of(self, plan: Scan) -> Watch | None:
-        meter = self._lowering.meter
-        return None if meter is None else partial(meter.step, plan)
 
 
 def unmeasured(inputs: Sequence[Little]) -> tuple[Block | None, list[int]] | None:

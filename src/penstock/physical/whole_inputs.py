@@ -149,10 +149,10 @@ class Steps:
 
     def _watched(self, watch: Watch) -> bool:
         """Whether it can be told what each step does."""
-        calls = [watch(number, step.call) for number, step in enumerate(self._steps, 1)]
-        if self._cuts or watch(len(calls), _batched) is None:
+        if self._cuts or watch(0, _batched) is None:  # the source; what is cut of it is a step of its own
             return False
-        for step, call in zip(self._steps, calls, strict=True):
+        for number, step in enumerate(self._steps, 1):
+            call = watch(number, step.call)
             if call is None:
                 return False
             step.call = call
@@ -288,7 +288,8 @@ class _Run:
             if step.kind is ops.Filter:
                 rows = np.arange(stop - at) if rows is None else rows
                 kept.append(rows + at)
-                found = block.take(rows + at) if len(rows) else None
+                if given is not block:
+                    found = block.take(rows + at) if len(rows) else None
             seconds, nbytes = (perf_counter() - began) * (step.rows > 0), 0 if found is None else found.nbytes
             step.learn(stop - at, seconds, nbytes)
             self._seconds += seconds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
@@ -143,11 +143,27 @@ class _Rounds:
         return [*outer[0], self.order[now], inside, slots]
 
 
+class _InRow:
+    """One input behind the other, in one slot: `starts` are the numbers of their first elements."""
+
+    def __init__(self, length: int, starts: list[int]) -> None:
+        self._length = length
+        self._starts = starts
+
+    def state(self, count: int, opened: Iterable[State], outer: Outer) -> list[State]:
+        """As that of `_Turns`."""
+        at = bisect_right(self._starts, count) - 1
+        given = count - self._starts[at]
+        if not given:
+            return [*outer[at], 0, 0, []]
+        return [*outer[at + 1], 0, given % self._length, [[0, *outer[at], [None, given]]]]
+
+
 @dataclass(slots=True)
 class _Midway:
     """The parts of a state in front of an element that was put together with others, found when somebody asks."""
 
-    turns: _Turns | _Rounds
+    turns: _Turns | _Rounds | _InRow
     opened: Iterable[State]
     outer: Outer
     given: int = 0
@@ -161,7 +177,7 @@ class _Woven:
     """Elements of several inputs in their order, put together ahead; the inputs move on when all of it is given."""
 
     block: Block
-    turns: _Turns | _Rounds
+    turns: _Turns | _Rounds | _InRow
     small: Small | None = None  # those of its inputs that open
     given: int = 0  # elements
     start: _Midway | None = None  # the state in front of it, when somebody has asked for one
@@ -414,6 +430,9 @@ class Interleave(Stage):
         if small is None:
             return False
         self._learn_ahead(small.seconds)
+        if cycle == 1 and not parts and small.block is not None:
+            self._woven = _Woven(small.block, _InRow(length, small.starts), small)
+            return True
         heapify(free)
         opening = 0
         for opening, count in enumerate(small.counts):
@@ -521,6 +540,8 @@ class Interleave(Stage):
                 self._slots[slot].pass_by(turns.each)
             self._states.moved.update(turns.order)
             return  # it is the turn of the same slot
+        if isinstance(turns, _InRow):
+            return
         for turn, opens, given, closed in turns.over():
             if opens >= 0:
                 if not closed and small is not None:
