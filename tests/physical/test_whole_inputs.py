@@ -687,10 +687,11 @@ def test_inputs_that_cannot_run_so_are_given_up(together: Together, clock: Clock
 
     def opened(x: Any) -> Any:
         label = int(x)
-        return ps.Dataset.range(100).map(lambda y: (y, label))
+        return ps.Dataset.range(100).map(lambda y: y + label * 1000)
 
-    found = [(int(y), int(label)) for y, label in ps.Dataset.range(200).flat_map(opened)]
-    assert found == [(y, label) for label in range(200) for y in range(100)]
+    assert [int(y) for y in ps.Dataset.range(200).flat_map(opened)] == [
+        y + label * 1000 for label in range(200) for y in range(100)
+    ]
     assert together.inputs == [1]  # with the function that was looked at
     assert 0 < len(clock.runs) <= 10
 
@@ -731,6 +732,13 @@ def labelled(f: Any) -> Any:
     return ps.TFRecordDataset(f).map(lambda r: (r, label, f))
 
 
+def passing(f: Any) -> Any:
+    """What goes into the result as it is may be anything that an element may have, and comes as that."""
+    text, whole, part, flag = f[-2:].decode(), int(f[-2:]) - 30, int(f[-2:]) / 3, f[-1:] == b"1"
+    records = ps.TFRecordDataset(f).map(lambda r: (len(r) * 2, text, {"f": f, "n": (whole, part, r)}, flag))
+    return records.map(lambda n, t, d, g: (d["n"], n, t, d["f"], g, text))
+
+
 def parsed(f: Any) -> Any:
     return ps.TFRecordDataset(f).map(lambda r: np.arange(len(r)))
 
@@ -748,7 +756,7 @@ def quotients(f: Any) -> Any:
     return ps.TFRecordDataset(f).map(lambda r: 6 // (len(r) - 7)).batch(2)
 
 
-FILED = [lengths, labelled, parsed, ends, heads, quotients]
+FILED = [lengths, labelled, passing, parsed, ends, heads, quotients]
 
 
 @pytest.mark.parametrize("cycle", [1, 4, 100])
@@ -829,7 +837,9 @@ FILE_STEPS = [
     ".map(lambda r: {'l': n, 'r': r})", ".filter(lambda r: len(r) > 5)", ".filter(lambda r: r[-1:] == b'2')",
     ".map(lambda r: np.arange(len(r)))", ".map(lambda r: 6 // (len(r) - 7))", ".map(lambda r: r.decode())",
     ".map(lambda r: int(r.split()[0]) + x0)", ".map(lambda r: np.zeros(2))", ".map(lambda r: str(n))",
-    ".map(lambda r: np.arange(len(r)) + np.float32(x0))", ".skip(1)", ".take(3)", ".batch(2)", ".batch(3)", ".skip(2)",
+    ".map(lambda r: np.arange(len(r)) + np.float32(x0))", ".map(lambda r: (len(r), n, f))", ".map(lambda r: n)",
+    ".map(lambda r: (n, {'r': r, 'k': n}))", ".map(lambda *r: {'r': r, 'n': (n, x0)})", ".skip(1)", ".take(3)",
+    ".batch(2)", ".batch(3)", ".skip(2)",
 ]  # fmt: skip
 WINDOWS = [
     "ps.Dataset.range(40).window({size}, shift={shift}, stride={stride}, drop_remainder={drop})",

@@ -77,7 +77,7 @@ class Form:
         differ = tuple([not are_same(*pair) for pair in zip(self.functions, functions, strict=True)])
         if differ not in self._steps:
             watch = None if lowering.meter is None else partial(lowering.meter.step, self.plan)
-            self._steps[differ] = Steps.of(plan, lowering.options, differ, watch)
+            self._steps[differ] = Steps.of(plan, lowering.options, self.functions, watch)
         return self._steps[differ]
 
     def filled(self, scan: Scan, functions: Functions) -> Filled:

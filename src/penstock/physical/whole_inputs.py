@@ -81,12 +81,14 @@ class Step:
     rows: int = 0
 
     @classmethod
-    def of(cls, node: ops.Map | ops.Filter, transform: FunctionTransform, *, differs: bool) -> Step:
-        """`differs`: the functions of the inputs do, of which this is one."""
-        taking = TakingNumbers.of(transform.function) if differs else None
-        if taking is not None:
-            transform = transform.again(taking)
-        return cls(type(node), _applied, transform, taking, differs and taking is None)
+    def of(cls, node: ops.Map | ops.Filter, transform: FunctionTransform, other: Callable[..., Any]) -> Step:
+        """`other` is the function of another such input."""
+        if are_same(transform.function, other):
+            return cls(type(node), _applied, transform)
+        taking = TakingNumbers.of(transform.function)
+        if taking is None or taking.numbers_of(other) is None:
+            return cls(type(node), _applied, transform, own=True)
+        return cls(type(node), _applied, transform.again(taking), taking)
 
     def own_of(self, function: Callable[..., Any]) -> Any:
         """What is another input's own, which has this function; None where that differs in more."""
@@ -117,11 +119,13 @@ class Steps:
         self._patience = 1
 
     @classmethod
-    def of(cls, plan: Node, options: Options, differ: Sequence[bool], watch: Watch | None = None) -> Self | None:
+    def of(
+        cls, plan: Node, options: Options, others: Sequence[Callable[..., Any]], watch: Watch | None = None
+    ) -> Self | None:
         """The steps of a plan over one source; None where such plans run one by one.
 
-        Of each function, the consumer's side first, is told whether those of other such plans differ from it. `watch`
-        is told the number of each step, from the source on, and what does it.
+        `others` are the functions of another such plan, the consumer's side first. `watch` is told the number of each
+        step, from the source on, and what does it.
         """
         settings = options.experimental_optimization
         *row, source = plan.walk()
@@ -129,7 +133,7 @@ class Steps:
             return None
         steps: list[Step] = []
         cuts: list[ops.Take | ops.Skip] = []
-        differs = list(differ)
+        left = list(others)
         for node in reversed(row):
             if getattr(node, "num_parallel_calls", None) is not None or getattr(node, "executor", "auto") != "auto":
                 return None
@@ -139,7 +143,7 @@ class Steps:
                 transform = transform_of(node, options)
                 if settings.approximate_image or transform.vectoriser is None or may_draw(transform.function):
                     return None
-                steps.append(Step.of(node, transform, differs=differs.pop()))
+                steps.append(Step.of(node, transform, left.pop()))
             elif isinstance(node, (ops.Take, ops.Skip)) and _may_be_cut(node, steps):
                 cuts.append(node)
             else:
@@ -346,10 +350,12 @@ def _batches(column: Column, path: str, places: list[tuple[int, int]]) -> ListCo
 
 def _beside(block: Block, taking: TakingNumbers, own: Sequence[Any], counts: np.ndarray) -> Block:
     """Elements as tuples, with the numbers of their inputs behind their own components."""
-    numbers = zip(*own[: len(counts)], strict=True)
-    columns = [
-        DenseColumn(np.array(each, kind).repeat(counts)) for each, kind in zip(numbers, taking.kinds, strict=True)
-    ]
+    columns: list[Column] = []
+    for kind, values in zip(taking.kinds, zip(*own[: len(counts)], strict=True), strict=True):
+        if kind is bytes:
+            columns.append(BytesColumn.from_values(values).take(np.arange(len(values)).repeat(counts)))
+        else:
+            columns.append(DenseColumn(np.array(values, kind).repeat(counts)))
     components = [*block.structure.children] if block.structure.unpacks else [block.structure]
     parts = [*components, *(LEAF for _ in columns)]
     structure = nest(Structure(tuple, (), (LEAF,) * len(parts), len(parts)), parts)
