@@ -718,6 +718,11 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         with ps.io.TFRecordWriter(str(folder / f"{number:02}")) as writer:
             for record in range({7: 0, 33: 400}.get(number, 5 if number < 45 else number % 8)):
                 writer.write(f"{number} {record}".encode().ljust(5 + (record % 3 if number % 9 == 4 else 0)))
+        content = b"".join(
+            b"%d line%s" % (k, (b"\n", b"\r\n", b"\r", b"\n\n")[(k + number) % 4]) for k in range(number % 9)
+        )
+        (folder / f"text-{number:02}").write_bytes(content * (200 if number == 33 else 1))
+    (folder / "text-21").unlink()
     (folder / "17").write_bytes((folder / "17").read_bytes()[:-3])
     (folder / "21").unlink()
     return [str(folder / f"{number:02}") for number in range(60)]
@@ -739,6 +744,10 @@ def passing(f: Any) -> Any:
     return records.map(lambda n, t, d, g: (d["n"], n, t, d["f"], g, text))
 
 
+def lines(f: Any) -> Any:
+    return ps.TextLineDataset(f[:-2] + b"text-" + f[-2:]).skip(1).map(lambda r: (r, len(r)))
+
+
 def parsed(f: Any) -> Any:
     return ps.TFRecordDataset(f).map(lambda r: np.arange(len(r)))
 
@@ -756,7 +765,7 @@ def quotients(f: Any) -> Any:
     return ps.TFRecordDataset(f).map(lambda r: 6 // (len(r) - 7)).batch(2)
 
 
-FILED = [lengths, labelled, passing, parsed, ends, heads, quotients]
+FILED = [lengths, lines, labelled, passing, parsed, ends, heads, quotients]
 
 
 @pytest.mark.parametrize("cycle", [1, 4, 100])
@@ -856,7 +865,8 @@ def generated(seed: int) -> str:
     kind = r.random()
     if kind < 0.3:
         outer, parameter, own = "ps.Dataset.from_tensor_slices(FILES)", "f", "np.int64(f[-2:])"
-        inner = "ps.TFRecordDataset(f)" + "".join(r.choice(FILE_STEPS) for _ in range(r.randint(1, 3)))
+        inner = r.choice(["ps.TFRecordDataset(f)"] * 2 + ["ps.TextLineDataset(f[:-2] + b'text-' + f[-2:])"])
+        inner += "".join(r.choice(FILE_STEPS) for _ in range(r.randint(0, 3)))
     elif kind < 0.5:
         outer, parameter, own = r.choice(WINDOWS), "w", "np.int64(3)"
         outer = outer.format(size=r.randint(1, 6), shift=r.randint(1, 4), stride=r.randint(1, 3), drop=r.random() < 0.5)
