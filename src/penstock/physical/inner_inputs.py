@@ -1,4 +1,4 @@
-"""InnerInputs: the data sets that a function makes of outer elements, opened for slots in turn or run together."""
+"""InnerInputs: the data sets that a function makes of outer elements, opened for slots in turn or read together."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Input:
 
 
 class _Read(Stage):
-    """In place of the stage of an input all of which is at hand, its elements being those of a source."""
+    """In place of the stage of an input all of which is at hand; from its start it comes again as it came."""
 
     def next(self, want: int) -> Block | None:
         return None
@@ -127,7 +127,7 @@ class _Read(Stage):
 
 @dataclass(slots=True)
 class Small:
-    """Inputs that were read together: all elements of one, then those of the next."""
+    """Inputs that were read together: all that comes of one, then of the next."""
 
     inputs: list[Closed]
     counts: list[int]
@@ -156,7 +156,7 @@ class InnerInputs:
     """The inputs of an interleave or flat_map in the order of the outer elements, each given once.
 
     One by one, for a slot: then those behind it are opened early where a `reader` reads ahead. Or several that are
-    small and nothing but a source, with all their elements. Or those of `flat_map` that are alike and small together.
+    small and alike, with all that comes of them.
     """
 
     def __init__(

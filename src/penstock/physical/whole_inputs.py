@@ -207,7 +207,7 @@ class Steps:
                 run.apply(step, next(columns))
 
     def _learn(self, inputs: int, done: int, seconds: float, nbytes: int) -> None:
-        """Of so many inputs some were done, which took so long and came to so many bytes."""
+        """Learn from a run how many inputs the next one may have: of so many so many were done, for so much."""
         if done > 1:
             self._patience = 1
         share = max(seconds / _SECONDS, nbytes / _NBYTES) / 2
