@@ -38,6 +38,7 @@ from penstock.trace.purity import may_draw
 _MOST = 1 << 13  # elements that a function is given at a time
 _SECONDS, _NBYTES = 0.0005, 1 << 18  # that this may take, and come to
 _TOO_LONG, _TOO_LARGE = 0.002, 1 << 20  # that all functions together may, for several inputs
+_LOOKED_AT = 0.02  # seconds in which a function is traced, and compared, with its first element
 _MOST_INPUTS = 1 << 12
 _FEW_OF_ITS_OWN = 32  # elements, for which a function of an input's own is called rather than looked at
 _LONGEST_REST = 1 << 10  # inputs that run by themselves, behind some that could not run together
@@ -67,8 +68,8 @@ class Step:
     """A map, a filter or a batch: what runs its function, or how many elements a batch has.
 
     `taking` is its function where that takes numbers; with `own` each input has another. `call` does it. `rows` is how
-    many elements are given to it at a time, by what was measured: one at first, which is not, as the function is looked
-    at with it; then at most twice as many as before, while that is little work and few bytes.
+    many elements are given to it at a time, by what was measured: one at first, of which 20 ms do not count, as the
+    function is looked at with it; then at most twice as many as before, while that is little work and few bytes.
     """
 
     kind: type[Node]
@@ -294,7 +295,8 @@ class _Run:
                 kept.append(rows + at)
                 if given is not block:
                     found = block.take(rows + at) if len(rows) else None
-            seconds, nbytes = (perf_counter() - began) * (step.rows > 0), 0 if found is None else found.nbytes
+            seconds, nbytes = perf_counter() - began, 0 if found is None else found.nbytes
+            seconds -= min(seconds, 0.0 if step.rows else _LOOKED_AT)
             step.learn(stop - at, seconds, nbytes)
             self._seconds += seconds
             self.nbytes += nbytes
