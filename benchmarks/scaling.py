@@ -165,6 +165,16 @@ def parsed_inputs(data: Data, count: int) -> Made:
     return ds.interleave(lambda name: data.TFRecordDataset(name).map(lambda r: r).take(18), 16).batch(256), count
 
 
+def labelled_inputs(data: Data, count: int) -> Made:
+    """What a user writes whose files have labels."""
+    ds = data.Dataset.from_tensor_slices((files(count), np.arange(count)))
+
+    def opened(name: Any, label: Any) -> Any:
+        return data.TFRecordDataset(name).map(lambda r: (r, label))
+
+    return ds.interleave(opened, cycle_length=16, num_parallel_calls=data.AUTOTUNE).batch(256), count
+
+
 def in_one(data: Data, count: int) -> Made:
     return data.TFRecordDataset(files(count)).batch(256), count
 
@@ -228,6 +238,7 @@ ROWS = (
     Row("files in one", "file", FILES, in_one, beside_tf=True),
     Row("files, interleave", "file", FILES, interleaved, beside_tf=True),
     Row("files, interleave, mapped", "file", FILES, parsed_inputs, beside_tf=True),
+    Row("files, interleave, labelled, AUTOTUNE", "file", FILES, labelled_inputs, beside_tf=True),
     Row("files, interleave, AUTOTUNE", "file", FILES, partial(interleaved, parallel=True), beside_tf=True),
 )
 

@@ -13,9 +13,8 @@ from tests.profiler import figures
 
 import penstock as ps
 from penstock.dataset.base import inner
-from penstock.physical import inner_inputs
+from penstock.physical import inner_inputs, whole_inputs
 from penstock.physical.stages import interleave
-from penstock.physical.whole_inputs import Steps
 from penstock.profiler.analysis.advice import advice
 from penstock.profiler.analysis.alone import REFERENCE, LockProbe
 from penstock.profiler.analysis.analyse import analyse
@@ -151,14 +150,14 @@ def test_small_inner_data_sets_run_together_while_they_are_measured(monkeypatch)
     def positive(x):
         return x > 0
 
-    groups, run, learn = [], Steps.run, Steps.learn
+    groups, together = [], inner_inputs.together
 
-    def counted(steps, blocks, *more):
-        groups.append(len(blocks))
-        return run(steps, blocks, *more)
+    def counted(inputs):
+        groups.append(len(inputs))
+        return together(inputs)
 
-    monkeypatch.setattr(Steps, "run", counted)
-    monkeypatch.setattr(Steps, "learn", lambda steps, rows, seconds, nbytes: learn(steps, rows, 0.0, nbytes))
+    monkeypatch.setattr(inner_inputs, "together", counted)
+    monkeypatch.setattr(whole_inputs, "perf_counter", lambda: 0.0)
     for module in (inner_inputs, interleave):
         monkeypatch.setattr(module, "AT_ONCE", 60.0)  # on a machine that is so quick that no time passes
     windows = ps.Dataset.range(2000).window(5)

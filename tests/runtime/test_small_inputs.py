@@ -315,7 +315,7 @@ def test_what_cannot_be_put_together_comes_one_by_one(fault, monkeypatch, tmp_pa
     dataset = ps.Dataset.from_tensor_slices(names).interleave(ps.TFRecordDataset, 4)
     wanted = list(dataset)
     with monkeypatch.context() as patch:
-        patch.setattr(Opening, "together", refused)
+        patch.setattr(inner_inputs, "together", refused)
         assert list(dataset) == wanted
     monkeypatch.setattr(interleave._Turns, "rows", refused)
     assert list(dataset) == wanted
@@ -393,8 +393,8 @@ def test_what_all_slots_have_at_hand_is_put_together_in_a_few_goes(monkeypatch):
 
 def test_inputs_that_do_not_go_together_are_soon_read_as_ever(woven, monkeypatch):
     calls = []
-    together = Opening.together
-    monkeypatch.setattr(Opening, "together", lambda *given: calls.append(1) or together(*given))
+    together = inner_inputs.together
+    monkeypatch.setattr(inner_inputs, "together", lambda *given: calls.append(1) or together(*given))
     arrays = [np.zeros((3, 1 + number % 7)) for number in range(1400)]
     dataset = ps.Dataset.range(1400).interleave(lambda i: ps.Dataset.from_tensor_slices(arrays[int(i)]), 16)
     assert sum(1 for _ in dataset) == 4200

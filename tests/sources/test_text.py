@@ -14,7 +14,7 @@ from tests.sources.passes import everything, kinds
 import penstock as ps
 from penstock import errors
 from penstock.io import storage
-from penstock.io.window import LineReader
+from penstock.io.window import LineReader, whole_lines
 from penstock.testing import assert_resumes_exactly
 
 COMPRESS = {None: bytes, "GZIP": gzip.compress, "ZLIB": zlib.compress}
@@ -179,3 +179,16 @@ def test_a_lost_connection_is_one_failure_behind_what_arrived(monkeypatch):
     found = everything(ps.TextLineDataset(list(contents), buffer_size=16))
     assert [item for item in found if isinstance(item, bytes)] == [b"one", b"two", b"one", b"two", b"thr"]
     assert isinstance(found[2], ConnectionResetError)
+
+
+@given(st.lists(st.text(alphabet="a\r\n", max_size=9).map(str.encode), min_size=1, max_size=6))
+def test_the_lines_of_several_files_are_those_of_each(contents):
+    chunk, counts = whole_lines(contents)
+    assert counts.tolist() == [len(expected(content)) for content in contents]
+    assert chunk.records() == [line for content in contents for line in expected(content)]
+    at = 0
+    for content, count in zip(contents, counts.tolist(), strict=True):
+        for line, offset in zip(chunk.records()[at : at + count], chunk.offsets[at : at + count].tolist(), strict=True):
+            assert content[offset : offset + len(line)] == line
+            assert offset == 0 or content[offset - 1 : offset] == b"\n"
+        at += count

@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn, column_of, concat
 from penstock.block.fixed import fix, fixed_values
-from penstock.block.leaf import settle
+from penstock.block.leaf import as_leaf, settle
 from penstock.block.origin import Origin, concat_origins
 from penstock.block.spec import LeafSpec
 from penstock.block.structure import LEAF, Structure, flatten, refuse_none
@@ -156,6 +156,7 @@ def in_order(block: Block, structure: Structure) -> Block:
     return Block(structure, [block.columns[i] for i in order], block.size, block.origin)
 
 
+_LITERALS = frozenset({bool, int, float, bytes})
 _SCALARS = frozenset(np.dtype(code).type for code in "?bhilqBHILQefdFD")
 
 
@@ -180,6 +181,10 @@ class Builder:
     def add(self, element: Any) -> None:
         if type(element) in _SCALARS and self._structure is LEAF and self._leaves is not None:
             self._leaves[0].append(element)  # the common case has nothing to take apart, convert or copy
+            self._size += 1
+            return
+        if self._structure is LEAF and self._leaves is not None and type(element) in _LITERALS:
+            self._leaves[0].append(as_leaf(element))
             self._size += 1
             return
         structure = self._structure

@@ -1,10 +1,12 @@
 """Window: the part of a file's content that is in memory, which its reader moves forward.
 
-RecordChunk: records in it, by their positions; LineReader: the lines of a file, in chunks of positions as well.
+RecordChunk: records in it, by their positions; LineReader: the lines of a file, in chunks of positions as well;
+whole_lines: those of several small files.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -327,3 +329,25 @@ class LineReader:
     def close(self) -> None:
         """Let go of the file. Chunks that were handed out stay valid."""
         self._window.close()
+
+
+def whole_lines(contents: Sequence[bytes]) -> tuple[RecordChunk, np.ndarray]:
+    r"""The lines of files, as `LineReader` gives them, with their offsets in these, and how many each has.
+
+    >>> chunk, counts = whole_lines([b"one\r\ntwo", b"", b"three\n"])
+    >>> chunk.records(), chunk.offsets.tolist(), counts.tolist()
+    ([b'one', b'two', b'three'], [0, 5, 0], [2, 0, 1])
+    """
+    unended = np.array([bool(content) and not content.endswith(b"\n") for content in contents])
+    ended = [content + b"\n" if more else content for content, more in zip(contents, unended, strict=True)]
+    buffer = np.frombuffer(b"".join(ended), np.uint8)
+    ends = np.flatnonzero(buffer == _LINE_END)
+    starts = np.append(0, ends[:-1] + 1)[: len(ends)]
+    lengths = ends - starts
+    sizes = np.array([len(content) for content in ended])
+    borders = np.cumsum(sizes)
+    behind = np.searchsorted(ends, borders)
+    counts = np.diff(behind, prepend=0)
+    returns = (lengths > 0) & (buffer[ends - 1] == _RETURN)
+    returns[behind[unended] - 1] = False  # which belongs to no end
+    return RecordChunk(buffer, starts, lengths - returns, starts - (borders - sizes).repeat(counts)), counts

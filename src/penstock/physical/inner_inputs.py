@@ -1,4 +1,4 @@
-"""InnerInputs: the data sets that a function makes of outer elements, opened for slots in turn or run together."""
+"""InnerInputs: the data sets that a function makes of outer elements, opened for slots in turn or read together."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -16,10 +15,9 @@ from penstock.block.footprint import footprint
 from penstock.errors import Context, annotate
 from penstock.physical.chained import Begun
 from penstock.physical.executor import Reader
-from penstock.physical.inner_plans import Made, Opening
+from penstock.physical.inner_plans import Little, Made, Opening, together, unmeasured
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stretch import failed
-from penstock.physical.whole_inputs import Group
 
 AT_ONCE = 0.0005  # seconds
 _MOST_OUTER = 16
@@ -115,7 +113,7 @@ class Input:
 
 
 class _Read(Stage):
-    """In place of the stage of an input all of which is at hand, its elements being those of a source."""
+    """In place of the stage of an input all of which is at hand; from its start it comes again as it came."""
 
     def next(self, want: int) -> Block | None:
         return None
@@ -129,12 +127,13 @@ class _Read(Stage):
 
 @dataclass(slots=True)
 class Small:
-    """Inputs that were read together: all elements of one, then those of the next."""
+    """Inputs that were read together: all that comes of one, then of the next."""
 
     inputs: list[Closed]
     counts: list[int]
     starts: list[int]
     block: Block | None
+    seconds: float  # that making and reading them took
 
 
 def _apart(block: Block, start: int, stop: int) -> Block:
@@ -157,7 +156,7 @@ class InnerInputs:
     """The inputs of an interleave or flat_map in the order of the outer elements, each given once.
 
     One by one, for a slot: then those behind it are opened early where a `reader` reads ahead. Or several that are
-    small and nothing but a source, with all their elements. Or those of `flat_map` that are alike and small together.
+    small and alike, with all that comes of them.
     """
 
     def __init__(
@@ -214,27 +213,28 @@ class InnerInputs:
         return (self._reader is None or self._reader.quick()) and not self.begun.pending
 
     def small(self, most: int, until: float) -> Small | None:
-        """The next inputs as far as they are small, up to so many, and none any more behind `until`.
+        """The next inputs as far as they are small and go together, up to so many, and none any more behind `until`.
 
         None is waiting. Where the next one is not small, or has to be read by its stage, there are none.
         """
         inputs: list[Closed] = []
-        sources: list[Any] = []
-        parts: list[Any] = []
+        littles: list[Little] = []
         nbytes = 0
         few = most if self._few == MOST_SMALL else min(most, self._few)
+        began = time.perf_counter()
         following = self._make_next()
         while isinstance(following, Closed):
             started = time.perf_counter()
-            little = self._opening.small(following.made)
+            little = self._little(following)
             now = time.perf_counter()
-            if little is None or (sources and type(little[0]) is not type(sources[0])):
+            if little is None or (littles and not little.goes_with(littles[0])):
                 break
             inputs.append(following)
-            sources.append(little[0])
-            parts.append(little[1][0])
-            nbytes += little[1][1]
+            littles.append(little)
+            nbytes += little.nbytes
             following = None
+            if little.steps is not None:
+                few = min(few, little.steps.inputs)
             if self._reader is not None:
                 self._reader.tried(now - started)
                 if not self._reader.quick():
@@ -246,45 +246,62 @@ class InnerInputs:
             following = self._make_next()
         if following is not None:
             self._behind.appendleft(following)
-        count, found = self._together(inputs, sources, parts)
-        if count < len(inputs) or found is None:
+        found, seconds = self._together(littles), time.perf_counter() - began
+        if found is not None and littles[0].steps is not None:
+            found = self._through(littles, found)
+        count = 0 if found is None else len(found[1])
+        if count < len(inputs) or not count:
             self._others += 1
         elif count > 1:
             self._others = 0
-        if found is None:
-            count = min(len(inputs), 1)
+        if not count:
             self.waiting.extend(map(self._open, inputs[:1]))
-        self._behind.extendleft(reversed(inputs[count:]))
+        self._behind.extendleft(reversed(inputs[max(count, 1) :]))
         self._few = min(2 * self._few, MOST_SMALL) if count == len(inputs) else max(count, 1)
         if found is None:
             return None
-        block, counts = found
-        return Small(inputs[:count], counts, [0, *accumulate(counts)], block)
+        return Small(inputs[:count], found[1], [0, *accumulate(found[1])], found[0], seconds)
 
-    def _together(
-        self, inputs: list[Closed], sources: list[Any], parts: list[Any]
-    ) -> tuple[int, tuple[Block | None, list[int]] | None]:
+    def _little(self, closed: Closed) -> Little | None:
+        try:
+            return self._opening.small(closed.made)
+        except Exception:  # of what a function closes over, for one: it comes in its turn
+            return None
+
+    def _together(self, littles: list[Little]) -> tuple[Block | None, list[int]] | None:
         """The elements of as many of the first of them as can be read together, and how many these are."""
 
-        def joined(count: int, join: Callable[..., Any]) -> tuple[Block | None, list[int]] | None:
+        def joined(count: int, join: Callable[[list[Little]], Any]) -> tuple[Block | None, list[int]] | None:
             try:
-                found: tuple[Block | None, list[int]] | None = join(sources[:count], parts[:count])
+                found: tuple[Block | None, list[int]] | None = join(littles[:count])
                 return found
             except Exception:  # whatever it is, the stage of one of them says so
                 return None
 
-        if not inputs:
-            return 0, None
-        measured = partial(self._opening.together, inputs[0].made)  # all of which is given
-        found = joined(len(inputs), measured)
+        if not littles:
+            return None
+        found = joined(len(littles), together)  # measured: all of which is given
         if found is not None:
-            return len(inputs), found
-        least, most = 0, len(inputs)
+            return found
+        least, most = 0, len(littles)
         while least + 1 < most:
             middle = (least + most) // 2
-            fits = joined(middle, type(sources[0]).together) is not None
+            fits = joined(middle, unmeasured) is not None
             least, most = (middle, most) if fits else (least, middle)
-        return least, joined(least, measured) if least else None
+        return joined(least, together) if least else None
+
+    def _through(
+        self, littles: list[Little], read: tuple[Block | None, list[int]]
+    ) -> tuple[Block | None, list[int]] | None:
+        """What their steps make of that."""
+        steps = littles[0].steps
+        assert steps is not None
+        block, counts = read
+        started = time.perf_counter()
+        found = steps.run(block, counts, [little.own for little in littles[: len(counts)]])
+        if self._reader is not None:
+            self._reader.tried((time.perf_counter() - started) / max(len(found[1]) if found is not None else 1, 1))
+        return found
 
     def read(self, small: Small, index: int, given: int = 0) -> Input:
         """One of these, of which so many elements were given."""
@@ -300,41 +317,6 @@ class InnerInputs:
         if found.cursor is not None:
             self.begun.note(found.number, found.cursor.stage, found.cursor)
         return found
-
-    def together(self, want: int, behind: Block | None, room: int, until: float) -> tuple[Block | None, bool, bool]:
-        """All elements of the next inputs, at most `want`, as far as these run together: they need no slots.
-
-        None where they have none, or where the next input is to run by itself; whether there were any; and whether the
-        Block that they are for, which has so much `room`, is complete. None is opened any more behind `until`.
-        """
-        group, inputs, complete = Group(want, behind), [], False
-        following = self._make_next()
-        while isinstance(following, Closed):
-            admitted, complete = self._admits(group, following, behind, room)
-            if not admitted:
-                break
-            inputs.append(following)
-            following = None if group.is_full or time.perf_counter() > until else self._make_next()
-        found: Block | None = None
-        try:
-            found = group.run()
-        except Exception:  # each by itself: one raises its own error, another takes less memory than all
-            self.waiting.extend(map(self._open, inputs))
-        if following is not None:
-            self._behind.appendleft(following)
-        return found, bool(inputs), complete if found is None else group.is_complete
-
-    def _admits(self, group: Group, closed: Closed, behind: Block | None, room: int) -> tuple[bool, bool]:
-        """Whether the group takes an input in; and, where it does not, whether a Block of its own would."""
-        try:
-            whole = self._opening.whole(closed.made)
-            if whole is None:
-                return False, False
-            if behind is None or whole[0].bare:
-                return group.admits(*whole), False
-            return False, Group(room, None).admits(*whole)  # what comes of them may not fit what is there
-        except Exception:  # of a range of too many elements, for one: it comes in its turn
-            return False, False
 
     def _make_next(self) -> Closed | Input | None:
         """What the function makes of the next outer element, or the failure; None when there is none left."""
@@ -411,7 +393,7 @@ class InnerInputs:
         finally:
             again.close()
         cursor = self._cursor(self._opening.make(block.elements()[0]), number)
-        cursor.restore(place)
+        cursor.restore(place)  # of a small one: so many from its start
         if self._reader is not None:
             cursor.stage.start()
         return Input(before, number, cursor, self.held)

@@ -8,7 +8,7 @@ place: their source, and functions that close over another value. Small ones run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import FunctionType, MethodType
@@ -23,7 +23,7 @@ from penstock.options import Options
 from penstock.physical.lower import Lowering, lower, opener, transform_of
 from penstock.physical.stage import Stage
 from penstock.physical.transform import FunctionTransform
-from penstock.physical.whole_inputs import Steps
+from penstock.physical.whole_inputs import Own, Steps, Watch, is_plain
 from penstock.plan import counted, ops
 from penstock.plan.inputs import Scan
 from penstock.plan.node import UNKNOWN_CARDINALITY, Node, parameter_names
@@ -67,21 +67,18 @@ class Form:
     _held: Any  # of which the key has the addresses
     _acts: dict[int, bool]  # of the nodes of `plan`
     _transforms: dict[int, list[FunctionTransform]] = field(default_factory=dict)
-    _steps: dict[bool, Steps | None] = field(default_factory=dict)
+    _steps: dict[tuple[bool, ...], Steps | None] = field(default_factory=dict)
 
     def steps(self, plan: Node, functions: Functions, lowering: Lowering) -> Steps | None:
         """The steps of plans like it; None if they run one by one.
 
-        For all those that have the same functions, and for others, which close over numbers of their own.
+        For all those that have the same functions, and for others, of which some close over values of their own.
         """
-        same = all(map(are_same, self.functions, functions))
-        if same not in self._steps:
+        differ = tuple([not are_same(*pair) for pair in zip(self.functions, functions, strict=True)])
+        if differ not in self._steps:
             watch = None if lowering.meter is None else partial(lowering.meter.step, self.plan)
-            self._steps[same] = Steps.of(plan, lowering.options, watch, numbers=not same)
-        found = self._steps[same]
-        if found is not None and found.hopeless:
-            self._steps[same] = found = None
-        return found
+            self._steps[differ] = Steps.of(plan, lowering.options, self.functions, watch)
+        return self._steps[differ]
 
     def filled(self, scan: Scan, functions: Functions) -> Filled:
         """For a plan like it."""
@@ -138,12 +135,15 @@ class InnerPlans:
         """None for a plan that has nothing in common with others."""
         return _key(plan) if self._tries else None
 
-    def form(self, key: Key) -> Form | None:
-        """What was found of an earlier plan like it."""
-        form = self._forms.get(key.form)
-        if form is not None:
+    def form(self, plan: Node, key: Key) -> Form | None:
+        """What was found of the first plan like it, if all of them run as that does; that is small."""
+        form = self._forms.get(key.form, self)
+        if isinstance(form, Form):
             self._tries = _TRIES
-        return form
+        elif form is self and key.scan.source.small() is not None:
+            self.rewritten(plan, key)
+            form = self._forms.get(key.form)
+        return form if isinstance(form, Form) else None
 
     def rewritten(self, plan: Node, key: Key | None) -> tuple[Node, Filled | None]:
         """The rewritten plan; or that of its form, and what fills it for this one."""
@@ -183,6 +183,21 @@ class Made(NamedTuple):
     key: Key | None
 
 
+class Little(NamedTuple):
+    """A small inner data set: its source, all that this has, the bytes of that, and what is done with it."""
+
+    source: Source
+    part: Any
+    nbytes: int
+    steps: Steps | None
+    own: Own
+    watch: Watch | None
+
+    def goes_with(self, other: Little) -> bool:
+        """Whether both may run together."""
+        return type(self.source) is type(other.source) and self.steps is other.steps
+
+
 class Opening:
     """Opens the inputs of one step in one pass. For one thread at a time."""
 
@@ -191,7 +206,6 @@ class Opening:
         self._lowering = lowering
         self._open = opener(node)
         self._plans = InnerPlans(lambda plan: lowering.optimise(plan, options))
-        self._bare: dict[type[Source] | None, Steps | None] = {}  # of plans without steps; by source if watched
         self._read: dict[type[Source], Callable[[Source], Any]] = {}  # what reads a small one, if watched
         self._together = not (lowering.memory.is_tight or lowering.provenance or options.element_timeout is not None)
 
@@ -207,62 +221,60 @@ class Opening:
             plan, filled = self._plans.rewritten(plan, made.key)
         return lower(plan, self._lowering.inside(made.plan, number, filled))
 
-    def small(self, made: Made) -> tuple[Source, Any] | None:
-        """The source of one that does nothing but read it, and what it gives for `together`, if it may and is small."""
-        plan = made.plan
-        if not self._together or type(plan) is not Scan:
-            return None
-        source, meter = plan.source, self._lowering.meter
-        if meter is None:
-            part = source.small()
-        else:
-            kind = type(source)
-            if kind not in self._read:
-                self._read[kind] = meter.step(plan, 0, kind.small) or kind.small
-            part = self._read[kind](source)
-        return None if part is None else (source, part)
-
-    def together(self, first: Made, sources: list[Any], parts: list[Any]) -> tuple[Block | None, list[int]] | None:
-        """The elements of small sources, as `Source.together`; `first` is what the first of them is of."""
-        meter = self._lowering.meter
-        counts: list[list[int]] = []
-
-        def joined() -> Block | None:
-            found = type(sources[0]).together(sources, parts)
-            if found is None:
-                return None
-            counts.append(found[1])
-            block: Block | None = found[0]
-            return block
-
-        watched = None if meter is None else meter.step(first.plan, 0, joined)
-        block = (watched or joined)()
-        return (block, counts[0]) if counts else None
-
-    def whole(self, made: Made) -> tuple[Steps, Source, Functions] | None:
-        """What it does with what it reads, if it may run together with others like it, and its functions.
-
-        Where it does anything, another one has come before it.
-        """
+    def small(self, made: Made) -> Little | None:
+        """What its source has, if that is little and it may run together with others."""
         if not self._together:
             return None
         plan, key = made.plan, made.key
         if type(plan) is Scan:
-            bare = self._bare_steps(plan)
-            return None if bare is None else (bare, plan.source, ())
-        form = None if key is None else self._plans.form(key)
-        if form is None or key is None:
+            watch = None if self._lowering.meter is None else partial(self._lowering.meter.step, plan)
+            part = self._part(plan.source, watch)
+            return None if part is None else Little(plan.source, *part, None, (), watch)
+        if key is None:
             return None
-        steps = form.steps(plan, key.functions, self._lowering)
-        return None if steps is None else (steps, key.scan.source, key.functions)
+        form, source = self._plans.form(plan, key), key.scan.source
+        steps = None if form is None else form.steps(plan, key.functions, self._lowering)
+        if steps is None or steps.rests():
+            return None
+        own = steps.own_of(key.functions)
+        part = None if own is None else self._part(source, steps.watch)
+        if own is None or part is None or (isinstance(part[0], Block) and not is_plain(part[0])):
+            return None
+        return Little(source, *part, steps, own, steps.watch)
 
-    def _bare_steps(self, plan: Scan) -> Steps | None:
-        """None where they run one by one."""
-        meter = self._lowering.meter
-        kind = None if meter is None else type(plan.source)
-        if kind not in self._bare:
-            self._bare[kind] = Steps.bare_under(None if meter is None else partial(meter.step, plan))
-        return self._bare[kind]
+    def _part(self, source: Source, watch: Watch | None) -> tuple[Any, int] | None:
+        if watch is None:
+            return source.small()
+        kind = type(source)
+        if kind not in self._read:
+            self._read[kind] = watch(0, kind.small) or kind.small
+        found: tuple[Any, int] | None = self._read[kind](source)
+        return found
+
+
+def unmeasured(inputs: Sequence[Little]) -> tuple[Block | None, list[int]] | None:
+    """As `together`, of which nobody is told."""
+    sources, parts = [little.source for little in inputs], [little.part for little in inputs]
+    found: tuple[Block | None, list[int]] | None = type(sources[0]).together(sources, parts)
+    return found
+
+
+def together(inputs: Sequence[Little]) -> tuple[Block | None, list[int]] | None:
+    """The elements of the sources of inputs that go together, one's behind the other's, and how many each has."""
+    watch = inputs[0].watch
+    if watch is None:
+        return unmeasured(inputs)
+    counts: list[list[int]] = []
+
+    def joined() -> Block | None:
+        found = unmeasured(inputs)
+        if found is None:
+            return None
+        counts.append(found[1])
+        return found[0]
+
+    block = (watch(0, joined) or joined)()
+    return (block, counts[0]) if counts else None
 
 
 def _without_elements(plan: Node, scan: Scan) -> tuple[Node, Scan]:

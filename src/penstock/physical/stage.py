@@ -12,8 +12,9 @@ Contract, for stages and those who drive them:
    A failure is a `PenstockError`, or marked as one by `as_failure`. Any other exception is a mistake of the engine: on
    its way out of `next` it becomes `Fatal`, which ends the run, so that nobody takes it for an element or for the end.
 3. `state()` describes what has not been returned or raised yet: a stage that is given it by `restore`, in this process
-   or another, goes on with exactly that. `as_of_now` makes numbers, strings, lists and dicts of it. It copies no data.
-   It is remembered until the stage moves, unless others than its caller move it (`alone`), and nobody changes it.
+   or another, goes on with exactly that; None is the start of any stage. `as_of_now` makes numbers, strings, lists and
+   dicts of it. It copies no data. It is remembered until the stage moves, unless others than its caller
+   move it (`alone`), and nobody changes it.
 4. `restore(state)` is called at most once, before the first `next`. What a stage was asked (`can_skip`, `seen`) may
    come before it, and changes nothing.
 5. A stage is used by one thread at a time. Stages that own threads or files let go of them in `close`, which may be
@@ -431,7 +432,8 @@ class Cursor:
 
     def restore(self, state: State) -> None:
         below, self._skip = state
-        self.stage.restore(below)
+        if below is not None:  # else from its start on
+            self.stage.restore(below)
 
     def close(self) -> None:
         self._block = None

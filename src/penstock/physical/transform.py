@@ -114,6 +114,12 @@ class FunctionTransform(Transform):
         found.begin()
         return found
 
+    def plain(self, function: Callable[..., Any]) -> Self:
+        """The same with a function that is called for each element, in their order."""
+        _, label, where, _, *more = self._made_of
+        made: Self = _again(type(self), function, label, where, False, *more)
+        return made
+
     def begin(self) -> None:
         """It has seen no element."""
         self._looked = False  # whether the function was looked at with the first Block

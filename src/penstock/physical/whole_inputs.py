@@ -1,351 +1,376 @@
-"""Whole inputs: small inner data sets that are alike, run together.
+"""Whole inputs: what the steps of small inner data sets do, for the elements of several that are alike.
 
-The function of `flat_map` makes thousands of data sets of a few elements, `window.batch(5)`. A stage for each of their
-steps, cursors and states cost ten times what is done with the elements. Where a Block is asked for that has room for
-all that several of them give, their elements go through the steps at once, one input's behind the other's, and all of
-it is given: nothing is made ahead, and there is no place inside one of them that a state would have to tell.
+The function of `interleave` or `flat_map` makes thousands of data sets of a few elements, `window.batch(5)`,
+`TFRecordDataset(name).map(f)`. A stage for each of their steps, cursors and states cost ten times what is done with the
+elements. What the sources of several have given, one's elements behind the other's, goes through the steps at once; how
+many each still has is known behind every step, so that all of them can be given in any order.
 
-They lie in memory, each gives batches of one size, and the functions are the same for all, or differ in numbers that
-they close over, which become arguments. They run by Block, draw nothing and are seen by nobody. Where anything raises,
-nothing was given yet: each input then runs by itself, with its own error in its place.
+Their functions are the same, or of one code, and close over values of their own: numbers of numpy's become arguments,
+else each element is given to the function of its input. They are pure and draw nothing. Where anything raises, nothing
+was given yet: each input then runs by itself, with its own error in its place.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, repeat
+from time import perf_counter
+from typing import Any, Self
 
 import numpy as np
 
-from penstock.block.block import Block, concat_blocks, joins_freely
-from penstock.block.column import BytesColumn, DenseColumn
+from penstock.block.block import Block, concat_blocks
+from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
+from penstock.block.numbers import Numbers
 from penstock.block.structure import LEAF, Structure, nest
 from penstock.functions.captured import TakingNumbers, are_same
 from penstock.options import Options
-from penstock.physical.key_function import verdicts
 from penstock.physical.lower import transform_of
-from penstock.physical.stages.batch import stack_block
-from penstock.physical.vectorise import Vectoriser
+from penstock.physical.stages.batch import stack_block, stack_column
+from penstock.physical.transform import FunctionTransform, Outcome
 from penstock.plan import ops
 from penstock.plan.inputs import Scan
 from penstock.plan.node import Node
-from penstock.sources.arrays import ArraysSource, BlockSource, RangeSource
-from penstock.sources.source import IndexedSource, Source
+from penstock.sources.source import Source
 from penstock.trace.purity import may_draw
 
-_MOST = 1 << 13  # elements that are read together
-_NBYTES = 1 << 18  # that they, or what is made of them, may come to
-_SECONDS = 0.0005  # that this may take
+_MOST = 1 << 13  # elements that a function is given at a time
+_SECONDS, _NBYTES = 0.0005, 1 << 18  # that this may take, and come to
+_TOO_LONG, _TOO_LARGE = 0.002, 1 << 20  # that all functions together may, for several inputs
+_LOOKED_AT = 0.02  # seconds in which a function is traced, and compared, with its first element
+_MOST_INPUTS = 1 << 12
+_FEW_OF_ITS_OWN = 32  # elements, for which a function of an input's own is called rather than looked at
+_LONGEST_REST = 1 << 10  # inputs that run by themselves, behind some that could not run together
 _KINDS = "biufcmM"  # of dtypes of which arrays are joined as they are
-_MISSES = 16  # groups in a row that could not be run, or were of one input, until no further one is tried
-_MOST_PATIENCE = 64  # groups that have to be small, behind some that were too much, until more are read
 
 
-class NotByBlock(Exception):
-    """A function has to be called for each element."""
+class Alone(Exception):
+    """Each input is to run by itself."""
 
 
-Numbers = tuple[np.generic, ...]  # that the functions of one input close over
-
-
+Own = tuple[Any, ...]  # of one input, for each function: the numbers that it closes over, or itself, or nothing
 Watch = Callable[[int, Callable[..., Any]], Callable[..., Any] | None]  # see `StageObserver.step`
 
 
-class Step(NamedTuple):
-    """A map, a filter or a batch: what runs its function by Block, or how many elements a batch has.
+class _OfEach:
+    """Gives each element to the function of its input."""
 
-    `taking` is its function where that takes numbers. `call` does it.
+    def __init__(self, functions: Iterator[Callable[..., Any]]) -> None:
+        self._functions = functions
+
+    def __call__(self, *given: Any) -> Any:
+        return next(self._functions)(*given)
+
+
+@dataclass(slots=True)
+class Step:
+    """A map, a filter or a batch: what runs its function, or how many elements a batch has.
+
+    `taking` is its function where that takes numbers; with `own` each input has another. `call` does it. `rows` is how
+    many elements are given to it at a time, by what was measured: one at first, of which 20 ms do not count, as the
+    function is looked at with it; then at most twice as many as before, while that is little work and few bytes.
     """
 
     kind: type[Node]
     call: Callable[..., Any]
-    function: Callable[..., Any] | None = None
-    vectoriser: Vectoriser | None = None
+    transform: FunctionTransform | None = None
     taking: TakingNumbers | None = None
+    own: bool = False
     size: int = 0
     drop_remainder: bool = False
-
-
-class Steps:
-    """What plans of one form do, for the elements of several inputs.
-
-    `rows` is how many of these may be read together, by what was measured: none at first, so that one input runs alone;
-    then at most twice as many as before, while that is little work and few bytes.
-    """
-
-    def __init__(self, steps: list[Step], read: Callable[[list[Block]], Block] = concat_blocks) -> None:
-        self._steps = steps  # from the source on
-        self._read = read
-        self.bare = not steps
-        self._functions = [step for step in steps if step.vectoriser is not None]
-        self._takes = any(step.taking is not None for step in steps)
-        self.rows = 0
-        self._given: dict[int, tuple[int, tuple[int, ...]] | None] = {}
-        self._patience = 1
-        self._small = 0  # groups in a row
-        self._misses = _MISSES
+    rows: int = 0
 
     @classmethod
-    def of(cls, plan: Node, options: Options, watch: Watch | None = None, *, numbers: bool = False) -> Self | None:
-        """The steps of a plan over one source; None where such plans run one by one.
+    def of(cls, node: ops.Map | ops.Filter, transform: FunctionTransform, other: Callable[..., Any]) -> Step:
+        """`other` is the function of another such input."""
+        if are_same(transform.function, other):
+            return cls(type(node), _applied, transform)
+        taking = TakingNumbers.of(transform.function)
+        if taking is None or taking.numbers_of(other) is None:
+            return cls(type(node), _applied, transform, own=True)
+        return cls(type(node), _applied, transform.again(taking), taking)
 
-        With `numbers` each such plan has functions of its own, which close over numbers of their own. `watch` is told
-        the number of each step, from the source on, and what does it.
-        """
-        settings = options.experimental_optimization
-        *_, source = plan.walk()
-        if plan.any_rank or not (isinstance(source, Scan) and type(source.source) in _IN_MEMORY):
-            return None
-        steps: list[Step] = []
-        while not isinstance(plan, Scan):
-            if getattr(plan, "num_parallel_calls", None) is not None or getattr(plan, "executor", "auto") != "auto":
-                return None
-            if isinstance(plan, ops.Batch):
-                steps.append(Step(ops.Batch, stack_block, size=plan.batch_size, drop_remainder=plan.drop_remainder))
-            elif isinstance(plan, (ops.Map, ops.Filter)):
-                if isinstance(plan, ops.Filter) and any(step.size or step.taking for step in steps):
-                    return None  # how many elements each input still has, nobody counts
-                function = plan.function if isinstance(plan, ops.Map) else plan.predicate
-                vectoriser = None if settings.approximate_image else transform_of(plan, options).vectoriser
-                if vectoriser is None or may_draw(function):
-                    return None
-                taking = TakingNumbers.of(function) if numbers else None
-                if taking is not None:
-                    vectoriser = Vectoriser(taking)
-                steps.append(Step(type(plan), _applied, function, vectoriser, taking))
-            else:
-                return None
-            plan = plan.input
-        found = cls(steps[::-1])
-        if numbers and not found._takes:
-            return None
-        return found if watch is None or found._watched(watch) else None
-
-    @classmethod
-    def bare_under(cls, watch: Watch | None) -> Self | None:
-        """Make those of a source alone, of which there are none."""
-        found = cls([])
-        return found if watch is None or found._watched(watch) else None
-
-    def _watched(self, watch: Watch) -> bool:
-        given = [self._read, *(step.call for step in self._steps)]
-        calls = [found for number, call in enumerate(given) if (found := watch(number, call)) is not None]
-        if len(calls) < len(given):
-            return False
-        self._read, *others = calls
-        self._steps = [step._replace(call=call) for step, call in zip(self._steps, others, strict=True)]
-        return True
-
-    @property
-    def calls(self) -> bool:
-        """Whether there are functions."""
-        return bool(self._functions)
-
-    @property
-    def hopeless(self) -> bool:
-        """Whether no group could be run for long."""
-        return self._misses <= 0
-
-    def missed(self) -> None:
-        """An input came that could not run with others, or a group could not be run."""
-        self._misses -= 1
-
-    def numbers_of(self, functions: Sequence[Callable[..., Any]]) -> Numbers | None:
-        """What the functions of one input, the consumer's side first, close over; None where they differ in more."""
-        if not self._takes:
-            return ()
-        found: list[np.generic] = []
-        for step, function in zip(self._functions, reversed(functions), strict=True):
-            numbers: Numbers | None = () if are_same(step.function, function) else None
-            if step.taking is not None:
-                numbers = step.taking.numbers_of(function)
-            if numbers is None:
-                return None
-            found += numbers
-        return tuple(found)
-
-    def given(self, size: int) -> tuple[int, tuple[int, ...]] | None:
-        """How many elements at most come of an input of so many, and how many are in its batches, of each such step.
-
-        None where its batches differ in size.
-        """
-        if size not in self._given:
-            self._given[size] = self._given_of(size)
-        return self._given[size]
-
-    def _given_of(self, size: int) -> tuple[int, tuple[int, ...]] | None:
-        sizes: list[int] = []
-        for step in self._steps:
-            if step.kind is ops.Batch and size:
-                each = min(step.size, size)
-                if size % each or (each < step.size and step.drop_remainder):
-                    return None
-                sizes.append(each)
-                size //= each
-        return size, tuple(sizes)
-
-    def run(self, blocks: list[Block], sizes: tuple[int, ...], numbers: list[Numbers]) -> Block | None:
-        """All that comes of inputs with these elements, None where it is nothing.
-
-        Their batches have these sizes; each has numbers of its own.
-        """
-        began = time.perf_counter()
-        try:
-            block = self._read(blocks)
-            lengths = np.array([block.size for block in blocks])
-            made, nbytes = self._run(block, sizes, lengths, list(zip(*numbers, strict=True)))
-        except Exception:
-            self.missed()
-            raise
-        self._misses = self._misses - 1 if len(blocks) == 1 else _MISSES  # one alone might as well have its stages
-        self.learn(block.size, time.perf_counter() - began, nbytes)
-        return made
-
-    def _run(
-        self, block: Block, sizes: tuple[int, ...], lengths: np.ndarray, numbers: list[tuple[np.generic, ...]]
-    ) -> tuple[Block | None, int]:
-        """Also how many bytes there were, after the step behind which there were most."""
-        nbytes = block.nbytes
-        sizes_left, numbers_left = iter(sizes), iter(numbers)
-        for step in self._steps:
-            if step.vectoriser is None:
-                size = next(sizes_left)
-                block, lengths = step.call(block, size), lengths // size
-                continue
-            given = block
-            if step.taking is not None:
-                own = [np.array(next(numbers_left), kind) for kind in step.taking.kinds]
-                given = _beside(block, [DenseColumn(np.repeat(each, lengths)) for each in own])
-            made = step.call(step, block, given)
-            if made is None:
-                return None, nbytes
-            block = made
-            nbytes = max(nbytes, given.nbytes, block.nbytes)
-        return block, nbytes
+    def own_of(self, function: Callable[..., Any]) -> Any:
+        """What is another input's own, which has this function; None where that differs in more."""
+        assert self.transform is not None
+        if self.taking is not None:
+            return self.taking.numbers_of(function)
+        return function if self.own else () if are_same(self.transform.function, function) else None
 
     def learn(self, rows: int, seconds: float, nbytes: int) -> None:
         """It took so long to make so much of so many elements."""
         share = max(seconds / _SECONDS, nbytes / _NBYTES)
         if share > 1:
-            self.rows = min(self.rows, rows) // 2
-            self._small, self._patience = 0, min(2 * self._patience, _MOST_PATIENCE)
-        elif share <= 0.5 and 2 * rows > self.rows:
-            self._small += 1
-            if self._small >= self._patience:
-                self._small, self.rows = 0, min(2 * rows, _MOST)
+            self.rows = max(min(self.rows, rows) // 2, 1)
+        elif share <= 0.5:
+            self.rows = max(self.rows, min(2 * rows, _MOST))
 
 
-_IN_MEMORY = frozenset({RangeSource, ArraysSource, BlockSource})
+class Steps:
+    """What plans of one form do, for the elements of several inputs."""
 
+    def __init__(self, steps: list[Step], cuts: Sequence[ops.Take | ops.Skip] = ()) -> None:
+        self._steps = steps  # from the source on
+        self._cuts = cuts  # of what the source gives, in front of all
+        self._functions = [step for step in steps if step.transform is not None]
+        self.watch: Watch | None = None
+        self.inputs = 1  # that are to run together, by what those before took
+        self._rest = 0  # further inputs that are to run by themselves
+        self._patience = 1
 
-class Group:
-    """Inputs that run together. They give at most `want` elements, which may follow `behind` in one Block."""
+    @classmethod
+    def of(
+        cls, plan: Node, options: Options, others: Sequence[Callable[..., Any]], watch: Watch | None = None
+    ) -> Self | None:
+        """The steps of a plan over one source; None where such plans run one by one.
 
-    def __init__(self, want: int, behind: Block | None) -> None:
-        self._want = want
-        self._first = behind  # all others have to fit it
-        self._steps: Steps | None = None
-        self._sizes: tuple[int, ...] = ()
-        self._blocks: list[Block] = []
-        self._numbers: list[Numbers] = []
-        self._rows = 0
-        self._nbytes = 0
-        self.is_full = False  # no further input would be taken in
+        `others` are the functions of another such plan, the consumer's side first. `watch` is told the number of each
+        step, from the source on, and what does it.
+        """
+        settings = options.experimental_optimization
+        *row, source = plan.walk()
+        if plan.any_rank or not isinstance(source, Scan) or type(source.source).small is Source.small:
+            return None
+        steps: list[Step] = []
+        cuts: list[ops.Take | ops.Skip] = []
+        left = list(others)
+        for node in reversed(row):
+            if getattr(node, "num_parallel_calls", None) is not None or getattr(node, "executor", "auto") != "auto":
+                return None
+            if isinstance(node, ops.Batch):
+                steps.append(Step(ops.Batch, _batched, size=node.batch_size, drop_remainder=node.drop_remainder))
+            elif isinstance(node, (ops.Map, ops.Filter)):
+                transform = transform_of(node, options)
+                if settings.approximate_image or transform.vectoriser is None or may_draw(transform.function):
+                    return None
+                steps.append(Step.of(node, transform, left.pop()))
+            elif isinstance(node, (ops.Take, ops.Skip)) and _may_be_cut(node, steps):
+                cuts.append(node)
+            else:
+                return None
+        found = cls(steps, cuts)
+        return found if watch is None or found._watched(watch) else None
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether nothing is to follow in the same Block."""
-        return self._steps is not None and not self._steps.bare
-
-    def admits(self, steps: Steps, source: Source, functions: Sequence[Callable[..., Any]]) -> bool:
-        """Take an input in, where it fits those that are here."""
-        if not isinstance(source, IndexedSource) or type(source) not in _IN_MEMORY:
+    def _watched(self, watch: Watch) -> bool:
+        """Whether it can be told what each step does."""
+        if self._cuts or watch(0, _batched) is None:  # the source; what is cut of it is a step of its own
             return False
-        if self._steps is None:
-            most = _MOST
-        elif steps is self._steps:
-            most = _MOST if steps.bare else steps.rows
-        else:
-            return False
-        rows = self._rows + source.cardinality
-        if rows > most:
-            return False
-        given = steps.given(source.cardinality)
-        if given is None:
-            steps.missed()
-            return False
-        if given[0] > self._want:
-            return False
-        numbers = steps.numbers_of(functions)
-        if numbers is None:
-            return False
-        if source.cardinality:
-            if not self._fits(source.rows(0, source.cardinality), steps, given[1]):
+        for number, step in enumerate(self._steps, 1):
+            call = watch(number, step.call)
+            if call is None:
                 return False
-            self._numbers.append(numbers)
-        self._steps, self._rows = steps, rows
-        self._want -= given[0]
-        self.is_full = not self._want or rows == most
+            step.call = call
+        self.watch = watch
         return True
 
-    def _fits(self, block: Block, steps: Steps, sizes: tuple[int, ...]) -> bool:
-        if not (steps.bare or _is_plain(block, texts=not steps.calls)):
+    def rests(self) -> bool:
+        """Whether the next input is to run by itself, as those before it were too much or could not be run."""
+        self._rest -= self._rest > 0
+        return self._rest > 0
+
+    def own_of(self, functions: Sequence[Callable[..., Any]]) -> Own | None:
+        """What is one input's own, with functions from the consumer's side on; None where it differs in more."""
+        found = tuple([step.own_of(each) for step, each in zip(self._functions, reversed(functions), strict=True)])
+        return None if None in found else found
+
+    def run(self, block: Block | None, counts: list[int], own: Sequence[Own]) -> tuple[Block | None, list[int]] | None:
+        """All that comes of the first inputs, and how much of each; None where the first is to run by itself.
+
+        `block` has the elements of all, `counts` of each; and `own` what is each one's own.
+        """
+        inputs = len(counts)
+        while inputs:
+            began = perf_counter()
+            run = _Run(np.array(counts, np.int64), block)
+            run.cut_to(inputs)
+            try:
+                self._run(run, own[:inputs])
+            except Exception:  # one of them fails, or might: by itself it says why
+                inputs //= 2
+                continue
+            done = len(run.counts)
+            self._learn(inputs, done, perf_counter() - began, run.nbytes)
+            if not done:
+                break
+            return run.block, run.counts.tolist()
+        self._rest, self._patience = self._patience, min(2 * self._patience, _LONGEST_REST)
+        return None
+
+    def _run(self, run: _Run, own: Sequence[Own]) -> None:
+        for cut in self._cuts:
+            run.take(cut)
+        columns = iter(zip(*own, strict=True))
+        for step in self._steps:
+            if step.transform is None:
+                run.batch(step)
+            else:
+                run.apply(step, next(columns))
+
+    def _learn(self, inputs: int, done: int, seconds: float, nbytes: int) -> None:
+        """Learn from a run how many inputs the next one may have: of so many so many were done, for so much."""
+        if done > 1:
+            self._patience = 1
+        share = max(seconds / _SECONDS, nbytes / _NBYTES) / 2
+        if done < inputs or share > 1:
+            self.inputs = max(min(self.inputs, done) // 2, 1)
+        elif share <= 0.5:
+            self.inputs = max(self.inputs, min(2 * inputs, _MOST_INPUTS))
+
+
+def _may_be_cut(node: ops.Take | ops.Skip, below: list[Step]) -> bool:
+    """Whether a step leaves out elements that are not made then either: behind nothing, or a `take` behind maps."""
+    if node.count < 0:
+        return False
+    return all(step.kind is ops.Map for step in below) if isinstance(node, ops.Take) else not below
+
+
+class _Run:
+    """Elements of several inputs on their way through the steps: `counts` of each, one's behind the other's."""
+
+    def __init__(self, counts: np.ndarray, block: Block | None) -> None:
+        self.counts = counts
+        self.block = block
+        self.nbytes = 0  # that functions have made
+        self._seconds = 0.0
+
+    def cut_to(self, inputs: int) -> None:
+        """Leave out all inputs behind the first ones."""
+        self.counts = self.counts[:inputs]
+        rows = int(self.counts.sum())
+        self.block = None if self.block is None or not rows else self.block.slice(0, rows)
+
+    def take(self, cut: ops.Take | ops.Skip) -> None:
+        """Leave out the first elements of each, or all behind them."""
+        first = np.minimum(self.counts, cut.count)
+        number = np.arange(self.counts.sum()) - (np.cumsum(self.counts) - self.counts).repeat(self.counts)
+        keeps = number < cut.count if isinstance(cut, ops.Take) else number >= cut.count
+        self.counts = first if isinstance(cut, ops.Take) else self.counts - first
+        self._keep(np.flatnonzero(keeps))
+
+    def _keep(self, rows: np.ndarray) -> None:
+        if self.block is not None and len(rows) < self.block.size:
+            self.block = self.block.take(rows) if len(rows) else None
+
+    def batch(self, step: Step) -> None:
+        """Every so many elements of each as one."""
+        full, rest = np.divmod(self.counts, step.size)
+        if step.drop_remainder and rest.any():
+            number = np.arange(self.counts.sum()) - (np.cumsum(self.counts) - self.counts).repeat(self.counts)
+            self._keep(np.flatnonzero(number < (full * step.size).repeat(self.counts)))
+            rest = np.zeros_like(rest)
+        self.counts = full + (rest > 0)
+        if self.block is None:
+            return
+        sizes = np.full(int(self.counts.sum()), step.size)
+        ends = np.cumsum(self.counts)
+        sizes[ends[rest > 0] - 1] = rest[rest > 0]
+        self.block = step.call(self.block, sizes)
+
+    def apply(self, step: Step, own: Sequence[Any]) -> None:
+        """What a map makes of the elements, or a filter leaves of them, as long as that is no great work."""
+        block = self.block
+        if block is None or step.transform is None:
+            return
+        given, transform = block, step.transform
+        if step.taking is not None:
+            given, transform = _beside(block, step.taking, own, self.counts), transform.again()
+        elif step.own:
+            if block.size > _FEW_OF_ITS_OWN * len(self.counts):
+                raise Alone
+            functions = map(repeat, own, self.counts.tolist())
+            transform = transform.plain(_OfEach(chain.from_iterable(functions)))
+        else:
+            transform = transform.again()
+        made: list[Block] = []
+        kept: list[np.ndarray] = []
+        at = 0
+        while at < block.size and (not at or (self._seconds < _TOO_LONG and self.nbytes < _TOO_LARGE)):
+            stop = min(at + max(step.rows, 1), block.size)
+            began = perf_counter()
+            outcome = step.call(given.slice(at, stop), transform)
+            found, rows = outcome.block, outcome.rows
+            if step.kind is ops.Filter:
+                rows = np.arange(stop - at) if rows is None else rows
+                kept.append(rows + at)
+                if given is not block:
+                    found = block.take(rows + at) if len(rows) else None
+            seconds, nbytes = perf_counter() - began, 0 if found is None else found.nbytes
+            seconds -= min(seconds, 0.0 if step.rows else _LOOKED_AT)
+            step.learn(stop - at, seconds, nbytes)
+            self._seconds += seconds
+            self.nbytes += nbytes
+            made += [] if found is None else [found]
+            at = stop
+        done = int(np.searchsorted(np.cumsum(self.counts), at, "right"))
+        self.block = concat_blocks(made) if made else None
+        if step.kind is ops.Filter:
+            inputs = np.arange(len(self.counts)).repeat(self.counts)
+            self.counts = np.bincount(inputs[np.concatenate(kept)], minlength=len(self.counts))
+        self.cut_to(done)
+
+
+def _applied(block: Block, transform: FunctionTransform) -> Outcome:
+    """What a map makes of elements, or a filter leaves of them."""
+    outcome = transform.run(block, Numbers(None))
+    if outcome.failures or (outcome.block is not None and not all(map(_is_usual, outcome.block.columns))):
+        raise Alone
+    return outcome
+
+
+def _is_usual(column: Column) -> bool:
+    if isinstance(column, ListColumn):
+        first = column.items[0]
+        if type(first) is not np.ndarray:
             return False
-        if self._blocks and sizes != self._sizes:
-            return False
-        if self._first is None:
-            self._first = block
-        elif not joins_freely(self._first, block) or self._nbytes + block.nbytes > _NBYTES:
-            return False
-        self._sizes = sizes
-        self._blocks.append(block)
-        self._nbytes += block.nbytes
-        return True
-
-    def run(self) -> Block | None:
-        """All their elements; None where they have none. Raises where one of them fails, or might."""
-        if not self._blocks or self._steps is None:
-            return None
-        return self._steps.run(self._blocks, self._sizes, self._numbers)
+        return all(
+            type(each) is np.ndarray and each.ndim == first.ndim and each.dtype == first.dtype for each in column.items
+        )
+    return type(column) in (DenseColumn, BytesColumn)
 
 
-def _applied(step: Step, block: Block, given: Block) -> Block | None:
-    """What a map makes of elements, or a filter leaves of them, None if none; `given` is what the function gets."""
-    assert step.vectoriser is not None
-    if step.kind is ops.Filter:
-        mask = verdicts(step.vectoriser, given)
-        if mask is None:
-            raise NotByBlock
-        kept = np.flatnonzero(mask)
-        if not len(kept):
-            return None
-        return block if len(kept) == block.size else block.take(kept)
-    made = step.vectoriser.run(given, None)
-    if made is None or step.vectoriser.presumes or not _is_dense(made):
-        raise NotByBlock
-    return made
+def _batched(block: Block, sizes: np.ndarray) -> Block:
+    """Elements as batches of these sizes."""
+    size = int(sizes[0])
+    if (sizes == size).all():
+        return stack_block(block, size)
+    stops = np.cumsum(sizes).tolist()
+    places = list(zip([0, *stops], stops, strict=False))
+    paths = block.structure.paths()
+    columns = [_batches(column, path, places) for column, path in zip(block.columns, paths, strict=True)]
+    origin = None if block.origin is None else block.origin.batched_in(sizes)
+    return Block(block.structure, columns, len(sizes), origin)
 
 
-def _beside(block: Block, columns: list[DenseColumn]) -> Block:
-    """Elements as tuples, with further components behind their own."""
-    own = block.structure.children if block.structure.unpacks else (block.structure,)
-    parts = [*own, *(LEAF for _ in columns)]
+def _batches(column: Column, path: str, places: list[tuple[int, int]]) -> ListColumn:
+    """Elements of a column as batches, from here to there; who keeps one of them does not keep the others."""
+    if isinstance(column, ListColumn):
+        return ListColumn([stack_column(column.slice(*place), path).values()[0] for place in places])
+    whole = stack_column(column, path).values()[0]
+    return ListColumn([whole[start:stop].copy() for start, stop in places])
+
+
+def _beside(block: Block, taking: TakingNumbers, own: Sequence[Any], counts: np.ndarray) -> Block:
+    """Elements as tuples, with the numbers of their inputs behind their own components."""
+    columns: list[Column] = []
+    for kind, values in zip(taking.kinds, zip(*own[: len(counts)], strict=True), strict=True):
+        if kind is bytes:
+            columns.append(BytesColumn.from_values(values).take(np.arange(len(values)).repeat(counts)))
+        else:
+            columns.append(DenseColumn(np.array(values, kind).repeat(counts)))
+    components = [*block.structure.children] if block.structure.unpacks else [block.structure]
+    parts = [*components, *(LEAF for _ in columns)]
     structure = nest(Structure(tuple, (), (LEAF,) * len(parts), len(parts)), parts)
     return block.with_columns(structure, [*block.columns, *columns])
 
 
-def _is_dense(block: Block) -> bool:
-    return all(type(column) is DenseColumn for column in block.columns)
-
-
-def _is_plain(block: Block, *, texts: bool) -> bool:
+def is_plain(block: Block) -> bool:
     """Whether the elements lie in memory as those of any other such Block: functions may round otherwise elsewhere."""
     for column in block.columns:
         if type(column) is DenseColumn:
             flags, dtype = column.array.flags, column.array.dtype
             if not (flags.c_contiguous and flags.aligned and dtype.isnative and dtype.kind in _KINDS):
                 return False
-        elif not (texts and type(column) is BytesColumn):
+        elif type(column) is not BytesColumn:
             return False
     return True

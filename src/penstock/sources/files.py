@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from penstock.block.block import Block
+import numpy as np
+
+from penstock.block.block import Block, concat_blocks
+from penstock.block.column import BytesColumn
+from penstock.block.origin import Origin
 from penstock.hints import redacted
-from penstock.io.storage import is_url
+from penstock.io.storage import is_url, little_of
 from penstock.sources.source import Position, Reader, Source
 
 if TYPE_CHECKING:
     from penstock.io.remote.file import FilesAhead
+    from penstock.io.window import RecordChunk
+
+_OF_A_BUFFER = 1 << 16  # bytes
 
 Place = Any  # where in a file: a byte offset, or a list that begins with one
 
@@ -71,6 +79,45 @@ class FilesSource(Source):
     def open(self, position: Position | None = None) -> Reader:
         file, place = position or (0, 0)
         return FilesReader(self, file, place)
+
+
+class StringsSource(FilesSource):
+    """Files of byte strings that lie in them as they are given: small ones are read several at a time."""
+
+    @classmethod
+    @abstractmethod
+    def whole(cls, contents: Sequence[bytes]) -> tuple[RecordChunk, np.ndarray] | None:
+        """The strings of several files, with their offsets in these, and how many each has; None: one by one."""
+
+    def small(self) -> tuple[bytes, int] | None:
+        if len(self.files) != 1 or self.compression_type:
+            return None
+        content = little_of(self.files[0])
+        return None if content is None else (content, len(content))
+
+    @classmethod
+    def together(
+        cls, sources: Sequence[StringsSource], parts: Sequence[bytes]
+    ) -> tuple[Block | None, list[int]] | None:
+        """A buffer has few of the files: who keeps one string keeps all of it."""
+        if len(parts) > 1 and sum(map(len, parts)) > _OF_A_BUFFER:
+            middle = len(parts) // 2
+            halves = [cls.together(sources[:middle], parts[:middle]), cls.together(sources[middle:], parts[middle:])]
+            made = [half for half in halves if half is not None]
+            blocks = [block for block, _ in made if block is not None]
+            if len(made) < 2:
+                return None
+            return concat_blocks(blocks) if blocks else None, [count for _, counts in made for count in counts]
+        found = cls.whole(parts)
+        if found is None:
+            return None
+        chunk, counts = found
+        if not len(chunk):
+            return None, counts.tolist()
+        column = BytesColumn((chunk.buffer,), chunk.starts, chunk.lengths)
+        names = tuple([source.files[0] for source in sources])
+        origin = Origin(names, np.arange(len(parts)).repeat(counts), chunk.offsets)
+        return Block.single(column, origin), counts.tolist()
 
 
 class FilesReader(Reader):

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
+
+import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn
 from penstock.block.origin import Origin
 from penstock.block.spec import TensorSpec
-from penstock.io.window import LineReader
-from penstock.sources.files import FileReader, FilesSource, Place
+from penstock.io.window import LineReader, RecordChunk, whole_lines
+from penstock.sources.files import FileReader, Place, StringsSource
 
 
 @dataclass(frozen=True)
-class TextLineSource(FilesSource):
+class TextLineSource(StringsSource):
     """Byte strings without their line ends, each with its file and offset."""
 
     kind: ClassVar[str] = "TextLineDataset"
@@ -26,6 +29,10 @@ class TextLineSource(FilesSource):
     def open_file(self, name: str, place: Place) -> FileReader:
         lines = LineReader(name, compression_type=self.compression_type, buffer_size=self.buffer_size, offset=place)
         return _TextFile(name, lines)
+
+    @classmethod
+    def whole(cls, contents: Sequence[bytes]) -> tuple[RecordChunk, np.ndarray]:
+        return whole_lines(contents)
 
 
 class _TextFile(FileReader):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
@@ -143,11 +143,27 @@ class _Rounds:
         return [*outer[0], self.order[now], inside, slots]
 
 
+class _InRow:
+    """One input behind the other, in one slot: `starts` are the numbers of their first elements."""
+
+    def __init__(self, length: int, starts: list[int]) -> None:
+        self._length = length
+        self._starts = starts
+
+    def state(self, count: int, opened: Iterable[State], outer: Outer) -> list[State]:
+        """As that of `_Turns`."""
+        at = bisect_right(self._starts, count) - 1
+        given = count - self._starts[at]
+        if not given:
+            return [*outer[at], 0, 0, []]
+        return [*outer[at + 1], 0, given % self._length, [[0, *outer[at], [None, given]]]]
+
+
 @dataclass(slots=True)
 class _Midway:
     """The parts of a state in front of an element that was put together with others, found when somebody asks."""
 
-    turns: _Turns | _Rounds
+    turns: _Turns | _Rounds | _InRow
     opened: Iterable[State]
     outer: Outer
     given: int = 0
@@ -161,7 +177,7 @@ class _Woven:
     """Elements of several inputs in their order, put together ahead; the inputs move on when all of it is given."""
 
     block: Block
-    turns: _Turns | _Rounds
+    turns: _Turns | _Rounds | _InRow
     small: Small | None = None  # those of its inputs that open
     given: int = 0  # elements
     start: _Midway | None = None  # the state in front of it, when somebody has asked for one
@@ -175,14 +191,14 @@ class Interleave(Stage):
 
     There may be thousands of slots: nothing that is done for an element, its state included, looks at all of them.
     There may be thousands of short inputs: a Block holds the elements of several. Unless they open `visibly`, small
-    ones are read together and woven with what is at hand of others, and those of `flat_map` that are alike run at once.
+    ones that are alike run together, and are woven with what is at hand of others.
     """
 
     # beside those of `Stage` these would be more than an object has without a dict, which is slower
     __slots__ = (
-        "_account", "_acts_inside", "_ahead", "_block_length", "_blocked", "_changed", "_complete", "_cycle_length",
+        "_account", "_acts_inside", "_ahead", "_block_length", "_blocked", "_changed", "_cycle_length",
         "_early", "_given_in_turn", "_held", "_hidden", "_inputs", "_looked", "_looked_all",
-        "_patience", "_singly", "_slots", "_states", "_turn", "_turns", "_until", "_visibly", "_want", "_woven",
+        "_patience", "_singly", "_slots", "_states", "_turn", "_turns", "_visibly", "_want", "_woven",
         "reader",
     )  # fmt: skip
 
@@ -209,8 +225,6 @@ class Interleave(Stage):
         self._visibly = visibly
         self._hidden: bool | None = None  # whether nobody could see that an input is opened
         self._want = 1  # elements that were asked for last
-        self._until = 0.0  # when no further input is to be opened for them
-        self._complete = False  # whether nothing is to be added to those at hand
         self._slots: dict[int, Input] = {}
         self._turns: list[int] = []  # the numbers of these slots, sorted
         self._states = SlotStates(self._state_of)
@@ -229,11 +243,10 @@ class Interleave(Stage):
 
     def next(self, want: int) -> Block | None:
         until, self._want = time.perf_counter() + AT_ONCE, want
-        self._until, self._complete = until, False
         found = self._piece(want)
         if found is not None and found.size < want and not self._singly and self._opens_together():
             parts, got = [found], found.size
-            while got < want and not self._complete and time.perf_counter() < until:
+            while got < want and time.perf_counter() < until:
                 more = self._piece(want - got, found)
                 if more is None:
                     break
@@ -289,12 +302,6 @@ class Interleave(Stage):
                 return self._part(self._woven, want, behind)
             slot = self._slots.get(self._turn)
             if slot is None:
-                if want > 1 and self._may_run_together():
-                    together, any_came = self._together(want, behind)
-                    if together is not None or self._complete:
-                        return together
-                    if any_came:
-                        continue
                 small = self._inputs.may_be_small()
                 if small and self._may_weave() and self._weave():
                     continue
@@ -330,18 +337,6 @@ class Interleave(Stage):
                 self._pass_turn()
             elif not self._put_together(want):
                 return self._rest_of_turn(slot, want, behind)
-
-    def _may_run_together(self) -> bool:
-        """Whether the next inputs may: those of `flat_map`, if nobody sees it."""
-        if self._cycle_length > 1 or self.reader is not None or self._inputs.waiting or self._singly:
-            return False
-        return self._opens_together()
-
-    def _together(self, want: int, behind: Block | None) -> tuple[Block | None, bool]:
-        found, any_came, self._complete = self._inputs.together(want, behind, self._want, self._until)
-        if found is None and behind is None:  # nothing is at hand yet that would wait for others
-            self._until = time.perf_counter() + AT_ONCE
-        return found, any_came
 
     def _share(self) -> int:
         """Elements to ask one input for: of all slots that there will be, or they would run out one after the other."""
@@ -434,7 +429,10 @@ class Interleave(Stage):
         small = self._inputs.small(most, started + self._ahead)
         if small is None:
             return False
-        self._learn_ahead(time.perf_counter() - started)
+        self._learn_ahead(small.seconds)
+        if cycle == 1 and not parts and small.block is not None:
+            self._woven = _Woven(small.block, _InRow(length, small.starts), small)
+            return True
         heapify(free)
         opening = 0
         for opening, count in enumerate(small.counts):
@@ -542,6 +540,8 @@ class Interleave(Stage):
                 self._slots[slot].pass_by(turns.each)
             self._states.moved.update(turns.order)
             return  # it is the turn of the same slot
+        if isinstance(turns, _InRow):
+            return
         for turn, opens, given, closed in turns.over():
             if opens >= 0:
                 if not closed and small is not None:
