@@ -22,9 +22,11 @@ from penstock.physical.inner_plans import Opening
 from penstock.physical.stages import interleave
 from penstock.physical.whole_inputs import Steps
 from penstock.runtime.block_sizer import BlockSizer
+from penstock.testing import assert_same_elements
 
 GENERATED = 1600 if os.environ.get("PENSTOCK_MANY_PHRASINGS") else 32  # `make fuzz`: the many
 GLOBAL = 4
+NOTED: list[int] = []
 
 
 class Together:
@@ -914,3 +916,70 @@ def test_generated_ones_are_the_same(
         except AssertionError as error:
             error.add_note(f"seed {seed}, want {together.want}:\n{code}")
             raise
+
+
+COLUMNS = {
+    "x": np.arange(44, dtype=np.float32).reshape(22, 2),
+    "t": np.arange(22),
+    "s": np.array([b"%d" % number for number in range(22)]),
+}
+ZIPPED = {
+    "a tuple": lambda w: ps.Dataset.zip((w["x"].batch(3), w["t"].batch(3))),
+    "a dict of three": lambda w: ps.Dataset.zip({name: w[name].batch(2) for name in COLUMNS}),
+    "a nest": lambda w: ps.Dataset.zip(({"b": w["t"].batch(4)}, (w["x"].batch(4), w["t"].batch(4)))),
+    "without the rest": lambda w: ps.Dataset.zip((w["s"].batch(3, drop_remainder=True), w["t"].batch(3, True))),
+    "one": lambda w: ps.Dataset.zip((w["x"].batch(3),)),
+    "elements": lambda w: ps.Dataset.zip((w["x"], w["s"])),
+    "batches of a zip": lambda w: ps.Dataset.zip((w["x"], w["t"])).batch(5),
+    "a map behind": lambda w: ps.Dataset.zip((w["x"].batch(3), w["t"].batch(3))).map(lambda x, t: x.sum() + t[0]),
+}
+OTHERS = {
+    "batches that differ": lambda w: ps.Dataset.zip((w["x"].batch(3), w["t"].batch(2))),
+    "a part that is cut": lambda w: ps.Dataset.zip((w["x"].take(2).batch(3), w["t"].batch(3))),
+    "a part that is deeper": lambda w: ps.Dataset.zip((w["x"].batch(7), w["t"].batch(7).batch(1))),
+    "a part that is not batched": lambda w: ps.Dataset.zip((w["x"].batch(2), w["t"])),
+    "a first part that is not batched": lambda w: ps.Dataset.zip((w["t"], w["x"].batch(2))),
+    "batches of batches": lambda w: ps.Dataset.zip((w["x"].batch(7).batch(1), w["t"].batch(7).batch(1))),
+    "another source": lambda w: ps.Dataset.zip((w["x"].batch(3), ps.Dataset.range(9).batch(3))),
+    "a map of a part": lambda w: ps.Dataset.zip((w["x"].batch(3).map(lambda x: x + 1), w["t"].batch(3))),
+}
+
+
+def plainly(make: Callable[[Any], ps.Dataset], size: int, shift: int, columns: Any) -> list[Any]:
+    """Window by window, each as a data set of the user's."""
+    found = []
+    for first in range(0, 22, shift):
+        rows = {name: column[first : first + size] for name, column in columns.items()}
+        found += list(make({name: ps.Dataset.from_tensor_slices(column) for name, column in rows.items()}))
+    return found
+
+
+@pytest.mark.parametrize("name", [*ZIPPED, *OTHERS])
+@pytest.mark.parametrize("slots", [1, 3])
+def test_windows_that_are_zipped_run_together_as_one_does(together, name, slots):
+    make = (ZIPPED | OTHERS)[name]
+    windows = ps.Dataset.from_tensor_slices(COLUMNS).window(7, shift=2)
+    dataset = windows.flat_map(make) if slots == 1 else windows.interleave(make, slots, block_length=4)
+    found = list(dataset)
+    assert (max(together.inputs, default=0) > 1) is (name in ZIPPED and name != "elements")  # which are no steps
+    if slots == 1:
+        assert_same_elements(found, plainly(make, 7, 2, COLUMNS))
+    else:
+        alone = windows.interleave(lambda w: NOTED.append(1) or make(w), slots, block_length=4)
+        assert_same_elements(found, list(alone))
+    for place in range(len(found)):
+        with dataset.iterator(executor="inline") as first, dataset.iterator(executor="inline") as later:
+            for _ in range(place):
+                next(first)
+            later.load_state_dict(first.state_dict())
+            assert_same_elements(list(later), found[place:])
+
+
+def test_windows_of_arrays_that_differ_in_shape_are_zipped_as_they_are():
+    """Their batches fail, each in its own way."""
+    ragged = ps.Dataset.range(6).map(lambda i: {"x": np.zeros(int(i) % 3), "t": i}).window(3)
+    elements = iter(ragged.flat_map(lambda w: ps.Dataset.zip((w["x"].batch(3), w["t"].batch(3)))))
+    for _ in range(2):
+        with pytest.raises(ps.errors.InvalidArgumentError, match=re.escape("batch has shape (1,)")):
+            next(elements)
+    assert next(elements, None) is None

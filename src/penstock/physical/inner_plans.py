@@ -18,6 +18,7 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, Column, DenseColumn
+from penstock.block.structure import nest
 from penstock.functions.captured import are_same
 from penstock.options import Options
 from penstock.physical.lower import Lowering, lower, opener, transform_of
@@ -25,7 +26,7 @@ from penstock.physical.stage import Stage
 from penstock.physical.transform import FunctionTransform
 from penstock.physical.whole_inputs import Own, Steps, Watch, is_plain
 from penstock.plan import counted, ops
-from penstock.plan.inputs import Scan
+from penstock.plan.inputs import Scan, Zip
 from penstock.plan.node import UNKNOWN_CARDINALITY, Node, parameter_names
 from penstock.plan.visible import acts
 from penstock.sources.arrays import ArraysSource, BlockSource, RangeSource
@@ -211,7 +212,7 @@ class Opening:
 
     def make(self, element: Any) -> Made:
         """What the function makes of an element. Raises what it raises."""
-        plan = self._open(element)
+        plan = _side_by_side(self._open(element))
         return Made(plan, None if type(plan) is Scan else self._plans.key(plan))
 
     def stage(self, made: Made, number: int) -> Stage:
@@ -275,6 +276,56 @@ def together(inputs: Sequence[Little]) -> tuple[Block | None, list[int]] | None:
 
     block = (watch(0, joined) or joined)()
     return (block, counts[0]) if counts else None
+
+
+def _side_by_side(plan: Node) -> Node:
+    """The plan, with windows over the same elements that are zipped as one window of the components of all.
+
+    `Dataset.zip((w["x"].batch(5), w["y"].batch(5)))`: a zip is of no form, and each of thousands would be rewritten and
+    run for itself. The elements are the same, and none of them can fail: what the components hold is stacked as it is.
+    """
+    row: list[Node] = []
+    node = plan
+    while type(node) in _KINDS:
+        row.append(node)
+        (node,) = node.inputs
+    found = _as_one_window(node) if type(node) is Zip else None
+    if found is None:
+        return plan
+    for step in reversed(row):
+        found = step.with_inputs((found,))
+    return found
+
+
+def _as_one_window(node: Zip) -> Node | None:
+    """None where the parts of a zip are no windows, or no batches of windows, or differ in their sizes."""
+    windows: list[Block] = []
+    first = node.parts[0] if node.parts else node
+    for part in node.parts:
+        scan = part
+        if type(part) is ops.Batch and type(first) is ops.Batch and _alike(part, first):
+            scan = part.input
+        elif part is not first and type(first) is not Scan:
+            return None
+        if type(scan) is not Scan or type(scan.source) is not BlockSource:
+            return None
+        windows.append(scan.source.block)
+        if windows[-1].size != windows[0].size or not is_plain(windows[-1]):
+            return None
+        name, where = scan.source.label, scan.where
+    if not windows:
+        return None
+    structure = nest(node.structure, [window.structure for window in windows])
+    origin = next((window.origin for window in windows if window.origin is not None), None)
+    columns = [column for window in windows for column in window.columns]
+    whole = Scan(source=BlockSource(Block(structure, columns, windows[0].size, origin), name), where=where)
+    return first.with_inputs((whole,)) if type(first) is ops.Batch else whole
+
+
+def _alike(one: ops.Batch, other: ops.Batch) -> bool:
+    """Whether two batches differ in nothing but what they are of, and where they are written."""
+    first, second = vars(one), vars(other)
+    return all(first[name] == second[name] for name in parameter_names(ops.Batch))
 
 
 def _without_elements(plan: Node, scan: Scan) -> tuple[Node, Scan]:
