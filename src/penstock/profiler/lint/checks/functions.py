@@ -230,7 +230,7 @@ def _results(function: Callable[..., Any], elements: list[Any], *, unpacks: bool
 
 
 def _value(random: np.random.Generator, leaf: Any, number: int) -> Any:
-    """Of neighbours one is between 0 and 1, one small, one large: what is scaled by its largest value differs."""
+    """A value: of neighbours one is up to 1, one small, one large, so that what is scaled by its largest differs."""
     kind = np.dtype(leaf.dtype).kind
     if kind == "b":
         return (random.random(leaf.shape) < 0.5)[()]
