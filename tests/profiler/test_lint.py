@@ -144,6 +144,7 @@ ADVISED = {
     "shuffle_small.names": lambda folder: ps.TFRecordDataset(names(folder)).map(len).shuffle(10),
     "vectorise_batch.exact": lambda folder: numbers().map(lambda x: np.modf(x / 1000)[0]).batch(32),
     "vectorise_batch.fft": lambda folder: rows_of_numbers().map(lambda v: np.fft.fft(v)).batch(8),
+    "narrow_prefetch": lambda folder: numbers().map(lambda x: x * 2).prefetch(2).batch(32),
     "no_prefetch": lambda folder: ps.TFRecordDataset(folder / "part-0.tfrecord").batch(8),
     "no_prefetch.switched_off": lambda folder: (
         records(folder).batch(8).with_options(ps.Options(experimental_optimization={"inject_prefetch": False}))
@@ -240,7 +241,7 @@ QUIET = {
     "random behind the cache": lambda folder: numbers().cache().map(keyed).batch(10),
     "split in front of the shuffle": lambda folder: numbers().skip(100).shuffle(1000),
     "a part of each epoch": lambda folder: numbers().filter(branching).shuffle(1000).take(100),
-    "split in one order": lambda folder: numbers().shuffle(1000, reshuffle_each_iteration=False).skip(100).prefetch(1),
+    "split in one order": lambda folder: numbers().shuffle(1000, reshuffle_each_iteration=False).skip(100).prefetch(50),
     "even batches of uneven shards": lambda folder: numbers(103).shard(4, 1).batch(13),
     "uneven shards for ever": lambda folder: numbers(103).shard(4, 1).repeat(),
     "draws that do not matter": lambda folder: numbers().map(augment).with_options(ps.Options(deterministic=False)),
@@ -306,6 +307,10 @@ QUIET = {
     "a filter that looks at the picture": lambda folder: (
         ps.Dataset.from_tensor_slices(([b"jpeg"], [1])).map(decoded, 2).filter(lambda image, label: image.sum() > 3)
     ),
+    "a few large elements ahead": lambda folder: pictures(99).map(lambda x: x * 2).prefetch(2),
+    "a few elements ahead that somebody sees": lambda folder: numbers().map(printed).prefetch(1),
+    "some hundred elements ahead": lambda folder: numbers().map(lambda x: x * 2).prefetch(100),
+    "windows of batches ahead": lambda folder: numbers().batch(4).map(lambda x: x * 2).prefetch(1),
     "prefetch behind the batch": lambda folder: records(folder).map(prepare, 2).batch(4).prefetch(2),
     "a buffer for all": lambda folder: numbers().shuffle(1000),
     "a shuffle of what has no numbers": lambda folder: numbers().filter(lambda x: x > 3).shuffle(10),
@@ -351,6 +356,7 @@ SAME = {
         files.map(load, 2).prefetch(3).batch(4).prefetch(1),
         files.map(load, 2).batch(4).prefetch(3),
     ),
+    "narrow_prefetch": lambda files: (files.map(len).prefetch(2), files.map(len).prefetch(ps.AUTOTUNE)),
     "no_prefetch": lambda files: (files.map(len).batch(4), files.map(len).batch(4).prefetch(ps.AUTOTUNE)),
 }
 

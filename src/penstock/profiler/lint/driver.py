@@ -19,6 +19,7 @@ from penstock.profiler.lint.checks.order import late_filter, late_shard, late_sk
 from penstock.profiler.lint.checks.parallel import (
     idle_cycle,
     idle_prefetch,
+    narrow_prefetch,
     no_prefetch,
     one_file,
     sequential_interleave,
@@ -63,6 +64,7 @@ CHECKS: tuple[Check, ...] = (
     late_skip,
     late_filter,
     idle_prefetch,
+    narrow_prefetch,
     no_prefetch,
 )
 

@@ -10,14 +10,17 @@ from penstock.plan.batching import BatchNode
 from penstock.plan.inputs import Scan
 from penstock.plan.node import AUTOTUNE, Node, function_name
 from penstock.plan.ops import Batch, Interleave, Map, Prefetch
+from penstock.plan.visible import on_workers, shown_ahead
 from penstock.profiler.lint.advice import Advice
 from penstock.profiler.lint.calls import call, calls
-from penstock.profiler.lint.inspection import Inspection
+from penstock.profiler.lint.inspection import Inspection, element_bytes, has_bytes
 from penstock.profiler.lint.names import reads_files
 from penstock.profiler.lint.natures import randomness, work
 from penstock.rewrite.rules.inject_prefetch import has_workers, is_ahead, must_stay
 from penstock.sources.arrays import ArraysSource, RangeSource
 from penstock.sources.source import SlicedSource
+
+_GROUPS = (Batch, BatchNode)
 
 
 def idle_prefetch(plan: Inspection) -> Iterator[Advice]:
@@ -47,6 +50,31 @@ def _in(node: Node) -> Iterator[Advice]:
             f"{prefetch.label} keeps the workers of {mapped.label} from writing into the memory of {node.label}.",
             calls([mapped, node, prefetch]),
             "They are ahead without it; behind the batch it makes whole batches ahead.",
+        )
+
+
+_NARROW = 32  # elements ahead, below which handing one over costs more than a µs
+_SMALL = 1 << 12  # bytes of an element that is made in a few µs
+
+
+def narrow_prefetch(plan: Inspection) -> Iterator[Advice]:
+    """Prefetch(n)·x, where n is a few, and elements are small and no batches."""
+    for node, above in plan.each(Prefetch):
+        spec = node.input.spec
+        size = element_bytes(spec)
+        if not 0 < node.buffer_size < _NARROW or size is None or size > _SMALL or has_bytes(spec):
+            continue
+        others = [each for each in (*above, *node.input.walk()) if on_workers(each)]  # of which other advice is
+        if others or any(isinstance(each, _GROUPS) for each in node.input.walk()) or shown_ahead(node.input):
+            continue
+        yield Advice.on(
+            node,
+            "narrow-prefetch",
+            "speed",
+            f"{node.label} lets small elements go over to the loop's thread one by one, for up to 50 µs each.",
+            call(replace(node, buffer_size=AUTOTUNE)),
+            "As many are ahead then as come to some megabytes, and go over together. A number is meant for batches: "
+            f".batch(32){call(node)} has {node.buffer_size} of these ahead.",
         )
 
 
@@ -129,9 +157,6 @@ def sequential_map(plan: Inspection) -> Iterator[Advice]:
             call(replace(mapped, num_parallel_calls=AUTOTUNE)),
             note,
         )
-
-
-_GROUPS = (Batch, BatchNode)
 
 
 def no_prefetch(plan: Inspection) -> Iterator[Advice]:
