@@ -1,5 +1,7 @@
 """What explain() says, word for word."""
 
+import re
+
 import numpy as np
 import pytest
 from tests.golden.golden import assert_golden
@@ -60,3 +62,31 @@ def test_reprs():
     assert repr(ps.Dataset.range(3)) == "<Dataset range(0, 3, 1): TensorSpec(shape=(), dtype=int64), 3 elements>"
     unknown = ps.Dataset.range(3).map(branching).filter(even).repeat()
     assert repr(unknown) == "<Dataset repeat(): decided by its functions, infinite elements>"
+
+
+class Adding:
+    """A callable object of which there are no weak references."""
+
+    __slots__ = ()
+
+    def __call__(self, x):
+        return x + 1
+
+
+def test_behind_what_nobody_knows_beforehand_it_says_what_was_decided_in_a_pass():
+    def written(x):
+        n = int(f"{x[0]:.0f}")
+        return x * 2 + n
+
+    elements = ps.Dataset.from_generator(lambda: iter([np.arange(4.0)] * 20))
+    dataset = elements.map(written).map(lambda x: x + 1).map(Adding())
+
+    def told():
+        return re.findall(r"map\(.*?\) runs (.*)", str(dataset.explain()))
+
+    later = "by Block if it can be traced: decided at the first element"
+    assert told() == [later] * 3
+    assert len(list(dataset)) == 20
+    of_line, of_lambda, of_object = told()
+    assert re.search(r"line \d+, n = int\(f'\{x\[0\]:\.0f\}'\)", of_line)
+    assert (of_lambda, of_object) == ("by Block: add", later)

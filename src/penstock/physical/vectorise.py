@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
 import weakref
 from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -258,6 +260,17 @@ def _same_value(left: Any, right: Any) -> bool:
     return bool(equals(right)) if equals is not None else bool(left == right)
 
 
+_CAME: WeakKeyDictionary[Callable[..., Any], tuple[Structure, tuple[LeafSpec, ...]]] = WeakKeyDictionary()
+
+
+def what_came(function: Callable[..., Any]) -> tuple[Structure, tuple[LeafSpec, ...]] | None:
+    """The kind of elements that a function was last decided for in this process, where no spec tells beforehand."""
+    try:
+        return _CAME.get(function)
+    except TypeError:  # a callable object that has no hash, or of which there are no weak references
+        return None
+
+
 class Vectoriser:
     """Decides once per kind of element that comes; `verdict` says what and why. Thread-safe."""
 
@@ -304,6 +317,8 @@ class Vectoriser:
             known = self._decided.get(key)
             if known is None or not known.found.holds():
                 specs = tuple(map(any_extent, block.columns))
+                with contextlib.suppress(TypeError):
+                    _CAME[self._function] = block.structure, specs
                 known = self._decided[key] = self._begun(traced(self._function, block.structure, specs))
             if known.check is not None:
                 self._try(known, known.check, block, draws)

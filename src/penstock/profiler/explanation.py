@@ -13,7 +13,7 @@ from penstock.block.structure import flatten
 from penstock.compiled import plain_versions
 from penstock.functions.shipping import why_not_shippable
 from penstock.options import Options
-from penstock.physical.vectorise import optimised
+from penstock.physical.vectorise import optimised, what_came
 from penstock.plan.counted import count_text
 from penstock.plan.distribution import Distribute, Remote, parted
 from penstock.plan.fingerprint import fingerprint
@@ -173,10 +173,14 @@ def how(node: Node, options: Options) -> str:
 def _verdict(step: Map | Filter, spec: Any, options: Options) -> str:
     if not (step.vectorise and options.experimental_optimization.map_vectorization):
         return "runs per element: vectorising is switched off"
-    if spec is None:
-        return "runs by Block if it can be traced: decided at the first element"
-    leaves, structure = flatten(spec)
     function = step.function if isinstance(step, Map) else step.predicate
+    leaves: Sequence[Any]
+    if spec is not None:
+        leaves, structure = flatten(spec)
+    elif (came := what_came(function)) is not None:
+        structure, leaves = came
+    else:
+        return "runs by Block if it can be traced: decided at the first element"
     found = traced(function, structure, leaves)
     if found.graph is None:
         beginning = in_parts(function, structure, leaves) if isinstance(step, Map) else None
