@@ -205,13 +205,13 @@ def _stacked(first: Any, others: Iterator[Any], rows: int, allocate: Allocate | 
 def _in_one_piece(operand: Any, largest: int) -> bool:
     if isinstance(operand, Const):
         return np.ndim(operand.value) == 0
-    if not isinstance(operand, DenseColumn) or not operand.array.flags.c_contiguous:
+    if not isinstance(operand, DenseColumn) or not (operand.array.flags.c_contiguous or operand.array.ndim == 1):
         return False
     return bool(operand.array.size <= largest * len(operand.array))
 
 
 def _array(operand: Any) -> Any:
-    return operand.value if isinstance(operand, Const) else operand.array
+    return operand.value if isinstance(operand, Const) else np.ascontiguousarray(operand.array)
 
 
 def _kind(operand: Any) -> Any:

@@ -22,7 +22,8 @@ from penstock.functions.uses import attribute
 from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable, Operand, Ref
 from penstock.trace.purity import METHODS, inspected
-from penstock.trace.tracer import Tracer
+from penstock.trace.tables import among_stand_ins
+from penstock.trace.tracer import Tracer, holds_stand_ins, listed
 
 _CODE = FunctionType, classmethod, staticmethod, functools.cached_property
 
@@ -51,20 +52,30 @@ def trace(function: Callable[..., Any], structure: Structure, specs: Sequence[Le
         why = why or "its elements differ in rank"
     if why:
         return Traced(None, why)
-    builder = GraphBuilder(tuple(specs))
-    stand_ins = [Tracer(builder, Ref(-1, i), spec) for i, spec in enumerate(specs)]
+    found = _run(function, GraphBuilder(tuple(specs)), structure)
+    if isinstance(found, str):
+        builder = GraphBuilder(tuple(specs))
+        among = among_stand_ins(function, builder)
+        other = found if among is None else _run(among, builder, structure)
+        found = found if isinstance(other, str) else other
+    return Traced(None, found) if isinstance(found, str) else Traced(found, "", seen)
+
+
+def _run(function: Callable[..., Any], builder: GraphBuilder, structure: Structure) -> Graph | str:
+    """The graph of a pure function, or why there is none."""
+    stand_ins = [Tracer(builder, Ref(-1, i), spec) for i, spec in enumerate(builder.inputs)]
     try:
         element = structure.build(stand_ins)
         with drawing(OF_STAND_INS):
             result = function(*element) if structure.unpacks else function(element)
         leaves, shape = flatten(components(result))
         if shape == NONE:
-            return Traced(None, "it returns None, which is no leaf")
-        return Traced(builder.finish([output_of(leaf) for leaf in leaves], shape), "", seen)
+            return "it returns None, which is no leaf"
+        return builder.finish([output_of(leaf) for leaf in leaves], shape)
     except NotTraceable as error:
-        return Traced(None, str(error))
+        return str(error)
     except Exception as error:  # the real elements decide: the same call on them raises, or it does not
-        return Traced(None, f"on a stand-in it raised {type(error).__name__}: {said(error)}".splitlines()[0])
+        return f"on a stand-in it raised {type(error).__name__}: {said(error)}".splitlines()[0]
 
 
 def why_not_made(structure: Structure) -> str | None:
@@ -87,6 +98,8 @@ def why_not_made(structure: Structure) -> str | None:
 def output_of(leaf: Any) -> Operand:
     if isinstance(leaf, Tracer):
         return leaf.ref
+    if type(leaf) is list and holds_stand_ins(leaf):
+        return listed(leaf, as_leaf=True).ref
     try:
         value = as_leaf(leaf)
     except PenstockError as error:

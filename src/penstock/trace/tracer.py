@@ -26,6 +26,7 @@ from penstock.trace.arithmetic import (
     permuted,
 )
 from penstock.trace.graph import Const, GraphBuilder, Keys, KeysFrom, NotTraceable, Operand, Primitive, Ref
+from penstock.trace.items import LIST, LOOK_UP, LOOK_UP_MANY, MADE, WRITE
 from penstock.trace.rowwise import ALONG, CONCATENATE, COPY, PAD, PADS, POWER, REDUCTIONS, STACK, Place, by_row
 
 
@@ -181,10 +182,14 @@ class Tracer(NDArrayOperatorsMixin):
         return clipped(self, min, max)
 
     def __getitem__(self, index: Any) -> Tracer:
-        if not is_basic(index):
-            msg = "it chooses elements of an array by values"
-            raise NotTraceable(msg)
-        return bind(ITEM, [self], {"index": index})[0]
+        return bind(ITEM, [self], {"index": index})[0] if is_basic(index) else looked_up(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if not self.ndim or not self._is_alone():
+            message = "it writes into an array"
+            raise NotTraceable(message)
+        at, places = _indexed(index)
+        self._become(bind(WRITE, [self, value, *places], {"index": at})[0])
 
     def __len__(self) -> int:
         first = self._tensor().shape[0] if self._tensor().shape else None
@@ -213,7 +218,6 @@ class Tracer(NDArrayOperatorsMixin):
     item = tolist = _refused("it converts a value to a number of Python")
     tobytes = _refused("it gives a value as bytes")
     __index__ = _refused("a value is an index, a length or a size")
-    __setitem__ = _refused("it writes into an array")
     __contains__ = _refused("it looks for a value among those of an array")
     __array__ = _refused("it is given to what takes arrays and is not known")
     __hash__ = _refused("a value is looked up in a dict or a set")
@@ -315,6 +319,47 @@ def _placed(part: Any, found: list[Tracer]) -> Any:
     if isinstance(part, Tracer) or (isinstance(part, np.ndarray) and part.dtype.hasobject):
         raise TypeError
     return part.copy(order="K") if isinstance(part, np.ndarray) else part
+
+
+def _indexed(index: Any) -> tuple[Any, list[Tracer]]:
+    """An index with places where stand-ins are, and these."""
+    found: list[Tracer] = []
+    parts = index if type(index) is tuple else (index,)
+    if not all(type(part) is Tracer or is_basic(part) for part in parts):
+        message = "it chooses elements of an array by values"
+        raise NotTraceable(message)
+    return _placed(index, found), found
+
+
+def looked_up(table: Any, index: Any) -> Tracer:
+    """An item, at places of each element, of an array that is the same for all of them or is a stand-in."""
+    at, places = _indexed(index)
+    single = type(table) is not Tracer and not any(place.ndim for place in places)
+    return bind(LOOK_UP if single else LOOK_UP_MANY, [table, *places], {"index": at})[0]
+
+
+def made(builder: GraphBuilder, array: np.ndarray) -> Tracer:
+    """A stand-in for an array of constants that each element makes for itself."""
+    (ref,) = builder.bind(MADE, [], {"array": array})
+    return Tracer(builder, ref, builder.equations[-1].specs[0])
+
+
+def holds_stand_ins(value: Any) -> bool:
+    """Whether something is a stand-in, or a nest of lists and tuples with some."""
+    return isinstance(value, Tracer) or (type(value) in (tuple, list) and any(map(holds_stand_ins, value)))
+
+
+def listed(items: Any, dtype: Any = None, *, as_leaf: bool = False) -> Tracer:
+    """`np.array` of lists in which stand-ins are; or what such a list becomes as a leaf."""
+    values: list[Any] = []
+
+    def placed(item: Any) -> Any:
+        if type(item) is list or (type(item) is tuple and not as_leaf):
+            return tuple(map(placed, item))
+        values.append(item)
+        return Place(len(values) - 1)
+
+    return bind(LIST, values, {"items": placed(items), "dtype": None if as_leaf else (dtype,)})[0]
 
 
 def _rot90(value: Tracer, k: Any = 1, axes: Any = (0, 1)) -> Tracer:
