@@ -230,4 +230,6 @@ def _fill(made: np.ndarray, items: Any, arrays: Sequence[Any]) -> None:
         made[...] = arrays[items.index] if isinstance(items, Place) else items
 
 
-LIST = rowwise("list", _list_of_row, _list_of_rows)  # np.array of lists; without a dtype, what a list is as a leaf
+LIST = rowwise(
+    "list", _list_of_row, _list_of_rows, spreads=True
+)  # np.array of lists; without a dtype, what a list is as a leaf

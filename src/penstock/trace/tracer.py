@@ -399,9 +399,45 @@ def _joined(primitive: Primitive) -> Callable[..., Tracer]:
     def join(values: Any, axis: Any = 0) -> Tracer:
         if type(values) not in (tuple, list) or type(axis) is not int:
             raise TypeError
-        return bind(primitive, values, {"axis": axis})[0]
+        return bind(primitive, list(map(_as_array, values)), {"axis": axis})[0]
 
     return join
+
+
+def _as_array(value: Any) -> Any:
+    """What numpy makes of one of the values that it joins."""
+    if type(value) not in (tuple, list):
+        return value
+    return listed(value) if holds_stand_ins(value) else np.asarray(value)
+
+
+def _of_rank(value: Any, rank: int) -> Any:
+    """The same with axes in front, as `np.atleast_1d` and `np.atleast_2d` add them."""
+    array = _as_array(value)
+    array = array if type(array) is Tracer else np.asarray(array)
+    return array if array.ndim >= rank else array[(None,) * (rank - array.ndim)]
+
+
+def _stacked_along(rank: int, axis: int) -> Callable[..., Any]:
+    def join(values: Any) -> Any:
+        if type(values) not in (tuple, list):
+            raise TypeError
+        arrays = [_of_rank(value, rank) for value in values]
+        return FUNCTIONS[np.concatenate](arrays, 0 if arrays[0].ndim == 1 else axis)
+
+    return join
+
+
+def _appended(arr: Any, values: Any, axis: Any = None) -> Any:
+    arrays = [_of_rank(value, 0) for value in (arr, values)]
+    if axis is None:
+        arrays, axis = [array.reshape(-1) for array in arrays], 0
+    return FUNCTIONS[np.concatenate](arrays, axis)
+
+
+def _outer(a: Any, b: Any) -> Any:
+    first, second = (_of_rank(value, 0).reshape(-1) for value in (a, b))
+    return first[:, None] * second[None, :]
 
 
 def _pad(value: Any, pad_width: Any, mode: Any = "constant") -> Tracer:
@@ -470,8 +506,26 @@ def _along(name: str) -> Callable[..., Any]:
     return call
 
 
+def _or(known: Callable[..., Any], otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """A function made of others that are known; called in another way it goes row by row."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return known(*args, **kwargs)
+        except TypeError:
+            return otherwise(*args, **kwargs)
+
+    return call
+
+
 for _data, _names in enumerate(_BY_ROW, 1):
     FUNCTIONS.update((function, _by_row(function, _data)) for function in _named(_names))
+FUNCTIONS[np.hstack] = _or(_stacked_along(1, 1), FUNCTIONS[np.hstack])
+FUNCTIONS[np.vstack] = _or(_stacked_along(2, 0), FUNCTIONS[np.vstack])
+FUNCTIONS[np.append] = _or(_appended, FUNCTIONS[np.append])
+FUNCTIONS[np.outer] = _or(_outer, FUNCTIONS[np.outer])
+FUNCTIONS[np.atleast_1d] = lambda value: _of_rank(value, 1)
+FUNCTIONS[np.atleast_2d] = lambda value: _of_rank(value, 2)
 FUNCTIONS.update((getattr(np, name), _along(name)) for name in ALONG)
 for _name in ("argsort", "cumsum", "cumprod", "round", "dot", "repeat", "take", "trace"):
     setattr(Tracer, _name, FUNCTIONS[getattr(np, _name)])
