@@ -272,6 +272,86 @@ def test_a_row_that_is_received_is_no_part_of_the_table():
     assert (np.eye(10) == EYE).all()
 
 
+def recursive(y, more=2):
+    return LARGE[y] + (recursive(y, more - 1) if more else 0)
+
+
+def large_row_written_into(y):
+    row = MATRIX[y]
+    row += 1
+    return row
+
+
+LIVE = {
+    "a global": lambda y: LARGE[y],
+    "rows": lambda y: (MATRIX[y], MATRIX[y, 1], MATRIX[y, :3], MATRIX[-y]),
+    "as long as it is": lambda y: LARGE[(y * 7919) % len(LARGE)],
+    "beside a small one": lambda y: LARGE[TABLE[y]] + TABLE[y],
+    "several places": lambda y: LARGE[np.stack([y, y + 1])],
+    "calls itself": recursive,
+    "in a list": lambda y: [LARGE, TABLE][0][y],
+    "in an inner function": lambda y: (lambda k: MATRIX[k].sum())(y),
+}
+NOT_LIVE = {
+    "all of it": lambda y: LARGE.sum() + y,
+    "one of it": lambda y: LARGE[3] + y,
+    "compared": lambda y: (y == LARGE)[:3],
+    "compared with it": lambda y: (LARGE == 5)[:3],
+    "as text": lambda y: str(LARGE).encode(),
+    "its shape": lambda y: y + LARGE.shape[0],
+    "an attribute": lambda y: HOLDS.table[y],
+    "iterated": lambda y: y + max(LARGE),
+    "its item written to": large_row_written_into,
+    "turned": lambda y: LARGE_TURNED[y],
+}
+LARGE = np.arange(1 << 14)
+MATRIX = np.random.default_rng(0).standard_normal((1000, 20))
+LARGE_TURNED = np.asfortranarray(MATRIX)
+
+
+class HOLDS:
+    table = LARGE
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [*LIVE, *NOT_LIVE])
+@pytest.mark.parametrize("wrong", [5, -1, 1 << 14, 1000])
+def test_arrays_too_large_to_be_watched(name, wrong):
+    rows = np.random.default_rng(0).integers(0, 10, 60)
+    rows[41] = wrong
+    before = MATRIX.copy()
+    function = LIVE.get(name) or NOT_LIVE[name]
+    assert (graph_of(function, rows) is not None) == (name in LIVE)
+    found = []
+    for by_block in (True, False):
+        found.append(outcome(function, rows, by_block))
+        MATRIX[:] = before
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", LIVE)
+def test_a_large_array_is_looked_up_in_as_it_is(name):
+    global LARGE, MATRIX
+    kept = LARGE, MATRIX
+    rows = np.random.default_rng(0).integers(0, 10, 60)
+    ds = ps.Dataset.from_tensor_slices(rows).map(LIVE[name])
+    try:
+        for step in range(4):
+            found = [[bits(leaf) for leaf in flatten(element)[0]] for element in ds]
+            assert found == outcome(LIVE[name], rows, by_block=False)
+            LARGE[:] = LARGE[::-1].copy()
+            MATRIX[:] *= 2
+            if step == 1:
+                LARGE, MATRIX = LARGE + 1, MATRIX.astype(np.float32)
+            if step == 2:
+                LARGE.resize(1 << 13, refcheck=False)
+                MATRIX.shape = (500, 40)
+    finally:
+        LARGE, MATRIX = kept
+        LARGE[:] = np.sort(LARGE)
+        MATRIX[:] = np.random.default_rng(0).standard_normal((1000, 20))
+
+
 def test_empty_tables_and_rows():
     nothing = np.zeros((0, 3))
     same(lambda y: nothing[y], np.arange(3))

@@ -60,17 +60,22 @@ def _checked(index: Any, specs: Sequence[Any]) -> list[Any]:
     return [_zeros(spec) for spec in specs]
 
 
-def is_table(array: np.ndarray) -> bool:
-    """Whether its rows lie as those of what is taken of it do."""
+def is_table(array: np.ndarray, *, live: bool = False) -> bool:
+    """Whether its rows lie as those of what is taken of it do, and it may be kept; nothing is kept of a `live` one."""
     plain = array.dtype.kind in "biufc" and array.dtype.isnative and array.flags.c_contiguous
-    return plain and array.ndim > 0 and array.nbytes <= _LARGEST
+    return plain and array.ndim > 0 and (live or array.nbytes <= _LARGEST)
+
+
+def kind_of_table(array: np.ndarray) -> tuple[Any, ...]:
+    """What may not change in an array that is looked up in as it is."""
+    return array.shape, array.dtype
 
 
 def _looked_up_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
     table, *places = specs
     index = params["index"]
     if isinstance(table, Const):
-        array = table.value if is_table(table.value) else None
+        array = table.value if is_table(table.value, live="like" in params) else None
     else:
         tensor = isinstance(table, TensorSpec) and table.dtype is not bytes and None not in table.shape
         array = np.broadcast_to(np.zeros((), table.dtype), table.shape) if tensor else None
@@ -89,6 +94,9 @@ def _looked_up(
     operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
 ) -> list[Column]:
     table, columns, index = operands[0], operands[1:], params["index"]
+    if "like" in params and (kind_of_table(table.value) != params["like"] or not is_table(table.value, live=True)):
+        message = "an array that is looked up in has become another one"
+        raise ValueError(message)
     if not all(isinstance(operand, (DenseColumn, Const)) for operand in operands):
         tables = [table.value] * rows if isinstance(table, Const) else table.values()
         each = zip(tables, *[column.values() for column in columns], strict=True)

@@ -7,16 +7,17 @@ with a few functions in which they are known too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from types import CellType, CodeType, FunctionType, MethodType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from penstock.functions.ownership import is_users
-from penstock.trace.graph import GraphBuilder
+from penstock.trace.graph import Const, GraphBuilder, NotTraceable
 from penstock.trace.items import is_table
+from penstock.trace.purity import TOO_LARGE
 from penstock.trace.tracer import Tracer, holds_stand_ins, listed, looked_up, made
 
 
@@ -50,29 +51,55 @@ def _table(value: Any) -> Any:
     return value.view(Table) if type(value) is np.ndarray and value.dtype.kind in "biufc" else value
 
 
-def among_stand_ins(function: Any, builder: GraphBuilder) -> Callable[..., Any] | None:
-    """The function in the form that knows stand-ins; None where that would be no other."""
-    among = _Among(builder)
-    if type(function) is FunctionType:
-        found = among.of(function)
-        return None if found is function else found
-    if type(function) is partial:
-        called = among_stand_ins(function.func, builder) or function.func
-        given, named = among.of(function.args), among.of(function.keywords)
-        same = called is function.func and given is function.args and named is function.keywords
-        return None if same else partial(called, *given, **named)
-    owner = function.__self__ if type(function) is MethodType else function
-    method = function.__func__ if type(function) is MethodType else vars(type(function)).get("__call__")
-    inner = among_stand_ins(method, builder) if type(method) is FunctionType else None
-    return None if inner is None else MethodType(inner, owner)
+class Live:
+    """An array too large to be watched for changes: it can be looked up in as it will be, and nothing else."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array
+
+    def __getitem__(self, index: Any) -> Any:
+        if not holds_stand_ins(index):
+            self._no()
+        return looked_up(Const(self._array), index)
+
+    def __len__(self) -> int:
+        return len(self._array)  # which is watched
+
+    def _no(self, *args: Any) -> NoReturn:
+        message = f"it does more with {TOO_LARGE} than look items up in it"
+        raise NotTraceable(message)
+
+    __getattr__ = __iter__ = __bool__ = __contains__ = __array__ = __str__ = __repr__ = __format__ = _no
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = _no
+
+
+def among_stand_ins(
+    function: Any, builder: GraphBuilder, live: Collection[np.ndarray] = ()
+) -> Callable[..., Any] | None:
+    """The function in the form that knows stand-ins, and `live` arrays as such; None where that would be no other."""
+    among = _Among(builder, live)
+    found = among.called(function)
+    return found if among.changed else None
 
 
 class _Among:
     """Values as they are among stand-ins: the same one for the same."""
 
-    def __init__(self, builder: GraphBuilder) -> None:
+    def __init__(self, builder: GraphBuilder, live: Collection[np.ndarray]) -> None:
         self._numpy = _Numpy(builder)
-        self._known: dict[int, tuple[Any, Any]] = {}
+        self._known: dict[int, tuple[Any, Any]] = {id(array): (array, Live(array)) for array in live}
+        self.changed = bool(live)  # whether anything is another
+
+    def called(self, function: Any) -> Any:
+        """What is mapped: a function, a method, a partial or an object that can be called."""
+        if type(function) is partial:
+            return partial(self.called(function.func), *self.of(function.args), **self.of(function.keywords))
+        if type(function) is MethodType:
+            return MethodType(self.of(function.__func__), function.__self__)
+        method = vars(type(function)).get("__call__")
+        if type(function) is not FunctionType and type(method) is FunctionType:
+            return MethodType(self.of(method), function)
+        return self.of(function)
 
     def of(self, value: Any) -> Any:
         known = self._known.get(id(value))
@@ -83,43 +110,35 @@ class _Among:
 
     def _found(self, value: Any) -> Any:
         kind = type(value)
-        if value is np:
-            return self._numpy
-        if kind is np.ndarray:
-            return _table(value)
-        if kind in (tuple, list):
-            return self._changed(value, kind(map(self.of, value)), zip(value, map(self.of, value), strict=True))
-        if kind is dict:
-            made = {key: self.of(item) for key, item in value.items()}
-            return self._changed(value, made, ((item, made[key]) for key, item in value.items()))
+        if kind in (tuple, list, dict):
+            items = value.items() if kind is dict else enumerate(value)
+            made = {key: self.of(item) for key, item in items}
+            if all(made[key] is item for key, item in (value.items() if kind is dict else enumerate(value))):
+                return value
+            return made if kind is dict else kind(made.values())
         if kind is FunctionType and is_users(value):
             return self._function(value)
-        return self._numpy.like(value) if callable(value) else value
-
-    @staticmethod
-    def _changed(value: Any, made: Any, pairs: Iterator[tuple[Any, Any]]) -> Any:
-        return value if all(old is new for old, new in pairs) else made
+        found = value
+        if value is np:
+            found = self._numpy
+        elif kind is np.ndarray:
+            found = _table(value)
+        elif callable(value):
+            found = self._numpy.like(value)
+        self.changed = self.changed or found is not value
+        return found
 
     def _function(self, function: FunctionType) -> FunctionType:
         used = function.__globals__
-        names = {name: used[name] for name in _names(function.__code__) if name in used}
-        globals_ = {name: self.of(value) for name, value in names.items()}
-        cells = [_content(cell) for cell in function.__closure__ or ()]
-        closure = [self.of(value) for value in cells]
-        defaults, named = self.of(function.__defaults__), self.of(function.__kwdefaults__)
-        pairs = [*((names[name], globals_[name]) for name in names), *zip(cells, closure, strict=True)]
-        pairs += [(function.__defaults__, defaults), (function.__kwdefaults__, named)]
-        if all(old is new for old, new in pairs):
-            return function
-        globals_["__builtins__"] = used.get("__builtins__", __builtins__)
-        own = tuple(map(CellType, closure))
-        result = FunctionType(function.__code__, globals_, function.__name__, defaults, own)
-        result.__kwdefaults__ = named
-        return result
-
-
-def _content(cell: CellType) -> Any:
-    return cell.cell_contents
+        names: dict[str, Any] = {"__builtins__": used.get("__builtins__", __builtins__)}
+        cells = tuple(CellType() for _ in function.__closure__ or ())
+        made = FunctionType(function.__code__, names, function.__name__, None, cells)
+        self._known[id(function)] = function, made  # so that it calls itself, if it does
+        names.update((name, self.of(used[name])) for name in _names(function.__code__) if name in used)
+        for cell, own in zip(cells, function.__closure__ or (), strict=True):
+            cell.cell_contents = self.of(own.cell_contents)
+        made.__defaults__, made.__kwdefaults__ = self.of(function.__defaults__), self.of(function.__kwdefaults__)
+        return made
 
 
 def _names(code: CodeType) -> set[str]:

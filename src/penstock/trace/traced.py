@@ -21,7 +21,7 @@ from penstock.functions.captured import Captured, known_alike, values_of
 from penstock.functions.uses import attribute
 from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable, Operand, Ref
-from penstock.trace.purity import METHODS, inspected
+from penstock.trace.purity import METHODS, TOO_LARGE, inspected, inspected_live
 from penstock.trace.tables import among_stand_ins
 from penstock.trace.tracer import Tracer, holds_stand_ins, listed
 
@@ -47,15 +47,19 @@ class Traced:
 def trace(function: Callable[..., Any], structure: Structure, specs: Sequence[LeafSpec]) -> Traced:
     """Run `function` once on stand-ins for an element of this structure; known-impure functions are not run."""
     why, seen = inspected(function)
+    live: list[np.ndarray] = []
+    if why and why.endswith(TOO_LARGE):
+        too_large = why
+        why, seen, live = inspected_live(function)
     why = why or why_not_made(structure)
     if any(isinstance(spec, TensorSpec) and spec.open_rank for spec in specs):
         why = why or "its elements differ in rank"
     if why:
         return Traced(None, why)
-    found = _run(function, GraphBuilder(tuple(specs)), structure)
+    found = too_large if live else _run(function, GraphBuilder(tuple(specs)), structure)
     if isinstance(found, str):
         builder = GraphBuilder(tuple(specs))
-        among = among_stand_ins(function, builder)
+        among = among_stand_ins(function, builder, live)
         other = found if among is None else _run(among, builder, structure)
         found = found if isinstance(other, str) else other
     return Traced(None, found) if isinstance(found, str) else Traced(found, "", seen)

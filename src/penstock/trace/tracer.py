@@ -26,7 +26,7 @@ from penstock.trace.arithmetic import (
     permuted,
 )
 from penstock.trace.graph import Const, GraphBuilder, Keys, KeysFrom, NotTraceable, Operand, Primitive, Ref
-from penstock.trace.items import LIST, LOOK_UP, LOOK_UP_MANY, MADE, WRITE
+from penstock.trace.items import LIST, LOOK_UP, LOOK_UP_MANY, MADE, WRITE, kind_of_table
 from penstock.trace.rowwise import ALONG, CONCATENATE, COPY, PAD, PADS, POWER, REDUCTIONS, STACK, Place, by_row
 
 
@@ -332,10 +332,14 @@ def _indexed(index: Any) -> tuple[Any, list[Tracer]]:
 
 
 def looked_up(table: Any, index: Any) -> Tracer:
-    """An item, at places of each element, of an array that is the same for all of them or is a stand-in."""
+    """An item, at places of each element, of an array that is the same for all of them or is a stand-in.
+
+    In a `Const` it is looked up as it will be.
+    """
     at, places = _indexed(index)
     single = type(table) is not Tracer and not any(place.ndim for place in places)
-    return bind(LOOK_UP if single else LOOK_UP_MANY, [table, *places], {"index": at})[0]
+    like = {"like": kind_of_table(table.value)} if isinstance(table, Const) else {}
+    return bind(LOOK_UP if single else LOOK_UP_MANY, [table, *places], {"index": at, **like})[0]
 
 
 def made(builder: GraphBuilder, array: np.ndarray) -> Tracer:
@@ -534,7 +538,7 @@ for _name in ("argsort", "cumsum", "cumprod", "round", "dot", "repeat", "take", 
 def operand(value: Any) -> Operand:
     if isinstance(value, Tracer):
         return value.ref
-    if isinstance(value, (Keys, KeysFrom)):
+    if isinstance(value, (Const, Keys, KeysFrom)):
         return value
     if isinstance(value, (bool, int, float, complex, np.generic)):
         return Const(value)
