@@ -16,6 +16,7 @@ EYE = np.eye(10, dtype=np.float32)
 TABLE = np.arange(10) * 7 - 30
 CUBE = np.random.default_rng(0).standard_normal((10, 3, 4)).astype(np.float32)
 TURNED = CUBE.T
+NORM = np.array([1, 2, 3], np.float32)
 TABLES = {"one": TABLE, "two": (TABLE, EYE)}
 SMALL = np.arange(10, dtype=np.int8)
 ALL, MIDDLE = slice(None), slice(1, 3)
@@ -57,6 +58,9 @@ LOOK_UPS = {
     "eye": lambda y: (np.eye(10)[y], np.identity(10)[y].astype(np.uint8), np.eye(10, dtype=bool)[y]),
     "arange": lambda y: (np.arange(3, 13)[y], np.linspace(0, 1, 10)[y], np.arange(20)[::2][y] * 1),
     "calculated": lambda y: ((EYE * 2)[y], (1 - EYE)[y], EYE.astype(np.float64)[y], np.sqrt(EYE)[y]),
+    "beside stand-ins": lambda y: (EYE[y] * y, y * EYE, EYE * y, np.where(EYE[y] > 0, TABLE, y), np.clip(y, TABLE, 9)),
+    "joined": lambda y: (np.concatenate([EYE[y], TABLE]), np.stack([TABLE, EYE[y]]), EYE[y].dot(EYE), EYE[y] @ EYE),
+    "in operations": lambda y: ps.image.normalize(np.stack([CUBE[y][:, :3]] * 4), NORM, NORM),
     "more axes": lambda y: (CUBE[y], CUBE[y, 1], CUBE[y, -1, 2], CUBE[y, :2], CUBE[y, 0, 1:], CUBE[y].sum(axis=0)),
     "axes in front": lambda y: (TABLE[None][0, y], CUBE[1:][y - y, 2], CUBE.reshape(10, -1)[y]),
     "a helper": helper,
@@ -282,13 +286,33 @@ def large_row_written_into(y):
     return row
 
 
+def look(y):
+    return LARGE[y]
+
+
+def total(y):
+    return y + LARGE.sum()
+
+
+class Looks:
+    def __call__(self, y):
+        return LARGE[0] + y
+
+    def method(self, y):
+        return LARGE[1] + y
+
+
+class LooksToo(Looks):
+    pass
+
+
+OBJECT = LooksToo()
 LIVE = {
     "a global": lambda y: LARGE[y],
     "rows": lambda y: (MATRIX[y], MATRIX[y, 1], MATRIX[y, :3], MATRIX[-y]),
     "as long as it is": lambda y: LARGE[(y * 7919) % len(LARGE)],
     "beside a small one": lambda y: LARGE[TABLE[y]] + TABLE[y],
     "several places": lambda y: LARGE[np.stack([y, y + 1])],
-    "calls itself": recursive,
     "in a list": lambda y: [LARGE, TABLE][0][y],
     "in an inner function": lambda y: (lambda k: MATRIX[k].sum())(y),
 }
@@ -303,6 +327,14 @@ NOT_LIVE = {
     "iterated": lambda y: y + max(LARGE),
     "its item written to": large_row_written_into,
     "turned": lambda y: LARGE_TURNED[y],
+    "calls itself": recursive,
+    "a helper's": lambda y: look(y),
+    "an object's": lambda y: OBJECT(y),
+    "a method's": lambda y: OBJECT.method(y),
+    "an object": Looks(),
+    "an object of a class below": LooksToo(),
+    "a partial": functools.partial(lambda more, y: LARGE[y] + more, 3),
+    "a helper that uses all of it": lambda y: LARGE[y] + total(y),
 }
 LARGE = np.arange(1 << 14)
 MATRIX = np.random.default_rng(0).standard_normal((1000, 20))

@@ -156,12 +156,14 @@ def _inspected(
 def inspected_live(function: Callable[..., Any]) -> tuple[str | None, Captured, list[np.ndarray]]:
     """`inspected`, where large arrays may be used by their names; and these, which are not watched for changes.
 
-    What is calculated from them may be kept nowhere: it is looked up in them as they are.
+    What is calculated from them may be kept nowhere: it is looked up in them as they are. Only the function's own code
+    may use them: what it calls may be reached in ways in which they would be arrays like others.
     """
     inspection = _Inspection()
-    inspection.live = {}
+    if type(function) is FunctionType and is_users(function):
+        inspection.live, inspection.top = {}, function
     why = inspection.verdict(function)
-    live = list(inspection.live.values())
+    live = list((inspection.live or {}).values())
     return why, Captured((*inspection.reads, *((array, SIZE, len(array)) for array in live))), live
 
 
@@ -182,7 +184,8 @@ class _Inspection:
         self._used: list[FunctionType] = []  # functions that are called, or passed on
         self.draws = False
         self.live: dict[int, np.ndarray] | None = None  # large arrays, where they may be used
-        self._is_users = False  # whether it is in code of the user's
+        self.top: FunctionType | None = None  # who may use them
+        self._in_top = False
         self.looked_deeper = False  # whether the verdict follows from more than what was read
 
     def verdict(self, function: Any) -> str | None:
@@ -215,7 +218,7 @@ class _Inspection:
     def _plain(self, function: FunctionType, objects: Mapping[str, Any]) -> str | None:
         """A function written in Python, some of whose arguments may be objects that are known."""
         if (id(function), *map(id, objects.values())) in self._visiting:
-            return None
+            return "it calls itself" if function is self.top and self.live else None
         self._visiting.add((id(function), *map(id, objects.values())))
         self._used.append(function)
         parts = ("__code__", "__defaults__", "__kwdefaults__")
@@ -225,9 +228,9 @@ class _Inspection:
             if why:
                 return why
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-        outer, self._is_users = self._is_users, is_users(function)
+        outer, self._in_top = self._in_top, function is self.top
         why = self._code(function.__code__, function.__globals__, cells, objects)
-        self._is_users = outer
+        self._in_top = outer
         return why
 
     def _partial(self, function: functools.partial[Any]) -> str | None:
@@ -363,7 +366,7 @@ class _Inspection:
             return value, None
         if _is_frozen(type(value)):
             return value, None
-        if self.live is not None and self._is_users and "." not in spelled and _is_live(value):
+        if self.live is not None and self._in_top and "." not in spelled and _is_live(value):
             self.live[id(value)] = value
             self._mutable = True
             return MISSING, None

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from penstock.functions.ownership import is_users
-from penstock.trace.graph import Const, GraphBuilder, NotTraceable
+from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable
 from penstock.trace.items import is_table
 from penstock.trace.purity import TOO_LARGE
 from penstock.trace.tracer import Tracer, holds_stand_ins, listed, looked_up, made
@@ -49,6 +49,19 @@ def _plain(value: Any) -> Any:
 
 def _table(value: Any) -> Any:
     return value.view(Table) if type(value) is np.ndarray and value.dtype.kind in "biufc" else value
+
+
+def holds_tables(graph: Graph) -> bool:
+    """Whether one is left in a graph: its results would be such, too."""
+    given = (operand.value for one in graph.equations for operand in one.operands if isinstance(operand, Const))
+    left: list[Any] = [*given, *(one.params for one in graph.equations)]
+    while left:
+        value = left.pop()
+        if isinstance(value, (Table, Live)):
+            return True
+        if isinstance(value, (tuple, list, Mapping)):
+            left.extend(value.values() if isinstance(value, Mapping) else value)
+    return False
 
 
 class Live:

@@ -22,7 +22,7 @@ from penstock.functions.uses import attribute
 from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable, Operand, Ref
 from penstock.trace.purity import METHODS, TOO_LARGE, inspected, inspected_live
-from penstock.trace.tables import among_stand_ins
+from penstock.trace.tables import among_stand_ins, holds_tables
 from penstock.trace.tracer import Tracer, holds_stand_ins, listed
 
 _CODE = FunctionType, classmethod, staticmethod, functools.cached_property
@@ -61,7 +61,7 @@ def trace(function: Callable[..., Any], structure: Structure, specs: Sequence[Le
         builder = GraphBuilder(tuple(specs))
         among = among_stand_ins(function, builder, live)
         other = found if among is None else _run(among, builder, structure)
-        found = found if isinstance(other, str) else other
+        found = found if isinstance(other, str) or holds_tables(other) else other
     return Traced(None, found) if isinstance(found, str) else Traced(found, "", seen)
 
 

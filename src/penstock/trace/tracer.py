@@ -318,7 +318,7 @@ def _placed(part: Any, found: list[Tracer]) -> Any:
         return {name: _placed(item, found) for name, item in part.items()}
     if isinstance(part, Tracer) or (isinstance(part, np.ndarray) and part.dtype.hasobject):
         raise TypeError
-    return part.copy(order="K") if isinstance(part, np.ndarray) else part
+    return part.copy(order="K").view(np.ndarray) if isinstance(part, np.ndarray) else part
 
 
 def _indexed(index: Any) -> tuple[Any, list[Tracer]]:
@@ -543,14 +543,21 @@ def operand(value: Any) -> Operand:
     if isinstance(value, (bool, int, float, complex, np.generic)):
         return Const(value)
     if isinstance(value, np.ndarray) and value.dtype != object:
-        return Const(value.copy(order="K"))  # the function may go on to write into it
+        return Const(value.copy(order="K").view(np.ndarray))  # the function may go on to write into it
     msg = f"arithmetic with a {type(value).__name__}"
     raise NotTraceable(msg)
+
+
+def _of_numpy(value: Any) -> Any:
+    """A parameter that is an array of a class of ours as one of numpy's."""
+    plain = not isinstance(value, np.ndarray) or type(value) is np.ndarray or value.dtype.hasobject
+    return value if plain else value.view(np.ndarray)
 
 
 def bind(primitive: Primitive, values: Sequence[Any], params: Mapping[str, Any]) -> list[Tracer]:
     """Add an equation to the graph the values belong to; at least one of them is a Tracer."""
     builder = next(value.builder for value in values if isinstance(value, Tracer))
+    params = {name: _of_numpy(value) for name, value in params.items()}
     refs = builder.bind(primitive, [operand(value) for value in values], params)
     specs = builder.equations[-1].specs
     return [Tracer(builder, ref, spec) for ref, spec in zip(refs, specs, strict=True)]
