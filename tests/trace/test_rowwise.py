@@ -119,6 +119,55 @@ def overwritten(x):
     return np.median(y, overwrite_input=True), np.percentile(y, 20, overwrite_input=True), y
 
 
+UP, DOWN, FLAT, MIXED = np.array([-1, 0, 2.5]), [3, 1, 0], np.array([1, 1, 2], np.float32), np.array([2, 0, 1, 5, -3])
+WHOLE = {  # of a vector: all rows at once, where that gives the same bits
+    "digitize": lambda x: (np.digitize(x, UP), np.digitize(x, [0, 1], right=True), np.digitize(x, FLAT)),
+    "searchsorted": lambda x: (np.searchsorted(UP, x), np.searchsorted([1, 2], x), np.searchsorted(FLAT, x, "right")),
+    "interp": lambda x: (np.interp(x, UP, [1, 2, 4]), np.interp(x, [0, 1], [0.0, np.inf])),
+    "nan_to_num": lambda x: (np.nan_to_num(x), np.nan_to_num(x, nan=1.5, posinf=7)),
+    "round": lambda x: (np.round(x), np.round(x, 2), np.around(x, -1), x.round(1)),
+    "roll": lambda x: (np.roll(x, 1), np.roll(x, -2, axis=0), np.roll(x, 20), np.roll(x, 0)),
+    "repeat": lambda x: (np.repeat(x, 2), np.repeat(x, 3, axis=0), x.repeat(1), np.repeat(x, 0)),
+    "repeats": lambda x: np.repeat(x[:3], [1, 0, 2]),
+    "tile": lambda x: (np.tile(x, 2), np.tile(x, (2, 1)), np.tile(x, [2, 3]), np.tile(x, 1)),
+    "diff": lambda x: (np.diff(x), np.diff(x, 2), np.diff(x, axis=0), np.diff(x[None], axis=0)),
+    "order": lambda x: (np.median(x), np.ptp(x), np.percentile(x, 30), np.quantile(x, 0.5), np.percentile(x, 7.5, 0)),
+    "several orders": lambda x: np.percentile(x, [10, 50]),  # which the trial finds
+    "of a matrix": lambda x: (
+        np.median(np.outer(x, x), axis=0),
+        np.roll(np.outer(x, x), 1),
+        np.roll(np.outer(x, x), (1, 2), (0, 1)),
+        np.repeat(np.outer(x, x), 2),
+        np.tile(np.outer(x, x), 2),
+        np.diff(np.outer(x, x), axis=0),
+        np.triu(np.outer(x, x)),
+        np.tril(np.outer(x, x), -1),
+    ),
+    "of numbers": lambda x: (np.round(x[1], 1), np.nan_to_num(x[0]), np.digitize(x[2], UP), np.interp(x[1], UP, UP)),
+    "outer": lambda x: (np.outer(x, x), np.outer(x, [1, 2]), np.outer(UP, x), np.outer(x[0], x)),
+    "joined": lambda x: (
+        np.hstack([x, x]),
+        np.hstack([x, x[0]]),
+        np.hstack([x[:, None], x[:, None]]),
+        np.vstack([x, x]),
+    ),
+    "joined to constants": lambda x: (np.concatenate([x, [0.5]]), np.concatenate([UP, x]), np.hstack([x, 1, [2, 3]])),
+    "joined to lists": lambda x: (
+        np.concatenate([x, [x[0], x[1]]]),
+        np.concatenate([[x[0]], x]),
+        np.vstack([x, x[::-1]]),
+    ),
+    "appended": lambda x: (np.append(x, x[0]), np.append(x, 1), np.append(x, [x[1], 2.5]), np.append(x[0], x)),
+    "at least": lambda x: (np.atleast_1d(x[0]), np.atleast_1d(x), np.atleast_2d(x), np.atleast_2d(x[0])),
+}
+BY_ROW = {
+    "a table out of order": lambda x: np.searchsorted(MIXED, x),
+    "a table with equal places": lambda x: np.interp(x, FLAT, [1, 2, 3]),
+    "a table with a nan": lambda x: np.searchsorted([0.0, np.nan, 1.0], x),
+    "a table for each": lambda x: np.searchsorted(np.sort(x), x),
+}
+NUMBERS = [np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 2.5, -1, 1e-40, 6e4]
+
 PER_ELEMENT = {
     "wanted elsewhere": lambda x: (x, TABLE.sum()),
     "two kinds of index": lambda x: x[0, [0, 1]],
@@ -173,6 +222,48 @@ def test_views_and_reductions(name, dtype):
     assert runs_by_block(ONE[name], rows)
     fast, plain = both_ways(ONE[name], rows)
     assert fast == plain
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [*WHOLE, *BY_ROW])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.uint8, np.int64])
+@pytest.mark.parametrize("count", [5, 16])
+def test_all_rows_at_once(name, dtype, count):
+    random = np.random.default_rng(count)
+    rows = rows_of(dtype, (70, count))
+    if np.dtype(dtype).kind == "f":
+        rows[1::2] = random.choice(NUMBERS, (35, count)).astype(dtype)
+        if name in ("outer", "of a matrix"):
+            rows = np.abs(rows)  # which of two signs the product of two nans has is nowhere said
+    function = WHOLE.get(name) or BY_ROW[name]
+    assert runs_by_block(function, rows)
+    fast, plain = both_ways(function, rows)
+    assert fast == plain
+
+
+@pytest.mark.parametrize("name", [*WHOLE, *BY_ROW])
+def test_which_are_called_for_each_row(name):
+    leaves, structure = flatten(ps.Dataset.from_tensor_slices(rows_of(np.float32, (70, 5))).element_spec)
+    graph = traced(WHOLE.get(name) or BY_ROW[name], structure, leaves).graph
+    assert graph is not None
+    assert any(equation.primitive.by_row for equation in graph.equations) == (name in BY_ROW)
+
+
+def test_a_form_of_a_function_that_gives_other_bits_is_not_used(monkeypatch):
+    def wrong(called, args, kwargs):
+        return lambda rows: called(rows) + rows.dtype.type(1)
+
+    monkeypatch.setitem(module.WHOLE, np.nan_to_num, wrong)
+    monkeypatch.setattr(module, "_FORMS", {})
+    fast, plain = both_ways(lambda x: np.nan_to_num(x), rows_of(np.float32, (70, 5)))
+    assert fast == plain
+
+
+def test_constants_that_are_equal_but_not_the_same_have_forms_of_their_own():
+    rows = np.full((70, 5), np.nan)
+    for value in (0.0, -0.0):
+        fast, plain = both_ways(lambda x, value=value: np.nan_to_num(x, nan=value), rows)
+        assert fast == plain
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -6,8 +6,7 @@ from penstock.rewrite.rule import Phase, Switch, Switches
 from penstock.rewrite.rules.cut_before_map import cut_before_map
 from penstock.rewrite.rules.cut_source import cut_source
 from penstock.rewrite.rules.drop_no_ops import drop_no_ops
-from penstock.rewrite.rules.drop_prefetch import drop_prefetch
-from penstock.rewrite.rules.drop_trivial_prefetch import drop_trivial_prefetch
+from penstock.rewrite.rules.drop_prefetch import drop_prefetch, drop_trivial_prefetch
 from penstock.rewrite.rules.fuse_filters import fuse_filters
 from penstock.rewrite.rules.fuse_map_and_batch import fuse_map_and_batch
 from penstock.rewrite.rules.fuse_maps import fuse_maps

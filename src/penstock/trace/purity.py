@@ -95,6 +95,7 @@ _GENERATOR = "<genexpr>"  # the name of what is no function of the user's, and i
 _HANDLERS = ("PUSH_EXC_INFO", "SETUP_FINALLY")  # a stand-in may raise where no element does
 _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
 _WATCHED = 1 << 16  # bytes of a captured array: its content is digested for every Block, some 30 µs at most
+TOO_LARGE = "an array too large to watch for changes"
 _WATCHED_ITEMS = 1 << 10  # of a captured dict, each of which is looked at for every Block
 _WRITERS = ("STORE_SUBSCR", "STORE_SLICE")
 
@@ -152,6 +153,20 @@ def _inspected(
     return why, seen
 
 
+def inspected_live(function: Callable[..., Any]) -> tuple[str | None, Captured, list[np.ndarray]]:
+    """`inspected`, where large arrays may be used by their names; and these, which are not watched for changes.
+
+    What is calculated from them may be kept nowhere: it is looked up in them as they are. Only the function's own code
+    may use them: what it calls may be reached in ways in which they would be arrays like others.
+    """
+    inspection = _Inspection()
+    if type(function) is FunctionType and is_users(function):
+        inspection.live, inspection.top = {}, function
+    why = inspection.verdict(function)
+    live = list((inspection.live or {}).values())
+    return why, Captured((*inspection.reads, *((array, SIZE, len(array)) for array in live))), live
+
+
 def why_not_movable(function: Callable[..., Any], objects: Mapping[str, Any], held: Mapping[str, Any]) -> str | None:
     """Why somebody may notice when a pure function is called: it draws, or it is not pure."""
     inspection = _Inspection(objects, held)
@@ -168,6 +183,9 @@ class _Inspection:
         self._writes = False  # whether anything is written to, or may be
         self._used: list[FunctionType] = []  # functions that are called, or passed on
         self.draws = False
+        self.live: dict[int, np.ndarray] | None = None  # large arrays, where they may be used
+        self.top: FunctionType | None = None  # who may use them
+        self._in_top = False
         self.looked_deeper = False  # whether the verdict follows from more than what was read
 
     def verdict(self, function: Any) -> str | None:
@@ -200,7 +218,7 @@ class _Inspection:
     def _plain(self, function: FunctionType, objects: Mapping[str, Any]) -> str | None:
         """A function written in Python, some of whose arguments may be objects that are known."""
         if (id(function), *map(id, objects.values())) in self._visiting:
-            return None
+            return "it calls itself" if function is self.top and self.live else None
         self._visiting.add((id(function), *map(id, objects.values())))
         self._used.append(function)
         parts = ("__code__", "__defaults__", "__kwdefaults__")
@@ -210,7 +228,10 @@ class _Inspection:
             if why:
                 return why
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-        return self._code(function.__code__, function.__globals__, cells, objects)
+        outer, self._in_top = self._in_top, function is self.top
+        why = self._code(function.__code__, function.__globals__, cells, objects)
+        self._in_top = outer
+        return why
 
     def _partial(self, function: functools.partial[Any]) -> str | None:
         given = function.keywords
@@ -345,6 +366,10 @@ class _Inspection:
             return value, None
         if _is_frozen(type(value)):
             return value, None
+        if self.live is not None and self._in_top and "." not in spelled and _is_live(value):
+            self.live[id(value)] = value
+            self._mutable = True
+            return MISSING, None
         return MISSING, self._value(value, spelled)
 
     def _value(self, value: Any, spelled: str) -> str | None:
@@ -397,7 +422,7 @@ class _Inspection:
 
     def _array(self, value: np.ndarray, spelled: str) -> str | None:
         if value.nbytes > _WATCHED:
-            return f"it uses {spelled}, an array too large to watch for changes"
+            return f"it uses {spelled}, {TOO_LARGE}"
         if value.dtype.hasobject and not (
             value.size <= _WATCHED_ITEMS and all(type(item) in (bytes, str) for item in value.flat)
         ):
@@ -405,6 +430,11 @@ class _Inspection:
         self._mutable = True
         self.reads.append((value, CONTENT, content(value)))
         return None
+
+
+def _is_live(value: Any) -> bool:
+    """Whether it is an array that is too large to be watched."""
+    return type(value) is np.ndarray and value.nbytes > _WATCHED and value.ndim > 0 and not value.dtype.hasobject
 
 
 def is_plain_object(value: Any) -> bool:

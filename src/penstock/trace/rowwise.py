@@ -40,6 +40,7 @@ class Form:
     of_row: Function
     of_rows: Function | None
     largest: int = _LARGEST
+    spreads: bool = False  # whether arrays of constants are given to it as if each row had its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +53,19 @@ class _Scalar:
 
 
 def rowwise(
-    name: str, of_row: Function, of_rows: Function | None, rule: Any = None, *, largest: int = _LARGEST
+    name: str,
+    of_row: Function,
+    of_rows: Function | None,
+    rule: Any = None,
+    *,
+    largest: int = _LARGEST,
+    spreads: bool = False,
 ) -> Primitive:
     """A primitive of `of_row(*values, **params)`; `of_rows` gets all rows, and constants as they are.
 
-    It is for rows of up to `largest` values.
+    It is for rows of up to `largest` values. What `spreads` gets arrays of constants in rows too.
     """
-    form = Form(of_row, of_rows, largest)
+    form = Form(of_row, of_rows, largest, spreads)
 
     def by_probe(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
         return [_spec_by_probe(form, specs, params)]
@@ -90,24 +97,29 @@ def by_row(function: Function, args: Any, kwargs: Any, specs: Sequence[Any]) -> 
 
     The shape of what it gives does not depend on values. It may give a tuple or list, which is told, of results.
     """
-
-    def called(*values: Any) -> Any:
-        return function(*Place.filled(args, values), **Place.filled(kwargs, values))
-
+    called, form = _form(function, args, kwargs, len(specs))
     probes = [_ones(spec) for spec in specs]
     tried = _tried(called, probes, {})
     several = tried if type(tried) in (tuple, list) else (tried,)
     found = [_spec_of(one) for one in several]
     fresh = not any(np.may_share_memory(one, probe) for one in several for probe in probes)
+    shape, dtype = found[0].shape, found[0].dtype
 
     def as_found(row: tuple[Any, ...]) -> Any:
         """What it gives for one row, if that is as it was on stand-ins: the function went on from that."""
         made = called(*row)
+        if (
+            several is not tried
+            and made.shape == shape
+            and made.dtype is dtype
+            and not (fresh and _is_a_view(made, row))
+        ):
+            return made
         for one, spec in zip(made if several is tried else (made,), found, strict=True):
             if one.shape != spec.shape or one.dtype != spec.dtype:
                 message = f"np.{function.__name__} gave {one.dtype}{one.shape}, not {spec.dtype}{spec.shape}"
                 raise TypeError(message)
-            if fresh and isinstance(one, np.ndarray) and any(np.may_share_memory(one, value) for value in row):
+            if fresh and _is_a_view(one, row):
                 message = f"np.{function.__name__} gave a view"
                 raise TypeError(message)
         return made
@@ -116,6 +128,9 @@ def by_row(function: Function, args: Any, kwargs: Any, specs: Sequence[Any]) -> 
         return found
 
     def run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> list[Column]:
+        whole = None if form is None else _all_at_once(form, operands, {})
+        if whole is not None:
+            return [whole]
         made = map(as_found, _values_of_rows(operands, rows))
         first = next(made)
         if type(first) not in (tuple, list):
@@ -124,7 +139,76 @@ def by_row(function: Function, args: Any, kwargs: Any, specs: Sequence[Any]) -> 
         return [_stacked(one, iter(others), rows, None) for one, *others in of_each]
 
     kind = type(tried) if several is tried else None
-    return Primitive(function.__name__, rule, run, fresh=fresh and kind is None, by_row=True), kind
+    if kind is not None or not fresh:
+        form = None
+    return Primitive(function.__name__, rule, run, fresh=fresh and kind is None, by_row=form is None), kind
+
+
+def _is_a_view(made: Any, row: tuple[Any, ...]) -> bool:
+    """Whether it may share memory with what it was made of."""
+    if not isinstance(made, np.ndarray):
+        return False
+    if made.base is None:  # it has memory of its own, unless it is what was given
+        return any(made is value for value in row)
+    return any(np.may_share_memory(made, value) for value in row)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """An argument, told from those that equal it, in a key."""
+
+    kind: type
+    bits: Any
+
+    @staticmethod
+    def of(part: Any) -> Any:
+        if isinstance(part, Place):
+            return part
+        if type(part) in (tuple, list):
+            return _Kept(type(part), tuple(map(_Kept.of, part)))
+        if type(part) is dict:
+            return _Kept(dict, tuple((name, _Kept.of(item)) for name, item in part.items()))
+        if isinstance(part, (np.ndarray, np.generic)):
+            return _Kept(type(part), (part.dtype.str, part.shape, part.tobytes()))
+        return _Kept(type(part), repr(part))
+
+
+def _form(function: Function, args: Any, kwargs: Any, operands: int) -> tuple[Function, Form | None]:
+    """A call with operands in places among its arguments; and its form for all rows, the same for equal calls."""
+    called = _calling(function, args, kwargs)
+    known = WHOLE.get(function) if operands == 1 else None
+    if known is None:
+        return called, None
+    key = function, _Kept.of(args), _Kept.of(kwargs)
+    form = _FORMS.get(key)
+    if form is None:
+        try:
+            of_rows = known(called, args, kwargs)
+        except TypeError:
+            of_rows = None
+        if len(_FORMS) >= _MOST_FORMS:
+            _FORMS.clear()
+        form = _FORMS[key] = Form(called, of_rows)
+    return called, None if form.of_rows is None else form
+
+
+_FORMS: dict[Any, Form] = {}
+_MOST_FORMS = 200
+
+
+def _calling(function: Function, args: Any, kwargs: Any) -> Function:
+    """A call of a function with values in places among its arguments; as quick as it can be, it is one for each row."""
+    places = [part.index for part in args if isinstance(part, Place)]
+    nested = any(type(part) in (tuple, list, dict) for part in (*args, *kwargs.values()))
+    if nested or any(isinstance(part, Place) for part in kwargs.values()):
+        return lambda *values: function(*Place.filled(args, values), **Place.filled(kwargs, values))
+    if len(places) == len(args) and not kwargs and places == [*range(len(args))]:
+        return function
+    if len(places) == 1:
+        at = next(i for i, part in enumerate(args) if isinstance(part, Place))
+        before, behind = args[:at], args[at + 1 :]
+        return lambda value: function(*before, value, *behind, **kwargs)
+    return lambda *values: function(*Place.filled(args, values), **kwargs)
 
 
 def _spec_by_probe(form: Form, specs: Sequence[Any], params: Mapping[str, Any]) -> TensorSpec:
@@ -171,12 +255,29 @@ def _spec_of(made: Any) -> TensorSpec:
 def _run(
     form: Form, operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
 ) -> Column:
-    if form.of_rows is not None and all(_in_one_piece(operand, form.largest) for operand in operands):
-        key = tuple(map(_kind, operands))
-        if _equal(form, key, tuple(sorted(params.items()))):
-            return DenseColumn(form.of_rows(*[_array(operand) for operand in operands], **params))
+    if form.spreads:
+        operands = [_spread(operand, rows) for operand in operands]
+    whole = _all_at_once(form, operands, params)
+    if whole is not None:
+        return whole
     made = (form.of_row(*row, **params) for row in _values_of_rows(operands, rows))
     return _stacked(next(made), made, rows, allocate)
+
+
+def _all_at_once(form: Form, operands: Sequence[Any], params: Mapping[str, Any]) -> Column | None:
+    """The results where they are those of each row, bit for bit."""
+    if form.of_rows is None or not all(_in_one_piece(operand, form.largest) for operand in operands):
+        return None
+    if not _equal(form, tuple(map(_kind, operands)), tuple(sorted(params.items()))):
+        return None
+    return DenseColumn(form.of_rows(*map(_array, operands), **params))
+
+
+def _spread(operand: Any, rows: int) -> Any:
+    """An array of constants as a column."""
+    if not isinstance(operand, Const) or not np.ndim(operand.value):
+        return operand
+    return DenseColumn(np.repeat(operand.value[None], rows, axis=0))
 
 
 def _values_of_rows(operands: Sequence[Any], rows: int) -> Iterable[tuple[Any, ...]]:
@@ -205,13 +306,13 @@ def _stacked(first: Any, others: Iterator[Any], rows: int, allocate: Allocate | 
 def _in_one_piece(operand: Any, largest: int) -> bool:
     if isinstance(operand, Const):
         return np.ndim(operand.value) == 0
-    if not isinstance(operand, DenseColumn) or not operand.array.flags.c_contiguous:
+    if not isinstance(operand, DenseColumn) or not (operand.array.flags.c_contiguous or operand.array.ndim == 1):
         return False
     return bool(operand.array.size <= largest * len(operand.array))
 
 
 def _array(operand: Any) -> Any:
-    return operand.value if isinstance(operand, Const) else operand.array
+    return operand.value if isinstance(operand, Const) else np.ascontiguousarray(operand.array)
 
 
 def _kind(operand: Any) -> Any:
@@ -342,13 +443,110 @@ PAD = rowwise(
 
 def _rows_joined(function: Function) -> Function:
     def join(*arrays: Any, axis: int) -> Any:
-        rank = arrays[0].ndim - 1 + (function is np.stack)
+        rank = max(np.ndim(array) for array in arrays) - 1 + (function is np.stack)
         return function(arrays, axis=_shifted(axis, rank))
 
     return join
 
 
 CONCATENATE = rowwise(
-    "concatenate", lambda *arrays, axis: np.concatenate(arrays, axis=axis), _rows_joined(np.concatenate)
+    "concatenate",
+    lambda *arrays, axis: np.concatenate(arrays, axis=axis),
+    _rows_joined(np.concatenate),
+    spreads=True,
 )
-STACK = rowwise("stack", lambda *arrays, axis: np.stack(arrays, axis=axis), _rows_joined(np.stack))
+STACK = rowwise("stack", lambda *arrays, axis: np.stack(arrays, axis=axis), _rows_joined(np.stack), spreads=True)
+
+
+# Functions of one value of the element and constants, for all rows at once. Whether they give the same is tried.
+
+
+def _elementwise(called: Function, args: Any, kwargs: Any) -> Function:
+    """A function that works on each number by itself."""
+    return called
+
+
+_SIDES = {"right", "side", "left"}  # what happens beside a table, or on its places
+
+
+def _in_table(names: str, most: int, *, strictly: bool) -> Callable[[Function, Any, Any], Function]:
+    """A function that looks each number up in a constant table; in one out of order it may depend on the others."""
+
+    def form(called: Function, args: Any, kwargs: Any) -> Function:
+        at, *values = names.split()
+        given = dict(zip(values, args, strict=False))
+        table = np.asarray(given[at]) if at in given and type(given[at]) is not Place else np.zeros(0)
+        if len(args) > most or not kwargs.keys() <= _SIDES or table.ndim != 1 or table.dtype.kind not in "iuf":
+            raise TypeError
+        low, high = table[:-1], table[1:]
+        in_order = (low < high if strictly else low <= high).all()
+        if not in_order or not len(table) or table[0] != table[0]:
+            raise TypeError
+        return called
+
+    return form
+
+
+def _first_rows(of_rows: Function) -> Callable[[Function, Any, Any], Function]:
+    """A function whose first argument is the element's value: another one gets all rows, and the same constants."""
+
+    def form(called: Function, args: Any, kwargs: Any) -> Function:
+        if not args or args[0] != Place(0):
+            raise TypeError
+        return lambda rows: of_rows(rows, *args[1:], **kwargs)
+
+    return form
+
+
+def _whole_roll(rows: np.ndarray, shift: Any, axis: Any = None) -> Any:
+    if axis is None:
+        return np.roll(rows.reshape(len(rows), -1), shift, axis=1).reshape(rows.shape)
+    return np.roll(rows, shift, axis=_shifted(axis, rows.ndim - 1))
+
+
+def _whole_repeat(rows: np.ndarray, repeats: Any, axis: Any = None) -> Any:
+    if axis is None:
+        return np.repeat(rows.reshape(len(rows), -1), repeats, axis=1)
+    return np.repeat(rows, repeats, axis=_shifted(axis, rows.ndim - 1))
+
+
+def _whole_tile(rows: np.ndarray, reps: Any) -> Any:
+    given = reps if type(reps) in (tuple, list) else (reps,)
+    more = max(0, len(given) - (rows.ndim - 1))
+    ones = (1,) * (rows.ndim - 1 - len(given))
+    return np.tile(rows.reshape(len(rows), *(1,) * more, *rows.shape[1:]), (1, *ones, *given))
+
+
+def _whole_diff(rows: np.ndarray, n: int = 1, axis: int = -1) -> Any:
+    return np.diff(rows, n, axis=_shifted(axis, rows.ndim - 1))
+
+
+def _order(function: Function, own: int) -> Function:
+    """A function of the order of numbers, of all or along an axis, with so many other arguments before that."""
+
+    def of_rows(rows: np.ndarray, *given: Any, axis: Any = None) -> Any:
+        if len(given) > own:
+            (axis,) = given[own:]
+        if not all(type(one) in (int, float) for one in given[:own]):
+            raise TypeError
+        if axis is None:
+            return function(rows.reshape(len(rows), -1), *given[:own], axis=1)
+        return function(rows, *given[:own], axis=_shifted(axis, rows.ndim - 1))
+
+    return of_rows
+
+
+WHOLE: dict[Function, Callable[[Function, Any, Any], Function]] = {
+    **dict.fromkeys((np.nan_to_num, np.round, np.around, np.tril, np.triu), _elementwise),
+    np.digitize: _in_table("bins x bins", 3, strictly=False),
+    np.searchsorted: _in_table("a a", 3, strictly=False),
+    np.interp: _in_table("xp x xp fp", 5, strictly=True),
+    np.roll: _first_rows(_whole_roll),
+    np.repeat: _first_rows(_whole_repeat),
+    np.tile: _first_rows(_whole_tile),
+    np.diff: _first_rows(_whole_diff),
+    np.median: _first_rows(_order(np.median, 0)),
+    np.ptp: _first_rows(_order(np.ptp, 0)),
+    np.percentile: _first_rows(_order(np.percentile, 1)),
+    np.quantile: _first_rows(_order(np.quantile, 1)),
+}

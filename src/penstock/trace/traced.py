@@ -21,8 +21,9 @@ from penstock.functions.captured import Captured, known_alike, values_of
 from penstock.functions.uses import attribute
 from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable, Operand, Ref
-from penstock.trace.purity import METHODS, inspected
-from penstock.trace.tracer import Tracer
+from penstock.trace.purity import METHODS, TOO_LARGE, inspected, inspected_live
+from penstock.trace.tables import among_stand_ins, holds_tables
+from penstock.trace.tracer import Tracer, holds_stand_ins, listed
 
 _CODE = FunctionType, classmethod, staticmethod, functools.cached_property
 
@@ -46,25 +47,39 @@ class Traced:
 def trace(function: Callable[..., Any], structure: Structure, specs: Sequence[LeafSpec]) -> Traced:
     """Run `function` once on stand-ins for an element of this structure; known-impure functions are not run."""
     why, seen = inspected(function)
+    live: list[np.ndarray] = []
+    if why and why.endswith(TOO_LARGE):
+        too_large = why
+        why, seen, live = inspected_live(function)
     why = why or why_not_made(structure)
     if any(isinstance(spec, TensorSpec) and spec.open_rank for spec in specs):
         why = why or "its elements differ in rank"
     if why:
         return Traced(None, why)
-    builder = GraphBuilder(tuple(specs))
-    stand_ins = [Tracer(builder, Ref(-1, i), spec) for i, spec in enumerate(specs)]
+    found = too_large if live else _run(function, GraphBuilder(tuple(specs)), structure)
+    if isinstance(found, str):
+        builder = GraphBuilder(tuple(specs))
+        among = among_stand_ins(function, builder, live)
+        other = found if among is None else _run(among, builder, structure)
+        found = found if isinstance(other, str) or holds_tables(other) else other
+    return Traced(None, found) if isinstance(found, str) else Traced(found, "", seen)
+
+
+def _run(function: Callable[..., Any], builder: GraphBuilder, structure: Structure) -> Graph | str:
+    """The graph of a pure function, or why there is none."""
+    stand_ins = [Tracer(builder, Ref(-1, i), spec) for i, spec in enumerate(builder.inputs)]
     try:
         element = structure.build(stand_ins)
         with drawing(OF_STAND_INS):
             result = function(*element) if structure.unpacks else function(element)
         leaves, shape = flatten(components(result))
         if shape == NONE:
-            return Traced(None, "it returns None, which is no leaf")
-        return Traced(builder.finish([output_of(leaf) for leaf in leaves], shape), "", seen)
+            return "it returns None, which is no leaf"
+        return builder.finish([output_of(leaf) for leaf in leaves], shape)
     except NotTraceable as error:
-        return Traced(None, str(error))
+        return str(error)
     except Exception as error:  # the real elements decide: the same call on them raises, or it does not
-        return Traced(None, f"on a stand-in it raised {type(error).__name__}: {said(error)}".splitlines()[0])
+        return f"on a stand-in it raised {type(error).__name__}: {said(error)}".splitlines()[0]
 
 
 def why_not_made(structure: Structure) -> str | None:
@@ -87,6 +102,8 @@ def why_not_made(structure: Structure) -> str | None:
 def output_of(leaf: Any) -> Operand:
     if isinstance(leaf, Tracer):
         return leaf.ref
+    if type(leaf) is list and holds_stand_ins(leaf):
+        return listed(leaf, as_leaf=True).ref
     try:
         value = as_leaf(leaf)
     except PenstockError as error:

@@ -26,6 +26,7 @@ from penstock.trace.arithmetic import (
     permuted,
 )
 from penstock.trace.graph import Const, GraphBuilder, Keys, KeysFrom, NotTraceable, Operand, Primitive, Ref
+from penstock.trace.items import LIST, LOOK_UP, LOOK_UP_MANY, MADE, WRITE, kind_of_table
 from penstock.trace.rowwise import ALONG, CONCATENATE, COPY, PAD, PADS, POWER, REDUCTIONS, STACK, Place, by_row
 
 
@@ -181,10 +182,14 @@ class Tracer(NDArrayOperatorsMixin):
         return clipped(self, min, max)
 
     def __getitem__(self, index: Any) -> Tracer:
-        if not is_basic(index):
-            msg = "it chooses elements of an array by values"
-            raise NotTraceable(msg)
-        return bind(ITEM, [self], {"index": index})[0]
+        return bind(ITEM, [self], {"index": index})[0] if is_basic(index) else looked_up(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if not self.ndim or not self._is_alone():
+            message = "it writes into an array"
+            raise NotTraceable(message)
+        at, places = _indexed(index)
+        self._become(bind(WRITE, [self, value, *places], {"index": at})[0])
 
     def __len__(self) -> int:
         first = self._tensor().shape[0] if self._tensor().shape else None
@@ -213,7 +218,6 @@ class Tracer(NDArrayOperatorsMixin):
     item = tolist = _refused("it converts a value to a number of Python")
     tobytes = _refused("it gives a value as bytes")
     __index__ = _refused("a value is an index, a length or a size")
-    __setitem__ = _refused("it writes into an array")
     __contains__ = _refused("it looks for a value among those of an array")
     __array__ = _refused("it is given to what takes arrays and is not known")
     __hash__ = _refused("a value is looked up in a dict or a set")
@@ -314,7 +318,52 @@ def _placed(part: Any, found: list[Tracer]) -> Any:
         return {name: _placed(item, found) for name, item in part.items()}
     if isinstance(part, Tracer) or (isinstance(part, np.ndarray) and part.dtype.hasobject):
         raise TypeError
-    return part.copy(order="K") if isinstance(part, np.ndarray) else part
+    return part.copy(order="K").view(np.ndarray) if isinstance(part, np.ndarray) else part
+
+
+def _indexed(index: Any) -> tuple[Any, list[Tracer]]:
+    """An index with places where stand-ins are, and these."""
+    found: list[Tracer] = []
+    parts = index if type(index) is tuple else (index,)
+    if not all(type(part) is Tracer or is_basic(part) for part in parts):
+        message = "it chooses elements of an array by values"
+        raise NotTraceable(message)
+    return _placed(index, found), found
+
+
+def looked_up(table: Any, index: Any) -> Tracer:
+    """An item, at places of each element, of an array that is the same for all of them or is a stand-in.
+
+    In a `Const` it is looked up as it will be.
+    """
+    at, places = _indexed(index)
+    single = type(table) is not Tracer and not any(place.ndim for place in places)
+    like = {"like": kind_of_table(table.value)} if isinstance(table, Const) else {}
+    return bind(LOOK_UP if single else LOOK_UP_MANY, [table, *places], {"index": at, **like})[0]
+
+
+def made(builder: GraphBuilder, array: np.ndarray) -> Tracer:
+    """A stand-in for an array of constants that each element makes for itself."""
+    (ref,) = builder.bind(MADE, [], {"array": array})
+    return Tracer(builder, ref, builder.equations[-1].specs[0])
+
+
+def holds_stand_ins(value: Any) -> bool:
+    """Whether something is a stand-in, or a nest of lists and tuples with some."""
+    return isinstance(value, Tracer) or (type(value) in (tuple, list) and any(map(holds_stand_ins, value)))
+
+
+def listed(items: Any, dtype: Any = None, *, as_leaf: bool = False) -> Tracer:
+    """`np.array` of lists in which stand-ins are; or what such a list becomes as a leaf."""
+    values: list[Any] = []
+
+    def placed(item: Any) -> Any:
+        if type(item) is list or (type(item) is tuple and not as_leaf):
+            return tuple(map(placed, item))
+        values.append(item)
+        return Place(len(values) - 1)
+
+    return bind(LIST, values, {"items": placed(items), "dtype": None if as_leaf else (dtype,)})[0]
 
 
 def _rot90(value: Tracer, k: Any = 1, axes: Any = (0, 1)) -> Tracer:
@@ -354,9 +403,45 @@ def _joined(primitive: Primitive) -> Callable[..., Tracer]:
     def join(values: Any, axis: Any = 0) -> Tracer:
         if type(values) not in (tuple, list) or type(axis) is not int:
             raise TypeError
-        return bind(primitive, values, {"axis": axis})[0]
+        return bind(primitive, list(map(_as_array, values)), {"axis": axis})[0]
 
     return join
+
+
+def _as_array(value: Any) -> Any:
+    """What numpy makes of one of the values that it joins."""
+    if type(value) not in (tuple, list):
+        return value
+    return listed(value) if holds_stand_ins(value) else np.asarray(value)
+
+
+def _of_rank(value: Any, rank: int) -> Any:
+    """The same with axes in front, as `np.atleast_1d` and `np.atleast_2d` add them."""
+    array = _as_array(value)
+    array = array if type(array) is Tracer else np.asarray(array)
+    return array if array.ndim >= rank else array[(None,) * (rank - array.ndim)]
+
+
+def _stacked_along(rank: int, axis: int) -> Callable[..., Any]:
+    def join(values: Any) -> Any:
+        if type(values) not in (tuple, list):
+            raise TypeError
+        arrays = [_of_rank(value, rank) for value in values]
+        return FUNCTIONS[np.concatenate](arrays, 0 if arrays[0].ndim == 1 else axis)
+
+    return join
+
+
+def _appended(arr: Any, values: Any, axis: Any = None) -> Any:
+    arrays = [_of_rank(value, 0) for value in (arr, values)]
+    if axis is None:
+        arrays, axis = [array.reshape(-1) for array in arrays], 0
+    return FUNCTIONS[np.concatenate](arrays, axis)
+
+
+def _outer(a: Any, b: Any) -> Any:
+    first, second = (_of_rank(value, 0).reshape(-1) for value in (a, b))
+    return first[:, None] * second[None, :]
 
 
 def _pad(value: Any, pad_width: Any, mode: Any = "constant") -> Tracer:
@@ -425,8 +510,26 @@ def _along(name: str) -> Callable[..., Any]:
     return call
 
 
+def _or(known: Callable[..., Any], otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """A function made of others that are known; called in another way it goes row by row."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return known(*args, **kwargs)
+        except TypeError:
+            return otherwise(*args, **kwargs)
+
+    return call
+
+
 for _data, _names in enumerate(_BY_ROW, 1):
     FUNCTIONS.update((function, _by_row(function, _data)) for function in _named(_names))
+FUNCTIONS[np.hstack] = _or(_stacked_along(1, 1), FUNCTIONS[np.hstack])
+FUNCTIONS[np.vstack] = _or(_stacked_along(2, 0), FUNCTIONS[np.vstack])
+FUNCTIONS[np.append] = _or(_appended, FUNCTIONS[np.append])
+FUNCTIONS[np.outer] = _or(_outer, FUNCTIONS[np.outer])
+FUNCTIONS[np.atleast_1d] = lambda value: _of_rank(value, 1)
+FUNCTIONS[np.atleast_2d] = lambda value: _of_rank(value, 2)
 FUNCTIONS.update((getattr(np, name), _along(name)) for name in ALONG)
 for _name in ("argsort", "cumsum", "cumprod", "round", "dot", "repeat", "take", "trace"):
     setattr(Tracer, _name, FUNCTIONS[getattr(np, _name)])
@@ -435,19 +538,26 @@ for _name in ("argsort", "cumsum", "cumprod", "round", "dot", "repeat", "take", 
 def operand(value: Any) -> Operand:
     if isinstance(value, Tracer):
         return value.ref
-    if isinstance(value, (Keys, KeysFrom)):
+    if isinstance(value, (Const, Keys, KeysFrom)):
         return value
     if isinstance(value, (bool, int, float, complex, np.generic)):
         return Const(value)
     if isinstance(value, np.ndarray) and value.dtype != object:
-        return Const(value.copy(order="K"))  # the function may go on to write into it
+        return Const(value.copy(order="K").view(np.ndarray))  # the function may go on to write into it
     msg = f"arithmetic with a {type(value).__name__}"
     raise NotTraceable(msg)
+
+
+def _of_numpy(value: Any) -> Any:
+    """A parameter that is an array of a class of ours as one of numpy's."""
+    plain = not isinstance(value, np.ndarray) or type(value) is np.ndarray or value.dtype.hasobject
+    return value if plain else value.view(np.ndarray)
 
 
 def bind(primitive: Primitive, values: Sequence[Any], params: Mapping[str, Any]) -> list[Tracer]:
     """Add an equation to the graph the values belong to; at least one of them is a Tracer."""
     builder = next(value.builder for value in values if isinstance(value, Tracer))
+    params = {name: _of_numpy(value) for name, value in params.items()}
     refs = builder.bind(primitive, [operand(value) for value in values], params)
     specs = builder.equations[-1].specs
     return [Tracer(builder, ref, spec) for ref, spec in zip(refs, specs, strict=True)]

@@ -1,0 +1,243 @@
+"""Items of arrays by Block: looked up and written at places that each element has its own of; arrays made of values.
+
+    EYE[label]      →   EYE.take(labels, axis=0)
+    row[label] = 1  →   rows[arange(n), labels] = 1
+
+A place out of range raises for the Block as it does for its element, which then runs by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from penstock.block.column import Column, DenseColumn, column_of
+from penstock.block.leaf import as_leaf
+from penstock.block.spec import TensorSpec
+from penstock.trace.arithmetic import is_basic
+from penstock.trace.graph import Allocate, Const, NotTraceable, Primitive
+from penstock.trace.rowwise import Place, probe, rowwise
+
+_LARGEST = 1 << 24  # bytes of a table, which is kept for as long as the graph
+
+
+def _refuse(why: str) -> NoReturn:
+    message = f"it chooses elements of an array by values: {why}"
+    raise NotTraceable(message)
+
+
+def _is_place(spec: Any) -> bool:
+    """Whether values of this kind are places for one array of them as for each: unsigned 64 bits may wrap round."""
+    return isinstance(spec, TensorSpec) and spec.dtype is not bytes and (
+        spec.dtype.kind == "i" or (spec.dtype.kind == "u" and spec.dtype.itemsize < 8)
+    )  # fmt: skip
+
+
+def _split(index: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The numbers and stand-ins that an index begins with, and the slices behind them."""
+    parts = index if type(index) is tuple else (index,)
+    count = next((i for i, part in enumerate(parts) if type(part) not in (Place, int)), len(parts))
+    if not all(type(part) is slice and is_basic(part) for part in parts[count:]):
+        _refuse("they stand behind slices")
+    return parts[:count], parts[count:]
+
+
+def _zeros(spec: Any) -> Any:
+    if None in spec.shape:
+        _refuse("how many there are differs between elements")
+    return np.zeros(spec.shape, spec.dtype)[()]
+
+
+def _checked(index: Any, specs: Sequence[Any]) -> list[Any]:
+    """Stand-ins for places, which are numbers, or one array of them."""
+    places, behind = _split(index)
+    if not all(map(_is_place, specs)):
+        _refuse("they are no integers, or unsigned ones of 64 bits")
+    if any(spec.shape for spec in specs) and len(places) + len(behind) > 1:
+        _refuse("they are several arrays")
+    return [_zeros(spec) for spec in specs]
+
+
+def is_table(array: np.ndarray, *, live: bool = False) -> bool:
+    """Whether its rows lie as those of what is taken of it do, and it may be kept; nothing is kept of a `live` one."""
+    plain = array.dtype.kind in "biufc" and array.dtype.isnative and array.flags.c_contiguous
+    return plain and array.ndim > 0 and (live or array.nbytes <= _LARGEST)
+
+
+def kind_of_table(array: np.ndarray) -> tuple[Any, ...]:
+    """What may not change in an array that is looked up in as it is."""
+    return array.shape, array.dtype
+
+
+def _looked_up_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
+    table, *places = specs
+    index = params["index"]
+    if isinstance(table, Const):
+        array = table.value if is_table(table.value, live="like" in params) else None
+    else:
+        tensor = isinstance(table, TensorSpec) and table.dtype is not bytes and None not in table.shape
+        array = np.broadcast_to(np.zeros((), table.dtype), table.shape) if tensor else None
+    if array is None:
+        _refuse("of this one no copy is kept")
+    try:
+        found = array[Place.filled(index, _checked(index, places))]
+    except IndexError as error:
+        _refuse(f"{error}")
+    if not isinstance(table, Const) and np.ndim(found) and not any(spec.shape for spec in places):
+        _refuse("that gives a view")
+    return [TensorSpec(np.shape(found), array.dtype)]
+
+
+def _looked_up(
+    operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
+) -> list[Column]:
+    table, columns, index = operands[0], operands[1:], params["index"]
+    if "like" in params and (kind_of_table(table.value) != params["like"] or not is_table(table.value, live=True)):
+        message = "an array that is looked up in has become another one"
+        raise ValueError(message)
+    if not all(isinstance(operand, (DenseColumn, Const)) for operand in operands):
+        tables = [table.value] * rows if isinstance(table, Const) else table.values()
+        each = zip(tables, *[column.values() for column in columns], strict=True)
+        return [column_of([as_leaf(of_row[Place.filled(index, row)]) for of_row, *row in each])]
+    arrays = [column.array for column in columns]
+    if type(index) is Place and isinstance(table, Const):
+        return [DenseColumn(table.value.take(arrays[0], axis=0))]
+    places, behind = _split(index)
+    if isinstance(table, Const):
+        found = table.value[Place.filled(places, arrays)]
+    else:
+        found = table.array[(_rows(rows, arrays), *Place.filled(places, arrays))]
+    return [DenseColumn(found[(slice(None), *behind)] if behind else found)]
+
+
+def _rows(rows: int, places: Sequence[np.ndarray]) -> np.ndarray:
+    """The number of each row, as an index that stands in front of places in the rows."""
+    return np.arange(rows).reshape(rows, *(1,) * (max(array.ndim for array in places) - 1))
+
+
+LOOK_UP = Primitive("look up", _looked_up_rule, _looked_up)  # one place: an element may have a view of the table
+LOOK_UP_MANY = Primitive("look up", _looked_up_rule, _looked_up, fresh=True)
+
+
+def _written_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
+    target, value, *places = specs
+    index = params["index"]
+    if not isinstance(target, TensorSpec) or target.dtype is bytes or None in target.shape:
+        _refuse("its shape differs between elements")
+    given = np.asarray(probe(value)).dtype
+    if given.kind not in "biufc" or not _converts(value, given, target.dtype):
+        _refuse(f"{given} becomes {target.dtype}")
+    array = np.zeros(tuple(extent or 0 for extent in target.shape), target.dtype)
+    if _is_mask(index, places, target):
+        part: Any = np.zeros((), target.dtype)
+    else:
+        if not places and not is_basic(index):
+            _refuse("it is no index of a Block")
+        part = array[Place.filled(index, _checked(index, places) if places else ())]
+    shape = np.shape(value.value) if isinstance(value, Const) else value.shape
+    if None in shape or np.ndim(part) < len(shape) or np.broadcast_shapes(np.shape(part), shape) != np.shape(part):
+        _refuse("what is written has another shape")
+    if isinstance(value, Const) and not shape:
+        np.zeros((), target.dtype)[...] = value.value  # or it is too large a number of Python's
+    return [target]
+
+
+def _converts(value: Any, given: np.dtype, dtype: np.dtype) -> bool:
+    """Whether one number becomes the same as in an array of them."""
+    if isinstance(value, Const) and type(value.value) in (bool, int, float):
+        return type(value.value) is not float or dtype.kind in "fc"
+    return np.can_cast(given, dtype, "same_kind" if dtype.kind in "fc" else "safe")
+
+
+def _is_mask(index: Any, places: Sequence[Any], target: TensorSpec) -> bool:
+    mask = places[0] if type(index) is Place else None
+    return mask is not None and mask.dtype == np.bool_ and mask.shape == target.shape and bool(target.shape)
+
+
+def _written(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> list[Column]:
+    target, value, *columns = operands
+    index = params["index"]
+    if not all(isinstance(one, (DenseColumn, Const)) for one in operands):
+        each = [[one.value] * rows if isinstance(one, Const) else one.values() for one in operands]
+        return [column_of([_written_row(index, *row) for row in zip(*each, strict=True)])]
+    made = target.array.copy()
+    arrays = [column.array for column in columns]
+    if arrays and arrays[0].dtype == np.bool_:
+        np.copyto(made, _aligned(value, made.ndim), where=arrays[0], casting="unsafe")
+    elif arrays:
+        places, behind = _split(index)
+        parts = (_rows(rows, arrays), *Place.filled(places, arrays), *behind)
+        rank = max(array.ndim for array in arrays) + made.ndim - 1 - len(places)
+        made[parts] = _aligned(value, rank)
+    else:
+        part = made[(slice(None), *(index if type(index) is tuple else (index,)))]
+        part[...] = _aligned(value, part.ndim)
+    return [DenseColumn(made)]
+
+
+def _written_row(index: Any, target: Any, value: Any, *places: Any) -> Any:
+    made = target.copy()
+    made[Place.filled(index, places)] = value
+    return made
+
+
+def _aligned(value: Any, rank: int) -> Any:
+    """What each row gets, along axis 0 of as many axes as what is written has."""
+    if isinstance(value, Const):
+        return value.value
+    shape = value.array.shape
+    return value.array.reshape(shape[0], *(1,) * (rank - len(shape)), *shape[1:])
+
+
+WRITE = Primitive("write", _written_rule, _written, fresh=True)
+
+
+def _made_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
+    array = params["array"]
+    return [TensorSpec(array.shape, array.dtype)]
+
+
+def _made(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> list[Column]:
+    array = params["array"]
+    made = np.empty((rows, *array.shape), array.dtype)
+    made[...] = array
+    return [DenseColumn(made)]
+
+
+MADE = Primitive("make", _made_rule, _made, fresh=True)  # an array of constants that each element has its own of
+
+
+def _listed(of_each: Any, filled: Any) -> Any:
+    return as_leaf(filled) if of_each is None else np.array(filled, of_each[0])
+
+
+def _list_of_row(*values: Any, items: Any, dtype: tuple[Any, ...] | None) -> Any:
+    return _listed(dtype, Place.filled(_as_list(items), values))
+
+
+def _as_list(items: Any) -> Any:
+    return [_as_list(item) for item in items] if type(items) is tuple else items
+
+
+def _list_of_rows(*arrays: Any, items: Any, dtype: tuple[Any, ...] | None) -> Any:
+    ones = [np.ones(array.shape[1:], array.dtype)[()] if isinstance(array, np.ndarray) else array for array in arrays]
+    like = _list_of_row(*ones, items=items, dtype=dtype)
+    rows = next(len(array) for array in arrays if isinstance(array, np.ndarray))
+    made = np.empty((rows, *like.shape), like.dtype)
+    _fill(made, items, arrays)
+    return made
+
+
+def _fill(made: np.ndarray, items: Any, arrays: Sequence[Any]) -> None:
+    if type(items) is tuple:
+        for i, item in enumerate(items):
+            _fill(made[:, i], item, arrays)
+    else:
+        made[...] = arrays[items.index] if isinstance(items, Place) else items
+
+
+LIST = rowwise(
+    "list", _list_of_row, _list_of_rows, spreads=True
+)  # np.array of lists; without a dtype, what a list is as a leaf

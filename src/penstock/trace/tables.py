@@ -1,0 +1,206 @@
+"""Arrays among stand-ins: a function as one whose own arrays can be asked for items at places of an element.
+
+An array of numpy's takes no stand-in for an index, and `np.array` none for a number. The function is therefore called
+again in a form of its own: the same code, where arrays it reads are of a class that knows stand-ins, and `np` is numpy
+with a few functions in which they are known too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from types import CellType, CodeType, FunctionType, MethodType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from penstock.functions.ownership import is_users
+from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable
+from penstock.trace.items import is_table
+from penstock.trace.purity import TOO_LARGE
+from penstock.trace.tracer import Tracer, holds_stand_ins, listed, looked_up, made
+
+
+class Table(np.ndarray):
+    """An array that a function reads or makes, which can be asked for an item by a stand-in."""
+
+    def __getitem__(self, index: Any) -> Any:
+        if holds_stand_ins(index):
+            return looked_up(self.view(np.ndarray), index)
+        return super().__getitem__(index)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        into = kwargs.get("out")
+        result = getattr(ufunc, method)(*_plain(inputs), **_plain(kwargs))
+        return _table(result) if into is None else into[0] if len(into) == 1 else into
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return _table(func(*_plain(args), **_plain(kwargs)))
+
+
+def _plain(value: Any) -> Any:
+    """The same with numpy's arrays in place of ours."""
+    if type(value) is Table:
+        return value.view(np.ndarray)
+    if type(value) in (tuple, list):
+        return type(value)(map(_plain, value))
+    return {name: _plain(item) for name, item in value.items()} if type(value) is dict else value
+
+
+def _table(value: Any) -> Any:
+    return value.view(Table) if type(value) is np.ndarray and value.dtype.kind in "biufc" else value
+
+
+def holds_tables(graph: Graph) -> bool:
+    """Whether one is left in a graph: its results would be such, too."""
+    given = (operand.value for one in graph.equations for operand in one.operands if isinstance(operand, Const))
+    left: list[Any] = [*given, *(one.params for one in graph.equations)]
+    while left:
+        value = left.pop()
+        if isinstance(value, (Table, Live)):
+            return True
+        if isinstance(value, (tuple, list, Mapping)):
+            left.extend(value.values() if isinstance(value, Mapping) else value)
+    return False
+
+
+class Live:
+    """An array too large to be watched for changes: it can be looked up in as it will be, and nothing else."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array
+
+    def __getitem__(self, index: Any) -> Any:
+        if not holds_stand_ins(index):
+            self._no()
+        return looked_up(Const(self._array), index)
+
+    def __len__(self) -> int:
+        return len(self._array)  # which is watched
+
+    def _no(self, *args: Any) -> NoReturn:
+        message = f"it does more with {TOO_LARGE} than look items up in it"
+        raise NotTraceable(message)
+
+    __getattr__ = __iter__ = __bool__ = __contains__ = __array__ = __str__ = __repr__ = __format__ = _no
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = _no
+
+
+def among_stand_ins(
+    function: Any, builder: GraphBuilder, live: Collection[np.ndarray] = ()
+) -> Callable[..., Any] | None:
+    """The function in the form that knows stand-ins, and `live` arrays as such; None where that would be no other."""
+    among = _Among(builder, live)
+    found = among.called(function)
+    return found if among.changed else None
+
+
+class _Among:
+    """Values as they are among stand-ins: the same one for the same."""
+
+    def __init__(self, builder: GraphBuilder, live: Collection[np.ndarray]) -> None:
+        self._numpy = _Numpy(builder)
+        self._known: dict[int, tuple[Any, Any]] = {id(array): (array, Live(array)) for array in live}
+        self.changed = bool(live)  # whether anything is another
+
+    def called(self, function: Any) -> Any:
+        """What is mapped: a function, a method, a partial or an object that can be called."""
+        if type(function) is partial:
+            return partial(self.called(function.func), *self.of(function.args), **self.of(function.keywords))
+        if type(function) is MethodType:
+            return MethodType(self.of(function.__func__), function.__self__)
+        method = vars(type(function)).get("__call__")
+        if type(function) is not FunctionType and type(method) is FunctionType:
+            return MethodType(self.of(method), function)
+        return self.of(function)
+
+    def of(self, value: Any) -> Any:
+        known = self._known.get(id(value))
+        if known is None:
+            self._known[id(value)] = value, value  # as it is where it refers to itself
+            known = self._known[id(value)] = value, self._found(value)
+        return known[1]
+
+    def _found(self, value: Any) -> Any:
+        kind = type(value)
+        if kind in (tuple, list, dict):
+            items = value.items() if kind is dict else enumerate(value)
+            made = {key: self.of(item) for key, item in items}
+            if all(made[key] is item for key, item in (value.items() if kind is dict else enumerate(value))):
+                return value
+            return made if kind is dict else kind(made.values())
+        if kind is FunctionType and is_users(value):
+            return self._function(value)
+        found = value
+        if value is np:
+            found = self._numpy
+        elif kind is np.ndarray:
+            found = _table(value)
+        elif callable(value):
+            found = self._numpy.like(value)
+        self.changed = self.changed or found is not value
+        return found
+
+    def _function(self, function: FunctionType) -> FunctionType:
+        used = function.__globals__
+        names: dict[str, Any] = {"__builtins__": used.get("__builtins__", __builtins__)}
+        cells = tuple(CellType() for _ in function.__closure__ or ())
+        made = FunctionType(function.__code__, names, function.__name__, None, cells)
+        self._known[id(function)] = function, made  # so that it calls itself, if it does
+        names.update((name, self.of(used[name])) for name in _names(function.__code__) if name in used)
+        for cell, own in zip(cells, function.__closure__ or (), strict=True):
+            cell.cell_contents = self.of(own.cell_contents)
+        made.__defaults__, made.__kwdefaults__ = self.of(function.__defaults__), self.of(function.__kwdefaults__)
+        return made
+
+
+def _names(code: CodeType) -> set[str]:
+    """The names that code looks up, and code inside it."""
+    inside = [_names(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
+    return set(code.co_names).union(*inside)
+
+
+class _Numpy:
+    """numpy, where functions that make arrays make such as know stand-ins."""
+
+    def __init__(self, builder: GraphBuilder) -> None:
+        own = {name: self._tables(getattr(np, name)) for name in ("eye", "identity", "arange", "linspace")}
+        own |= {name: self._made(getattr(np, name), builder) for name in ("zeros", "ones", "full")}
+        own |= {"array": _array, "asarray": _asarray}
+        self._own: Mapping[str, Any] = own
+        self._by_id = {id(getattr(np, name)): function for name, function in own.items()}
+
+    def __getattr__(self, name: str) -> Any:
+        return self._own[name] if name in self._own else getattr(np, name)
+
+    def like(self, function: Any) -> Any:
+        """What stands for a function of numpy's."""
+        return self._by_id.get(id(function), function)
+
+    @staticmethod
+    def _tables(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args, **kwargs: _table(function(*_plain(args), **_plain(kwargs)))
+
+    @staticmethod
+    def _made(function: Callable[..., Any], builder: GraphBuilder) -> Callable[..., Any]:
+        def make(*args: Any, **kwargs: Any) -> Any:
+            array = function(*_plain(args), **_plain(kwargs))
+            return made(builder, array) if is_table(array) else array
+
+        return make
+
+
+def _array(value: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    if type(value) is Tracer and value.ndim and not kwargs:
+        return value.copy("K") if dtype is None or value.dtype == dtype else value.astype(dtype)
+    if type(value) in (tuple, list) and not kwargs and holds_stand_ins(value):
+        return listed(_plain(value), None if dtype is None else np.dtype(dtype))
+    return _table(np.array(_plain(value), dtype, **kwargs))
+
+
+def _asarray(value: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    if type(value) is Tracer and value.ndim and not kwargs and (dtype is None or value.dtype == dtype):
+        return value
+    if holds_stand_ins(value):
+        return _array(value, dtype, **kwargs)
+    return _table(np.asarray(_plain(value), dtype, **kwargs))
