@@ -83,20 +83,40 @@ METHODS = {
     "astype", "shape", "dtype", "ndim", "get", "items", "keys", "values", "T", "size", "transpose", "swapaxes",
     "reshape", "ravel", "flatten", "squeeze", "copy", "clip", "argsort", "cumsum", "cumprod", "round", "dot", "repeat",
     "take", "trace", "item", "tolist", "tobytes", "append", "extend", "zfill", "startswith", "endswith", "strip",
+    "pop", "popitem", "update", "setdefault", "clear", "insert", "remove", "reverse", "index", "count", "fromkeys",
     *REDUCTIONS,
 }  # fmt: skip
 # These may be told where to write, or write into what they are asked of.
-_WRITING = {"append", "extend", "clip", "cumsum", "cumprod", "round", "dot", "take", "trace", *REDUCTIONS}
+_WRITING = {
+    "append", "extend", "clip", "cumsum", "cumprod", "round", "dot", "take", "trace", "pop", "popitem", "update",
+    "setdefault", "clear", "insert", "remove", "reverse", *REDUCTIONS,
+}  # fmt: skip
 _CONSTANTS = (bool, int, float, complex, str, bytes, np.generic, np.dtype, type(None), type(Ellipsis), slice)
 _PLAIN = ("builtins", "numpy", "numpy.dtypes")  # where the classes of constants are from that do what is known of them
-_FORBIDDEN = ("STORE_GLOBAL", "STORE_ATTR", "STORE_DEREF", "STORE_NAME", "DELETE_", "IMPORT_", "YIELD", "AWAIT", "SEND")
+_FORBIDDEN = {  # by how the names of instructions begin
+    "STORE_GLOBAL": "it keeps state, in a global",
+    "DELETE_GLOBAL": "it keeps state, in a global",
+    "STORE_ATTR": "it keeps state, in an attribute",
+    "DELETE_ATTR": "it keeps state, in an attribute",
+    "STORE_DEREF": "it keeps state, in a variable of the function around it",
+    "DELETE_DEREF": "it keeps state, in a variable of the function around it",
+    "STORE_NAME": "it keeps state",
+    "DELETE_": "it keeps state",
+    "IMPORT_": "it imports",
+    "YIELD": "it yields",
+    "AWAIT": "it waits",
+    "SEND": "it waits",
+}
+_STATEFUL = tuple(_FORBIDDEN)
+_OF_ITS_OWN = ("STORE_DEREF", "DELETE_DEREF")
+_FREE = ("DELETE_SUBSCR", "DELETE_FAST")
 _NONE: Mapping[str, Any] = MappingProxyType({})
 _GENERATOR = "<genexpr>"  # the name of what is no function of the user's, and is gone through by who is given it
 _HANDLERS = ("PUSH_EXC_INFO", "SETUP_FINALLY")  # a stand-in may raise where no element does
 _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
 _WATCHED = 1 << 16  # bytes of a captured array: its content is digested for every Block, some 30 µs at most
 _WATCHED_ITEMS = 1 << 10  # of a captured dict, each of which is looked at for every Block
-_WRITERS = ("STORE_SUBSCR", "STORE_SLICE")
+_WRITERS = ("STORE_SUBSCR", "STORE_SLICE", "DELETE_SUBSCR")
 
 
 def why_impure(function: Callable[..., Any]) -> str | None:
@@ -169,10 +189,14 @@ class _Inspection:
         self._used: list[FunctionType] = []  # functions that are called, or passed on
         self.draws = False
         self.looked_deeper = False  # whether the verdict follows from more than what was read
+        self._methods: set[str] = set()  # that are called of what is only known when it runs
+        self._passed_on: list[tuple[Any, str]] = []  # objects of the user's which may be what they are called of
 
     def verdict(self, function: Any) -> str | None:
         """Why it is not pure, or None."""
         why = self.function(function)
+        asked = (spelled for one, spelled in self._passed_on if not self._methods.isdisjoint(dir(one)))
+        why = why or next((f"it uses {spelled}" for spelled in asked), None)
         if why is None and self._mutable and self._writes:
             self.looked_deeper = True
             from penstock.functions.effects import why_visible_here  # its tables are large, and seldom asked
@@ -294,13 +318,14 @@ class _Inspection:
                 chain, why = self._step(chain, spelled)
             elif name in _ATTRIBUTE:
                 why = None if step.value in METHODS else f"it uses .{step.value}"
+                self._methods.add(step.value)
                 self._writes = self._writes or step.value in _WRITING
             elif isinstance(chain, ModuleType):
                 return f"it passes the module {spelled} on"
             elif name.startswith("LOAD_FAST") and step.value in objects:
                 spelled = step.value
                 chain, why = objects[spelled], None
-            elif name.startswith(("STORE_FAST", "LOAD_CLOSURE")) and step.value in objects:
+            elif name.startswith(("STORE_FAST", "DELETE_FAST", "LOAD_CLOSURE")) and step.value in objects:
                 return "it changes what its own object is"
             elif name == "LOAD_GLOBAL":
                 spelled = step.value
@@ -321,10 +346,12 @@ class _Inspection:
                 chain, why = self._step(value, spelled)
             elif name in _HANDLERS and not generates:
                 return "it handles exceptions or leaves a with block"
-            elif name.startswith(_FORBIDDEN) and not (
-                (generates and name == "YIELD_VALUE") or (name == "STORE_DEREF" and step.value in code.co_cellvars)
+            elif name.startswith(_STATEFUL) and not (
+                name in _FREE
+                or (generates and name == "YIELD_VALUE")
+                or (name in _OF_ITS_OWN and step.value in code.co_cellvars)
             ):
-                return "it keeps state, imports or yields"
+                return next(why for begins, why in _FORBIDDEN.items() if name.startswith(begins))
             elif name == "MATCH_CLASS":
                 return "it looks at types"
             else:
@@ -375,8 +402,9 @@ class _Inspection:
         if callable(value) and (
             isinstance(value, FunctionType)
             or type(value) in (functools.partial, MethodType)
-            or (is_plain_object(value) and _only_called(value) and METHODS.isdisjoint(dir(value)))
+            or (is_plain_object(value) and _only_called(value))
         ):
+            self._passed_on += [(value, spelled)] if is_plain_object(value) else []
             why = self.function(value)
             if why and str(attribute(value, "__module__")).partition(".")[0] == "numpy":
                 return f"{spelled} has no form for whole Blocks"  # whatever it is made of

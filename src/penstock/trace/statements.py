@@ -33,7 +33,7 @@ _FRAMES = {
     "set_trace",
 }  # fmt: skip
 _UNCUT = (
-    ast.Delete, ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith,
+    ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith,
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef,
 )  # fmt: skip
 # These use up the one thing that they are given, and the `key` for it, and keep nothing of them.
@@ -104,7 +104,7 @@ def cut(function: FunctionType) -> Cut | None:
         return None
     node = found.node
     body = [_placed(ast.Return(node.body), node.body)] if isinstance(node, ast.Lambda) else _without_docstring(node)
-    if any(isinstance(part, _UNCUT) for statement in body for part in ast.walk(statement)):
+    if any(isinstance(part, _UNCUT) or _unbinds(part) for statement in body for part in ast.walk(statement)):
         return None
     names = {*function.__globals__, *code.co_varnames, *code.co_cellvars, *code.co_freevars}
     if code.co_cellvars and not all(_done_at_once(statement, names) for statement in body):
@@ -114,6 +114,11 @@ def cut(function: FunctionType) -> Cut | None:
         linear.add(statement)
     local = frozenset({*code.co_varnames, *code.co_cellvars, *linear.temporary})
     return Cut(function, found, tuple(linear.found), local)
+
+
+def _unbinds(node: ast.AST) -> bool:
+    """Whether it deletes a variable, and not only an item of one."""
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del)
 
 
 def _done_at_once(node: ast.AST, names: Collection[str]) -> bool:
