@@ -10,10 +10,11 @@ from __future__ import annotations
 import builtins
 import functools
 import re
-from collections import OrderedDict
+from abc import ABC, ABCMeta
+from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
-from enum import Enum
+from enum import Enum, EnumMeta
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
@@ -114,6 +115,7 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 _GENERATOR = "<genexpr>"  # the name of what is no function of the user's, and is gone through by who is given it
 _HANDLERS = ("PUSH_EXC_INFO", "SETUP_FINALLY")  # a stand-in may raise where no element does
 _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
+_FIELD = type(vars(namedtuple("_One", "field"))["field"])  # of a named tuple
 _WATCHED = 1 << 16  # bytes of a captured array: its content is digested for every Block, some 30 µs at most
 _WATCHED_ITEMS = 1 << 10  # of a captured dict, each of which is looked at for every Block
 _WRITERS = ("STORE_SUBSCR", "STORE_SLICE", "DELETE_SUBSCR")
@@ -272,6 +274,31 @@ class _Inspection:
             return MISSING  # a property, a static method: what they give is looked up in another way
         return own if own is not MISSING else found
 
+    def _constant_of(self, owner: Any, name: str) -> Any:
+        """What something that `has_constants` has under a name; MISSING for what computes it."""
+        if is_member(owner):
+            own = {"value": "_value_", "name": "_name_"}.get(name, "")
+            if any(name in vars(kind) or own in vars(kind) for kind in type(owner).__mro__ if is_users(kind)):
+                return MISSING  # the user's, who calculates it
+            found = vars(owner).get(own, MISSING)
+            self.reads.append((vars(owner), own, found))
+            return found
+        if isinstance(owner, EnumMeta):
+            return vars(owner)["_member_map_"].get(name, MISSING)  # which stays what it is
+        found = MISSING
+        for kind in (type(owner) if isinstance(owner, tuple) else owner).__mro__[:-1]:
+            held = vars(kind).get(name, MISSING)
+            self.reads.append((vars(kind), name, held))
+            if held is not MISSING:
+                found = held
+                break
+        if isinstance(owner, tuple):
+            return found.__get__(owner) if type(found) is _FIELD else MISSING
+        if hasattr(type(owner), name):
+            return MISSING
+        found = found.__func__ if type(found) is staticmethod else found
+        return MISSING if hasattr(type(found), "__get__") and type(found) is not FunctionType else found
+
     def _code(
         self,
         code: CodeType,
@@ -305,6 +332,12 @@ class _Inspection:
                     if why:
                         return f"it calls {spelled}: {why}"
                     continue
+                chain, why = self._step(chain, spelled)
+            elif name in _ATTRIBUTE and chain is not MISSING and has_constants(chain):
+                spelled = f"{spelled}.{step.value}"
+                chain = self._constant_of(chain, step.value)
+                if chain is MISSING:
+                    return f"it uses {spelled}, which is not there or computed when it is asked for"
                 chain, why = self._step(chain, spelled)
             elif name in _ATTRIBUTE and chain is not MISSING:
                 spelled = f"{spelled}.{step.value}"
@@ -370,14 +403,15 @@ class _Inspection:
         """What a following attribute is looked up in, or whether the value itself may be used."""
         if isinstance(value, ModuleType) or (isinstance(value, type) and is_penstocks(value)) or is_plain_object(value):
             return value, None
-        if _is_frozen(type(value)):
+        if _is_frozen(type(value)) or has_constants(value):
             return value, None
         return MISSING, self._value(value, spelled)
 
     def _value(self, value: Any, spelled: str) -> str | None:
         if isinstance(value, _CONSTANTS):
             made_by = type(value)
-            plain = made_by.__module__ in _PLAIN or issubclass(made_by, Enum) or is_penstocks(made_by)
+            plain = made_by.__module__ in _PLAIN or is_penstocks(made_by)
+            plain = plain or (issubclass(made_by, Enum) and not _calculates_itself(value))
             return None if plain else f"it uses {spelled}, whose class may calculate in its own way"
         if type(value) in (tuple, frozenset):
             return next((why for why in (self._value(item, spelled) for item in value) if why), None)
@@ -445,6 +479,30 @@ def is_plain_object(value: Any) -> bool:
         and not isinstance(value, type)
         and all(map(is_users, kind.__mro__[:-1]))
     )
+
+
+def has_constants(value: Any) -> bool:
+    """Whether it is the user's class, enumeration or named tuple, whose attributes are those that are written down."""
+    kind = type(value)
+    if kind in (type, ABCMeta):
+        return all(is_users(place) or place is ABC for place in value.__mro__[:-1])
+    if kind is EnumMeta:
+        return is_users(value)
+    if issubclass(kind, tuple) and kind is not tuple:
+        plain = vars(tuple)["__getattribute__"] is kind.__getattribute__ and not hasattr(kind, "__getattr__")
+        return plain and hasattr(kind, "_fields") and all(map(is_users, kind.__mro__[:-2]))
+    return is_member(value)
+
+
+def is_member(value: Any) -> bool:
+    """Whether it is a member of an enumeration of the user's."""
+    return type(type(value)) is EnumMeta and is_users(type(value))
+
+
+def _calculates_itself(member: Any) -> bool:
+    """Whether a member of an enumeration has operators that the user has written."""
+    held = (item for kind in type(member).__mro__ if is_users(kind) for item in vars(kind).items())
+    return any(name.startswith("__") and type(value) is FunctionType and is_users(value) for name, value in held)
 
 
 _UNCALLED = {  # of a class, run by nothing that a function may do with an object but calling it
