@@ -42,23 +42,17 @@ def acts(node: Node) -> bool:
     if isinstance(node, _OPENING):
         return False
     functions = [each for name, each in _functions(node) if name != "reduce_func"]
-    if all(why_impure(function) is None for function in functions):
-        return False
-    return not isinstance(node, _CALLING) or not _compute(functions)
+    if not isinstance(node, _CALLING):
+        return any(why_impure(function) is not None for function in functions)
+    verdicts = [verdict for verdict in map(_verdict, functions) if verdict is not None]
+    if not all(verdict.computes for verdict in verdicts):
+        return True
+    return any(verdict.makes_objects and verdict.function() is not functions[-1] for verdict in verdicts)
 
 
 def is_called_ahead(node: Node) -> bool:
-    """Whether the functions of a step do nothing but compute, and are called for each element all the same."""
-    return not acts(node) and any(why_impure(function) is not None for _, function in _functions(node))
-
-
-def _compute(functions: list[Any]) -> bool:
-    """Whether nobody could see, for certain, when functions are called one after the other."""
-    verdicts = [_verdict(function) for function in functions if why_impure(function) is not None]
-    if not all(verdict.computes for verdict in verdicts):
-        return False
-    last = functions[-1]
-    return not any(verdict.makes_objects and verdict.function() is not last for verdict in verdicts)
+    """Whether the functions of a map or filter do nothing but compute, and are called for each element all the same."""
+    return any(_verdict(function) is not None for _, function in _functions(node)) and not acts(node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +68,16 @@ class _Verdict:
 _verdicts: dict[int, _Verdict] = {}
 
 
-def _verdict(function: Any) -> _Verdict:
-    """What is known for certain; remembered while what it was read from stays what it is."""
+def _verdict(function: Any) -> _Verdict | None:
+    """What is known for certain of a function that cannot be traced; None of one that may be.
+
+    Remembered while what it was read from stays what it is: it is asked for some times in every pass.
+    """
     known = _verdicts.get(id(function))
     if known is not None and known.function() is function and all(place.unchanged() for place in known.watched):
         return known
+    if why_impure(function) is None:
+        return None
     from penstock.functions.effects import why_seen  # its tables are large
 
     watched: list[Any] = []

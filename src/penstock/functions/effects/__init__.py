@@ -156,8 +156,10 @@ class _Certain(_Here):
         function, kind = atom.object, type(atom.object)
         if kind in (MethodDescriptorType, WrapperDescriptorType) and not computes(path_of(function.__objclass__)):
             raise Visible(unknown(path_of(function)))
-        ours = "__penstock_primitive__" in fields(function)
-        if not ours and (kind in _OF_LIBRARIES or issubclass(kind, type)) and not is_users(function):
+        if "__penstock_primitive__" in fields(function):  # such a function runs in parts, a Block at a time as it is
+            message = f"calls `{atom.spelled}`"
+            raise Visible(message)
+        if (kind in _OF_LIBRARIES or issubclass(kind, type)) and not is_users(function):
             path = known_place(function, atom.path)
             if path is None:
                 raise Visible(unknown(path_of(function)))
