@@ -39,7 +39,7 @@ _COMPUTING = """
     posixpath.basename posixpath.dirname posixpath.join posixpath.split posixpath.splitext posixpath.normpath
     posixpath.isabs posixpath.commonpath ntpath.basename ntpath.dirname ntpath.join ntpath.split ntpath.splitext
     ntpath.normpath ntpath.isabs ntpath.commonpath genericpath.commonprefix
-    numpy scipy.signal scipy.ndimage scipy.fft scipy.special penstock.image penstock.element_key
+    numpy scipy.signal scipy.ndimage scipy.fft scipy.special penstock.element_key
     penstock.trace.drawing.element_key
     PIL.Image.fromarray PIL.Image.frombytes PIL.Image.frombuffer PIL.Image.new PIL.Image.merge PIL.Image.blend
     PIL.Image.composite PIL.Image.alpha_composite PIL.Image.Resampling PIL.Image.Transpose PIL.Image.Transform
