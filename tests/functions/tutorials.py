@@ -655,7 +655,7 @@ def dna(seq):
 
 
 # -- RL / trajectories
-@known("ships")
+@known("pure ships")
 def returns(ep):
     g, out = 0.0, []
     for r in reversed(ep["reward"].tolist()):

@@ -92,6 +92,15 @@ LINES = {
     "while": "while label > 3:\n    label = label - 1",
     "list of numbers": "label = [int(label), 2]",
     "dict changed": "row = {'a': label}\nrow['b'] = image.shape[0] + int(row['a'])\nlabel = row['b']",
+    "takes out of a dict": "row = {'a': label, 'b': image}\nlabel = row.pop('a')\nlabel = int(label) + len(row)",
+    "takes, put off": "row = {'a': label, 'b': image}\nkept = int(row['a'])\nlabel = row.pop('a')\n"
+    "label = label + kept + len(row)",
+    "deletes behind what reads": "row = {'a': label, 'b': image}\nlow = int(row['b'].max() if image.size else 0)\n"
+    "del row['b']\nlabel = label + low + len(row)",
+    "updates two names": "row = {'a': label}\nsame = row\nrow.update(b=int(label), a=3)\nlabel = same['a'] + same['b']",
+    "takes and fails": "row = {'a': label}\nif SIZE:\n    label = row.pop('a')\n    label = int(label) + len(row)",
+    "changes a list": "found = [label, 1]\nfound.insert(0, found.pop())\nlabel = int(found[0]) + found[1]",
+    "takes from the names": "label = NAMES.pop() if len(NAMES) > 1 else int(label)",
     "returns early": "if label == 2:\n    return image, label + 100",
     "unbound": "if label < 90:\n    more = int(label)\nlabel = label + more",
     "never bound": "label = label + later\nlater = int(label)",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 import gc
+import inspect
 import os
+import pdb
+import sys
 import traceback
 import weakref
 from itertools import product
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -151,6 +155,62 @@ def runs_by_block(beginning: str, line: str) -> bool:
     leaves, structure = flatten(SOURCES["uint8"]().element_spec)
     function, _ = made(beginning, line, "both")
     return traced(function, structure, leaves).graph is not None or in_parts(function, structure, leaves) is not None
+
+
+NAMED = [
+    "stack", "frame", "inspect", "vars", "locals", "dir", "eval", "exec", "super", "breakpoint", "exc_info",
+    "set_trace", "currentframe", "getframeinfo",
+]  # fmt: skip
+LOOKING = {
+    "locals": builtins.locals,
+    "as another name": builtins.vars,
+    "stack": inspect.stack,
+    "module": inspect,
+    "frame": sys._getframe,
+    "from a library": traceback.extract_stack,
+    "stops": pdb.Pdb.set_trace,
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("use", ["pass", "label = label + {0}", "label = label + CONFIG.{0}", "{0} = label"])
+def test_names_that_only_sound_like_looking_at_variables_are_the_users(name: str, use: str) -> None:
+    """What is called so decides nothing, but for attributes that are found in no other place than where frames are."""
+    known = "CONFIG" in use and name in ("exc_info", "set_trace", "currentframe", "getframeinfo")
+    lines = f"{use.format(name)}\nlabel = int(label)"
+    function = named(lines, {} if use.startswith("{") else {name: 3, "CONFIG": SimpleNamespace(**{name: 3})})
+    assert (cut(function) is None) == known
+
+
+@pytest.mark.parametrize("name", LOOKING)
+def test_what_looks_at_variables_is_known_under_any_name(name: str) -> None:
+    assert cut(named("label = len(look())", {"look": LOOKING[name]})) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import inspect as kept\nlabel = len(kept.stack())",
+        "from inspect import stack as kept\nlabel = len(kept())",
+        "import sys as kept\nlabel = len(kept._getframe(0).f_locals)",
+        "from sys import _getframe as kept\nlabel = len(kept(0).f_locals)",
+        "import builtins as kept\nlabel = len(kept.locals())",
+        "label = [locals() for _ in range(1)]",
+    ],
+)
+def test_what_looks_at_variables_is_known_where_it_is_imported(line: str) -> None:
+    assert cut(named(line, {})) is None
+
+
+def named(line: str, names: dict[str, Any]) -> Any:
+    """A function with a line of its own, that sees these names beside others."""
+    LINES["a line of a test"] = line
+    try:
+        function, seen = made("one", "a line of a test", "both")
+    finally:
+        del LINES["a line of a test"]
+    seen.update(names)
+    return function
 
 
 def test_most_of_them_run_by_block() -> None:
@@ -420,8 +480,17 @@ def test_a_stand_in_that_got_out_ends_no_pass(monkeypatch: pytest.MonkeyPatch) -
         few = np.unique(image)[:2]
         return later["image"](), few * np.float32(2)
 
+    seen: list[int] = []
     monkeypatch.setattr("penstock.trace.statements._done_at_once", lambda *_: True)
-    assert rows_by(kept, by_block=True) == rows_by(kept, by_block=False)
+    source = SOURCES["uint8"]()
+
+    def rows(*, by_block: bool) -> Any:
+        options = ps.Options()
+        options.experimental_optimization.map_vectorization.enabled = by_block
+        told = source.map(kept).map(lambda *row: (seen.append(1), row)[1])  # whose elements are asked for singly
+        return [described(row) for row in told.with_options(options)]
+
+    assert rows(by_block=True) == rows(by_block=False)
 
 
 def two_pictures(image: Any, label: Any) -> Any:
@@ -433,7 +502,8 @@ def two_pictures(image: Any, label: Any) -> Any:
 
 def test_what_is_called_per_element_is_given_no_more_than_it_reads() -> None:
     """What of the beginning only the end takes stays a column."""
-    assert rows_by(two_pictures, by_block=True) == rows_by(two_pictures, by_block=False)
+    for _ in range(3):  # until its end was tried on enough elements
+        assert rows_by(two_pictures, by_block=True) == rows_by(two_pictures, by_block=False)
     leaves, structure = flatten(SOURCES["uint8"]().element_spec)
     found = in_parts(two_pictures, structure, leaves)
     assert found is not None

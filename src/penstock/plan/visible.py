@@ -3,15 +3,19 @@
 A function that is known to do nothing but compute may be called for a whole Block at once. One that prints, counts,
 reads a queue or calls what is not known may wait for the loop to have received the element before: nothing that it
 makes may be made before it is asked for. Two readings of functions answer that. What is known for certain to compute
-(`acts`) is asked of every step at the start of a pass. Where work would run ahead of the loop without having been asked
-to (`shown_ahead`) a function is read to its end: one that reads a file or calls PIL shows nothing of when it does.
+(`acts`) is asked of every step at the start of a pass: what may be traced, and, of maps and filters, what calls nothing
+but functions of libraries that do as much, `json.loads` or `cv2.resize`. These may take long, and are called for as
+many elements at a time as take some milliseconds (`is_called_ahead`). Where work would run ahead of the loop without
+having been asked to (`shown_ahead`) a function is read to its end, and less is enough: one that reads a file shows
+nothing of when it does.
 """
 
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from penstock.plan import fused, grouping, ops
@@ -26,6 +30,7 @@ from penstock.trace.purity import why_impure
 
 # the data sets that they open are looked at when they are open, and a reducer is asked for all of its input at once
 _OPENING = (ops.FlatMap, ops.Interleave, grouping.GroupByReducer)
+_CALLING = (ops.Map, ops.Filter, fused.FusedMap, fused.MapAndBatch)  # stateless, and made for some time at most
 
 
 def acts(node: Node) -> bool:
@@ -36,7 +41,54 @@ def acts(node: Node) -> bool:
         return any(acts(below) for below in node.input.walk())
     if isinstance(node, _OPENING):
         return False
-    return any(why_impure(function) is not None for name, function in _functions(node) if name != "reduce_func")
+    functions = [each for name, each in _functions(node) if name != "reduce_func"]
+    if not isinstance(node, _CALLING):
+        return any(why_impure(function) is not None for function in functions)
+    verdicts = [verdict for verdict in map(_verdict, functions) if verdict is not None]
+    if not all(verdict.computes for verdict in verdicts):
+        return True
+    return any(verdict.makes_objects and verdict.function() is not functions[-1] for verdict in verdicts)
+
+
+def is_called_ahead(node: Node) -> bool:
+    """Whether the functions of a map or filter do nothing but compute, and are called for each element all the same."""
+    return any(_verdict(function) is not None for _, function in _functions(node)) and not acts(node)
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """Whether a function computes, and makes objects of the user's classes; and what that was read from."""
+
+    function: Callable[[], Any]
+    computes: bool
+    makes_objects: bool
+    watched: tuple[Any, ...]
+
+
+_verdicts: dict[int, _Verdict] = {}
+
+
+def _verdict(function: Any) -> _Verdict | None:
+    """What is known for certain of a function that cannot be traced; None of one that may be.
+
+    Remembered while what it was read from stays what it is: it is asked for some times in every pass.
+    """
+    known = _verdicts.get(id(function))
+    if known is not None and known.function() is function and all(place.unchanged() for place in known.watched):
+        return known
+    if why_impure(function) is None:
+        return None
+    from penstock.functions.effects import why_seen  # its tables are large
+
+    watched: list[Any] = []
+    why, makes_objects = why_seen(function, watched)
+    number, verdicts = id(function), _verdicts  # a module's names are gone when the interpreter ends
+    try:
+        weak = weakref.ref(function, lambda _: verdicts.pop(number, None))
+    except TypeError:  # of the interpreter's own, which is looked up as fast as a verdict
+        return _Verdict(lambda: function, why is None, makes_objects, ())
+    found = verdicts[number] = _Verdict(weak, why is None, makes_objects, tuple(watched))
+    return found
 
 
 def opens_visibly(function: Callable[..., Any]) -> bool:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import builtins
 import functools
 import re
-from collections import OrderedDict
+from abc import ABC, ABCMeta
+from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
-from enum import Enum
+from enum import Enum, EnumMeta
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
@@ -83,21 +84,42 @@ METHODS = {
     "astype", "shape", "dtype", "ndim", "get", "items", "keys", "values", "T", "size", "transpose", "swapaxes",
     "reshape", "ravel", "flatten", "squeeze", "copy", "clip", "argsort", "cumsum", "cumprod", "round", "dot", "repeat",
     "take", "trace", "item", "tolist", "tobytes", "append", "extend", "zfill", "startswith", "endswith", "strip",
+    "pop", "popitem", "update", "setdefault", "clear", "insert", "remove", "reverse", "index", "count", "fromkeys",
     *REDUCTIONS,
 }  # fmt: skip
 # These may be told where to write, or write into what they are asked of.
-_WRITING = {"append", "extend", "clip", "cumsum", "cumprod", "round", "dot", "take", "trace", *REDUCTIONS}
+_WRITING = {
+    "append", "extend", "clip", "cumsum", "cumprod", "round", "dot", "take", "trace", "pop", "popitem", "update",
+    "setdefault", "clear", "insert", "remove", "reverse", *REDUCTIONS,
+}  # fmt: skip
 _CONSTANTS = (bool, int, float, complex, str, bytes, np.generic, np.dtype, type(None), type(Ellipsis), slice)
 _PLAIN = ("builtins", "numpy", "numpy.dtypes")  # where the classes of constants are from that do what is known of them
-_FORBIDDEN = ("STORE_GLOBAL", "STORE_ATTR", "STORE_DEREF", "STORE_NAME", "DELETE_", "IMPORT_", "YIELD", "AWAIT", "SEND")
+_FORBIDDEN = {  # by how the names of instructions begin
+    "STORE_GLOBAL": "it keeps state, in a global",
+    "DELETE_GLOBAL": "it keeps state, in a global",
+    "STORE_ATTR": "it keeps state, in an attribute",
+    "DELETE_ATTR": "it keeps state, in an attribute",
+    "STORE_DEREF": "it keeps state, in a variable of the function around it",
+    "DELETE_DEREF": "it keeps state, in a variable of the function around it",
+    "STORE_NAME": "it keeps state",
+    "DELETE_": "it keeps state",
+    "IMPORT_": "it imports",
+    "YIELD": "it yields",
+    "AWAIT": "it waits",
+    "SEND": "it waits",
+}
+_STATEFUL = tuple(_FORBIDDEN)
+_OF_ITS_OWN = ("STORE_DEREF", "DELETE_DEREF")
+_FREE = ("DELETE_SUBSCR", "DELETE_FAST")
 _NONE: Mapping[str, Any] = MappingProxyType({})
 _GENERATOR = "<genexpr>"  # the name of what is no function of the user's, and is gone through by who is given it
 _HANDLERS = ("PUSH_EXC_INFO", "SETUP_FINALLY")  # a stand-in may raise where no element does
 _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
+_FIELD = type(vars(namedtuple("_One", "field"))["field"])  # of a named tuple
 _WATCHED = 1 << 16  # bytes of a captured array: its content is digested for every Block, some 30 µs at most
 TOO_LARGE = "an array too large to watch for changes"
 _WATCHED_ITEMS = 1 << 10  # of a captured dict, each of which is looked at for every Block
-_WRITERS = ("STORE_SUBSCR", "STORE_SLICE")
+_WRITERS = ("STORE_SUBSCR", "STORE_SLICE", "DELETE_SUBSCR")
 
 
 def why_impure(function: Callable[..., Any]) -> str | None:
@@ -187,10 +209,14 @@ class _Inspection:
         self.top: FunctionType | None = None  # who may use them
         self._in_top = False
         self.looked_deeper = False  # whether the verdict follows from more than what was read
+        self._methods: set[str] = set()  # that are called of what is only known when it runs
+        self._passed_on: list[tuple[Any, str]] = []  # objects of the user's which may be what they are called of
 
     def verdict(self, function: Any) -> str | None:
         """Why it is not pure, or None."""
         why = self.function(function)
+        asked = (spelled for one, spelled in self._passed_on if not self._methods.isdisjoint(dir(one)))
+        why = why or next((f"it uses {spelled}" for spelled in asked), None)
         if why is None and self._mutable and self._writes:
             self.looked_deeper = True
             from penstock.functions.effects import why_visible_here  # its tables are large, and seldom asked
@@ -269,6 +295,31 @@ class _Inspection:
             return MISSING  # a property, a static method: what they give is looked up in another way
         return own if own is not MISSING else found
 
+    def _constant_of(self, owner: Any, name: str) -> Any:
+        """What something that `has_constants` has under a name; MISSING for what computes it."""
+        if is_member(owner):
+            own = {"value": "_value_", "name": "_name_"}.get(name, "")
+            if any(name in vars(kind) or own in vars(kind) for kind in type(owner).__mro__ if is_users(kind)):
+                return MISSING  # the user's, who calculates it
+            found = vars(owner).get(own, MISSING)
+            self.reads.append((vars(owner), own, found))
+            return found
+        if isinstance(owner, EnumMeta):
+            return vars(owner)["_member_map_"].get(name, MISSING)  # which stays what it is
+        found = MISSING
+        for kind in (type(owner) if isinstance(owner, tuple) else owner).__mro__[:-1]:
+            held = vars(kind).get(name, MISSING)
+            self.reads.append((vars(kind), name, held))
+            if held is not MISSING:
+                found = held
+                break
+        if isinstance(owner, tuple):
+            return found.__get__(owner) if type(found) is _FIELD else MISSING
+        if hasattr(type(owner), name):
+            return MISSING
+        found = found.__func__ if type(found) is staticmethod else found
+        return MISSING if hasattr(type(found), "__get__") and type(found) is not FunctionType else found
+
     def _code(
         self,
         code: CodeType,
@@ -303,6 +354,12 @@ class _Inspection:
                         return f"it calls {spelled}: {why}"
                     continue
                 chain, why = self._step(chain, spelled)
+            elif name in _ATTRIBUTE and chain is not MISSING and has_constants(chain):
+                spelled = f"{spelled}.{step.value}"
+                chain = self._constant_of(chain, step.value)
+                if chain is MISSING:
+                    return f"it uses {spelled}, which is not there or computed when it is asked for"
+                chain, why = self._step(chain, spelled)
             elif name in _ATTRIBUTE and chain is not MISSING:
                 spelled = f"{spelled}.{step.value}"
                 place = vars(chain) if isinstance(chain, (ModuleType, type)) else None  # what is frozen stays
@@ -315,13 +372,14 @@ class _Inspection:
                 chain, why = self._step(chain, spelled)
             elif name in _ATTRIBUTE:
                 why = None if step.value in METHODS else f"it uses .{step.value}"
+                self._methods.add(step.value)
                 self._writes = self._writes or step.value in _WRITING
             elif isinstance(chain, ModuleType):
                 return f"it passes the module {spelled} on"
             elif name.startswith("LOAD_FAST") and step.value in objects:
                 spelled = step.value
                 chain, why = objects[spelled], None
-            elif name.startswith(("STORE_FAST", "LOAD_CLOSURE")) and step.value in objects:
+            elif name.startswith(("STORE_FAST", "DELETE_FAST", "LOAD_CLOSURE")) and step.value in objects:
                 return "it changes what its own object is"
             elif name == "LOAD_GLOBAL":
                 spelled = step.value
@@ -342,10 +400,12 @@ class _Inspection:
                 chain, why = self._step(value, spelled)
             elif name in _HANDLERS and not generates:
                 return "it handles exceptions or leaves a with block"
-            elif name.startswith(_FORBIDDEN) and not (
-                (generates and name == "YIELD_VALUE") or (name == "STORE_DEREF" and step.value in code.co_cellvars)
+            elif name.startswith(_STATEFUL) and not (
+                name in _FREE
+                or (generates and name == "YIELD_VALUE")
+                or (name in _OF_ITS_OWN and step.value in code.co_cellvars)
             ):
-                return "it keeps state, imports or yields"
+                return next(why for begins, why in _FORBIDDEN.items() if name.startswith(begins))
             elif name == "MATCH_CLASS":
                 return "it looks at types"
             else:
@@ -364,7 +424,7 @@ class _Inspection:
         """What a following attribute is looked up in, or whether the value itself may be used."""
         if isinstance(value, ModuleType) or (isinstance(value, type) and is_penstocks(value)) or is_plain_object(value):
             return value, None
-        if _is_frozen(type(value)):
+        if _is_frozen(type(value)) or has_constants(value):
             return value, None
         if self.live is not None and self._in_top and "." not in spelled and _is_live(value):
             self.live[id(value)] = value
@@ -375,7 +435,8 @@ class _Inspection:
     def _value(self, value: Any, spelled: str) -> str | None:
         if isinstance(value, _CONSTANTS):
             made_by = type(value)
-            plain = made_by.__module__ in _PLAIN or issubclass(made_by, Enum) or is_penstocks(made_by)
+            plain = made_by.__module__ in _PLAIN or is_penstocks(made_by)
+            plain = plain or (issubclass(made_by, Enum) and not _calculates_itself(value))
             return None if plain else f"it uses {spelled}, whose class may calculate in its own way"
         if type(value) in (tuple, frozenset):
             return next((why for why in (self._value(item, spelled) for item in value) if why), None)
@@ -400,8 +461,9 @@ class _Inspection:
         if callable(value) and (
             isinstance(value, FunctionType)
             or type(value) in (functools.partial, MethodType)
-            or (is_plain_object(value) and _only_called(value) and METHODS.isdisjoint(dir(value)))
+            or (is_plain_object(value) and _only_called(value))
         ):
+            self._passed_on += [(value, spelled)] if is_plain_object(value) else []
             why = self.function(value)
             if why and str(attribute(value, "__module__")).partition(".")[0] == "numpy":
                 return f"{spelled} has no form for whole Blocks"  # whatever it is made of
@@ -447,6 +509,30 @@ def is_plain_object(value: Any) -> bool:
         and not isinstance(value, type)
         and all(map(is_users, kind.__mro__[:-1]))
     )
+
+
+def has_constants(value: Any) -> bool:
+    """Whether it is the user's class, enumeration or named tuple, whose attributes are those that are written down."""
+    kind = type(value)
+    if kind in (type, ABCMeta):
+        return all(is_users(place) or place is ABC for place in value.__mro__[:-1])
+    if kind is EnumMeta:
+        return is_users(value)
+    if issubclass(kind, tuple) and kind is not tuple:
+        plain = vars(tuple)["__getattribute__"] is kind.__getattribute__ and not hasattr(kind, "__getattr__")
+        return plain and hasattr(kind, "_fields") and all(map(is_users, kind.__mro__[:-2]))
+    return is_member(value)
+
+
+def is_member(value: Any) -> bool:
+    """Whether it is a member of an enumeration of the user's."""
+    return type(type(value)) is EnumMeta and is_users(type(value))
+
+
+def _calculates_itself(member: Any) -> bool:
+    """Whether a member of an enumeration has operators that the user has written."""
+    held = (item for kind in type(member).__mro__ if is_users(kind) for item in vars(kind).items())
+    return any(name.startswith("__") and type(value) is FunctionType and is_users(value) for name, value in held)
 
 
 _UNCALLED = {  # of a class, run by nothing that a function may do with an object but calling it

@@ -10,22 +10,30 @@ place where it stands in the file. What is evaluated on a condition, or not to b
 from __future__ import annotations
 
 import ast
+import builtins
 import copy
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from types import CodeType, FunctionType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeGuard, TypeVar
 
+from penstock.functions.code import Instruction, codes, steps
 from penstock.functions.definition import Found, compiled, definition
+from penstock.functions.ownership import is_users
+from penstock.functions.uses import closure
 
 N = TypeVar("N", bound=ast.AST)
 
-_SEES_ALL = {  # names of what looks at the caller's variables, or stops in it
-    "__class__", "_getframe", "breakpoint", "currentframe", "dir", "eval", "exc_info", "exec", "locals", "set_trace",
-    "super", "vars", "extract_stack", "getframeinfo", "getinnerframes", "getouterframes", "inspect",
+# What looks at the caller's variables, or stops in it: these functions, whatever is of these modules, and functions of
+# libraries that bear these names, which are looked up nowhere else.
+_SEES_ALL = {id(getattr(builtins, name)) for name in ("breakpoint", "dir", "eval", "exec", "locals", "super", "vars")}
+_SEE_ALL = {"builtins", "inspect", "pdb"}
+_FRAMES = {
+    "_getframe", "currentframe", "exc_info", "extract_stack", "getframeinfo", "getinnerframes", "getouterframes",
+    "set_trace",
 }  # fmt: skip
 _UNCUT = (
-    ast.Delete, ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith,
+    ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith,
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef,
 )  # fmt: skip
 # These use up the one thing that they are given, and the `key` for it, and keep nothing of them.
@@ -89,14 +97,14 @@ class Cut:
 def cut(function: FunctionType) -> Cut | None:
     """A function in statements, or None where nothing says what they are or somebody could tell the parts."""
     code = function.__code__
-    if code.co_flags & (0x20 | 0x80 | 0x100 | 0x200) or _sees_all(code) or "stack" in function.__globals__:
+    if code.co_flags & (0x20 | 0x80 | 0x100 | 0x200) or _sees_all(function):
         return None
     found = definition(function)
     if found is None:
         return None
     node = found.node
     body = [_placed(ast.Return(node.body), node.body)] if isinstance(node, ast.Lambda) else _without_docstring(node)
-    if any(isinstance(part, _UNCUT) for statement in body for part in ast.walk(statement)):
+    if any(isinstance(part, _UNCUT) or _unbinds(part) for statement in body for part in ast.walk(statement)):
         return None
     names = {*function.__globals__, *code.co_varnames, *code.co_cellvars, *code.co_freevars}
     if code.co_cellvars and not all(_done_at_once(statement, names) for statement in body):
@@ -106,6 +114,11 @@ def cut(function: FunctionType) -> Cut | None:
         linear.add(statement)
     local = frozenset({*code.co_varnames, *code.co_cellvars, *linear.temporary})
     return Cut(function, found, tuple(linear.found), local)
+
+
+def _unbinds(node: ast.AST) -> bool:
+    """Whether it deletes a variable, and not only an item of one."""
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del)
 
 
 def _done_at_once(node: ast.AST, names: Collection[str]) -> bool:
@@ -142,9 +155,30 @@ def _called_alike(code: CodeType, own: str, name: str) -> CodeType:
     return code.replace(co_qualname=name + code.co_qualname.removeprefix(own), co_consts=tuple(consts))
 
 
-def _sees_all(code: CodeType) -> bool:
-    names = {*code.co_names, *code.co_freevars}
-    return bool(names & _SEES_ALL) or any(_sees_all(item) for item in code.co_consts if isinstance(item, CodeType))
+def _sees_all(function: FunctionType) -> bool:
+    """Whether it may look at its variables; what names stand for decides, as anything may be called `stack`."""
+    code = function.__code__
+    if "__class__" in code.co_freevars:  # as super() has it
+        return True
+    held = (value for _, value in closure(function))
+    return any(map(_is_seeing, held)) or any(_step_sees(step, function) for one in codes(code) for step in steps(one))
+
+
+def _step_sees(step: Instruction, function: FunctionType) -> bool:
+    if step.name in ("LOAD_GLOBAL", "LOAD_NAME"):
+        return _is_seeing(function.__globals__.get(step.value, getattr(builtins, step.value, None)))
+    if step.name == "IMPORT_NAME":
+        return step.value.partition(".")[0] in _SEE_ALL
+    return step.name in ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM") and step.value in _FRAMES
+
+
+def _is_seeing(value: Any) -> bool:
+    if type(value) is ModuleType:
+        return value.__name__ in _SEE_ALL
+    value = value.__func__ if type(value) is MethodType else value
+    if id(value) in _SEES_ALL or type(value) not in (FunctionType, BuiltinFunctionType):
+        return id(value) in _SEES_ALL
+    return value.__module__ == "inspect" or (value.__name__ in _FRAMES and not is_users(value))
 
 
 def _without_docstring(node: ast.FunctionDef) -> list[ast.stmt]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from functools import cache
 from types import FunctionType
 from typing import Any
@@ -25,6 +26,45 @@ _HARMLESS = """
     penstock.errors penstock.permutation penstock.map_fn penstock.dataset.map_fn penstock.Options penstock.options
     penstock.dataset.create.Create.from_tensors penstock.dataset.create.Create.from_tensor_slices
     penstock.dataset.create.Create.range"""
+# Of these it is known that they do nothing but compute: what they give follows from what they are given. They read no
+# file, clock, locale, environment or state that others may change; so nobody sees when they are called.
+_COMPUTING = """
+    builtins math cmath re json.loads json.dumps json.decoder json.encoder struct hashlib hmac zlib bz2.compress
+    bz2.decompress lzma.compress lzma.decompress gzip.compress gzip.decompress base64 binascii itertools functools
+    collections operator string unicodedata textwrap.dedent textwrap.wrap textwrap.fill textwrap.shorten html
+    urllib.parse bisect heapq statistics fractions array csv.reader csv.DictReader io.BytesIO io.StringIO copy
+    dataclasses typing.cast enum types.SimpleNamespace codecs.decode codecs.encode ast.literal_eval colorsys uuid.UUID
+    uuid.uuid3 uuid.uuid5
+    datetime.datetime datetime.date datetime.time datetime.timedelta datetime.timezone pathlib
+    posixpath.basename posixpath.dirname posixpath.join posixpath.split posixpath.splitext posixpath.normpath
+    posixpath.isabs posixpath.commonpath ntpath.basename ntpath.dirname ntpath.join ntpath.split ntpath.splitext
+    ntpath.normpath ntpath.isabs ntpath.commonpath genericpath.commonprefix
+    numpy scipy.signal scipy.ndimage scipy.fft scipy.special penstock.element_key
+    penstock.trace.drawing.element_key
+    PIL.Image.fromarray PIL.Image.frombytes PIL.Image.frombuffer PIL.Image.new PIL.Image.merge PIL.Image.blend
+    PIL.Image.composite PIL.Image.alpha_composite PIL.Image.Resampling PIL.Image.Transpose PIL.Image.Transform
+    PIL.ImageOps PIL.ImageEnhance PIL.ImageFilter PIL.ImageChops"""
+_COMPUTING_CV2 = """
+    resize flip rotate transpose cvtColor GaussianBlur blur boxFilter medianBlur bilateralFilter filter2D sepFilter2D
+    warpAffine warpPerspective remap getRotationMatrix2D getAffineTransform getPerspectiveTransform
+    invertAffineTransform undistort copyMakeBorder Canny Sobel Scharr Laplacian threshold adaptiveThreshold equalizeHist
+    normalize add subtract multiply divide addWeighted absdiff bitwise_and bitwise_or bitwise_xor bitwise_not min max
+    merge split hconcat vconcat repeat LUT inRange erode dilate morphologyEx getStructuringElement pyrDown pyrUp
+    findContours contourArea arcLength boundingRect minAreaRect convexHull moments connectedComponents
+    connectedComponentsWithStats distanceTransform calcHist integral minMaxLoc mean meanStdDev countNonZero
+    convertScaleAbs extractChannel insertChannel matchTemplate imdecode imencode rectangle line circle
+    ellipse polylines fillPoly drawContours putText getTextSize applyColorMap cartToPolar polarToCart magnitude phase
+    dft idft dct idct"""
+_LOOKING = """
+    builtins.open numpy.load numpy.fromfile numpy.loadtxt numpy.genfromtxt numpy.fromregex numpy.save numpy.savez
+    numpy.savetxt numpy.memmap numpy.lib numpy.random numpy.errstate numpy.seterr numpy.geterr numpy.seterrcall
+    numpy.geterrcall numpy.setbufsize numpy.getbufsize numpy.set_printoptions numpy.get_printoptions
+    numpy.printoptions numpy.array2string numpy.array_repr numpy.array_str numpy.show_config numpy.info numpy.test
+    numpy.f2py numpy.ctypeslib numpy.testing numpy.distutils numpy.DataSource numpy.frompyfunc numpy.fromiter
+    datetime.datetime.now datetime.datetime.today datetime.datetime.utcnow datetime.datetime.fromtimestamp
+    datetime.datetime.strptime datetime.datetime.astimezone datetime.date.today datetime.date.fromtimestamp
+    pathlib.Path.cwd pathlib.Path.home pathlib.PosixPath.cwd pathlib.PosixPath.home scipy.special.seterr
+    scipy.special.errstate hashlib.file_digest functools.lru_cache functools.cache"""
 DATASET = ("penstock.dataset.dataset", "Dataset")
 _READS = words("distribute load snapshot")  # methods of data sets that make one, of which more can be seen
 _LISTS = words("from_tensors from_tensor_slices from_list")  # of those that hold other libraries' data, the plain ones
@@ -122,7 +162,7 @@ def effect_of(path: str, *, alike: bool = True) -> str | None:
     With `alike`, also what is otherwise in another process, and noticed only there.
     """
     if not is_installed_path(path):  # the tables name libraries, and a module of the user's may bear the name of one
-        return _unknown(path)
+        return unknown(path)
     if path.startswith("penstock.") and path.endswith("Dataset") and not path.endswith(".Dataset"):
         # TFRecordDataset and all others of files: a pass reads them
         return None
@@ -136,7 +176,31 @@ def effect_of(path: str, *, alike: bool = True) -> str | None:
                 return why
             return f"{why} (`{path}`)"
         place = place.rpartition(".")[0]
-    return _unknown(path)
+    return unknown(path)
+
+
+def computes(path: str) -> bool:
+    """Whether a library's function does nothing but compute, for certain, by its dotted path.
+
+    >>> computes("json.loads"), computes("numpy.load"), computes("cv2.resize"), computes("cv2.imread")
+    (True, False, True, False)
+    """
+    place = path
+    while place:
+        known = _COMPUTES.get(place)
+        if known is not None:
+            return known and is_installed_path(path)
+        place = place.rpartition(".")[0]
+    return False
+
+
+_COMPUTES = {
+    **dict.fromkeys(words(_COMPUTING), True),
+    **{f"cv2.{name}": True for name in words(_COMPUTING_CV2)},
+    **dict.fromkeys(words(_LOOKING), False),
+    "numpy.lib.stride_tricks": True,
+    "numpy.lib.array_utils": True,
+}
 
 
 @cache
@@ -157,7 +221,7 @@ def _draws(path: str) -> bool:
     return path.startswith(("torchvision.", "torchaudio.")) and (name.startswith("Random") or name in _DRAWING)
 
 
-def _unknown(path: str) -> str:
+def unknown(path: str) -> str:
     return f"uses `{path}`, of which is not known what it does"
 
 
@@ -190,3 +254,22 @@ def path_of(value: Any) -> str:
         place = "builtins"
     root, dot, rest = place.partition(".")
     return f"{_INTERNAL.get(root, root)}{dot}{rest}.{name}" if place else name
+
+
+def known_place(function: Any, path: str | None) -> str | None:
+    """The dotted path under which a library has this very function or class; None where another is found there.
+
+    Somebody may have put it into the place of what the library has: what it is counts, and not what it is called.
+    """
+    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
+    own = getattr(function, "__module__", None)
+    if type(name) is not str or not (own is None or type(own) is str):
+        return None
+    for place in (own, path.rpartition(".")[0] if path else None, "builtins", "numpy", "cv2"):
+        found: Any = sys.modules.get(place) if place else None
+        for part in name.split(".") if found is not None else ():
+            found = getattr(found, part, None)
+        if found is function and function is not None:
+            root, dot, rest = str(place).partition(".")
+            return f"{_INTERNAL.get(root, root)}{dot}{rest}.{name}"
+    return None

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import array
+import datetime as dt
 import io
 import os
-from collections import deque
+import re
+import struct
+from collections import Counter, OrderedDict, deque
+from fractions import Fraction
+from pathlib import PurePath
 from types import FunctionType, MethodDescriptorType, WrapperDescriptorType
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +100,25 @@ _WRITES_FILES = words("tofile dump write_bytes write_text unlink touch mkdir rmd
 _FILLS = words("readinto readinto1 recv_into")
 _BASES = (object, tuple, dict, list, str, bytes, int, float)
 _SETS = words("union intersection difference symmetric_difference copy")
+
+
+# Methods and attributes of which everybody knows what they compute, whatever has them: of Python's and numpy's kinds of
+# values, of patterns, dates, digests, paths and pictures. Those of paths and pictures look at no file.
+METHODS = frozenset(
+    name
+    for kind in (
+        str, bytes, bytearray, int, float, complex, list, tuple, dict, set, frozenset, slice, range, np.ndarray,
+        np.generic, deque, Counter, OrderedDict, dt.datetime, dt.timedelta, re.Pattern, re.Match,
+        PurePath, Fraction, array.array, struct.Struct,
+    )
+    for name in dir(kind)
+) - words(
+    """__reduce__ __reduce_ex__ __init_subclass__ __subclasshook__ tofile dump fromfile now today utcnow fromtimestamp
+    astimezone strftime strptime timestamp ctime tofile"""
+) | words(
+    """digest hexdigest block_size digest_size most_common elements total value getvalue convert crop resize rotate
+    mode thumbnail getpixel putpixel paste getbbox getdata point filter"""
+)  # fmt: skip
 
 
 def called_method(world: Calling, frame: Frame, method: Bound, arguments: Arguments) -> Value:

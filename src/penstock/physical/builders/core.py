@@ -16,7 +16,7 @@ from penstock.physical.inner_plans import Opening
 from penstock.physical.lower import Lowering, Service, lower, register
 from penstock.physical.stage import Stage
 from penstock.physical.stages import shuffle as stages
-from penstock.physical.stages.apply import Apply
+from penstock.physical.stages.apply import Apply, Stint
 from penstock.physical.stages.batch import Unbatch, stack_block
 from penstock.physical.stages.cached import Cached
 from penstock.physical.stages.combine import Agreed, Enumerate, Rounds, Sequence, Zip
@@ -34,7 +34,7 @@ from penstock.plan.indexing import GlobalShuffle, WithProvenance
 from penstock.plan.inputs import Scan as ScanNode
 from penstock.plan.node import Node, UnaryNode
 from penstock.plan.storing import Cache
-from penstock.plan.visible import opens_visibly
+from penstock.plan.visible import is_called_ahead, opens_visibly
 
 _WHOLE_INPUT = 1 << 62  # a block length that no input reaches: flat_map stays with an input to its end
 
@@ -51,7 +51,8 @@ def _apply(node: UnaryNode, steps: tuple[Any, ...], lowering: Lowering) -> Stage
     executor = getattr(node, "executor", "auto")
     if parallel is None:
         run = lowering.executor.run_all(transforms, executor)
-        return Apply(_wanted_only(node, lowering), transforms, run, lowering.epoch)
+        stint = Stint() if is_called_ahead(node) else None
+        return Apply(_wanted_only(node, lowering, ahead=stint is not None), transforms, run, lowering.epoch, stint)
     below = lowering.deeper()
     ordered = lowering.ordered(steps[0].deterministic)
     upstream = _wanted_only(node, below)
@@ -66,10 +67,13 @@ def _apply(node: UnaryNode, steps: tuple[Any, ...], lowering: Lowering) -> Stage
     )
 
 
-def _wanted_only(node: UnaryNode, lowering: Lowering) -> Stage:
-    """The input of a step, in Blocks of no more than it asks for if somebody sees what its functions are called for."""
+def _wanted_only(node: UnaryNode, lowering: Lowering, *, ahead: bool = False) -> Stage:
+    """The input of a step, in Blocks of no more than it asks for if somebody sees what its functions are called for.
+
+    Likewise if they are called `ahead` of who asks, which may take long.
+    """
     upstream = lower(node.input, lowering)
-    return Portioned(upstream) if lowering.acts(node) else upstream
+    return Portioned(upstream) if ahead or lowering.acts(node) else upstream
 
 
 @register(ops.Map)

@@ -6,6 +6,8 @@ StatefulMap: a function that hands a state from element to element.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from time import perf_counter
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -22,11 +24,45 @@ from penstock.physical.stretch import Stretch
 from penstock.physical.transform import RunAll, Transform, run_all
 from penstock.trace.kinds.reader import warn_of_text_in
 
+_SECONDS = 0.01  # of work that nobody may ask for
+_MOST = 1 << 16
+_FASTER = 8
+
+
+class Stint:
+    """How many elements functions are called for at a time, ahead of who asks: for some milliseconds at most.
+
+    >>> stint = Stint()
+    >>> stint.took(1, 1e-6)
+    >>> stint.most
+    8
+    >>> stint.took(8, 0.4)
+    >>> stint.most
+    1
+    """
+
+    __slots__ = ("most",)
+
+    def __init__(self) -> None:
+        self.most = 1
+
+    def took(self, count: int, seconds: float) -> None:
+        """Take in how long the functions took for so many elements."""
+        fitting = int(_SECONDS * count / seconds) if seconds else _MOST
+        self.most = max(1, min(fitting, self.most * _FASTER, _MOST))
+
 
 class Apply(ChainedStage):
-    """Maps and filters in the pulling thread."""
+    """Maps and filters in the pulling thread; in stints where they are called ahead, element by element."""
 
-    def __init__(self, upstream: Stage, transforms: Sequence[Transform], run: RunAll = run_all, epoch: int = 0) -> None:
+    def __init__(
+        self,
+        upstream: Stage,
+        transforms: Sequence[Transform],
+        run: RunAll = run_all,
+        epoch: int = 0,
+        stint: Stint | None = None,
+    ) -> None:
         last = transforms[-1]
         super().__init__(" · ".join(t.label for t in transforms), (upstream,), last.where)
         self._upstream = upstream
@@ -34,19 +70,29 @@ class Apply(ChainedStage):
         self._run = run
         self._epoch = epoch
         self.ratios = self._ratios = ratios_of(transforms)
+        self._stint = stint
         self._count: int | None = 0  # None behind a filter that another run had in the same stage
 
     def make(self, want: int) -> Stretch | None:
         first = self._count
+        stint = self._stint
         try:
-            block = self._upstream.next(want)
+            block = self._upstream.next(want if stint is None else min(want, stint.most))
         except Exception:
             self._passed(1)
             raise
         if block is None:
             return None
         self._passed(block.size)
-        return self._run(self.transforms, block, Numbers(first, self._epoch), None)
+        if stint is None:
+            return self._run(self.transforms, block, Numbers(first, self._epoch), None)
+        if _holds_objects(block.structure):  # a class of the user's may do anything, under any name
+            self.acts, self._stint = True, None
+            self.look_again()
+        started = perf_counter()
+        made = self._run(self.transforms, block, Numbers(first, self._epoch), None)
+        stint.took(block.size, perf_counter() - started)
+        return made
 
     def _passed(self, count: int) -> None:
         if self._count is not None:
@@ -84,6 +130,12 @@ class Apply(ChainedStage):
     def portion(self) -> None:
         self._upstream = Portioned.over(self._upstream)
         self.inputs = (self._upstream,)
+
+
+def _holds_objects(structure: Structure) -> bool:
+    """Whether elements hold objects of classes: named tuples, dataclasses and the like."""
+    plain = structure.kind in (None, tuple, dict, NoneType)
+    return not plain or any(map(_holds_objects, structure.children))
 
 
 class StatefulMap(CountingStage):
