@@ -983,3 +983,36 @@ def test_windows_of_arrays_that_differ_in_shape_are_zipped_as_they_are():
         with pytest.raises(ps.errors.InvalidArgumentError, match=re.escape("batch has shape (1,)")):
             next(elements)
     assert next(elements, None) is None
+
+
+def test_a_costly_function_is_tried_twice_in_a_process(monkeypatch):
+    clock, took, tried, applied = [0.0], [0.0], [], whole_inputs._applied
+
+    def slow(block, transform):
+        clock[0] += took[0] * block.size
+        tried.append(block.size)
+        return applied(block, transform)
+
+    monkeypatch.setattr(whole_inputs, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(whole_inputs, "_applied", slow)
+    dataset = ps.Dataset.range(50).interleave(lambda x: ps.Dataset.range(2).map(lambda y: y * 3), 4)
+    passes = []
+    for took[0] in (0.05, 0.0, 0.05, 0.05, 0.0):
+        tried.clear()
+        assert len(list(dataset)) == 100
+        passes.append(sum(tried))
+    first, quick, third, fourth, last = passes
+    assert (first, third, fourth, last) == (1, 1, 1, 0)
+    assert quick >= 50  # it was the machine
+
+
+def test_an_element_of_batches_holds_little_beside_itself():
+    rows = np.zeros((2, 1024), np.float32)
+    dataset = ps.Dataset.range(1500).interleave(lambda x: ps.Dataset.from_tensor_slices(rows).batch(2), 700)
+    held = 0
+    for element in dataset:
+        array = element
+        while isinstance(array.base, np.ndarray):
+            array = array.base
+        held = max(held, array.nbytes)
+    assert held <= 1 << 20

@@ -16,7 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 from time import perf_counter
+from types import CodeType
 from typing import Any, Self
+from weakref import WeakSet
 
 import numpy as np
 
@@ -42,12 +44,17 @@ _LOOKED_AT = 0.02  # seconds in which a function is traced, and compared, with i
 _MOST_INPUTS = 1 << 12
 _FEW_OF_ITS_OWN = 32  # elements, for which a function of an input's own is called rather than looked at
 _LONGEST_REST = 1 << 10  # inputs that run by themselves, behind some that could not run together
+_COSTLY = 0.01  # seconds of one element, behind which few are tried, and behind two in a row none in this process
+_LONG_REST = 1 << 6  # inputs that run by themselves then
 _KINDS = "biufcmM"  # of dtypes of which arrays are joined as they are
 
 
 class Alone(Exception):
     """Each input is to run by itself."""
 
+
+_COSTLY_ONCE: WeakSet[CodeType] = WeakSet()
+_COSTLY_TWICE: WeakSet[CodeType] = WeakSet()
 
 Own = tuple[Any, ...]  # of one input, for each function: the numbers that it closes over, or itself, or nothing
 Watch = Callable[[int, Callable[..., Any]], Callable[..., Any] | None]  # see `StageObserver.step`
@@ -77,6 +84,7 @@ class Step:
     transform: FunctionTransform | None = None
     taking: TakingNumbers | None = None
     own: bool = False
+    code: CodeType | None = None
     size: int = 0
     drop_remainder: bool = False
     rows: int = 0
@@ -84,12 +92,13 @@ class Step:
     @classmethod
     def of(cls, node: ops.Map | ops.Filter, transform: FunctionTransform, other: Callable[..., Any]) -> Step:
         """`other` is the function of another such input."""
+        code = _code(transform.function)
         if are_same(transform.function, other):
-            return cls(type(node), _applied, transform)
+            return cls(type(node), _applied, transform, code=code)
         taking = TakingNumbers.of(transform.function)
         if taking is None or taking.numbers_of(other) is None:
-            return cls(type(node), _applied, transform, own=True)
-        return cls(type(node), _applied, transform.again(taking), taking)
+            return cls(type(node), _applied, transform, own=True, code=code)
+        return cls(type(node), _applied, transform.again(taking), taking, code=code)
 
     def own_of(self, function: Callable[..., Any]) -> Any:
         """What is another input's own, which has this function; None where that differs in more."""
@@ -142,6 +151,8 @@ class Steps:
                 steps.append(Step(ops.Batch, _batched, size=node.batch_size, drop_remainder=node.drop_remainder))
             elif isinstance(node, (ops.Map, ops.Filter)):
                 transform = transform_of(node, options)
+                if _code(transform.function) in _COSTLY_TWICE:
+                    return None
                 if settings.approximate_image or transform.vectoriser is None or may_draw(transform.function):
                     return None
                 steps.append(Step.of(node, transform, left.pop()))
@@ -192,6 +203,8 @@ class Steps:
             done = len(run.counts)
             self._learn(inputs, done, perf_counter() - began, run.nbytes)
             if not done:
+                if run.costly:
+                    self._patience = max(self._patience, _LONG_REST)
                 break
             return run.block, run.counts.tolist()
         self._rest, self._patience = self._patience, min(2 * self._patience, _LONGEST_REST)
@@ -218,6 +231,23 @@ class Steps:
             self.inputs = max(self.inputs, min(2 * inputs, _MOST_INPUTS))
 
 
+def _remember(code: CodeType | None, *, costly: bool) -> None:
+    """Note whether a single element took very long; one may have, as the machine was busy."""
+    if code is None:
+        return
+    if not costly:
+        _COSTLY_ONCE.discard(code)
+    elif code in _COSTLY_ONCE:
+        _COSTLY_TWICE.add(code)
+    else:
+        _COSTLY_ONCE.add(code)
+
+
+def _code(function: Callable[..., Any]) -> CodeType | None:
+    found = getattr(function, "__code__", None)
+    return found if isinstance(found, CodeType) else None
+
+
 def _may_be_cut(node: ops.Take | ops.Skip, below: list[Step]) -> bool:
     """Whether a step leaves out elements that are not made then either: behind nothing, or a `take` behind maps."""
     if node.count < 0:
@@ -231,7 +261,8 @@ class _Run:
     def __init__(self, counts: np.ndarray, block: Block | None) -> None:
         self.counts = counts
         self.block = block
-        self.nbytes = 0  # that functions have made
+        self.nbytes = 0  # that steps have made
+        self.costly = False  # whether a single element took very long
         self._seconds = 0.0
 
     def cut_to(self, inputs: int) -> None:
@@ -266,6 +297,7 @@ class _Run:
         ends = np.cumsum(self.counts)
         sizes[ends[rest > 0] - 1] = rest[rest > 0]
         self.block = step.call(self.block, sizes)
+        self.nbytes += self.block.nbytes
 
     def apply(self, step: Step, own: Sequence[Any]) -> None:
         """What a map makes of the elements, or a filter leaves of them, as long as that is no great work."""
@@ -297,6 +329,9 @@ class _Run:
                     found = block.take(rows + at) if len(rows) else None
             seconds, nbytes = perf_counter() - began, 0 if found is None else found.nbytes
             seconds -= min(seconds, 0.0 if step.rows else _LOOKED_AT)
+            if stop - at == 1:
+                self.costly = self.costly or seconds > _COSTLY
+                _remember(step.code, costly=seconds > _COSTLY)
             step.learn(stop - at, seconds, nbytes)
             self._seconds += seconds
             self.nbytes += nbytes
