@@ -339,7 +339,7 @@ f = lambda x: np.exp(x)
 == sums: pure ships numpy
 f = lambda x: np.sum(x)
 
-== a_branch: pure ships numpy
+== a_branch: pure ships
 def f(x):
     if x > 3:
         return x

@@ -19,6 +19,7 @@ import re
 import struct
 import time
 import zlib
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import cv2
@@ -270,11 +271,14 @@ AHEAD = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name in AHEAD if name != "flat_map"])  # which has a clock of its own
+@pytest.mark.parametrize("name", AHEAD)
 def test_what_takes_long_is_called_for_no_more_than_is_needed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a clock on which every call takes a second."""
     now = itertools.count()
-    monkeypatch.setattr("penstock.physical.stages.apply.perf_counter", lambda: next(now))
+    clock = SimpleNamespace(perf_counter=lambda: next(now))
+    monkeypatch.setattr("penstock.physical.stages.apply.perf_counter", clock.perf_counter)
+    for module in ("inner_inputs", "stages.interleave"):
+        monkeypatch.setattr(f"penstock.physical.{module}.time", clock)
     monkeypatch.setattr(BlockSizer, "observe", lambda *_, **__: None)  # whose clock says the same: one is wanted
     make, needed = AHEAD[name]
     assert called(make(ps.Dataset.range(1000).map(CERTAIN["isinstance"])), 3, monkeypatch) == needed
