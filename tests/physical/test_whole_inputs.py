@@ -38,6 +38,13 @@ class Together:
         self.want = 64
 
 
+@pytest.fixture(autouse=True)
+def no_function_is_known_to_be_costly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test with a clock of its own has found is of that clock."""
+    for name in ("_COSTLY_ONCE", "_COSTLY_TWICE"):
+        monkeypatch.setattr(whole_inputs, name, weakref.WeakSet())
+
+
 @pytest.fixture
 def together(monkeypatch: pytest.MonkeyPatch) -> Together:
     """On a machine that is so quick that no time passes, where the loop asks for `want` elements at a time."""
