@@ -789,8 +789,7 @@ def test_small_files_with_steps_behind_them_run_together(
     pieces(ds, most=1000)
     assert sum(together.inputs) >= (30 if cycle < 60 else 15)  # of one that fails all others are opened in turn
     assert max(together.inputs) >= (4 if cycle < 60 else 2)
-    check_the_same(ds, monkeypatch, random.Random(1))
-    check_the_same(ds.batch(4), monkeypatch, random.Random(2))
+    check_the_same(ds.batch(4) if cycle == 4 else ds, monkeypatch, random.Random(cycle))
 
 
 def test_results_keep_files_and_offsets_of_their_records(
