@@ -65,9 +65,7 @@ def test_reprs():
 
 
 class Adding:
-    """A callable object of which there are no weak references."""
-
-    __slots__ = ()
+    """A callable object."""
 
     def __call__(self, x):
         return x + 1

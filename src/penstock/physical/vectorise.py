@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import time
 import weakref
 from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, replace
+from types import FunctionType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -260,15 +260,15 @@ def _same_value(left: Any, right: Any) -> bool:
     return bool(equals(right)) if equals is not None else bool(left == right)
 
 
-_CAME: WeakKeyDictionary[Callable[..., Any], tuple[Structure, tuple[LeafSpec, ...]]] = WeakKeyDictionary()
+_CAME: WeakKeyDictionary[FunctionType, tuple[Structure, tuple[LeafSpec, ...]]] = WeakKeyDictionary()
 
 
 def what_came(function: Callable[..., Any]) -> tuple[Structure, tuple[LeafSpec, ...]] | None:
-    """The kind of elements that a function was last decided for in this process, where no spec tells beforehand."""
-    try:
-        return _CAME.get(function)
-    except TypeError:  # a callable object that has no hash, or of which there are no weak references
-        return None
+    """The kind of elements that a function was last decided for in this process, where no spec tells beforehand.
+
+    None of callable objects: what these say when they are compared is the user's.
+    """
+    return _CAME.get(function) if isinstance(function, FunctionType) else None
 
 
 class Vectoriser:
@@ -317,7 +317,7 @@ class Vectoriser:
             known = self._decided.get(key)
             if known is None or not known.found.holds():
                 specs = tuple(map(any_extent, block.columns))
-                with contextlib.suppress(TypeError):
+                if isinstance(self._function, FunctionType):
                     _CAME[self._function] = block.structure, specs
                 known = self._decided[key] = self._begun(traced(self._function, block.structure, specs))
             if known.check is not None:
