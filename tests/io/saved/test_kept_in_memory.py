@@ -8,8 +8,10 @@ import pytest
 import penstock as ps
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn
+from penstock.errors import DataLossError
 from penstock.io.saved import chunk_files
-from penstock.io.saved.chunk_files import KEPT, ChunkWriter, read_soon
+from penstock.io.saved.chunk_files import KEPT, ChunkFile, ChunkWriter, read_soon
+from penstock.io.saved.durable import is_as_written
 
 ADVISED = pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="the system takes no such advice")
 DIRECT = pytest.mark.skipif(not hasattr(os, "O_DIRECT"), reason="the system has no direct files")
@@ -95,6 +97,24 @@ def test_copies_that_were_dear_are_tried_again(tmp_path, past_it, monkeypatch):
         writer.write(f"{number:02}.arrow", 0, block, block.specs())
     past = [past for _, past in sorted(past_it.items())]
     assert past == [False, *[True] * 15, *[False] * 4]
+
+
+@DIRECT
+def test_what_is_read_back_is_looked_at_two_chunks_later(tmp_path, monkeypatch):
+    """The next epoch need not look at it again; what is no longer as it was written is left to the reader to find."""
+    monkeypatch.setattr(chunk_files, "_DEAR", -1.0)
+    writer = ChunkWriter(str(tmp_path), None)
+    block = Block.single(DenseColumn(np.arange(64.0).reshape(8, 8)))
+    chunks = []
+    for number in range(6):
+        chunks.append(writer.write(f"{number}.arrow", 0, block, block.specs()))
+        if number == 2:
+            with (tmp_path / "2.arrow").open("r+b") as file:
+                file.write(b"XXXXXXXX")
+    known = [is_as_written(str(tmp_path / chunk.file), chunk.crcs) for chunk in chunks]
+    assert known == [True, True, False, True, False, False]
+    with pytest.raises(DataLossError, match="bytes 0 to"):
+        ChunkFile(str(tmp_path / "2.arrow"), chunks[2])
 
 
 @ADVISED

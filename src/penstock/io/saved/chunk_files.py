@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,7 +22,7 @@ from penstock.errors import Context, DataLossError, PenstockError, annotate
 from penstock.io import storage
 from penstock.io.compression import AUTO
 from penstock.io.saved.chunk import Chunk, checksums
-from penstock.io.saved.durable import DiskFile, ask_for, is_as_written, whole_file, write_whole
+from penstock.io.saved.durable import DiskFile, ask_for, is_as_written, note_as_written, whole_file, write_whole
 from penstock.io.saved.manifest import file_in
 
 
@@ -150,6 +151,7 @@ def _size(block: Block, specs: Sequence[LeafSpec], rows: int, codec: str | None)
 KEPT = 0.5  # of the memory that is free; the caches of files that nobody used lately count as free
 _DEAR = 0.6e-9  # seconds of CPU time for a byte that is copied into the system's cache; usual are 0.2e-9
 _TRIED_AGAIN = 15  # chunks later
+_TIME_TO_READ = 2  # chunks that are written until the system has read one back
 
 
 class ChunkWriter:
@@ -159,6 +161,7 @@ class ChunkWriter:
         self._folder = folder
         self._kept = 0  # bytes that stay in the system's cache of files
         self._dear = 0  # chunks that are written past it, as copies into it were dear
+        self._read_back: deque[tuple[str, Chunk]] = deque()  # those that the system reads into it meanwhile
         self.codec = codec
 
     def write(self, file: str, shard: int, block: Block, specs: Sequence[LeafSpec]) -> Chunk:
@@ -187,7 +190,19 @@ class ChunkWriter:
             self._dear = _TRIED_AGAIN if content.copying > _DEAR * content.size else 0
         else:
             self._dear = max(self._dear - 1, 0)
-        return Chunk(file, shard, block.size, rows, content.size, tuple(content.crcs))
+        chunk = Chunk(file, shard, block.size, rows, content.size, tuple(content.crcs))
+        if fits and not cached:
+            self._look_at_earlier(name, chunk)
+        return chunk
+
+    def _look_at_earlier(self, name: str, chunk: Chunk) -> None:
+        """Check what the system had time to read back, so that the next epoch finds memory that the processor knows."""
+        self._read_back.append((name, chunk))
+        if len(self._read_back) > _TIME_TO_READ:
+            earlier, of = self._read_back.popleft()
+            with suppress(OSError, PenstockError):  # who reads it next is told
+                of.check(storage.bytes_of(earlier).data, earlier)
+                note_as_written(earlier, of.crcs)
 
     def _fits(self, nbytes: int) -> bool:
         """The next epoch reads what was written: it stays in memory, up to a share of what is free now.

@@ -91,6 +91,7 @@ _SMALL = 1 << 16  # bytes of a piece that is put beside others before it is writ
 _READ_AT_ONCE = 1 << 17
 _DIRECT = getattr(os, "O_DIRECT", 0)
 _SECOND = 10**9  # ns
+_MARK = -1  # ns behind the second in which a file was written: a time that the system gives to no later change
 _MOST_KNOWN = 1 << 14  # files: a long run may write a small one every five seconds
 _WRITTEN: OrderedDict[tuple[int, ...], tuple[int, ...]] = OrderedDict()  # checksums by identity, the oldest first
 _REFUSED = errno.EINVAL, errno.EOPNOTSUPP  # by file systems that have no such files, or write other pieces only
@@ -167,21 +168,16 @@ class DiskFile:
         self._flush(padded)
         with writing_to(self._path):
             os.ftruncate(self._file, self.size)
-            if self._cached:
-                self._mark()
+            self._mark()
             os.fsync(self._file)
+        if self._cached:
+            note_as_written(self._path, tuple(self.crcs))
 
     def _mark(self) -> None:
-        """Give the file a time of its last change that nobody's later change gives it, and note it."""
+        """Give the file a time of its last change that nobody's later change gives it."""
         found = os.fstat(self._file)
-        changed = found.st_mtime_ns // _SECOND * _SECOND - 1
         with suppress(OSError, TypeError, NotImplementedError):  # not each system does that of an open file
-            os.utime(self._file, ns=(found.st_atime_ns, changed))
-            found = os.fstat(self._file)
-            if found.st_mtime_ns == changed:  # else this file system rounds, and later changes may have the same
-                _WRITTEN[_identity(found)] = tuple(self.crcs)
-                if len(_WRITTEN) > _MOST_KNOWN:
-                    _WRITTEN.popitem(last=False)
+            os.utime(self._file, ns=(found.st_atime_ns, found.st_mtime_ns // _SECOND * _SECOND + _MARK))
 
     def keep(self) -> None:
         """Have the system read what was written past its cache into it, while we go on."""
@@ -213,8 +209,18 @@ class DiskFile:
             os.close(self._file)
 
 
+def note_as_written(path: str | Path, crcs: tuple[int, ...]) -> None:
+    """Remember that a DiskFile which is finished has these checksums, as the system's cache of files holds it."""
+    with suppress(OSError):
+        found = Path(path).stat()
+        if found.st_mtime_ns % _SECOND == _MARK % _SECOND:  # else this file system rounds: later changes may look alike
+            _WRITTEN[_identity(found)] = crcs
+            if len(_WRITTEN) > _MOST_KNOWN:
+                _WRITTEN.popitem(last=False)
+
+
 def is_as_written(path: str, crcs: tuple[int, ...]) -> bool:
-    """Whether a file is one with these checksums that this process has written into the system's cache of files.
+    """Whether a file is one with these checksums that this process has written, and noted as it lies in the system's cache.
 
     Nobody has changed it since by way of the system. What is read now comes from the same memory, for as long as the
     system keeps it there; False where that is not known.
