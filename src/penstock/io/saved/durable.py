@@ -220,7 +220,7 @@ def note_as_written(path: str | Path, crcs: tuple[int, ...]) -> None:
 
 
 def is_as_written(path: str, crcs: tuple[int, ...]) -> bool:
-    """Whether a file is one with these checksums that this process has written, and noted as it lies in the system's cache.
+    """Whether a file is one with these checksums that this process has written and found in the system's cache.
 
     Nobody has changed it since by way of the system. What is read now comes from the same memory, for as long as the
     system keeps it there; False where that is not known.
