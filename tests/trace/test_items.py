@@ -77,6 +77,19 @@ LOOK_UPS = {
     "one-hot": one_hot,
     "two names": one_hot_under_two_names,
 }
+MADE = {
+    "made of numbers": lambda y: (y, np.arange(5), np.linspace(0, 1, 3), np.eye(2)[0] * 1),
+    "calculated from constants": lambda y: (
+        y,
+        np.arange(4) * 2,
+        1 - EYE,
+        np.square(TABLE),
+        np.tril(np.ones((3, 3), bool)),
+    ),
+    "an array of a list": lambda y: {"y": y, "x": np.array([1, 2, 3]), "z": np.array(EYE), "w": np.full(2, 7)},
+    "turned and cut": lambda y: (y, np.arange(6).reshape(2, 3), np.arange(9)[2:5]),
+    "of the length": lambda y: (y, np.arange(len(np.stack([y, y])))),
+}
 WRITES = {
     "a place": lambda x, y: written(x, y, 1),
     "a value": lambda x, y: written(x, y, x[0, 0] * 2),
@@ -146,6 +159,19 @@ def test_look_ups(name, dtype):
     rows = np.random.default_rng(0).integers(0, 10, 60).astype(dtype)
     assert graph_of(LOOK_UPS[name], rows) is not None
     same(LOOK_UPS[name], rows)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", MADE)
+def test_arrays_of_constants_are_made_for_each_element(name):
+    rows = np.arange(40)
+    assert graph_of(MADE[name], rows) is not None
+    same(MADE[name], rows)
+    arrays = [leaf for one in ps.Dataset.from_tensor_slices(rows).map(MADE[name]) for leaf in flatten(one)[0][1:]]
+    for array in arrays:
+        array += array.dtype.type(1)  # which shows in no other
+    again = [leaf for one in ps.Dataset.from_tensor_slices(rows).map(MADE[name]) for leaf in flatten(one)[0][1:]]
+    assert all(np.array_equal(was, now + now.dtype.type(1)) for was, now in zip(arrays, again, strict=True))
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -229,7 +255,17 @@ def through_a_view(y):
     return made
 
 
+def shared(y):
+    made = np.arange(6)
+    return y, made, made[:3]
+
+
 NOT_BY_BLOCK = {
+    "a table itself": lambda y: (y, EYE),
+    "a part of a table": lambda y: (y, EYE[:2]),
+    "a table as another array": lambda y: (y, np.asarray(EYE), np.atleast_2d(TABLE)),
+    "an array and a part of it": shared,
+    "a turned array": lambda y: (y, np.arange(6).reshape(2, 3).T),
     "row": row_written_into,
     "own row": row_of_its_own_written_into,
     "item of a row": item_of_a_row,

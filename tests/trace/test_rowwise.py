@@ -12,6 +12,7 @@ import penstock as ps
 from penstock.block.column import DenseColumn
 from penstock.block.structure import flatten
 from penstock.physical.vectorise import steps
+from penstock.trace import numpy_rows
 from penstock.trace import rowwise as module
 from penstock.trace.graph import Const
 from penstock.trace.rowwise import rowwise
@@ -85,6 +86,16 @@ ONE = {
         x.take([0, 1]),
     ),
     "of several": lambda x: (np.vstack([x, x]), np.hstack((x, x)), np.gradient(x[..., 0]), np.histogram(x, 4, (0, 9))),
+    "chosen": lambda x: (x[[2, 0]], x[:, [1, 0, 1]], x[..., [1, 0]], x[[-1]], x[:, np.array([0, 2], np.uint8)]),
+    "chosen beside slices": lambda x: (x[1:, [0, 2]], x[::-1, :, [1, 0]], x[:, [1], ::-1], x[[1, 0], ..., :1]),
+    "of chosen ones": lambda x: (
+        x[..., [1, 0]].mean(),
+        x.T[[1, 0]].sum(0),
+        x[..., [1, 0]] * 2,
+        x[:, [1, 0]].sum((0, 1)),
+    ),
+    "transforms": lambda x: (np.abs(np.fft.rfft(x, axis=0)), np.fft.fft2(x[..., 0]), np.fft.ifft(np.fft.fft(x) * 2, 2)),
+    "complex": lambda x: (x * 1j + x, np.exp(x * 1j).sum(), np.conj(x * (1 + 2j)), (x * 1j) ** 2, x * 1j == 1j),
     "copies": lambda x: (
         np.copy(x.T).sum(axis=0),
         x.T.copy().sum(axis=0),
@@ -131,6 +142,19 @@ WHOLE = {  # of a vector: all rows at once, where that gives the same bits
     "repeats": lambda x: np.repeat(x[:3], [1, 0, 2]),
     "tile": lambda x: (np.tile(x, 2), np.tile(x, (2, 1)), np.tile(x, [2, 3]), np.tile(x, 1)),
     "diff": lambda x: (np.diff(x), np.diff(x, 2), np.diff(x, axis=0), np.diff(x[None], axis=0)),
+    "taken": lambda x: (
+        np.take(x, [2, 0]),
+        x.take([[0], [-1]]),
+        np.take(x, 1),
+        x.take([9, -9], mode="wrap"),
+        x[[1, 0]],
+    ),
+    "taken of a matrix": lambda x: (
+        np.stack([x, x]).take([1], axis=1),
+        np.take(np.stack([x, x]), [3, 0]),
+        x[None][0, :][[1]],
+    ),
+    "isin": lambda x: (np.isin(x, [1, 2.5]), np.isin(x, TABLE, invert=True)),
     "order": lambda x: (np.median(x), np.ptp(x), np.percentile(x, 30), np.quantile(x, 0.5), np.percentile(x, 7.5, 0)),
     "several orders": lambda x: np.percentile(x, [10, 50]),  # which the trial finds
     "of a matrix": lambda x: (
@@ -253,8 +277,8 @@ def test_a_form_of_a_function_that_gives_other_bits_is_not_used(monkeypatch):
     def wrong(called, args, kwargs):
         return lambda rows: called(rows) + rows.dtype.type(1)
 
-    monkeypatch.setitem(module.WHOLE, np.nan_to_num, wrong)
-    monkeypatch.setattr(module, "_FORMS", {})
+    monkeypatch.setitem(numpy_rows.WHOLE, np.nan_to_num, wrong)
+    monkeypatch.setattr(numpy_rows, "_FORMS", {})
     fast, plain = both_ways(lambda x: np.nan_to_num(x), rows_of(np.float32, (70, 5)))
     assert fast == plain
 
@@ -414,7 +438,7 @@ def test_a_row_unlike_the_stand_ins_is_no_result(of_row):
         return of_row(x) if x[0] != 1 else np.ones(1)
 
     rows = np.full((4, 3), 2.0)
-    primitive, _ = module.by_row(function, (module.Place(0),), {}, [DenseColumn(rows).spec()])
+    primitive, _ = numpy_rows.by_row(function, (module.Place(0),), {}, [DenseColumn(rows).spec()])
     primitive.run([DenseColumn(rows / 2)], {}, 4, None)
     with pytest.raises(TypeError, match="gave"):
         primitive.run([DenseColumn(rows)], {}, 4, None)

@@ -8,6 +8,7 @@ and all others do not promise that; they are tried first (`rowwise`).
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -93,9 +94,6 @@ def _rule(ufunc: np.ufunc, specs: Sequence[Any]) -> list[TensorSpec]:
     if dtype.hasobject:
         msg = f"{ufunc.__name__} gives Python objects"
         raise NotTraceable(msg)
-    if any(np.asarray(probe).dtype.kind == "c" for probe in probes):
-        msg = f"np.{ufunc.__name__} of complex infinities may differ between an array and its elements"
-        raise NotTraceable(msg)
     return [TensorSpec(broadcast([_shape(spec) for spec in specs]), dtype)]
 
 
@@ -159,6 +157,12 @@ def _make_tried(ufunc: np.ufunc) -> Primitive:
         return ufunc(*_aligned([_operand(operand) for operand in operands]) or operands)
 
     return rowwise(ufunc.__name__, ufunc, of_rows, rule)
+
+
+@functools.cache
+def of_each_row(ufunc: np.ufunc) -> Primitive:
+    """The primitive for complex numbers: of infinities an array's may differ from an element's."""
+    return rowwise(ufunc.__name__, ufunc, None, lambda specs, params: _rule(ufunc, specs))
 
 
 def _own_exponent(base: Any, exponent: Any) -> bool:

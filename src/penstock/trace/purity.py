@@ -36,7 +36,7 @@ from penstock.functions.code import steps
 from penstock.functions.ownership import is_penstocks, is_users
 from penstock.functions.uses import attribute
 from penstock.trace.arithmetic import UFUNCS
-from penstock.trace.rowwise import REDUCTIONS
+from penstock.trace.numpy_rows import REDUCTIONS
 from penstock.trace.tracer import FUNCTIONS
 
 _BUILTINS = {

@@ -7,8 +7,9 @@ with a few functions in which they are known too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from itertools import combinations
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, NoReturn
 
@@ -24,6 +25,11 @@ from penstock.trace.tracer import Tracer, holds_stand_ins, listed, looked_up, ma
 class Table(np.ndarray):
     """An array that a function reads or makes, which can be asked for an item by a stand-in."""
 
+    own = False  # whether the function has made its memory, so that each element has its own of it
+
+    def __array_finalize__(self, of: Any) -> None:
+        self.own = getattr(of, "own", False)
+
     def __getitem__(self, index: Any) -> Any:
         if holds_stand_ins(index):
             return looked_up(self.view(np.ndarray), index)
@@ -32,10 +38,11 @@ class Table(np.ndarray):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         into = kwargs.get("out")
         result = getattr(ufunc, method)(*_plain(inputs), **_plain(kwargs))
-        return _table(result) if into is None else into[0] if len(into) == 1 else into
+        return _made(result) if into is None else into[0] if len(into) == 1 else into
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return _table(func(*_plain(args), **_plain(kwargs)))
+        result = func(*_plain(args), **_plain(kwargs))  # of views: what is given back as it came has no memory itself
+        return _made(result) if type(result) is np.ndarray and result.flags.owndata else _table(result)
 
 
 def _plain(value: Any) -> Any:
@@ -49,6 +56,26 @@ def _plain(value: Any) -> Any:
 
 def _table(value: Any) -> Any:
     return value.view(Table) if type(value) is np.ndarray and value.dtype.kind in "biufc" else value
+
+
+def _made(value: Any) -> Any:
+    """A table in memory of its own."""
+    table = _table(value)
+    if type(table) is Table:
+        table.own = True
+    return table
+
+
+def of_each_element(leaves: Sequence[Any], builder: GraphBuilder) -> list[Any]:
+    """Leaves of a result, with stand-ins for the arrays of constants that the function has made."""
+    ours = [leaf for leaf in leaves if type(leaf) is Table]
+    if any(np.may_share_memory(first, second) for first, second in combinations(ours, 2)):
+        return list(leaves)
+    return [made(builder, leaf.view(np.ndarray)) if _is_kept(leaf) else leaf for leaf in leaves]
+
+
+def _is_kept(leaf: Any) -> bool:
+    return type(leaf) is Table and leaf.own and is_table(leaf)
 
 
 def holds_tables(graph: Graph) -> bool:
@@ -165,7 +192,7 @@ class _Numpy:
 
     def __init__(self, builder: GraphBuilder) -> None:
         own = {name: self._tables(getattr(np, name)) for name in ("eye", "identity", "arange", "linspace")}
-        own |= {name: self._made(getattr(np, name), builder) for name in ("zeros", "ones", "full")}
+        own |= {name: self._filled(getattr(np, name), builder) for name in ("zeros", "ones", "full")}
         own |= {"array": _array, "asarray": _asarray}
         self._own: Mapping[str, Any] = own
         self._by_id = {id(getattr(np, name)): function for name, function in own.items()}
@@ -179,10 +206,10 @@ class _Numpy:
 
     @staticmethod
     def _tables(function: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *args, **kwargs: _table(function(*_plain(args), **_plain(kwargs)))
+        return lambda *args, **kwargs: _made(function(*_plain(args), **_plain(kwargs)))
 
     @staticmethod
-    def _made(function: Callable[..., Any], builder: GraphBuilder) -> Callable[..., Any]:
+    def _filled(function: Callable[..., Any], builder: GraphBuilder) -> Callable[..., Any]:
         def make(*args: Any, **kwargs: Any) -> Any:
             array = function(*_plain(args), **_plain(kwargs))
             return made(builder, array) if is_table(array) else array
@@ -195,7 +222,8 @@ def _array(value: Any, dtype: Any = None, **kwargs: Any) -> Any:
         return value.copy("K") if dtype is None or value.dtype == dtype else value.astype(dtype)
     if type(value) in (tuple, list) and not kwargs and holds_stand_ins(value):
         return listed(_plain(value), None if dtype is None else np.dtype(dtype))
-    return _table(np.array(_plain(value), dtype, **kwargs))
+    found = np.array(_plain(value), dtype, **kwargs)
+    return _table(found) if kwargs else _made(found)
 
 
 def _asarray(value: Any, dtype: Any = None, **kwargs: Any) -> Any:

@@ -22,7 +22,7 @@ from penstock.functions.uses import attribute
 from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable, Operand, Ref
 from penstock.trace.purity import METHODS, TOO_LARGE, inspected, inspected_live
-from penstock.trace.tables import among_stand_ins, holds_tables
+from penstock.trace.tables import among_stand_ins, holds_tables, of_each_element
 from penstock.trace.tracer import Tracer, holds_stand_ins, listed
 
 _CODE = FunctionType, classmethod, staticmethod, functools.cached_property
@@ -75,7 +75,7 @@ def _run(function: Callable[..., Any], builder: GraphBuilder, structure: Structu
         leaves, shape = flatten(components(result))
         if shape == NONE:
             return "it returns None, which is no leaf"
-        return builder.finish([output_of(leaf) for leaf in leaves], shape)
+        return builder.finish([output_of(leaf) for leaf in of_each_element(leaves, builder)], shape)
     except NotTraceable as error:
         return str(error)
     except Exception as error:  # the real elements decide: the same call on them raises, or it does not

@@ -23,11 +23,26 @@ from penstock.trace.arithmetic import (
     WHERE,
     astype,
     is_basic,
+    of_each_row,
     permuted,
 )
 from penstock.trace.graph import Const, GraphBuilder, Keys, KeysFrom, NotTraceable, Operand, Primitive, Ref
 from penstock.trace.items import LIST, LOOK_UP, LOOK_UP_MANY, MADE, WRITE, kind_of_table
-from penstock.trace.rowwise import ALONG, CONCATENATE, COPY, PAD, PADS, POWER, REDUCTIONS, STACK, Place, by_row
+from penstock.trace.numpy_rows import (
+    ALONG,
+    CONCATENATE,
+    COPY,
+    PAD,
+    PADS,
+    POWER,
+    REDUCTIONS,
+    STACK,
+    TRANSFORMS,
+    by_row,
+    choose,
+    chooses,
+)
+from penstock.trace.rowwise import Place
 
 
 def _refused(why: str) -> Callable[..., NoReturn]:
@@ -93,6 +108,8 @@ class Tracer(NDArrayOperatorsMixin):
         if primitive is None or method != "__call__" or kwargs or not itself:
             msg = f"np.{ufunc.__name__} is not known to give equal bits for an array and its elements"
             raise NotTraceable(msg)
+        if any(_is_complex(value) for value in inputs):
+            primitive = of_each_row(ufunc)
         made = bind(primitive, inputs, {})[0]
         return made if into is None else self._become(made)
 
@@ -182,7 +199,9 @@ class Tracer(NDArrayOperatorsMixin):
         return clipped(self, min, max)
 
     def __getitem__(self, index: Any) -> Tracer:
-        return bind(ITEM, [self], {"index": index})[0] if is_basic(index) else looked_up(self, index)
+        if is_basic(index):
+            return bind(ITEM, [self], {"index": index})[0]
+        return _by_row(choose)(self, index) if chooses(index) else looked_up(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if not self.ndim or not self._is_alone():
@@ -270,6 +289,11 @@ def _of(name: str) -> Callable[..., Any]:
         return getattr(value, name)(*args, **kwargs)
 
     return call
+
+
+def _is_complex(value: Any) -> bool:
+    dtype = getattr(value, "dtype", None)
+    return isinstance(value, complex) or (isinstance(dtype, np.dtype) and dtype.kind == "c")
 
 
 # Arguments that may make it another function, or have it write somewhere.
@@ -476,7 +500,7 @@ _BY_ROW = (
     """
     nancumsum nancumprod diff median nanmedian nansum nanprod nanmean nanstd nanvar nanmax nanmin nanargmax nanargmin
     average ptp round around nan_to_num einsum trace vstack hstack dstack column_stack ones_like zeros_like tril triu
-    unwrap angle sinc packbits unpackbits linalg.norm linalg.det linalg.inv linalg.eigvalsh
+    unwrap angle sinc packbits unpackbits isin linalg.norm linalg.det linalg.inv linalg.eigvalsh
     partition argpartition tile repeat take delete append resize full_like histogram linalg.matrix_power""",
     """
     gradient percentile quantile nanpercentile nanquantile roll dot inner outer tensordot matmul vdot cross kron isclose
@@ -522,8 +546,10 @@ def _or(known: Callable[..., Any], otherwise: Callable[..., Any]) -> Callable[..
     return call
 
 
+_TRANSFORMS = [*TRANSFORMS, *(f"{name}{many}" for name in TRANSFORMS[:4] for many in "2n"), "fftshift", "ifftshift"]
 for _data, _names in enumerate(_BY_ROW, 1):
     FUNCTIONS.update((function, _by_row(function, _data)) for function in _named(_names))
+FUNCTIONS.update((function, _by_row(function)) for function in _named(" ".join(f"fft.{n}" for n in _TRANSFORMS)))
 FUNCTIONS[np.hstack] = _or(_stacked_along(1, 1), FUNCTIONS[np.hstack])
 FUNCTIONS[np.vstack] = _or(_stacked_along(2, 0), FUNCTIONS[np.vstack])
 FUNCTIONS[np.append] = _or(_appended, FUNCTIONS[np.append])

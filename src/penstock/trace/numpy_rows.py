@@ -1,0 +1,303 @@
+"""Functions of numpy that are called row by row, and how some of them give the results of all rows at once.
+
+    np.take(x, [0, 5])  →  rows.take([0, 5], axis=1)
+
+Whether what is given at once is what is given for each row, bit for bit, is tried (`rowwise`).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import EllipsisType
+from typing import Any
+
+import numpy as np
+
+from penstock.trace.graph import Primitive
+from penstock.trace.rowwise import Form, Function, Place, called_by_row, rowwise
+
+TRANSFORMS = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")  # of numpy.fft, along one axis
+_SHORT = 1 << 10  # values of a row, where the axis that a function goes along is slower to go along in a Block
+
+
+def by_row(function: Function, args: Any, kwargs: Any, specs: Sequence[Any]) -> tuple[Primitive, type | None]:
+    """A primitive that calls numpy's `function` for each row, with operands of `specs` in places among its arguments.
+
+    The shape of what it gives does not depend on values. It may give a tuple or list, which is told, of results.
+    """
+    called, form = _form(function, args, kwargs, len(specs))
+    return called_by_row(function.__name__, called, form, specs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """An argument, told from those that equal it, in a key."""
+
+    kind: type
+    bits: Any
+
+    @staticmethod
+    def of(part: Any) -> Any:
+        if isinstance(part, Place):
+            return part
+        if type(part) in (tuple, list):
+            return _Kept(type(part), tuple(map(_Kept.of, part)))
+        if type(part) is dict:
+            return _Kept(dict, tuple((name, _Kept.of(item)) for name, item in part.items()))
+        if isinstance(part, (np.ndarray, np.generic)):
+            return _Kept(type(part), (part.dtype.str, part.shape, part.tobytes()))
+        return _Kept(type(part), repr(part))
+
+
+def _form(function: Function, args: Any, kwargs: Any, operands: int) -> tuple[Function, Form | None]:
+    """A call with operands in places among its arguments; and its form for all rows, the same for equal calls."""
+    called = _calling(function, args, kwargs)
+    known = WHOLE.get(function) if operands == 1 else None
+    if known is None:
+        return called, None
+    key = function, _Kept.of(args), _Kept.of(kwargs)
+    form = _FORMS.get(key)
+    if form is None:
+        try:
+            of_rows = known(called, args, kwargs)
+        except TypeError:
+            of_rows = None
+        if len(_FORMS) >= _MOST_FORMS:
+            _FORMS.clear()
+        form = _FORMS[key] = Form(called, of_rows)
+    return called, None if form.of_rows is None else form
+
+
+_FORMS: dict[Any, Form] = {}
+_MOST_FORMS = 200
+
+
+def _calling(function: Function, args: Any, kwargs: Any) -> Function:
+    """A call of a function with values in places among its arguments; as quick as it can be, it is one for each row."""
+    places = [part.index for part in args if isinstance(part, Place)]
+    nested = any(type(part) in (tuple, list, dict) for part in (*args, *kwargs.values()))
+    if nested or any(isinstance(part, Place) for part in kwargs.values()):
+        return lambda *values: function(*Place.filled(args, values), **Place.filled(kwargs, values))
+    if len(places) == len(args) and not kwargs and places == [*range(len(args))]:
+        return function
+    if len(places) == 1:
+        at = next(i for i, part in enumerate(args) if isinstance(part, Place))
+        before, behind = args[:at], args[at + 1 :]
+        return lambda value: function(*before, value, *behind, **kwargs)
+    return lambda *values: function(*Place.filled(args, values), **kwargs)
+
+
+def _shifted(axis: Any, rank: int) -> Any:
+    """Axes of an element as axes of all."""
+    if isinstance(axis, tuple):
+        return tuple(_shifted(one, rank) for one in axis)
+    if not -rank <= axis < rank:
+        message = f"there is no axis {axis} in {rank}"
+        raise ValueError(message)
+    return axis % rank + 1
+
+
+def _reduced(name: str) -> Primitive:
+    """A method of arrays that makes one value of those along axes, all of them by default."""
+
+    def of_row(array: Any, axis: Any = None, **params: Any) -> Any:
+        return getattr(array, name)(axis=axis, **params)
+
+    def of_rows(array: np.ndarray, axis: Any = None, **params: Any) -> Any:
+        if axis is not None:
+            return getattr(array, name)(axis=_shifted(axis, array.ndim - 1), **params)
+        if params.get("keepdims"):
+            return getattr(array, name)(axis=tuple(range(1, array.ndim)), **params)
+        return getattr(array.reshape(len(array), -1), name)(axis=1, **params)
+
+    return rowwise(name, of_row, of_rows)
+
+
+REDUCTIONS = {
+    name: _reduced(name)
+    for name in ("sum", "prod", "mean", "std", "var", "max", "min", "any", "all", "argmax", "argmin")
+}
+
+
+def _along(name: str) -> Primitive:
+    """A function that works along one axis, or on all values in one row where there is none."""
+    function = getattr(np, name)
+
+    def of_rows(array: np.ndarray, axis: Any) -> Any:
+        if axis is None:
+            return function(array.reshape(len(array), -1), axis=1)
+        return function(array, axis=_shifted(axis, array.ndim - 1))
+
+    return rowwise(name, lambda array, axis: function(array, axis=axis), of_rows, largest=_SHORT)
+
+
+ALONG = {name: _along(name) for name in ("sort", "argsort", "cumsum", "cumprod")}
+COPY = rowwise("copy", lambda array, order: array.copy(order), lambda array, order: array.copy(order))
+POWER = rowwise("power", operator.pow, None)  # the operator, which takes other ways than np.power for some exponents
+PADS = ("constant", "edge", "reflect", "symmetric", "wrap")  # ways of np.pad that only copy
+PAD = rowwise(
+    "pad",
+    lambda array, widths, mode: np.pad(array, widths, mode),
+    lambda array, widths, mode: np.pad(array, ((0, 0), *widths), mode),
+)
+
+
+def _rows_joined(function: Function) -> Function:
+    def join(*arrays: Any, axis: int) -> Any:
+        rank = max(np.ndim(array) for array in arrays) - 1 + (function is np.stack)
+        return function(arrays, axis=_shifted(axis, rank))
+
+    return join
+
+
+CONCATENATE = rowwise(
+    "concatenate",
+    lambda *arrays, axis: np.concatenate(arrays, axis=axis),
+    _rows_joined(np.concatenate),
+    spreads=True,
+)
+STACK = rowwise("stack", lambda *arrays, axis: np.stack(arrays, axis=axis), _rows_joined(np.stack), spreads=True)
+
+
+# Functions of one value of the element and constants, for all rows at once. Whether they give the same is tried.
+
+
+def _elementwise(called: Function, args: Any, kwargs: Any) -> Function:
+    """A function that works on each number by itself."""
+    return called
+
+
+_SIDES = {"right", "side", "left"}  # what happens beside a table, or on its places
+
+
+def _in_table(names: str, most: int, *, strictly: bool) -> Callable[[Function, Any, Any], Function]:
+    """A function that looks each number up in a constant table; in one out of order it may depend on the others."""
+
+    def form(called: Function, args: Any, kwargs: Any) -> Function:
+        at, *values = names.split()
+        given = dict(zip(values, args, strict=False))
+        table = np.asarray(given[at]) if at in given and type(given[at]) is not Place else np.zeros(0)
+        if len(args) > most or not kwargs.keys() <= _SIDES or table.ndim != 1 or table.dtype.kind not in "iuf":
+            raise TypeError
+        low, high = table[:-1], table[1:]
+        in_order = (low < high if strictly else low <= high).all()
+        if not in_order or not len(table) or table[0] != table[0]:
+            raise TypeError
+        return called
+
+    return form
+
+
+def _first_rows(of_rows: Function) -> Callable[[Function, Any, Any], Function]:
+    """A function whose first argument is the element's value: another one gets all rows, and the same constants."""
+
+    def form(called: Function, args: Any, kwargs: Any) -> Function:
+        if not args or args[0] != Place(0):
+            raise TypeError
+        return lambda rows: of_rows(rows, *args[1:], **kwargs)
+
+    return form
+
+
+def _whole_roll(rows: np.ndarray, shift: Any, axis: Any = None) -> Any:
+    if axis is None:
+        return np.roll(rows.reshape(len(rows), -1), shift, axis=1).reshape(rows.shape)
+    return np.roll(rows, shift, axis=_shifted(axis, rows.ndim - 1))
+
+
+def _whole_repeat(rows: np.ndarray, repeats: Any, axis: Any = None) -> Any:
+    if axis is None:
+        return np.repeat(rows.reshape(len(rows), -1), repeats, axis=1)
+    return np.repeat(rows, repeats, axis=_shifted(axis, rows.ndim - 1))
+
+
+def _whole_tile(rows: np.ndarray, reps: Any) -> Any:
+    given = reps if type(reps) in (tuple, list) else (reps,)
+    more = max(0, len(given) - (rows.ndim - 1))
+    ones = (1,) * (rows.ndim - 1 - len(given))
+    return np.tile(rows.reshape(len(rows), *(1,) * more, *rows.shape[1:]), (1, *ones, *given))
+
+
+def _whole_diff(rows: np.ndarray, n: int = 1, axis: int = -1) -> Any:
+    return np.diff(rows, n, axis=_shifted(axis, rows.ndim - 1))
+
+
+def _whole_take(rows: np.ndarray, indices: Any, axis: Any = None, **kwargs: Any) -> Any:
+    if axis is None:
+        return rows.reshape(len(rows), -1).take(indices, axis=1, **kwargs)
+    return rows.take(indices, axis=_shifted(axis, rows.ndim - 1), **kwargs)
+
+
+def choose(array: Any, index: Any) -> Any:
+    """Give the elements at the places of an index that `chooses`."""
+    return array[index]
+
+
+def chooses(index: Any) -> bool:
+    """Whether an index is one list or array of places, which may have slices and `...` beside it."""
+    parts = index if type(index) is tuple else (index,)
+    listed = [part for part in parts if not isinstance(part, (slice, EllipsisType))]
+    return len(listed) == 1 and type(listed[0]) in (list, np.ndarray) and _are_places(listed[0])
+
+
+def _are_places(part: Any) -> bool:
+    if type(part) is list:
+        return bool(part) and all(type(one) is int or isinstance(one, np.integer) for one in part)
+    return bool(part.ndim == 1 and part.dtype.kind in "iu" and part.size)
+
+
+def _whole_chosen(rows: np.ndarray, index: Any) -> Any:
+    """Lie in memory as numpy lays them: the axis of the places in front of the others."""
+    parts = list(index) if type(index) is tuple else [index]
+    dots = next((i for i, part in enumerate(parts) if part is ...), len(parts))
+    parts[dots : dots + 1] = [slice(None)] * (rows.ndim - 1 - sum(part is not ... for part in parts))
+    axis = next(i for i, part in enumerate(parts) if not isinstance(part, slice))
+    places, parts[axis] = parts[axis], slice(None)
+    chosen = np.moveaxis(rows[(slice(None), *parts)], axis + 1, 1).take(places, axis=1)
+    return np.moveaxis(chosen, 1, axis + 1)
+
+
+def _whole_transform(function: Function) -> Function:
+    """A Fourier transform along one axis, the last by default."""
+
+    def of_rows(rows: np.ndarray, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+        return function(rows, n, _shifted(axis, rows.ndim - 1), norm)
+
+    return of_rows
+
+
+def _order(function: Function, own: int) -> Function:
+    """A function of the order of numbers, of all or along an axis, with so many other arguments before that."""
+
+    def of_rows(rows: np.ndarray, *given: Any, axis: Any = None) -> Any:
+        if len(given) > own:
+            (axis,) = given[own:]
+        if not all(type(one) in (int, float) for one in given[:own]):
+            raise TypeError
+        if axis is None:
+            return function(rows.reshape(len(rows), -1), *given[:own], axis=1)
+        return function(rows, *given[:own], axis=_shifted(axis, rows.ndim - 1))
+
+    return of_rows
+
+
+WHOLE: dict[Function, Callable[[Function, Any, Any], Function]] = {
+    **dict.fromkeys((np.nan_to_num, np.round, np.around, np.tril, np.triu), _elementwise),
+    np.digitize: _in_table("bins x bins", 3, strictly=False),
+    np.searchsorted: _in_table("a a", 3, strictly=False),
+    np.interp: _in_table("xp x xp fp", 5, strictly=True),
+    np.roll: _first_rows(_whole_roll),
+    np.repeat: _first_rows(_whole_repeat),
+    np.tile: _first_rows(_whole_tile),
+    np.diff: _first_rows(_whole_diff),
+    np.isin: _first_rows(np.isin),
+    np.take: _first_rows(_whole_take),
+    choose: _first_rows(_whole_chosen),
+    **{getattr(np.fft, name): _first_rows(_whole_transform(getattr(np.fft, name))) for name in TRANSFORMS},
+    np.median: _first_rows(_order(np.median, 0)),
+    np.ptp: _first_rows(_order(np.ptp, 0)),
+    np.percentile: _first_rows(_order(np.percentile, 1)),
+    np.quantile: _first_rows(_order(np.quantile, 1)),
+}
