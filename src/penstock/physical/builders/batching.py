@@ -132,6 +132,7 @@ def _group_by_window(node: grouping.GroupByWindow, lowering: Lowering) -> Stage:
         _size_of(node),
         node.window_size or _EXPECTED_SIZE,
         Context(node.label, node.where),
+        least_size=node.window_size or 1,
         memory=lowering.memory,
     )
     return GroupByWindow(upstream, windows, _window_opener(node, lowering), node.label, node.where)
@@ -155,7 +156,9 @@ def _bucket_by_sequence_length(node: grouping.BucketBySequenceLength, lowering: 
     upstream = lower(node.input, lowering)
     expected = sum(sizes) // len(sizes)
     context = Context(node.label, node.where)
-    windows = KeyedWindows(upstream, bucket_of, sizes.__getitem__, expected, context, memory=lowering.memory)
+    windows = KeyedWindows(
+        upstream, bucket_of, sizes.__getitem__, expected, context, least_size=min(sizes), memory=lowering.memory
+    )
     return Bucket(
         upstream,
         windows,

@@ -75,6 +75,7 @@ class Pool:
 Keys = Callable[[Block, int], tuple[np.ndarray, dict[int, Exception]]]
 
 _MOST = 4096  # elements to ask for where no window is near
+_MOST_LOOKED_AT = 256  # windows that are filling up
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,7 @@ class KeyedWindows:
         expected_size: int,
         context: Context,
         *,
+        least_size: int = 1,
         memory: Memory = UNCOUNTED,
     ) -> None:
         self.singly = False  # somebody sees when the keys are asked for
@@ -131,6 +133,7 @@ class KeyedWindows:
         self._keys = keys
         self._size_of = size_of
         self._expected_size = expected_size  # elements to ask for, for every window wanted
+        self._least_size = least_size  # of the next window of whatever key
         self._context = context  # of errors of `size_of`
         self._pool = Pool()
         self._groups: dict[int, _Group] = {}
@@ -167,14 +170,18 @@ class KeyedWindows:
         self._remember()
         self._place = self._placed()
         self._given = self._pass_over
-        singly = self.singly or self._cursor.stage.seen
-        ask = 1 if singly else want * self._expected_size
+        seen = self.singly or self._cursor.stage.seen
+        ask = want * self._expected_size
         while not self._due and not self._ended:
-            self._pull(ask)
+            self._pull(self._needed() if seen else ask)
             self._remember()
-            ask = (
-                1 if singly else max(ask, min(2 * ask, _MOST))
-            )  # with many keys it takes long until the first window is full
+            ask = max(ask, min(2 * ask, _MOST))  # with many keys it takes long until the first window is full
+
+    def _needed(self) -> int:
+        """How many elements must come before a window can be full: nobody sees that they are asked for at once."""
+        if self.singly or self._least_size == 1 or len(self._groups) > _MOST_LOOKED_AT:
+            return 1
+        return min([self._least_size, *(group.size - group.count for group in self._groups.values())])
 
     def _pull(self, ask: int) -> None:
         try:
