@@ -194,6 +194,10 @@ class Builder:
         else:
             leaves = structure.flatten(element)
         del element  # so that `settle` sees who else holds the arrays
+        self.add_leaves(leaves, structure)
+
+    def add_leaves(self, leaves: list[Any], structure: Structure) -> None:
+        """Add an element of which these are the leaves; the list is the builder's from now on."""
         settle(leaves, self._given)
         self._structure = structure
         if self._leaves is None:

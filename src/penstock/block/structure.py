@@ -104,13 +104,9 @@ class Structure:
         """Leaves of an element that must have this structure; raises InvalidTypeError where it has another."""
         if self.kind is None:
             return [element]
-        if self.kind is tuple and self.flat and type(element) is tuple and len(element) == self.size:
-            return list(element)
-        if self.kind is dict and self.flat and type(element) is dict and len(element) == self.size:
-            try:
-                return [element[name] for name in self.names]
-            except KeyError:
-                pass  # reported below, with both structures spelled out
+        parts = self._parts_of_flat(element)
+        if parts is not None:
+            return parts
         leaves, found = flatten(element)
         if found == self:
             return leaves
@@ -121,14 +117,26 @@ class Structure:
 
     def flatten_up_to(self, element: Any) -> list[Any]:
         """`flatten`, with whatever stands where this has a leaf as that leaf: a tuple, too."""
-        if self.flat and self.kind is tuple and type(element) is tuple and len(element) == self.size:
-            return list(element)
+        parts = self._parts_of_flat(element)
+        if parts is not None:
+            return parts
         leaves: list[Any] = []
         if not self._collect(element, leaves):
             self.flatten(element)  # which says what differs
             msg = "a structure that differs and does not"
             raise AssertionError(msg)
         return leaves
+
+    def _parts_of_flat(self, element: Any) -> list[Any] | None:
+        """The parts of a tuple or dict whose parts are leaves here; None of any other, and where names differ."""
+        if self.kind is tuple and self.flat and type(element) is tuple and len(element) == self.size:
+            return list(element)
+        if self.kind is dict and self.flat and type(element) is dict and len(element) == self.size:
+            try:
+                return [element[name] for name in self.names]
+            except KeyError:
+                pass
+        return None
 
     def _collect(self, element: Any, leaves: list[Any]) -> bool:
         if self.kind is None:

@@ -16,7 +16,7 @@ import numpy as np
 from penstock.block.block import Block, Builder
 from penstock.block.leaf import NESTED, as_leaf, list_leaf
 from penstock.block.same_kind import SameKind
-from penstock.block.spec import dtype_name, spec_of
+from penstock.block.spec import TensorSpec, dtype_name, spec_of
 from penstock.block.structure import Structure, flatten, leaves_rank_open
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, as_failure
 from penstock.sources.source import Reader, Source
@@ -171,7 +171,11 @@ class _GeneratorReader(IteratedReader):
 
     def _taking(self) -> Callable[[Any], object]:
         builder = self._builder = Builder(self._structure)
-        return (lambda element: builder.add(self._checked(element))) if self._specs else builder.add
+        if not self._specs:
+            return builder.add
+        structure = self._structure
+        assert structure is not None
+        return lambda element: builder.add_leaves(self._checked(element, structure), structure)
 
     def _hand_on(self, first: int) -> None:
         """The elements of one kind, parted by the failures of those of another."""
@@ -190,19 +194,35 @@ class _GeneratorReader(IteratedReader):
         if self._structure is None and block is not None:
             self._structure = block.structure
 
-    def _checked(self, element: Any) -> Any:
-        structure: Structure | None = self._structure
-        assert structure is not None
+    def _checked(self, element: Any, structure: Structure) -> list[Any]:
+        """The leaves of an element, those of Python in the dtypes of the signature."""
         leaves = structure.flatten_up_to(element)
-        for path, spec, i in zip(structure.paths(), self._specs, range(len(leaves)), strict=True):
-            value = _in_dtype(leaves[i], spec)
+        for i, (leaf, spec) in enumerate(zip(leaves, self._specs, strict=True)):
+            if _is_exactly(leaf, spec):
+                continue
+            value = _in_dtype(leaf, spec)
             if not spec.admits(value):
                 message = (
-                    f"Element {self._count}{path} of the generator is {spec_of(value)}, its signature says {spec}."
+                    f"Element {self._count}{structure.paths()[i]} of the generator is {spec_of(value)}, its signature"
+                    f" says {spec}."
                 )
                 raise InvalidArgumentError(message, hint="Yield what output_signature names, or change the signature.")
             leaves[i] = value
-        return structure.build(leaves)
+        return leaves
+
+
+def _is_exactly(leaf: Any, spec: Any) -> bool:
+    """Whether it is what most leaves are: numpy's, of the dtype and shape that the signature says."""
+    if not (type(leaf) is np.ndarray or isinstance(leaf, np.generic)) or not isinstance(spec, TensorSpec):
+        return False
+    if not isinstance(spec.dtype, np.dtype) or leaf.dtype != spec.dtype:
+        return False
+    wanted, shape = spec.shape, leaf.shape
+    if wanted is None or wanted == shape:
+        return True
+    return len(wanted) == len(shape) and all(
+        want is None or want == have for want, have in zip(wanted, shape, strict=True)
+    )
 
 
 _LITERALS = (bool, int, float, complex, list, tuple, range)
