@@ -30,7 +30,8 @@ demo: $(VENV)/runtime.stamp ## prepare data, train naively and through the pipel
 
 test: check ## lint, types, import contracts, then every test and every code block of the docs
 	@$(VENV)/bin/penstock compile >/dev/null  # once, and not in every process that tests
-	@$(VENV)/bin/python -m pytest --numprocesses 2 --dist worksteal
+	@# Three on two cores: many tests wait, for processes that they start, for time limits or for a disk.
+	@$(VENV)/bin/python -m pytest --numprocesses 3 --dist worksteal
 
 # The engine but its tuning, the suites of its interfaces, generated pipelines; conftest.py lets few cases be generated.
 QUICK = tests/block tests/cache tests/physical tests/plan tests/rewrite tests/runtime --ignore tests/runtime/autotune \

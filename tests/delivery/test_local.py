@@ -133,13 +133,20 @@ def test_workers_know_the_environment_as_it_is_when_a_pass_begins(monkeypatch):
 
 def test_processes_end_soon_after_the_iterator(monkeypatch):
     """And not when one that rested before is due."""
-    monkeypatch.setattr(crew, "_LINGER", 0.2)
-    elements = iter(ps.Dataset.range(10**6).map(lambda x: x).distribute(workers=1))
-    next(elements)
-    mine = pids()
-    assert mine
-    del elements
-    assert gone(mine)
+    monkeypatch.setenv("PENSTOCK_TESTED", "rests")
+    monkeypatch.setattr(crew, "_LINGER", 600.0)
+    list(ps.Dataset.range(2).map(setting).distribute(workers=1))
+    resting = set(pids())
+    with monkeypatch.context() as other:
+        other.setenv("PENSTOCK_TESTED", "ends")  # whoever has another environment gets processes of its own
+        other.setattr(crew, "_LINGER", 0.2)
+        elements = iter(ps.Dataset.range(10**6).map(lambda x: x).distribute(workers=1))
+        next(elements)
+        mine = set(pids()) - resting
+        assert mine
+        del elements
+        assert gone(mine)
+    crew.crew(1).end()  # the one that rests
 
 
 def test_processes_end_with_a_consumer_that_is_killed():

@@ -85,6 +85,9 @@ def test_flips_before_and_after_differ_in_the_last_bits_only():
     np.testing.assert_allclose(before, after, atol=4e-4)
 
 
+PIXELS = np.frombuffer(bytes(75), np.uint8)  # which cannot be written to, as those the kernel is compiled for
+
+
 @pytest.mark.parametrize("which", range(4))
 @pytest.mark.parametrize("wrong", [-1, 5])
 def test_a_tap_outside_the_source_is_refused_unwritten(which, wrong):
@@ -93,9 +96,11 @@ def test_a_tap_outside_the_source_is_refused_unwritten(which, wrong):
     y, x = bilinear_taps(5, 4), bilinear_taps(5, 4)
     indices = [y.low.copy(), y.high.copy(), x.low.copy(), x.high.copy()]
     indices[which][2] = wrong
+    for each in indices:
+        each.flags.writeable = False  # as those are that the kernel is compiled for
     dst = np.full(4 * 4 * 3, 7, np.float32)
     status = native.resize_bilinear(
-        np.zeros(75, np.uint8),
+        PIXELS,
         *(5, 5, 3),
         *(indices[0], indices[1], y.weight),
         *(indices[2], indices[3], x.weight),
@@ -111,7 +116,7 @@ def test_sizes_that_do_not_fit_the_source_are_refused(height, width):
 
     y, x = bilinear_taps(5, 4), bilinear_taps(5, 4)
     dst = np.full(4 * 4 * 3, 7, np.float32)
-    args = (np.zeros(75, np.uint8), height, width, 3, *y, *x, np.float32(1), False, dst)
+    args = (PIXELS, height, width, 3, *y, *x, np.float32(1), False, dst)
     assert native.resize_bilinear(*args) == native.BAD_ARGUMENT
     assert (dst == 7).all()
 

@@ -180,7 +180,7 @@ def made(beginning: str, line: str, end: str) -> tuple[Callable[..., Any], dict[
     text = source(beginning, line, end)
     file = f"<{beginning}, {line}, {end}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    names: dict[str, Any] = {"np": np, "ps": ps, "functools": functools}
+    names: dict[str, Any] = {"__name__": __name__, "np": np, "ps": ps, "functools": functools}
     exec(compile(text, file, "exec"), names)
     return names["function"], names
 

@@ -117,12 +117,14 @@ def check_the_same(ds: Any, monkeypatch: pytest.MonkeyPatch, chosen: random.Rand
         assert whole == alone
         assert by_threads is None or by_threads == alone
         known = range(len(alone) - 9 if len(alone) == 150 else len(alone))  # of which it is known what follows them
-        some = known[::11] if chosen is None else chosen.sample(known, min(3, len(known)))
-        for at in some:
-            assert unnumbered(pieces(ds, places[at], 9)[0]) == unnumbered(alone[at : at + 9])
-    for at in some:
-        assert unnumbered(pieces(ds, others[at], 9)[0]) == unnumbered(alone[at : at + 9])
-        assert unnumbered(pieces(ds, places[at], 9)[0]) == unnumbered(alone[at : at + 9])
+        some = known[:: min(11, len(known) // 3 or 1)] if chosen is None else chosen.sample(known, min(3, len(known)))
+        check_they_go_on(ds, [(at, places[at]) for at in some[::3]], alone)
+    check_they_go_on(ds, [(at, others[at]) for at in some[1::3]] + [(at, places[at]) for at in some[2::3]], alone)
+
+
+def check_they_go_on(ds: Any, places: list[tuple[int, Any]], wanted: list[Any]) -> None:
+    for at, state in places:
+        assert unnumbered(pieces(ds, state, 9)[0]) == unnumbered(wanted[at : at + 9])
 
 
 def unnumbered(found: list[Any]) -> list[Any]:
@@ -973,12 +975,12 @@ def test_windows_that_are_zipped_run_together_as_one_does(together, name, slots)
     else:
         alone = windows.interleave(lambda w: NOTED.append(1) or make(w), slots, block_length=4)
         assert_same_elements(found, list(alone))
-    for place in range(len(found)):
-        with dataset.iterator(executor="inline") as first, dataset.iterator(executor="inline") as later:
-            for _ in range(place):
-                next(first)
-            later.load_state_dict(first.state_dict())
-            assert_same_elements(list(later), found[place:])
+    with dataset.iterator(executor="inline") as first:
+        for place in range(len(found)):
+            with dataset.iterator(executor="inline") as later:
+                later.load_state_dict(first.state_dict())
+                assert_same_elements(list(later), found[place:])
+            next(first)
 
 
 def test_windows_of_arrays_that_differ_in_shape_are_zipped_as_they_are():

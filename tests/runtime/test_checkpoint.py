@@ -137,8 +137,8 @@ def test_a_side_file_that_is_gone_or_another_one_is_an_error(tmp_path):
 @pytest.mark.slow
 def test_the_counts_of_many_open_groups_go_to_a_side_file(tmp_path):
     def grouped():
-        ds = ps.Dataset.range(52_000).map(lambda x: (x * 7919) % 8_009)
-        return ds.group_by_window(lambda x: x, lambda key, window: window.batch(8), window_size=5)
+        ds = ps.Dataset.range(34_000).map(lambda x: (x * 7919) % 8_009)
+        return ds.group_by_window(lambda x: x, lambda key, window: window.batch(8), window_size=4)
 
     it = iter(grouped())
     for _ in range(2_000):

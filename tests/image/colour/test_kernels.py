@@ -119,14 +119,21 @@ def test_sharpen(images, factor):
     same(run.sharpen_by(images, factor), pixels.sharpened(images, factor))
 
 
+def readable(array):
+    """Which cannot be written to, as those that the kernels are compiled for."""
+    array.flags.writeable = False
+    return array
+
+
 @pytest.mark.parametrize("kernel", ["brightness", "saturation", "hue"])
 def test_kernels_write_nothing_beside_what_fits(kernel):
     """One factor for one image, but memory for two: a call that does not fit is left alone."""
     native = run._PIXELS.get()
     dst = np.full(24, 7, np.uint8)
-    getattr(native, kernel)(np.zeros(24, np.uint8), 4, 3, np.ones(1, np.float32), dst)
+    factors = readable(np.ones(1, np.float32))
+    getattr(native, kernel)(readable(np.zeros(24, np.uint8)), 4, 3, factors, dst)
     assert (dst == 7).all()
-    getattr(native, kernel)(np.zeros(12, np.uint8), 4, 3, np.ones(1, np.float32), dst)
+    getattr(native, kernel)(readable(np.zeros(12, np.uint8)), 4, 3, factors, dst)
     assert (dst[12:] == 7).all()
 
 
@@ -134,5 +141,6 @@ def test_contrast_without_factors_enough_writes_nothing():
     native = run._MEANS.get()
     dst = np.full(24, 7, np.uint8)
     for pixels_, factors in ((4, 1), (0, 1), (12, 0)):
-        native.contrast(np.zeros(24, np.uint8), pixels_, 3, np.ones(factors, np.float32), dst)
+        images, ones = readable(np.zeros(24, np.uint8)), readable(np.ones(factors, np.float32))
+        native.contrast(images, pixels_, 3, ones, dst)
     assert (dst == 7).all()

@@ -101,13 +101,14 @@ def moves_into(
     pixels = np.require(images, requirements=["C", "A"]).reshape(-1).view()
     transforms = np.ascontiguousarray(turn.numbers).view()
     fill = np.full(channels, turn.fill, images.dtype).astype(np.float32)
-    # Readable only, so that the kernel compiles once for arrays of both kinds.
-    pixels.flags.writeable = transforms.flags.writeable = fill.flags.writeable = False
-    places = (np.ascontiguousarray(axis, np.int64) for axis in window[:2])
+    rows, columns = (np.ascontiguousarray(axis, np.int64).view() for axis in window[:2])
+    for each in (pixels, transforms, fill, rows, columns):
+        each.flags.writeable = False  # readable only, so that the kernel compiles once for arrays of both kinds
     status = native.moves(
         *by_kind(pixels),
         *images.shape,
-        *places,
+        rows,
+        columns,
         np.float32(np.array(window.fill, images.dtype)),
         transforms,
         turn.mode,

@@ -281,6 +281,7 @@ def moves(
 
 
 _NONE, _NOWHERE = np.empty(0, np.int64), np.empty((0, 0), np.int64)
+_NOWHERE.flags.writeable = False  # as the places of a window are: the kernel is compiled once for all
 
 
 def transform(
@@ -317,7 +318,7 @@ def warm_up() -> None:
     transforms, numbers = np.array([[1, 0, 0, 0, 1, 0, 0, 0]], np.float32), np.ones((1, 6), np.float32)
     places, codes, boxes = np.zeros((1, 2), np.int64), np.zeros(1, np.int64), np.zeros((1, 1, 4), np.int64)
     bytes_in, floats_in, fill = np.zeros(12, np.uint8), np.zeros(0, np.float32), np.zeros(3, np.float32)
-    for each in (bytes_in, floats_in, transforms, fill):
+    for each in (bytes_in, floats_in, transforms, fill, places):
         each.flags.writeable = False
     turn, covers = (transforms, CONSTANT, True, fill, 2, 2), np.zeros((1, 3), np.float32)
     images: Any = bytes_in, floats_in, 1, 2, 2, 3
