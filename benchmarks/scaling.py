@@ -189,6 +189,18 @@ def windows(data: Data, count: int) -> Made:
     return ds.flat_map(lambda window: window.batch(32)).batch(64), count
 
 
+def sliding(data: Data, count: int) -> Made:
+    """Windows that overlap, as forecasts are trained on."""
+    ds = data.Dataset.from_tensor_slices(np.arange(count + 29, dtype=np.float32)).window(30, 1, drop_remainder=True)
+    return ds.flat_map(lambda window: window.batch(30)).map(lambda w: (w[:-1], w[-1])).batch(64), count
+
+
+def sliding_zipped(data: Data, count: int) -> Made:
+    columns = {name: np.arange(count + 29, dtype=np.float32) for name in "abc"}
+    ds = data.Dataset.from_tensor_slices(columns).window(30, 1, drop_remainder=True)
+    return ds.flat_map(lambda w: data.Dataset.zip({k: w[k].batch(30) for k in w})).batch(64), count
+
+
 def files(count: int) -> list[str]:
     """So many files of a few records each, made once."""
     folder = data_folder() / f"scaling-{RECORDS}x{RECORD}"
@@ -235,6 +247,8 @@ ROWS = (
     Row("inputs of flat_map, slices", "input", INPUTS, slices, beside_tf=True),
     Row("inputs of flat_map, mapped", "input", INPUTS, mapped_inputs, beside_tf=True),
     Row("inputs of flat_map, windows", "input", INPUTS, windows, beside_tf=True),
+    Row("inputs of flat_map, sliding windows", "window", INPUTS, sliding, beside_tf=True),
+    Row("inputs of flat_map, sliding windows of dicts", "window", INPUTS, sliding_zipped, beside_tf=True),
     Row("files in one", "file", FILES, in_one, beside_tf=True),
     Row("files, interleave", "file", FILES, interleaved, beside_tf=True),
     Row("files, interleave, mapped", "file", FILES, parsed_inputs, beside_tf=True),
