@@ -124,6 +124,13 @@ def sampled_little(data: Data, count: int) -> Made:
     return data.Dataset.sample_from_datasets(parts, seed=1).take(10 * count).batch(1024), count
 
 
+def sampled_to_their_ends(data: Data, count: int) -> Made:
+    """All of data sets of some twenty elements each, of which one after the other runs dry."""
+    sizes = np.random.default_rng(0).integers(1, 2 * RECORDS, count).tolist()
+    parts = [data.Dataset.range(size) for size in sizes]
+    return data.Dataset.sample_from_datasets(parts, seed=1).batch(256), sum(sizes)
+
+
 def repeated(data: Data, count: int) -> Made:
     return data.Dataset.range(100).map(lambda x: x + 1).repeat(count).batch(1024), count
 
@@ -239,6 +246,7 @@ ROWS = (
     Row("concatenate, of functions nobody knows", "element", (*PARTS, 1000), concatenated_unknown),
     Row("sample_from_datasets", "element", PARTS, sampled),
     Row("sample_from_datasets, to open", "data set, and ten elements of it", PARTS, sampled_little),
+    Row("sample_from_datasets, to their ends", "element", (*PARTS, 1000, 3000), sampled_to_their_ends),
     Row("repeat, of 100", "repetition", (100, 1000, 10_000, 50_000), repeated),
     Row("batch(n)", "element", (1, 10, 100, 1000, 10_000, 100_000), batches_of),
     Row("interleave(cycle_length=n)", "element", (10, 30, 100, 300, 1000, 3000), cycle),

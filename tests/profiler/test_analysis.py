@@ -177,7 +177,7 @@ def test_small_inner_data_sets_run_together_while_they_are_measured(monkeypatch)
 
 def test_windows_that_are_copied_at_once_have_a_row():
     found = analysed_once(ps.Dataset.range(400).window(4, 1, drop_remainder=True).flat_map(lambda w: w.batch(4)))
-    first, others = found.step("flat_map#1/batch"), found.step("flat_map#1/windows at once")
+    first, others = found.step("flat_map#1/batch"), found.step("flat_map#1/windows")
     assert first.elements + others.elements == 397
     assert others.elements > 300
 
