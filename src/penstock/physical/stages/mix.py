@@ -314,7 +314,7 @@ class Mix(StretchStage):
         return None
 
     def _queues(self, picks: np.ndarray, start: int, dealt: _Dealt) -> dict[int, _Queue]:
-        """Those of the sources of some steps, with these."""
+        """Give the queues of the sources of some steps, with these added."""
         order = np.argsort(picks.astype(np.int16) if len(self._cursors) < 1 << 15 else picks, kind="stable")
         sources = picks[order]
         order += start
