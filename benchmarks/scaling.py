@@ -124,6 +124,13 @@ def sampled_little(data: Data, count: int) -> Made:
     return data.Dataset.sample_from_datasets(parts, seed=1).take(10 * count).batch(1024), count
 
 
+def sampled_to_their_ends(data: Data, count: int) -> Made:
+    """All of data sets of some twenty elements each, of which one after the other runs dry."""
+    sizes = np.random.default_rng(0).integers(1, 2 * RECORDS, count).tolist()
+    parts = [data.Dataset.range(size) for size in sizes]
+    return data.Dataset.sample_from_datasets(parts, seed=1).batch(256), sum(sizes)
+
+
 def repeated(data: Data, count: int) -> Made:
     return data.Dataset.range(100).map(lambda x: x + 1).repeat(count).batch(1024), count
 
@@ -189,6 +196,18 @@ def windows(data: Data, count: int) -> Made:
     return ds.flat_map(lambda window: window.batch(32)).batch(64), count
 
 
+def sliding(data: Data, count: int) -> Made:
+    """Windows that overlap, as forecasts are trained on."""
+    ds = data.Dataset.from_tensor_slices(np.arange(count + 29, dtype=np.float32)).window(30, 1, drop_remainder=True)
+    return ds.flat_map(lambda window: window.batch(30)).map(lambda w: (w[:-1], w[-1])).batch(64), count
+
+
+def sliding_zipped(data: Data, count: int) -> Made:
+    columns = {name: np.arange(count + 29, dtype=np.float32) for name in "abc"}
+    ds = data.Dataset.from_tensor_slices(columns).window(30, 1, drop_remainder=True)
+    return ds.flat_map(lambda w: data.Dataset.zip({k: w[k].batch(30) for k in w})).batch(64), count
+
+
 def files(count: int) -> list[str]:
     """So many files of a few records each, made once."""
     folder = data_folder() / f"scaling-{RECORDS}x{RECORD}"
@@ -227,6 +246,7 @@ ROWS = (
     Row("concatenate, of functions nobody knows", "element", (*PARTS, 1000), concatenated_unknown),
     Row("sample_from_datasets", "element", PARTS, sampled),
     Row("sample_from_datasets, to open", "data set, and ten elements of it", PARTS, sampled_little),
+    Row("sample_from_datasets, to their ends", "element", (*PARTS, 1000, 3000), sampled_to_their_ends),
     Row("repeat, of 100", "repetition", (100, 1000, 10_000, 50_000), repeated),
     Row("batch(n)", "element", (1, 10, 100, 1000, 10_000, 100_000), batches_of),
     Row("interleave(cycle_length=n)", "element", (10, 30, 100, 300, 1000, 3000), cycle),
@@ -235,6 +255,8 @@ ROWS = (
     Row("inputs of flat_map, slices", "input", INPUTS, slices, beside_tf=True),
     Row("inputs of flat_map, mapped", "input", INPUTS, mapped_inputs, beside_tf=True),
     Row("inputs of flat_map, windows", "input", INPUTS, windows, beside_tf=True),
+    Row("inputs of flat_map, sliding windows", "window", INPUTS, sliding, beside_tf=True),
+    Row("inputs of flat_map, sliding windows of dicts", "window", INPUTS, sliding_zipped, beside_tf=True),
     Row("files in one", "file", FILES, in_one, beside_tf=True),
     Row("files, interleave", "file", FILES, interleaved, beside_tf=True),
     Row("files, interleave, mapped", "file", FILES, parsed_inputs, beside_tf=True),

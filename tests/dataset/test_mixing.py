@@ -197,6 +197,47 @@ def test_what_comes_does_not_depend_on_blocks(sizes, want):
     assert {x for x in everything if isinstance(x, str)} == {"KeyError: 12", "KeyError: 20", "KeyError: 25"}
 
 
+@pytest.mark.parametrize("chosen", ["alike", "weights", "schedule", "choices"])
+@pytest.mark.parametrize("count", [7, 90])
+def test_many_data_sets_run_dry_as_those_of_the_reference_do(chosen, count):
+    """Whatever is chosen together, and wherever a state is taken."""
+    drawn = np.random.default_rng(count)
+    sources = [D.range(100 * at, 100 * at + int(drawn.integers(0, 9))) for at in range(count)]
+    if chosen == "choices":
+        choices = D.from_tensor_slices(drawn.integers(0, count, 12 * count))
+        ds = D.choose_from_datasets(sources, choices, stop_on_empty_dataset=False)
+    else:
+        fixed = (drawn.random(count) * (drawn.random(count) < 0.9)).tolist()
+        weights = {"alike": None, "weights": fixed, "schedule": lambda step: np.roll(fixed, step).tolist()}[chosen]
+        ds = D.sample_from_datasets(sources, weights, seed=3)
+    wanted = [int(x) for x in expected(ds)]
+    assert len(wanted) > 3 * count
+    assert np.concatenate(list(ds.batch(1000))).tolist() == wanted
+    with ds.iterator(epoch=0) as whole:
+        for at in range(0, len(wanted), max(len(wanted) // 9, 1)):
+            state = whole.state_dict()
+            with ds.iterator(epoch=0) as again:
+                again.load_state_dict(state)
+                assert [int(x) for x in again] == wanted[at:]
+            for _ in range(max(len(wanted) // 9, 1)):
+                next(whole, None)
+
+
+@pytest.mark.parametrize("want", [1, 40, 300, 5000])
+def test_failures_of_many_data_sets_that_run_dry_keep_their_places(want):
+    def mixed(rule):
+        drawn = np.random.default_rng(5)
+        sources = []
+        for at in range(1, 60):
+            sizes = drawn.integers(1, 4, drawn.integers(1, 6)).tolist()
+            sources.append(Fails(100 * at, sizes, {100 * at + int(each) for each in drawn.integers(0, 30, 3)}))
+        return Mix(tuple(sources), Sampling(7, Constant((1.0,) * 59)), rule, "mix", None, same_kind=True)
+
+    for rule in ("continue", "stop", "error"):
+        assert outcomes(mixed(rule), want, 1000) == outcomes(mixed(rule), 1, 1000)
+    assert len(outcomes(mixed("continue"), want, 1000)) > 200
+
+
 @pytest.mark.parametrize("parallel", [None, 3])
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_a_pass_goes_on_behind_a_source_that_fails(executor, parallel):

@@ -62,6 +62,7 @@ def together(monkeypatch: pytest.MonkeyPatch) -> Together:
         begin(sizer, *given, **named)
         sizer.want = found.want
 
+    monkeypatch.setattr(Opening, "cut", lambda opening, windows, most: None)  # see test_windows
     monkeypatch.setattr(Steps, "run", counted)
     monkeypatch.setattr(whole_inputs, "perf_counter", lambda: 0.0)
     for module in (inner_inputs, interleave):

@@ -18,6 +18,7 @@ from penstock.physical.executor import Reader
 from penstock.physical.inner_plans import Little, Made, Opening, together, unmeasured
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stretch import failed
+from penstock.physical.windows import are_windows
 
 AT_ONCE = 0.0005  # seconds
 _MOST_OUTER = 16
@@ -136,6 +137,21 @@ class Small:
     seconds: float  # that making and reading them took
 
 
+@dataclass(slots=True)
+class Cut:
+    """What comes of the next windows, one behind the other, as if the function had been called for each."""
+
+    block: Block
+    starts: list[int]  # of each of them in it
+    before: State  # of the outer stream, where they come next
+    number: int  # of the first of them
+
+    def __getitem__(self, at: int) -> tuple[State, int]:
+        """Where the outer stream stands in front of one of them, and its number."""
+        below, offset = self.before
+        return [below, offset + at], self.number + at
+
+
 def _apart(block: Block, start: int, stop: int) -> Block:
     """Some of its elements; few of them do not keep the memory of all."""
     part = block.slice(start, stop)
@@ -169,8 +185,9 @@ class InnerInputs:
         self._label = label
         self._where = where
         self._reader = reader
-        self._elements: list[Any] = []  # of the outer Block at hand, from number `_first` of it on
+        self._elements: list[Any] | None = None  # of the outer Block at hand, from number `_first` of it on
         self._first = 0
+        self._windows = False  # whether these are windows
         self._ask = 1  # outer elements to ask for
         self._ended = False
         self._number = 0
@@ -262,6 +279,33 @@ class InnerInputs:
             return None
         return Small(inputs[:count], found[1], [0, *accumulate(found[1])], found[0], seconds)
 
+    def cut(self, want: int) -> Cut | None:
+        """What comes of the next windows, about so many elements of it, where the function need not be called for each.
+
+        None where they are to be opened, as all other inputs are.
+        """
+        while self._windows and self._reader is None and not (self._behind or self.waiting or self._ended):
+            before, number = self.outer.state(), self._number
+            try:
+                if not self._fill_outer(want):
+                    self._ended = True
+                    return None
+            except Exception as error:
+                self._number += 1
+                self._behind.append(Input(before, number, None, self.held, failed(error)))
+                return None
+            found = self._opening.cut(self.outer.peek(), want) if self._windows else None
+            if found is None:
+                return None
+            block, counts = found
+            self._others = 0
+            before = self.outer.state()
+            self.outer.pass_by(len(counts))
+            self._number += len(counts)
+            if block is not None:
+                return Cut(block, [0, *accumulate(counts)], before, number)
+        return None
+
     def _little(self, closed: Closed) -> Little | None:
         try:
             return self._opening.small(closed.made)
@@ -324,13 +368,15 @@ class InnerInputs:
             return self._behind.popleft() if self._behind else None
         before, number = self.outer.state(), self._number
         try:
-            if not self._fill_outer():
+            if not self._fill_outer(self._ask):
                 self._ended = True
                 return None
         except Exception as error:
             self._number += 1
             return Input(before, number, None, self.held, failed(error))
         self._number += 1
+        if self._elements is None:
+            self._elements, self._first = self.outer.peek().elements(), self.outer.offset
         element = self._elements[self.outer.offset - self._first]
         self.outer.pass_by(1)
         try:
@@ -356,13 +402,14 @@ class InnerInputs:
         annotate(error, Context(self._label, self._where, number, file, offset))
         return Input(before, number, None, self.held, failed(error))
 
-    def _fill_outer(self) -> bool:
+    def _fill_outer(self, ask: int) -> bool:
         """Have an outer element at hand; a few at a time where they come at once."""
         if self.outer.available():
             return True
+        self._elements = None
         started = time.perf_counter()
-        more = self.outer.fill(1 if self.outer.stage.seen else self._ask)
-        self._elements, self._first = self.outer.peek().elements() if more else [], self.outer.offset
+        more = self.outer.fill(1 if self.outer.stage.seen else ask)
+        self._windows = more and are_windows(self.outer.peek())
         at_once = time.perf_counter() - started < AT_ONCE
         self._ask = min(2 * self._ask, _MOST_OUTER) if at_once else 1
         return more

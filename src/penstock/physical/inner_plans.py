@@ -25,6 +25,7 @@ from penstock.physical.lower import Lowering, lower, opener, transform_of
 from penstock.physical.stage import Stage
 from penstock.physical.transform import FunctionTransform
 from penstock.physical.whole_inputs import Own, Steps, Watch, is_plain
+from penstock.physical.windows import WindowPlans
 from penstock.plan import counted, ops
 from penstock.plan.inputs import Scan, Zip
 from penstock.plan.node import UNKNOWN_CARDINALITY, Node, parameter_names
@@ -209,6 +210,7 @@ class Opening:
         self._plans = InnerPlans(lambda plan: lowering.optimise(plan, options))
         self._read: dict[type[Source], Callable[[Source], Any]] = {}  # what reads a small one, if watched
         self._together = not (lowering.memory.is_tight or lowering.provenance or options.element_timeout is not None)
+        self._windows = WindowPlans(node.function, self._open, lowering.dataset, options, lowering.meter)
 
     def make(self, element: Any) -> Made:
         """What the function makes of an element. Raises what it raises."""
@@ -242,6 +244,10 @@ class Opening:
         if own is None or part is None or (isinstance(part[0], Block) and not is_plain(part[0])):
             return None
         return Little(source, *part, steps, own, steps.watch)
+
+    def cut(self, windows: Block, most: int) -> tuple[Block | None, list[int]] | None:
+        """What comes of the first of these windows, about so many elements; None where the function is to be called."""
+        return self._windows.made(windows, most) if self._together else None
 
     def _part(self, source: Source, watch: Watch | None) -> tuple[Any, int] | None:
         if watch is None:

@@ -18,10 +18,25 @@ from penstock.plan.counted import count_text
 from penstock.plan.distribution import Distribute, Remote, parted
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.fused import FusedMap, MapAndBatch, ShuffleAndRepeat, has_workers
+from penstock.plan.grouping import Window
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import AUTOTUNE, Node, short_location, tree
 from penstock.plan.node_base import question
-from penstock.plan.ops import Batch, Chosen, Filter, Interleave, Map, Prefetch, Shuffle
+from penstock.plan.ops import (
+    Batch,
+    Chosen,
+    Filter,
+    FlatMap,
+    Interleave,
+    Map,
+    Prefetch,
+    Repeat,
+    Shard,
+    Shuffle,
+    Skip,
+    Take,
+)
+from penstock.plan.visible import Plans
 from penstock.profiler.analysis.as_json import analysis_values
 from penstock.profiler.analysis.figures import Analysis
 from penstock.rewrite.driver import outcomes, rewrite
@@ -91,6 +106,10 @@ def stages(plan: Node, options: Options) -> list[str]:
         steps = node.steps if isinstance(node, (FusedMap, MapAndBatch)) else (node,)
         if isinstance(node, (Map, FusedMap, MapAndBatch)):
             rows.extend(_who_calls(node))
+        if isinstance(node, FlatMap) and _over_windows(node):
+            why = Plans(node.function).why_not
+            plans = "copies the elements of many windows at once, as far as its function does not read them"
+            rows.append(f"  {node.label} {plans if why is None else f'opens every window by itself: {why}'}")
         spec = node.inputs[0].spec if node.inputs else None
         for step in steps:
             if isinstance(step, (Map, Filter)):
@@ -131,6 +150,14 @@ def _who_calls(node: Map | FusedMap | MapAndBatch) -> list[str]:
             of = "" if isinstance(node, Map) else f"of {step.label} "
             return [f"  auto: threads; processes are not considered: {of}{why}"]
     return ["  auto: threads, or worker processes where these are measured to be faster"]
+
+
+def _over_windows(node: FlatMap) -> bool:
+    """Whether its elements are windows: steps that have no function leave them what they are."""
+    below: Node = node.input
+    while isinstance(below, (Take, Skip, Shard, Shuffle, ShuffleAndRepeat, Repeat)):
+        below = below.input
+    return isinstance(below, Window)
 
 
 def _behind(step: Map | Filter, spec: Any) -> Any:

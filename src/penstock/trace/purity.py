@@ -268,7 +268,9 @@ class _Inspection:
         return why or self.function(function.func)
 
     def _callable(self, called: Any) -> str | None:
-        """An object with a `__call__`, all of whose class and attributes are plain."""
+        """A known function of Python's or numpy's, or an object with a plain `__call__`, class and attributes."""
+        if id(called) in _KNOWN or (isinstance(called, (type, BuiltinFunctionType)) and called in _BUILTINS):
+            return None
         method = self._attribute(called, "__call__") if is_plain_object(called) else MISSING
         if not isinstance(method, FunctionType):
             return f"{type(called).__name__} is no plain function"

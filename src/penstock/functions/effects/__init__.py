@@ -48,7 +48,7 @@ from penstock.functions.ownership import is_users
 
 def why_visible(function: Any, watched: list[Watched]) -> str | None:
     """What it does that could be noticed, or None; and into `watched` what this was read from."""
-    return _verdict(function, Calling(watched))
+    return verdict(function, Calling(watched))
 
 
 def why_visible_here(
@@ -63,7 +63,7 @@ def why_visible_here(
         name: (Known(value, name if name.isidentifier() else "a value"),) for name, value in given.items()
     }
     try:
-        return _verdict(function, _Here([], alike=alike), named)
+        return verdict(function, _Here([], alike=alike), named)
     except Exception as error:  # code that is read may hold anything
         return f"it cannot be looked through ({type(error).__name__})"
 
@@ -82,14 +82,14 @@ def why_seen(function: Any, watched: list[Watched]) -> tuple[str | None, bool]:
     methods are called that text, numbers, arrays and the like have. Objects of the user's could have them as well: told
     is, too, whether it makes any, which the next function would then be given.
     """
-    world = _Certain(watched, alike=False)
+    world = Certain(watched, alike=False)
     try:
-        return _verdict(function, world), world.makes_objects
+        return verdict(function, world), world.makes_objects
     except Exception as error:  # code that is read may hold anything
         return f"it cannot be looked through ({type(error).__name__})", True
 
 
-class _Certain(_Here):
+class Certain(_Here):
     """The world in which of libraries only what computes is called."""
 
     makes_objects = False
@@ -172,7 +172,7 @@ class _Certain(_Here):
 _OF_LIBRARIES = (FunctionType, BuiltinFunctionType, np.ufunc)
 
 
-def _verdict(function: Any, world: Calling, named: dict[str, Value] | None = None) -> str | None:
+def verdict(function: Any, world: Calling, named: dict[str, Value] | None = None) -> str | None:
     elements = Arguments(named=named or {}, rest=OWN)
     try:
         if type(function) is FunctionType and is_users(function):

@@ -388,9 +388,13 @@ class _Round(Choices):
     def __init__(self, rounds: Rounds, turn: int, want: int, dry: Collection[int]) -> None:
         self._rounds = rounds
         self._dry = set(dry)
-        self.picks = rounds.picks(turn, want, dry)
+        self._picks = rounds.picks(turn, want, dry)
+        self.size = want
         self.errors = {}
+
+    def picks(self, start: int, stop: int) -> np.ndarray:
+        return self._picks[start:stop]
 
     def ran_dry(self, source: int, at: int) -> None:
         self._dry.add(source)
-        self.picks[at:] = self._rounds.picks(source, len(self.picks) - at, self._dry)
+        self._picks[at:] = self._rounds.picks(source, self.size - at, self._dry)

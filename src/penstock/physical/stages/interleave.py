@@ -15,7 +15,7 @@ from penstock.block.block import Block, concat_blocks, joins_freely
 from penstock.errors import PenstockError
 from penstock.physical.chained import Growing, SlotStates
 from penstock.physical.executor import Reader
-from penstock.physical.inner_inputs import AT_ONCE, MOST_SMALL, InnerInputs, Input, Small
+from penstock.physical.inner_inputs import AT_ONCE, MOST_SMALL, Cut, InnerInputs, Input, Small
 from penstock.physical.inner_plans import Opening
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Stage, State
@@ -29,7 +29,7 @@ _MOST_SLOTS = 1 << 24  # with which the places of elements are numbers of 64 bit
 _LONGEST = 1 << 32  # ... where turns are no longer than this, which no input at hand fills
 
 
-Outer = list[tuple[State, int]]  # places in the outer stream, each with the number of the next element
+Outer = list[tuple[State, int]] | Cut  # places in the outer stream, each with the number of the next element
 
 
 @dataclass(slots=True)
@@ -178,7 +178,7 @@ class _Woven:
 
     block: Block
     turns: _Turns | _Rounds | _InRow
-    small: Small | None = None  # those of its inputs that open
+    small: Small | Cut | None = None  # those of its inputs that open
     given: int = 0  # elements
     start: _Midway | None = None  # the state in front of it, when somebody has asked for one
 
@@ -425,6 +425,10 @@ class Interleave(Stage):
         most = max(min(cycle, _MOST_OPENED), MOST_SMALL if limit is None else 0)
         taken = {part.first for part in parts}
         free += islice((first for first in range(cycle) if first not in taken), most + 1)
+        cut = self._inputs.cut(self._want) if cycle == 1 and not parts else None
+        if cut is not None:
+            self._woven = _Woven(cut.block, _InRow(length, cut.starts), cut)
+            return True
         started = time.perf_counter()
         small = self._inputs.small(most, started + self._ahead)
         if small is None:
@@ -544,7 +548,7 @@ class Interleave(Stage):
             return
         for turn, opens, given, closed in turns.over():
             if opens >= 0:
-                if not closed and small is not None:
+                if not closed and isinstance(small, Small):
                     self._put(turn, self._inputs.read(small, opens, given))
                 continue
             if closed:
@@ -576,9 +580,15 @@ class Interleave(Stage):
     def _midway(self, woven: _Woven) -> _Midway:
         start = woven.start
         if start is None:
-            outer = [] if woven.small is None else [(closed.before, closed.number) for closed in woven.small.inputs]
-            start = woven.start = _Midway(woven.turns, self._states.now(), [*outer, self._inputs.state()])
+            start = woven.start = _Midway(woven.turns, self._states.now(), self._outer(woven.small))
         return _Midway(start.turns, start.opened, start.outer, woven.given)
+
+    def _outer(self, opened: Small | Cut | None) -> Outer:
+        """The places in front of inputs that open, and behind them all."""
+        if isinstance(opened, Cut):
+            return opened
+        before = [] if opened is None else [(closed.before, closed.number) for closed in opened.inputs]
+        return [*before, self._inputs.state()]
 
     def _state_of(self, turn: int) -> State:
         slot = self._slots.get(turn)

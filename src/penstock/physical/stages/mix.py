@@ -82,11 +82,23 @@ _MORE = 4  # times as many in the next round, where one is quick
 _SECONDS, _BYTES = 0.02, 1 << 22  # where a round takes less than this
 
 
-class Choices(ABC):
-    """The next steps: `picks` are sources, or one of the marks above; `errors` belong to those that are FAILED."""
+_FEW = 32  # steps that are dealt together at least, where sources end: all behind such a step are chosen again
 
-    picks: np.ndarray
+
+_ENOUGH = 4  # elements for which it is worth to ask a source; to have some left over costs as much
+_MOST_EARLY = 64  # elements that a source is asked for ahead of their steps, where asking ...
+_OF_A_FILL = 2e-4  # ... and what comes with it takes no longer than this
+
+
+class Choices(ABC):
+    """The next `size` steps; `errors` belong to those that are FAILED."""
+
+    size: int
     errors: dict[int, Exception]
+
+    @abstractmethod
+    def picks(self, start: int, stop: int) -> np.ndarray:
+        """The sources of steps, or the marks above. Asked for in their order, and again behind a step that ran dry."""
 
     @abstractmethod
     def ran_dry(self, source: int, at: int) -> None:
@@ -116,31 +128,56 @@ class Chooser(ABC):
 
 @dataclass(slots=True)
 class _Queue:
-    """The steps that take from one source, and how many have been taken."""
+    """The steps that take from one source, `size` of them, and how many have been taken.
+
+    `last` are those that were added last, `earlier` the others.
+    """
 
     cursor: Cursor
-    steps: np.ndarray
+    last: np.ndarray
+    size: int
     taken: int = 0
+    earlier: list[np.ndarray] | None = None
+
+    def add(self, steps: np.ndarray) -> None:
+        if self.earlier is None:
+            self.earlier = []
+        self.earlier.append(self.last)
+        self.last = steps
+        self.size += len(steps)
+
+    def cut(self, at: int) -> None:
+        """Leave out the steps that were added last from number `at` on."""
+        kept = self.last[: self.last.searchsorted(at)]
+        self.size -= len(self.last) - len(kept)
+        self.last = kept
 
     def uncovered(self) -> int | None:
-        """The first step whose element is not at hand."""
-        covered = self.taken + self.cursor.available()
-        return int(self.steps[covered]) if covered < len(self.steps) else None
+        """The first step whose element is not at hand, which is one of those that were added last."""
+        missing = self.size - self.taken - self.cursor.available()
+        return int(self.last[-missing]) if missing > 0 else None
+
+    def steps(self, count: int) -> np.ndarray:
+        """The next steps to be taken."""
+        if self.earlier is not None:
+            self.last, self.earlier = np.concatenate((*self.earlier, self.last)), None
+        return self.last[self.taken : self.taken + count]
 
 
 @dataclass(slots=True)
 class _Dealt:
     """What the steps so far gave."""
 
+    queues: dict[int, _Queue] = field(default_factory=dict)
     parts: list[tuple[int, np.ndarray, Block]] = field(default_factory=list)  # (source, steps, their elements)
     errors: dict[int, Exception] = field(default_factory=dict)
 
-    def take(self, source: int, queue: _Queue, upto: int) -> None:
-        """The elements at hand for the queue's steps up to its step number `upto`."""
-        if upto > queue.taken:
-            block = queue.cursor.take_available(upto - queue.taken)
-            self.parts.append((source, queue.steps[queue.taken : upto], block))
-            queue.taken = upto
+    def take(self, source: int, queue: _Queue) -> None:
+        """The elements at hand for the queue's steps."""
+        count = min(queue.size - queue.taken, queue.cursor.available())
+        if count:
+            self.parts.append((source, queue.steps(count), queue.cursor.take_available(count)))
+            queue.taken += count
 
 
 class Mix(StretchStage):
@@ -173,6 +210,9 @@ class Mix(StretchStage):
         self._ended = False
         self._count = 0
         self._at_once = 0  # steps of the next round, where fewer are asked for
+        self._reach = 1 << 30  # steps that are dealt together
+        self._early = 1  # elements to ask a source for at least
+        self._fills = 0  # times that one was asked in this round
 
     def make(self, want: int) -> Stretch | None:
         if self.seen_below:  # an element is not to wait for those of the next steps
@@ -189,74 +229,109 @@ class Mix(StretchStage):
         made = self._joined(dealt, errors)
         self._count += made.size
         nbytes = 0 if made.block is None else made.block.nbytes
-        self._account.hold(sum(self._at_hand.values()) + (nbytes if steps > want else 0))
+        held = sum(self._at_hand.values())
+        self._account.hold(held + (nbytes if steps > want else 0))
         self.cuts = self.cuts or steps > want
         quick = time.perf_counter() - began < _SECONDS and nbytes < _BYTES
         self._at_once = min(_MORE * steps, _STEPS_EACH * len(self._cursors)) if quick else steps // 2
+        if self._fills:
+            self._learn((time.perf_counter() - began) / self._fills, held)
         return made
+
+    def _learn(self, seconds: float, held: int) -> None:
+        """Ask for more at a time where that takes little more: many sources would be asked for each element."""
+        self._fills = 0
+        if seconds < _OF_A_FILL and held < _BYTES:
+            self._early = min(2 * self._early, _MOST_EARLY)
+        elif seconds > 2 * _OF_A_FILL or held > 2 * _BYTES:
+            self._early = max(self._early // 2, 1)
 
     def _deal_all(self, choices: Choices, dealt: _Dealt) -> int:
         """Deal the steps and return how many there are; fewer than chosen where the stream ends."""
         at = 0
-        while True:
-            ends = np.flatnonzero(choices.picks[at:] == END)
-            stop = at + int(ends[0]) if len(ends) else len(choices.picks)
-            found = self._deal(choices.picks, at, stop, dealt)
-            if found is None:
-                self._ended = self._ended or len(ends) > 0
-                return stop
-            at, source = found
+        while at < choices.size:
+            stop = min(at + self._reach, choices.size)
+            picks = choices.picks(at, stop)
+            ends = np.flatnonzero(picks == END)
+            if len(ends):
+                stop = at + int(ends[0])
+                picks = picks[: stop - at]
+            dry = self._deal(picks, at, choices.size, dealt)
+            if dry is None and len(ends):
+                self._ended = True
+                return self._all_taken(dealt, stop)
+            if dry is None:
+                at, self._reach = stop, 2 * self._reach
+                continue
+            self._reach = max(2 * (dry[0] - at), _FEW)
+            at, source = dry
             self._dry.add(source)
             self._cursors[source].close()
             if self._on_empty in ("error", "repeat"):
                 dealt.errors[at] = self._dry_error(source, self._count + at)
             if self._on_empty != "continue" or len(self._dry) == len(self._cursors):
                 self._ended = True
-                return at + (at in dealt.errors)
+                return self._all_taken(dealt, at + (at in dealt.errors))
             choices.ran_dry(source, at)
+        return self._all_taken(dealt, at)
 
-    def _deal(self, picks: np.ndarray, start: int, stop: int, dealt: _Dealt) -> tuple[int, int] | None:
-        """Take the elements of the steps from `start` to `stop`, or up to one whose source has ended: (step, source).
+    def _all_taken(self, dealt: _Dealt, stop: int) -> int:
+        for source, queue in dealt.queues.items():
+            dealt.take(source, queue)
+        return stop
 
-        The step that needs more than is at hand comes first; nothing is taken for steps behind it before that is here.
+    def _deal(self, picks: np.ndarray, start: int, size: int, dealt: _Dealt) -> tuple[int, int] | None:
+        """Have the elements of the steps from `start` on, or up to one whose source has ended: (step, source).
+
+        The step that needs more than is at hand comes first; nothing is asked for by steps behind it before that is
+        here. A source is asked for its share of all steps up to `size`, and early for more where that is little.
         """
-        queues = self._queues(picks, start, stop)
+        queues = self._queues(picks, start, dealt)
         waiting = [(at, source) for source, queue in queues.items() if (at := queue.uncovered()) is not None]
         heapq.heapify(waiting)
+        behind = (size - start - len(picks)) // max(len(self._cursors) - len(self._dry), 1)
+        early = 1 if self.seen_below else self._early
         while waiting:
             at, source = heapq.heappop(waiting)
             queue = queues[source]
-            dealt.take(source, queue, queue.taken + queue.cursor.available())
+            dealt.take(source, queue)
             try:
-                more = queue.cursor.fill(len(queue.steps))
+                ask = queue.size - queue.taken + behind
+                more = queue.cursor.fill(ask if ask >= _ENOUGH else max(ask, early))
+                self._fills += 1
                 self._at_hand[source] = footprint(queue.cursor.peek()) if more else 0
             except Exception as error:
                 dealt.errors[at] = failed(error)
                 queue.taken += 1
                 more = True
             if not more:
-                for other, behind in queues.items():
-                    dealt.take(other, behind, int(np.searchsorted(behind.steps, at)))
+                for each in queues.values():
+                    each.cut(at)
                 return at, source
             following = queue.uncovered()
             if following is not None:
                 heapq.heappush(waiting, (following, source))
-        for source, queue in queues.items():
-            dealt.take(source, queue, len(queue.steps))
         return None
 
-    def _queues(self, picks: np.ndarray, start: int, stop: int) -> dict[int, _Queue]:
-        window = picks[start:stop]
-        order = np.argsort(window.astype(np.int16) if len(self._cursors) < 1 << 15 else window, kind="stable")
-        counts = np.bincount(window[window >= 0], minlength=len(self._cursors))
+    def _queues(self, picks: np.ndarray, start: int, dealt: _Dealt) -> dict[int, _Queue]:
+        """Give the queues of the sources of some steps, with these added."""
+        order = np.argsort(picks.astype(np.int16) if len(self._cursors) < 1 << 15 else picks, kind="stable")
+        sources = picks[order]
         order += start
-        ends = (len(window) - counts.sum() + np.cumsum(counts)).tolist()
-        cursors, sizes = self._cursors, counts.tolist()
-        return {
-            source: _Queue(cursors[source], order[end - size : end])
-            for source, (end, size) in enumerate(zip(ends, sizes, strict=True))
-            if size
-        }
+        begins = np.flatnonzero(sources[1:] != sources[:-1]) + 1
+        heads, places = [*sources[:1].tolist(), *sources[begins].tolist()], [0, *begins.tolist(), len(order)]
+        known, cursors = dealt.queues, self._cursors
+        found = {} if known else known
+        for source, begin, end in zip(heads, places, places[1:], strict=False):
+            if source < 0:
+                continue
+            queue = known.get(source)
+            if queue is None:
+                queue = known[source] = _Queue(cursors[source], order[begin:end], end - begin)
+            else:
+                queue.add(order[begin:end])
+            found[source] = queue
+        return found
 
     def _joined(self, dealt: _Dealt, errors: dict[int, Exception]) -> Stretch:
         kept = []

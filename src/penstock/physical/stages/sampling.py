@@ -25,15 +25,23 @@ from penstock.plan.mix_weights import MixWeights, numbers, total, weights_fault
 class Chosen(Choices):
     """Steps as the data set says; a choice of a source that has run dry is passed over."""
 
-    def __init__(self, picks: np.ndarray, errors: dict[int, Exception], dry: Collection[int]) -> None:
-        self.picks = picks
+    def __init__(self, picks: np.ndarray, errors: dict[int, Exception], dry: Collection[int], count: int) -> None:
+        self._picks = picks
+        self._left_out = np.zeros(count, bool)
+        self._left_out[list(dry)] = True
+        self._any = len(dry) > 0
+        self.size = len(picks)
         self.errors = errors
-        for source in dry:
-            self.ran_dry(source, 0)
+
+    def picks(self, start: int, stop: int) -> np.ndarray:
+        picks = self._picks[start:stop]
+        if not self._any:
+            return picks
+        found: np.ndarray = np.where((picks >= 0) & self._left_out[picks], NOTHING, picks)
+        return found
 
     def ran_dry(self, source: int, at: int) -> None:
-        behind = self.picks[at:]
-        behind[behind == source] = NOTHING
+        self._left_out[source] = self._any = True
 
 
 class Choosing(Chooser):
@@ -64,7 +72,7 @@ class Choosing(Chooser):
                     errors[at] = self._no_source(number, at)
                 picks[given[~wrong]] = numbers[~wrong]
         self._taken += found.size
-        return Chosen(picks, errors, dry)
+        return Chosen(picks, errors, dry, self._count)
 
     def _no_source(self, number: int, row: int) -> Exception:
         message = f"A choice must be the number of a data set, from 0 to {self._count - 1}, got {number}."
@@ -273,29 +281,30 @@ class Sampled(Choices):
         self._units = units(key, step, rows.count)
         self._attempt = 0
         self._attempt_at = -1
+        self.size = rows.count
         self.errors = rows.errors
-        self.picks = np.empty(rows.count, np.int64)
-        self._pick(0)
+        self._failed = np.array(sorted(rows.errors), np.int64)
 
     def ran_dry(self, source: int, at: int) -> None:
         self._attempt = self._attempt + 1 if at == self._attempt_at else 1
         self._attempt_at = at
         self._units[at] = units(fold(self._key, self._attempt), self._step + at, 1)[0]
         self._weights[..., source] = 0.0
-        self._pick(at)
 
-    def _pick(self, start: int) -> None:
-        if self._weights.ndim == 1:
-            self.picks[start:] = _picks(self._weights, self._units[start:])
-        else:
-            self.picks[start:] = _picks_by_row(self._weights[start:], self._units[start:])
-        self.picks[[at for at in self.errors if at >= start]] = FAILED
+    def picks(self, start: int, stop: int) -> np.ndarray:
+        units = self._units[start:stop]
+        picks = (
+            _picks(self._weights, units) if self._weights.ndim == 1 else _picks_by_row(self._weights[start:stop], units)
+        )
+        first, last = np.searchsorted(self._failed, (start, stop))
+        picks[self._failed[first:last] - start] = FAILED
+        return picks
 
 
-def _picks(weights: np.ndarray, units: np.ndarray) -> np.ndarray | int:
+def _picks(weights: np.ndarray, units: np.ndarray) -> np.ndarray:
     sums = np.cumsum(weights)
     if sums[-1] == 0:
-        return END
+        return np.full(len(units), END)
     picks = sums_up_to(sums, units * sums[-1])
     found: np.ndarray = np.minimum(picks, np.flatnonzero(weights)[-1])  # u * sum may round up to the sum
     return found

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from penstock.block.block import Block
-from penstock.block.column import ListColumn
 from penstock.block.footprint import footprint
 from penstock.block.structure import LEAF
 from penstock.errors import Context, annotate
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stretch import Stretch, failure, join
+from penstock.physical.windows import WindowColumn
 from penstock.plan.inputs import Scan
 from penstock.plan.node import Node
 from penstock.sources.arrays import BlockSource, read_only
@@ -144,20 +144,15 @@ class Window(StretchStage):
         assert block is not None
         failed = [position for position, _ in held.failures]
         rows = positions - np.searchsorted(failed, positions) if failed else positions
-        firsts, size = rows[:, 0].tolist(), rows.shape[1]
         columns = []
         for leaf in block.columns:
             alone = Block(LEAF, (leaf,), block.size, block.origin)
-            if failed or self._stride > 1:
-                parts = [read_only(alone.take(window)) for window in rows]
-            else:
-                parts = [alone.slice(first, first + size) for first in firsts]
-            columns.append(ListColumn([self._dataset(self._plan(part)) for part in parts]))
+            columns.append(WindowColumn(alone, rows, self._opened))
         origin = None if block.origin is None else block.origin.take(rows)
-        return Block(block.structure, columns, len(firsts), origin)
+        return Block(block.structure, columns, len(rows), origin)
 
-    def _plan(self, block: Block) -> Node:
-        return Scan(source=BlockSource(block, "window"), where=self.where)
+    def _opened(self, window: Block) -> Any:
+        return self._dataset(Scan(source=BlockSource(read_only(window), "window"), where=self.where))
 
     def place(self) -> State:
         if self._start >= self._top:
