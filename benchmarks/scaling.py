@@ -90,6 +90,23 @@ def columns(data: Data, count: int) -> Made:
     return ds.map(lambda row: {**row, "c0": row["c0"] + 1}).batch(256), SOME // 4 * count
 
 
+def columns_broken(data: Data, count: int) -> Made:
+    """One line that is called for each element and needs one column: the others cost what they do above."""
+    ds = data.Dataset.from_tensor_slices({f"c{i}": np.arange(SOME // 4) for i in range(count)})
+    return ds.map(lambda row: {**row, "c0": int(row["c0"]) + 1}).batch(256), SOME // 4 * count
+
+
+def columns_filtered(data: Data, count: int) -> Made:
+    ds = data.Dataset.from_tensor_slices({f"c{i}": np.arange(SOME // 4) for i in range(count)})
+    return ds.filter(lambda row: int(row["c1"]) % 97 == 0).batch(256), SOME // 4 * count
+
+
+def columns_unknown(data: Data, count: int) -> Made:
+    """A function that nothing is known of: each call is given all columns, and gives them back as it got them."""
+    ds = data.Dataset.from_tensor_slices({f"c{i}": np.arange(SOME // 4) for i in range(count)})
+    return ds.map(eval("lambda row: {**row, 'c0': int(row['c0']) + 1}")).batch(256), SOME // 4 * count
+
+
 def columns_shuffled(data: Data, count: int) -> Made:
     ds = data.Dataset.from_tensor_slices({f"c{i}": np.arange(SOME // 4) for i in range(count)})
     return ds.shuffle(1000).batch(256), SOME // 4 * count
@@ -240,6 +257,9 @@ ROWS = (
     Row("maps, opaque", "element and step", STEPS, opaque_maps),
     Row("maps and filters", "element and step", STEPS, maps_and_filters),
     Row("columns", "element and column", COLUMNS, columns),
+    Row("columns, a line not traced", "element and column", COLUMNS, columns_broken),
+    Row("columns, a predicate not traced", "element and column", COLUMNS, columns_filtered),
+    Row("columns, a function not known", "element and column", COLUMNS, columns_unknown),
     Row("columns, shuffle(1000)", "element and column", COLUMNS, columns_shuffled, may_grow=True),  # the last: 4 MB
     Row("zip", "element and part", PARTS, zipped),
     Row("concatenate", "element", (*PARTS, 1000, 3000), concatenated),

@@ -225,16 +225,19 @@ class Builder:
             msg = "a Block holds at least one element"
             raise ValueError(msg)
         columns: list[Column] = []
-        for path, leaves in zip(self._structure.paths(), self._leaves, strict=True):
+        for place in range(len(self._leaves)):
             try:
-                columns.append(self._column(leaves, any_rank=any_rank))
+                columns.append(self._column_at(place, any_rank=any_rank))
             except InvalidTypeError as error:
+                path = self._structure.paths()[place]
                 if path:
                     error.message = f"Component {path}: {error.message}"
                 raise
         return Block(self._structure, columns, self._size, origin)
 
-    def _column(self, leaves: list[Any], *, any_rank: bool) -> Column:
+    def _column_at(self, place: int, *, any_rank: bool) -> Column:
+        assert self._leaves is not None
+        leaves = self._leaves[place]
         if self._given is None or type(leaves[0]) is not np.ndarray:
             return column_of(leaves, any_rank=any_rank)
         whole = self._given.column(leaves)

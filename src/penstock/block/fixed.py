@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from operator import is_
@@ -41,6 +41,14 @@ def fixed_column(column: Column) -> Column:
     if isinstance(column, DenseColumn):
         return DenseColumn(fixed_array(column.array))
     return ListColumn(fixed_values(column)) if isinstance(column, ListColumn) else column
+
+
+def fixed_columns(columns: Sequence[Column], used: Collection[int]) -> list[Column]:
+    """The columns with those that are `used` as `fixed_column`s."""
+    found = list(columns)
+    for number in used:
+        found[number] = fixed_column(columns[number])
+    return found
 
 
 def fixed(value: Any) -> Any:

@@ -107,6 +107,9 @@ class Structure:
         parts = self._parts_of_flat(element)
         if parts is not None:
             return parts
+        leaves: list[Any] = []
+        if not self.flat and self._take(element, leaves) and _LEAVES.issuperset(map(type, leaves)):
+            return leaves
         leaves, found = flatten(element)
         if found == self:
             return leaves
@@ -114,6 +117,23 @@ class Structure:
             return self._in_order(element)
         message = f"The structure of the element changed: expected {self.describe()}, got {found.describe()}."
         raise InvalidTypeError(message, hint=SAME_NEST)
+
+    def _take(self, element: Any, leaves: list[Any]) -> bool:
+        """Add the leaves of an element of tuples and dicts alone; False where it is none, or another."""
+        kind = self.kind
+        if kind is None:
+            leaves.append(element)
+            return True
+        if type(element) is not kind or not isinstance(element, (tuple, dict)) or len(element) != len(self.children):
+            return False
+        try:
+            parts = element if isinstance(element, tuple) else [element[name] for name in self.names]
+        except KeyError:
+            return False
+        if self.flat:
+            leaves += parts
+            return True
+        return all(child._take(part, leaves) for child, part in zip(self.children, parts, strict=True))
 
     def flatten_up_to(self, element: Any) -> list[Any]:
         """`flatten`, with whatever stands where this has a leaf as that leaf: a tuple, too."""
@@ -292,7 +312,8 @@ def nest(outer: Structure, parts: Sequence[Structure]) -> Structure:
     return fill(outer)
 
 
-_LEAVES = frozenset({np.ndarray, bytes, str, bool, int, float, list, np.int64, np.float32, np.float64, np.int32})
+_NUMBERS = {np.dtype(code).type for code in "?bhilqBHILQefdFD"}
+_LEAVES = frozenset({np.ndarray, bytes, str, bool, int, float, list, *_NUMBERS})
 
 
 def flatten(element: Any) -> tuple[list[Any], Structure]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from penstock.block.block import Block, Builder
 from penstock.block.column import Column, DenseColumn, column_of
-from penstock.block.fixed import Given, fixed_column, fixed_values, without_aliasing
+from penstock.block.fixed import Given, fixed_columns, fixed_values, without_aliasing
 from penstock.block.leaf import as_leaf
 from penstock.block.structure import components
 from penstock.forked import new_lock
@@ -61,7 +61,7 @@ class _Mark:
 
 
 class Endings:
-    """All calls of one Block, made when it is created; called with each element it gives the results, in order.
+    """All calls of one Block, made when it is created; called with each row it gives the results, in order.
 
     `whole` are all results as a Block, where none had to be made by itself.
     """
@@ -90,13 +90,11 @@ class Endings:
         self._holds = parts.captured.unchanged()
         self._results: list[Any] = []
         self._made()
-        self._next = 0
 
-    def __call__(self, element: Any) -> Any:
-        if not self._next and self.whole is not None:
+    def __call__(self, row: int) -> Any:
+        if not row and self.whole is not None:
             self._results = _elements(self.whole)
-        result, self._results[self._next] = self._results[self._next], None
-        self._next += 1
+        result, self._results[row] = self._results[row], None
         if type(result) is Builder:
             return result.only()
         if type(result) is _Raised:
@@ -321,8 +319,46 @@ def _nest(result: Any) -> Any:
     return components(result) if isinstance(result, list) else result
 
 
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The graphs to run, and what follows from them for every Block."""
+
+    before: Graph
+    after: Graph
+    used: frozenset[int]  # the columns that something is computed of
+    apart: tuple[tuple[int, int], ...]  # pairs of its outputs that are to share no memory
+    whole: tuple[int | None, ...]  # for each result the column of the elements that it is, if it is one
+    views: tuple[bool, ...]  # for each result
+    results_apart: tuple[tuple[int, int], ...]  # pairs of results that are to share no memory, and may
+
+    @classmethod
+    def of(cls, ended: Ended) -> _Plan:
+        before = optimised(ended.before, copied=ended.copied)
+        after = optimised(ended.after, copied=range(len(ended.after.outputs)))
+        apart = [
+            pair
+            for pair in before.sharing()
+            if not (ended.shown.issuperset(pair) and views_together(ended.before, *pair))
+        ]
+        graphs = {"before": before, "after": after}
+        own = [source in graphs and graphs[source].may_be_a_view(index) for source, index in ended.results]
+        results_apart = [
+            (i, j)
+            for i, j in combinations(range(len(own)), 2)
+            if own[i] or own[j] or ended.results[i] == ended.results[j]
+        ]
+        whole, views = [], []
+        for source, index in ended.results:
+            output = before.outputs[index] if source == "before" else None
+            whole.append(output.index if isinstance(output, Ref) and output.equation < 0 else None)
+            views.append(source in graphs and is_view(graphs[source], index))
+        return cls(
+            before, after, before.used(ended.crossing), tuple(apart), tuple(whole), tuple(views), tuple(results_apart)
+        )
+
+
 _TRIALS: weakref.WeakKeyDictionary[Ended, Trial] = weakref.WeakKeyDictionary()
-_GRAPHS: weakref.WeakKeyDictionary[Ended, tuple[Graph, Graph]] = weakref.WeakKeyDictionary()
+_PLANS: weakref.WeakKeyDictionary[Ended, _Plan] = weakref.WeakKeyDictionary()
 _LOCK = new_lock()
 
 
@@ -331,12 +367,11 @@ def _trial_of(ended: Ended) -> Trial:
         return _TRIALS.setdefault(ended, Trial())
 
 
-def _graphs_of(ended: Ended) -> tuple[Graph, Graph]:
+def _plan_of(ended: Ended) -> _Plan:
     with _LOCK:
-        found = _GRAPHS.get(ended)
+        found = _PLANS.get(ended)
         if found is None:
-            after = optimised(ended.after, copied=range(len(ended.after.outputs)))
-            found = _GRAPHS[ended] = optimised(ended.before, copied=ended.copied), after
+            found = _PLANS[ended] = _Plan.of(ended)
         return found
 
 
@@ -348,7 +383,7 @@ class _ByBlock:
         self._ended = ended
         self._block = block
         self._draws = draws
-        self._before, self._after = _graphs_of(ended)
+        self._plan = _plan_of(ended)
         self._columns: list[Column] = []
         self._kept: list[Any] = [
             [None] * block.size if kind is None else np.empty((block.size, *kind.shape), kind.dtype)
@@ -363,27 +398,22 @@ class _ByBlock:
             return _nothing if allocate is None or output not in leaves else allocate(leaves[output])
 
         try:
-            inputs = [fixed_column(column) for column in self._block.columns]
-            made = self._before.run(inputs, self.size, offered, self._draws.of(self.size))
+            inputs = fixed_columns(self._block.columns, self._plan.used)
+            made = self._plan.before.run(inputs, self.size, offered, self._draws.of(self.size))
         except MemoryError:
             raise
         except Exception:
             return False
         columns = [column_of_output(column, self.size) for column in made]
-        shown = self._ended.shown
-        pairs = [
-            pair
-            for pair in self._before.sharing()
-            if not (shown.issuperset(pair) and views_together(self._ended.before, *pair))
-        ]
-        self._columns = without_aliasing(columns, pairs)
+        self._columns = without_aliasing(columns, self._plan.apart)
         return True
 
     def arguments(self, itself: Any) -> Any:
         """The arguments of the middle, for each element."""
-        own = [isinstance(output, Ref) and output.equation < 0 for output in self._before.outputs]
+        shown = list(zip(self._columns, self._plan.before.outputs, strict=True))[: len(self._ended.shown)]
         values = [
-            fixed_values(column) if given else column.values() for column, given in zip(self._columns, own, strict=True)
+            fixed_values(column) if isinstance(output, Ref) and output.equation < 0 else column.values()
+            for column, output in shown
         ]
         return rows_of(self._ended.arguments, itself, values, self.size)
 
@@ -418,19 +448,22 @@ class _ByBlock:
         return self._results(np.array([at]), None)
 
     def _results(self, rows: np.ndarray, allocate: Callable[[int], Allocate] | None) -> Block:
-        ended, every = self._ended, len(rows) == self.size
+        ended, plan, every = self._ended, self._plan, len(rows) == self.size
         before = self._columns if every else [column.take(rows) for column in self._columns]
         kept = [self._chosen(i, rows, every=every) for i in range(len(self._kept))]
         inputs = [before[place] for place in ended.crossing]
         inputs += [DenseColumn(place) for place, kind in zip(kept, ended.kinds, strict=True) if kind is not None]
         draws = self._draws if every else Draws(self._draws.key, self._draws.numbers.take(rows))
         after = [
-            column_of_output(made, len(rows)) for made in self._after.run(inputs, len(rows), None, draws.of(len(rows)))
+            column_of_output(made, len(rows))
+            for made in self._plan.after.run(inputs, len(rows), None, draws.of(len(rows)))
         ]
         columns: list[Column] = []
         for k, (source, index) in enumerate(ended.results):
-            view = False
-            if source == "constant":
+            itself = plan.whole[k]
+            if itself is not None:
+                column = self._block.columns[itself] if every else self._block.columns[itself].take(rows)
+            elif source == "constant":
                 assert isinstance(index, Const)
                 column = column_of_output(index, len(rows))
             elif source == "passed":
@@ -439,10 +472,8 @@ class _ByBlock:
                 column = DenseColumn(kept[index])
             else:
                 column = (before if source == "before" else after)[index]
-                view = is_view(self._before if source == "before" else self._after, index)
-            columns.append(in_one_piece(column, None if allocate is None else allocate(k), view=view))
-        pairs = combinations(range(len(columns)), 2)
-        return Block(ended.structure, without_aliasing(columns, pairs), len(rows))
+            columns.append(in_one_piece(column, None if allocate is None else allocate(k), view=plan.views[k]))
+        return Block(ended.structure, without_aliasing(columns, plan.results_apart), len(rows))
 
     def _chosen(self, give: int, rows: np.ndarray, *, every: bool) -> Any:
         place = self._kept[give]

@@ -10,14 +10,15 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import Column, DenseColumn, ListColumn
-from penstock.block.fixed import Given, fixed_column, fixed_values, without_aliasing
+from penstock.block.fixed import Given, fixed_columns, fixed_values, without_aliasing
+from penstock.block.structure import Structure
 from penstock.forked import new_lock
 from penstock.physical.ended import Endings
 from penstock.physical.vectorise import (
@@ -33,7 +34,7 @@ from penstock.physical.vectorise import (
 from penstock.trace.arithmetic import views_together
 from penstock.trace.drawing import Draws, Element, drawing
 from penstock.trace.graph import Allocate, Graph, Ref
-from penstock.trace.parts import Parts, in_parts
+from penstock.trace.parts import Parts, in_parts, worth_asking
 
 
 class Parted:
@@ -42,58 +43,76 @@ class Parted:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self._decided: dict[Any, Parts | None] = {}
+        self._latest: tuple[Structure | None, tuple[Any, ...], Parts | None] = None, (), None
 
     def calls(
         self, block: Block, draws: Draws, now: Element, allocate: Callable[[int], Allocate] | None = None
     ) -> Calls | Endings | None:
         """How to call the function for the elements of a Block; None where that is to be done as it is written."""
-        key = (block.structure, *map(kind_of, block.columns))
-        found = self._decided.get(key)
-        if key not in self._decided or (found is not None and not found.captured.unchanged()):
-            specs = tuple(map(any_extent, block.columns))
-            found = self._decided[key] = in_parts(self._function, block.structure, specs)
-        if found is None or not _checked(found, block, draws):
-            return None
-        if found.ends is not None and found.ends.split is not None:
+        found = self._found(block, draws, gives_elements=True)
+        if found is not None and found.ends is not None and found.ends.split is not None:
             return Endings(self._function, found, found.ends, block, draws, now, allocate, _values)
-        if not found.gains:
-            return None
-        columns = _run(found, block, draws)
+        return None if found is None else self._rest(found, block, draws, now)
+
+    def rest(self, block: Block, draws: Draws, now: Element) -> Calls | None:
+        """The same, where what the function gives is no element: its end is called with the rest."""
+        found = self._found(block, draws, gives_elements=False)
+        return None if found is None else self._rest(found, block, draws, now)
+
+    def _rest(self, found: Parts, block: Block, draws: Draws, now: Element) -> Calls | None:
+        columns = _run(found, block, draws) if found.gains else None
         return None if columns is None else Calls(self._function, found, columns, block, now)
+
+    def _found(self, block: Block, draws: Draws, *, gives_elements: bool) -> Parts | None:
+        structure, kinds = block.structure, tuple(map(kind_of, block.columns))
+        latest, same, found = self._latest
+        if latest is not structure or same != kinds or (found is not None and not found.captured.unchanged()):
+            found = self._decided.get((structure, kinds))
+            if (structure, kinds) not in self._decided or (found is not None and not found.captured.unchanged()):
+                if not worth_asking(self._function, structure, block.size, gives_elements=gives_elements):
+                    return None
+                specs = tuple(map(any_extent, block.columns))
+                found = self._decided[structure, kinds] = in_parts(self._function, structure, specs)
+            self._latest = structure, kinds, found
+        return found if found is not None and _checked(found, block, draws) else None
 
 
 class Calls:
-    """The calls of one Block, in order."""
+    """The calls of one Block, each called with its row, in order."""
 
     def __init__(
         self, function: Callable[..., Any], parts: Parts, columns: Sequence[Column], block: Block, now: Element
     ) -> None:
         self._function = function
         self.parts = parts
-        self._unpacks = block.structure.unpacks
+        self._block = block
         self._now = now
         self._holds = True
         values = values_of(parts, columns)
-        own = [k for k, column in enumerate(columns) if _is_own(column, k, columns, block.columns)]
+        own = [k for k in range(len(columns)) if _is_own(parts.graph, k, columns, block.columns)]
         self.given = Given([columns[k] for k in own], [values[k] for k in own])
-        self._rows: Iterator[tuple[int, tuple[Any, ...]]] = enumerate(parts.rows(function, values, block.size))
+        self._rows: Iterator[tuple[Any, ...]] = parts.rows(function, values, block.size)
+        self._elements: list[Any] = []  # once they are to be made
 
-    def __call__(self, element: Any) -> Any:
-        row, arguments = next(self._rows)
-        if self._holds and self.parts.captured.unchanged():
+    def __call__(self, row: int) -> Any:
+        arguments = next(self._rows)
+        if self._holds and (self.parts.pure or self.parts.captured.unchanged()):
             self.given.begin(row)
             self._now.ordinal = self.parts.draws
             return self.parts.rest(*arguments)
         self._holds = False
         self.given.begin(-1)
-        return self._function(*element) if self._unpacks else self._function(element)
+        self._elements = self._elements or self._block.elements()
+        element = self._elements[row]
+        return self._function(*element) if self._block.structure.unpacks else self._function(element)
 
 
-def _is_own(column: Column, k: int, columns: Sequence[Column], inputs: Sequence[Column]) -> bool:
+def _is_own(graph: Graph, k: int, columns: Sequence[Column], inputs: Sequence[Column]) -> bool:
     """Whether it was made for these calls, and is of memory that no other column has."""
-    if not isinstance(column, DenseColumn):
+    column, output = columns[k], graph.outputs[k]
+    if not isinstance(column, DenseColumn) or (isinstance(output, Ref) and output.equation < 0):
         return False
-    others = [*columns[:k], *columns[k + 1 :], *inputs]
+    others = [*columns[:k], *columns[k + 1 :], *[inputs[i] for i in graph.used(range(len(columns)))]]
     if any(isinstance(other, ListColumn) for other in others):
         return False  # of arrays that may be anything's
     return not any(
@@ -118,7 +137,8 @@ def _run(found: Parts, block: Block, draws: Draws) -> list[Column] | None:
     """What the beginning gives for a Block; None where it fails: the calls as written raise the user's error."""
     graph = _graph(found)
     try:
-        inputs = [fixed_column(column) for column in block.columns]  # nor can views of them be written to
+        used = graph.used(range(len(graph.outputs)))
+        inputs = fixed_columns(block.columns, used)  # nor can views of them be written to
         made = graph.run(inputs, block.size, None, draws.of(block.size))
     except MemoryError:
         raise
@@ -172,7 +192,7 @@ def _equal(found: Parts, trial: Trial, block: Block, draws: Draws) -> bool:
     if columns is None:
         return False
     fast = zip(*values_of(found, columns), strict=True) if columns else iter([()] * len(plain))
-    together = [pair for pair in combinations(range(len(columns)), 2) if views_together(found.graph, *pair)]
+    together = [pair for pair in _may_be_together(found.graph) if views_together(found.graph, *pair)]
     return all(
         all(map(same_in_all, row, as_written))
         and all(_distance(row[i], row[j]) == _distance(as_written[i], as_written[j]) for i, j in together)
@@ -189,10 +209,18 @@ def values_of(found: Parts, columns: Sequence[Column]) -> list[list[Any]]:
 def _apart(graph: Graph, values: Sequence[Any]) -> bool:
     """Whether nobody who writes into one of the values changes another, but for views, which are views by Block too."""
     arrays = [(k, value) for k, value in enumerate(values) if isinstance(value, np.ndarray)]
+    written = [(k, value) for k, value in arrays if value.flags.writeable]
     return not any(
-        (a.flags.writeable or b.flags.writeable) and np.may_share_memory(a, b) and not views_together(graph, i, j)
-        for (i, a), (j, b) in combinations(arrays, 2)
+        i != j and np.may_share_memory(a, b) and not views_together(graph, min(i, j), max(i, j))
+        for (i, a), (j, b) in product(written, arrays)
     )
+
+
+def _may_be_together(graph: Graph) -> Iterator[tuple[int, int]]:
+    """The pairs of outputs of which not both are values of the element itself."""
+    own = [isinstance(output, Ref) and output.equation < 0 for output in graph.outputs]
+    made = [k for k, itself in enumerate(own) if not itself]
+    return ((min(i, j), max(i, j)) for i, j in product(made, range(len(own))) if i < j or own[j])
 
 
 def _distance(first: np.ndarray, second: np.ndarray) -> int | None:

@@ -13,6 +13,7 @@ import numpy as np
 from penstock.block.block import Block, Builder
 from penstock.block.column import ListColumn
 from penstock.block.numbers import Numbers
+from penstock.block.passing import FEWEST, PassingBuilder
 from penstock.block.same_kind import SameKind
 from penstock.block.structure import LISTS, SAME_NEST, Structure, components
 from penstock.errors import Context, InvalidTypeError, as_failure
@@ -82,6 +83,7 @@ class FunctionTransform(Transform):
         self.function = function
         # what runs it a Block at a time, where it may
         self.vectoriser = Vectoriser(function, approximate=approximate) if vectorise else None
+        self._parted = Parted(function) if vectorise and not approximate else None  # for what runs per element
         self._key = key
         self._approximate = approximate
         self._looked_at: set[tuple[Structure, tuple[type, ...]]] = set()
@@ -103,6 +105,13 @@ class FunctionTransform(Transform):
     def draws(self, numbers: Numbers) -> Draws:
         """What the function draws from for these elements."""
         return Draws(self._key, numbers)
+
+    def _failure(
+        self, raised: Exception, block: Block, row: int, numbers: Numbers, elements: Sequence[Any] | None
+    ) -> Exception:
+        """An exception of one element as the consumer gets it; `elements` are the Block's, where they were made."""
+        element = block.slice(row, row + 1).elements()[0] if elements is None else elements[row]
+        return as_failure(raised, self.context(block, row, numbers), element)
 
     def again(self, function: Callable[..., Any] | None = None) -> Self:
         """The same for another data set, with what was decided about the function; or of a `function` like it."""
@@ -201,7 +210,6 @@ class MapTransform(FunctionTransform):
         self._any_rank = any_rank
         super().__init__(function, label, where, vectorise=vectorise, key=key, approximate=approximate)
         self._made_of = (*self._made_of, any_rank)
-        self._parted = Parted(function) if vectorise and not approximate else None  # for what runs per element
 
     def begin(self) -> None:
         super().begin()
@@ -229,17 +237,27 @@ class MapTransform(FunctionTransform):
             calls = None if self._parted is None else self._parted.calls(block, draws, now, allocate)
             if isinstance(calls, Endings) and calls.whole is not None and self._same_kind.admits(calls.whole):
                 return Outcome(calls.whole)
-            builder = Builder(self._structure, None if calls is None else calls.given)
+            passing: PassingBuilder | None = None
+            elements: list[Any] | None = None
+            if calls is not None:
+                builder = Builder(self._structure, calls.given)
+            elif len(block.columns) >= FEWEST:
+                builder = passing = PassingBuilder(self._structure, block)
+                elements = passing.elements
+            else:
+                builder, elements = Builder(self._structure), block.elements()
             began = time.thread_time()
-            for row, element in enumerate(block.elements()):
+            for row in range(block.size):
                 now.begin(row)
+                if passing is not None:
+                    passing.row = row
                 try:
-                    if calls is None:
-                        builder.add(self._one(element, block, row, numbers))
-                    else:
-                        builder.add(self._result(calls(element)))
+                    if elements is not None:
+                        builder.add(self._one(elements[row], block, row, numbers))
+                    elif calls is not None:
+                        builder.add(self._result(calls(row)))
                 except Exception as raised:
-                    failures.append((row, as_failure(raised, self.context(block, row, numbers), element)))
+                    failures.append((row, self._failure(raised, block, row, numbers, elements)))
                     if self._lists and isinstance(raised, InvalidTypeError) and raised.hint is SAME_NEST:
                         raised.hint = f"A list that a function returns is a tuple of components. {LISTS}"
         if isinstance(calls, Calls):
@@ -303,11 +321,21 @@ class FilterTransform(FunctionTransform):
         unpacks = block.structure.unpacks
         mask = np.zeros(block.size, bool)
         failures: list[tuple[int, Exception]] = []
-        with drawing(self.draws(numbers)) as now:
-            for row, element in enumerate(block.elements()):
+        draws = self.draws(numbers)
+        with drawing(draws) as now:
+            calls = None if self._parted is None else self._parted.rest(block, draws, now)
+            elements = block.elements() if calls is None else None
+            began = time.thread_time()
+            for row in range(block.size):
                 now.begin(row)
                 try:
-                    mask[row] = truth(predicate(*element) if unpacks else predicate(element))
+                    if elements is not None:
+                        element = elements[row]
+                        mask[row] = truth(predicate(*element) if unpacks else predicate(element))
+                    elif calls is not None:
+                        mask[row] = truth(calls(row))
                 except Exception as raised:
-                    failures.append((row, as_failure(raised, self.context(block, row, numbers), element)))
+                    failures.append((row, self._failure(raised, block, row, numbers, elements)))
+        if calls is not None:
+            calls.parts.spent.add(block.size, time.thread_time() - began)
         return mask, failures

@@ -210,9 +210,10 @@ def _verdict(step: Map | Filter, spec: Any, options: Options) -> str:
         return "runs by Block if it can be traced: decided at the first element"
     found = traced(function, structure, leaves)
     if found.graph is None:
-        beginning = in_parts(function, structure, leaves) if isinstance(step, Map) else None
-        if beginning is not None and not options.experimental_optimization.approximate_image:
-            return beginning.described(optimised)
+        beginning = in_parts(function, structure, leaves)
+        used = beginning is not None and (isinstance(step, Map) or beginning.gains)
+        if beginning is not None and used and not options.experimental_optimization.approximate_image:
+            return beginning.described(optimised, may_end=isinstance(step, Map))
         return f"runs per element: {broken_by(function, structure, leaves) or found.reason}"
     return f"runs by Block: {optimised(found.graph, copied=range(len(found.graph.outputs))).describe()}"
 

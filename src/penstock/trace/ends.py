@@ -11,10 +11,10 @@ cut where its last statement that may not be traced seems to end, and again furt
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -100,6 +100,10 @@ class Ended:
     any_layout: bool  # whether `after` gives the same of an array that does not lie in one piece
 
 
+def _refused(self: _Passed, *args: Any, **kwargs: Any) -> NoReturn:
+    raise NotTraceable("it looks at a value that is only passed on")  # noqa: EM101
+
+
 class _Passed:
     """A value that the end passes on, and must not look at; or that it must not even pass on."""
 
@@ -108,6 +112,9 @@ class _Passed:
     def __init__(self, name: str, *, stays: bool) -> None:
         self.name = name
         self.stays = stays
+
+    __eq__ = __ne__ = __hash__ = __bool__ = __str__ = __repr__ = __format__ = __array__ = _refused
+    __array_ufunc__ = __array_function__ = _refused
 
 
 @dataclass(slots=True)
@@ -182,7 +189,7 @@ class Ends:
         written = set().union(*[writes(statement, whole.local) for statement in middle])
         changed = self.tracing.changed(read)
         gives = (written | changed) & later
-        bound = before.keys() | set().union(*map(_bound, middle))
+        bound = before.keys() | _bound(middle)
         takes = (read | gives) & before.keys()
         needs = later & (before.keys() | gives)
         made = set().union(*[writes(statement, whole.local) for statement in end])
@@ -235,18 +242,15 @@ class Ends:
         builder: GraphBuilder = self.tracing.builder
         for i, statement in enumerate([*statements, last]):
             takes = sorted((reads(statement, whole.local) | writes(statement, whole.local)) & variables.keys())
-            passed = [name for name in takes if type(variables[name]) is _Passed]
+            passed = [one for name in takes for one in _passed_on(variables[name])]
             gives = None if statement is last else sorted(writes(statement, whole.local))
             known = len(builder.equations), builder.draws
+            if passed and (any(one.stays for one in passed) or not _only_stores(statement, whole.function)):
+                return self._behind(split.at + i)
             try:
-                only_given_back = statement is last and _only_given_back(last, set(passed))
-                if passed and (not only_given_back or any(variables[name].stays for name in passed)):
-                    return self._behind(split.at + i)
                 step = whole.part([statement], takes, gives)
                 with drawing(OF_STAND_INS):
                     made = step(*[variables[name] for name in takes])
-                if any(type(value) is _Passed for value in made or ()) and statement is not last:
-                    return self._behind(split.at + i)
             except (NotTraceable, Exception):
                 builder.draws = known[1]
                 return self._behind(split.at + i)
@@ -306,11 +310,22 @@ class Ends:
         )
 
 
-def _bound(statement: ast.stmt) -> set[str]:
-    """The variables that have a value once the statement is done."""
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    nodes = [node for target in targets for node in ast.walk(target)]
-    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+def _bound(statements: Sequence[ast.stmt]) -> set[str]:
+    """The variables that have a value once the statements are done."""
+    found: set[str] = set()
+    for statement in statements:
+        if isinstance(statement, ast.Assign):
+            nodes = [node for target in statement.targets for node in ast.walk(target)]
+            found |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        elif isinstance(statement, ast.If):
+            ways = [way for way in (statement.body, statement.orelse) if not (way and isinstance(way[-1], _LEAVING))]
+            found |= set.intersection(*map(_bound, ways)) if ways else set()
+        elif isinstance(statement, ast.With):
+            found |= _bound(statement.body)
+    return found
+
+
+_LEAVING = ast.Return, ast.Raise
 
 
 _PLAIN = frozenset((*EXACT, *VIEWS, ASTYPE, WHERE))
@@ -359,18 +374,31 @@ def things_of(equations: Sequence[Equation], variables: Mapping[str, Any], names
     return found
 
 
-def _only_given_back(statement: ast.stmt, names: set[str]) -> bool:
-    """Whether a return does nothing with these variables but return them, by themselves or in a nest."""
-    assert isinstance(statement, ast.Return)
-    direct: set[int] = set()
-    left: list[Any] = [statement.value]
-    while left:
-        value = left.pop()
-        if isinstance(value, ast.Tuple):
-            left.extend(value.elts)
-        elif isinstance(value, ast.Dict):
-            left.extend(value.values)
-        else:
-            direct.add(id(value))
-    nodes = [node for node in ast.walk(statement) if isinstance(node, ast.Name) and node.id in names]
-    return all(id(node) in direct for node in nodes)
+_STORING = frozenset({"dict", "list", "tuple", "items", "keys", "values", "update", "copy", "get", "pop", "setdefault"})
+_LOOKING = ast.Is, ast.IsNot, ast.Match
+
+
+def _only_stores(statement: ast.stmt, function: FunctionType) -> bool:
+    """Whether a statement only puts values into nests and takes them out, as far as a value cannot tell by itself."""
+    for node in ast.walk(statement):
+        if isinstance(node, _LOOKING):
+            return False
+        if isinstance(node, ast.Call):
+            called = node.func
+            if isinstance(called, ast.Name):
+                own = called.id in function.__globals__ or called.id in function.__code__.co_freevars
+                stores = called.id in _STORING and not own
+            else:
+                stores = isinstance(called, ast.Attribute) and called.attr in _STORING
+            if not stores:
+                return False
+    return True
+
+
+def _passed_on(value: Any) -> Iterator[_Passed]:
+    """What is only passed on, in a nest."""
+    if type(value) is _Passed:
+        yield value
+    elif type(value) in (tuple, list, dict):
+        for part in value.values() if type(value) is dict else value:
+            yield from _passed_on(part)

@@ -5,7 +5,7 @@ The shape is that of JAX's autodidax: a primitive, `bind`, a stand-in value, a l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, Protocol, TypeGuard
@@ -195,8 +195,19 @@ class Graph(_Computed):
                 found.update((min(i, j), max(i, j)) for i in outputs for j in others)
         return tuple(sorted(found))
 
+    def may_be_a_view(self, output: int) -> bool:
+        """Whether an output may share memory with an input, or with another output."""
+        ref = self.outputs[output]
+        return isinstance(ref, Ref) and self._may_be_a_view(ref)
+
     def _may_be_a_view(self, ref: Ref) -> bool:
         return ref.equation >= 0 and not self.equations[ref.equation].primitive.fresh
+
+    def used(self, outputs: Iterable[int]) -> frozenset[int]:
+        """The numbers of the inputs that something is computed of, or that are some of these outputs themselves."""
+        operands = [operand for equation in self.equations for operand in equation.operands]
+        operands += [self.outputs[output] for output in outputs]
+        return frozenset(ref.index for ref in operands if isinstance(ref, Ref) and ref.equation < 0)
 
     @property
     def random(self) -> bool:
@@ -252,6 +263,7 @@ class Halves:
         self._builder = builder
         self._elements = elements
         self._outputs = outputs
+        self._places = {output: place for place, output in enumerate(outputs)}
         self._results: list[Ref] = []  # of the second
         self.crossing: list[int] = []
         self.late = _late(builder.equations, elements)
@@ -266,9 +278,10 @@ class Halves:
 
     def place(self, ref: Ref) -> int:
         """The place of a value among the outputs of the first graph."""
-        if ref not in self._outputs:
+        place = self._places.setdefault(ref, len(self._outputs))
+        if place == len(self._outputs):
             self._outputs.append(ref)
-        return self._outputs.index(ref)
+        return place
 
     def result(self, ref: Ref) -> int:
         """The place of a value among the outputs of the second graph."""

@@ -26,6 +26,7 @@ from penstock.functions.uses import closure
 from penstock.trace.arithmetic import ASTYPE, TRIED_ASTYPE, UFUNCS, WHERE
 from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.ends import Ends, things_of
+from penstock.trace.fields import Fields, apart
 from penstock.trace.graph import Equation, Graph, GraphBuilder, NotTraceable, Operand, Ref
 from penstock.trace.purity import inspected, is_plain_object, why_not_movable
 from penstock.trace.statements import Cut, PutOff, cut, inlined, reads, returns, text_of, writes
@@ -33,6 +34,10 @@ from penstock.trace.templates import Template, Templates, alike, leaves, rows_of
 from penstock.trace.traced import remembered, traced, why_not_made
 from penstock.trace.tracer import Tracer
 
+_SPARED = 2  # leaves of an element that need not be made for a call, at least, or it is no gain
+_SPARED_LOOKING = 6  # the same where before each call is looked at what its beginning has read
+_MADE_UP = 16_000  # leaves that take as long to be made as to find out which need not be
+_WIDE = 4  # leaves of an element, some of which may be spared
 _CHEAP = (*UFUNCS.values(), ASTYPE, TRIED_ASTYPE, WHERE)  # numpy does as well by itself
 
 Step = tuple[FunctionType, list[str], list[str]]  # what it does, from which variables, to which
@@ -68,6 +73,7 @@ class Parts:
     captured: Captured
     broken: str  # by what, and where
     gains: bool
+    pure: bool  # whether the rest can change nothing
     ends: Ends | None
     spent: Spent = field(default_factory=lambda: Spent())
 
@@ -81,19 +87,24 @@ class Parts:
             leaves(template, variables[name], found)
         return [found[index] for index in range(len(found))]
 
-    def described(self, optimised: Callable[..., Graph]) -> str:
-        """What runs by Block, and what is called per element, why, and for how long."""
-        ended = None if self.ends is None else self.ends.ended
+    def described(self, optimised: Callable[..., Graph], *, may_end: bool) -> str:
+        """What runs by Block, what is called per element, why and for how long; with its end, if it `may_end`."""
+        ends = self.ends if may_end else None
+        ended = None if ends is None else ends.ended
         graphs: list[tuple[Graph, Collection[int]]] = [(self.graph, ())]
+        given: Collection[int] = range(len(self.graph.outputs))
         if ended is not None:
             graphs = [(ended.before, ended.copied), (ended.after, range(len(ended.after.outputs)))]
+            given = ended.shown
         runs = [optimised(graph, copied=copied) for graph, copied in graphs if graph.equations]
         by_block = "; behind it ".join(graph.describe() for graph in runs)
+        few, leaves = len(graphs[0][0].used(given)), len(self.graph.inputs)
+        alone = f" with {few} of {leaves} values of the element" if leaves - few >= _SPARED else ""
         each = f", {self.spent.seconds / self.spent.calls * 1e6:,.3g} µs each" if self.spent.calls else ""
-        more = "" if ended is not None or self.ends is None or self.ends.split is None else ", and what follows from it"
+        more = "" if ended is not None or ends is None or ends.split is None else ", and what follows from it"
         if not by_block:
-            return f"runs per element{each}: {self.broken}{more and ' runs by Block if it can be traced'}"
-        return f"runs by Block: {by_block}; called per element{each}: {self.broken}{more}"
+            return f"runs per element{alone}{each}: {self.broken}{more and ' runs by Block if it can be traced'}"
+        return f"runs by Block: {by_block}; called per element{alone}{each}: {self.broken}{more}"
 
     def rows(self, itself: Any, columns: Sequence[list[Any]], count: int) -> Iterator[tuple[Any, ...]]:
         """The arguments of `rest` for each element, from the values of the graph's outputs."""
@@ -146,7 +157,7 @@ def _called(function: Any) -> _Called | None:
 def parts(function: Callable[..., Any], structure: Structure, specs: Sequence[LeafSpec]) -> Parts | None:
     """A function's beginning and rest; None where it has no beginning worth it, or there is no telling."""
     called = _called(function)
-    if called is None or why_not_made(structure) or not _may_gain(called.function, called.given):
+    if called is None or why_not_made(structure) or not (structure.size >= _WIDE or _calls_ours(called)):
         return None
     whole = None if traced(function, structure, specs).graph is not None else cut(called.function)
     if whole is None:
@@ -177,8 +188,9 @@ def broken_by(function: Callable[..., Any], structure: Structure, specs: Sequenc
         return ""
 
 
-def _may_gain(function: FunctionType, given: Sequence[Any]) -> bool:
+def _calls_ours(called: _Called) -> bool:
     """Whether it may call a function of ours, or one that does."""
+    function, given = called.function, called.given
     code = function.__code__
     held = (value for _, value in closure(function))
     values = chain(held, (function.__globals__.get(name) for name in code.co_names))
@@ -223,7 +235,8 @@ class _Tracing:
         at = self._run()
         gains = not all(map(self.is_cheap, self.builder.equations))
         ends = Ends.of(self, at)
-        return self._parted(inputs, at, ends, gains=gains) if gains or ends is not None else None
+        found = self._parted(inputs, at, ends, gains=gains)
+        return None if found is None or not (found.gains or ends is not None) else found
 
     def is_cheap(self, equation: Equation) -> bool:
         """Whether numpy does as well by itself."""
@@ -232,7 +245,8 @@ class _Tracing:
     def inspected(self, function: Callable[..., Any]) -> tuple[str | None, tuple[Any, ...]]:
         """Why a part of the function may not be run on stand-ins, if it may not, and what it reads from outside."""
         why, seen = inspected(function, self._objects, self._held(function))
-        return why, self._watched(seen.reads)
+        ours = function, _nothing  # made here: nobody can change them
+        return why, self._watched([read for read in seen.reads if not any(read[0] is one for one in ours)])
 
     def _held(self, function: Any) -> dict[str, Any]:
         """What a part of the function is given that was not made for the element, but is there for all of them."""
@@ -339,8 +353,19 @@ class _Tracing:
             put_off.add(statement, read, writes(statement, local), self.changed(read))
         else:
             left = ()
-        self.whole = replace(self.whole, statements=(*traced_, *put_off.statements, *left))
+        found = apart([*put_off.statements, *left], self.whole.local, self.variables)
+        self._load(found)
+        traced_ += [load.statement for load in found.loads]
+        local = self.whole.local.union(found.made)
+        self.whole = replace(self.whole, statements=(*traced_, *found.statements), local=local)
         return len(traced_)
+
+    def _load(self, found: Fields) -> None:
+        """Give the items of dicts that are variables of their own their values."""
+        for load in found.loads:
+            step = self.whole.part([load.statement], [load.of], [load.to])
+            self._steps.append((step, [load.of], [load.to]))
+            self.variables[load.to] = self.variables[load.of][load.key]
 
     def _may_be_put_off(self, statement: ast.stmt) -> bool:
         local = self.whole.local
@@ -416,9 +441,12 @@ class _Tracing:
         variables = tuple(kept.template(self.variables[name]) for name in names)
         function = whole.part(rest, list(names), None)
         graph = self.builder.finish(kept.outputs, Structure(tuple, (), (), len(kept.outputs)))
+        pure = self.why_not_movable(function) is None
+        spared = len(graph.inputs) - len(graph.used(range(len(graph.outputs))))
+        gains = gains or spared >= (_SPARED if pure else _SPARED_LOOKING)
         return Parts(
             graph, inputs, tuple(whole.arguments()), tuple(self._steps), names, variables, function,
-            self.builder.draws, captured, "; ".join(self.breaks), gains, ends,
+            self.builder.draws, captured, "; ".join(self.breaks), gains, pure, ends,
         )  # fmt: skip
 
 
@@ -433,6 +461,23 @@ def _stand_ins(values: Iterable[Any]) -> Iterator[Tracer]:
 
 
 _cache: weakref.WeakKeyDictionary[Any, dict[Any, Parts | None]] = weakref.WeakKeyDictionary()
+_given: weakref.WeakKeyDictionary[Any, dict[None, int]] = weakref.WeakKeyDictionary()
+
+
+def worth_asking(function: Callable[..., Any], structure: Structure, rows: int, *, gives_elements: bool) -> bool:
+    """Whether it is time to ask for `in_parts` of a function that is about to be called for so many elements more.
+
+    It takes milliseconds. What is all that may come of it is that some leaves are not made, unless the function gives
+    elements of operations of ours: then it is worth it once it would have been made up for by now.
+    """
+    called = _called(function)
+    if called is None or (gives_elements and (structure.size < _WIDE or _calls_ours(called))):
+        return True
+    known = remembered(_given, function)
+    if known is None:
+        return True
+    leaves = known[None] = known.get(None, 0) + rows * structure.size
+    return leaves >= _MADE_UP
 
 
 def in_parts(function: Callable[..., Any], structure: Structure, specs: Sequence[LeafSpec]) -> Parts | None:

@@ -251,6 +251,12 @@ def text_of(statements: Sequence[ast.stmt], at: int) -> str:
     return f"line {statement.lineno}, {first}"
 
 
+_HELD = (
+    ast.Call, ast.BinOp, ast.Subscript, ast.UnaryOp, ast.Compare, ast.Attribute,
+    ast.IfExp, ast.BoolOp, ast.JoinedStr, ast.ListComp, ast.SetComp, ast.DictComp,
+)  # fmt: skip
+
+
 class _Temporary(ast.Assign):
     """A value that was cut out of its statement."""
 
@@ -261,6 +267,20 @@ class _Back(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return self._values.get(node.id, node)
+
+    def visit_Dict(self, node: ast.Dict) -> ast.Dict:
+        """With the items of a dict that was made only to be taken apart again."""
+        keys: list[ast.expr | None] = []
+        values: list[ast.expr] = []
+        for key, item in zip(node.keys, node.values, strict=True):
+            held = self._values.get(item.id) if key is None and isinstance(item, ast.Name) else None
+            if isinstance(held, ast.Dict):
+                keys += held.keys
+                values += held.values
+            else:
+                keys.append(key)
+                values.append(self.visit(item))
+        return ast.copy_location(ast.Dict(keys, values), node)
 
 
 class _Linear:
@@ -274,7 +294,9 @@ class _Linear:
         simple = simple and not any(isinstance(node, ast.NamedExpr) for node in ast.walk(statement))
         if simple and all(_plain_target(target) for target in getattr(statement, "targets", ())):
             statement = _copied(statement)
-            statement.value = self._taken_apart(value)  # type: ignore[attr-defined]
+            into_items = any(isinstance(target, ast.Subscript) for target in getattr(statement, "targets", ()))
+            taken = self._name(value) if into_items else self._taken_apart(value)
+            statement.value = taken  # type: ignore[attr-defined]
         self.found.append(statement)
 
     def _name(self, value: ast.expr) -> ast.expr:
@@ -282,10 +304,12 @@ class _Linear:
         if isinstance(value, (ast.Name, ast.Constant)):
             return value
         taken = self._taken_apart(value)
-        if not isinstance(value, (ast.Call, ast.BinOp, ast.Subscript, ast.UnaryOp, ast.Compare, ast.Attribute)):
+        if not isinstance(value, _HELD):
             return taken
-        if _dotted(value):
-            return value
+        return value if _dotted(value) else self._held(value, taken)
+
+    def _held(self, value: ast.expr, taken: ast.expr) -> ast.expr:
+        """A variable that holds what was taken apart of a value."""
         name = f".{len(self.temporary)}"
         self.temporary.append(name)
         store = ast.copy_location(ast.Name(name, ast.Store()), value)
@@ -299,9 +323,10 @@ class _Linear:
                 return value
             return ast.copy_location(type(value)([self._name(item) for item in value.elts], value.ctx), value)
         if isinstance(value, ast.Dict):
-            if not all(isinstance(key, ast.Constant) for key in value.keys):
-                return value
-            return ast.copy_location(ast.Dict(value.keys, [self._name(item) for item in value.values]), value)
+            return self._dict(value)
+        if isinstance(value, ast.Compare) and len(value.ops) == 1:
+            compared = [self._name(item) for item in (value.left, *value.comparators)]
+            return ast.copy_location(ast.Compare(compared[0], value.ops, compared[1:]), value)
         if isinstance(value, ast.BinOp):
             return ast.copy_location(ast.BinOp(self._name(value.left), value.op, self._name(value.right)), value)
         if isinstance(value, ast.UnaryOp):
@@ -309,10 +334,24 @@ class _Linear:
         if isinstance(value, (ast.Subscript, ast.Attribute)) and not _dotted(value):
             taken = _copied(value)
             taken.value = self._name(value.value)
+            if isinstance(taken, ast.Subscript):
+                taken.slice = self._name(taken.slice)
             return taken
         if isinstance(value, ast.Call):
             return self._call(value)
         return value
+
+    def _dict(self, value: ast.Dict) -> ast.expr:
+        if not all(key is None or isinstance(key, ast.Constant) for key in value.keys):
+            return value
+        items = []
+        for key, item in zip(value.keys, value.values, strict=True):
+            if key is None:  # what is in it now, before the items behind it are computed
+                alone = ast.copy_location(ast.Dict([None], [self._name(item)]), item)
+                items.append(self._held(item, alone))
+            else:
+                items.append(self._name(item))
+        return ast.copy_location(ast.Dict(value.keys, items), value)
 
     def _call(self, value: ast.Call) -> ast.expr:
         if any(isinstance(item, ast.Starred) for item in value.args) or any(k.arg is None for k in value.keywords):
@@ -336,6 +375,9 @@ def _dotted(value: ast.expr) -> bool:
 
 
 def _plain_target(target: ast.expr) -> bool:
+    """Whether it is a variable or several, or an item of one that nothing has to be computed for."""
+    if isinstance(target, ast.Subscript):
+        return isinstance(target.value, ast.Name) and isinstance(target.slice, ast.Constant)
     return isinstance(target, ast.Name) or (
         isinstance(target, (ast.Tuple, ast.List)) and all(isinstance(item, ast.Name) for item in target.elts)
     )

@@ -60,6 +60,7 @@ class Templates:
         self._outside = outside
         self._twin = twin
         self.outputs: list[Operand] = []
+        self._places: dict[Operand, int] = {}  # among these
         self._made: dict[int, Template] = {}
         self._values: list[Any] = []  # so that no id is given twice
 
@@ -68,9 +69,10 @@ class Templates:
             if not isinstance(value.spec, TensorSpec):
                 message = "a sparse, ragged or composite value in front of what is not known"
                 raise NotTraceable(message)
-            if value.ref not in self.outputs:
+            place = self._places.setdefault(value.ref, len(self.outputs))
+            if place == len(self.outputs):
                 self.outputs.append(value.ref)
-            return Slot(self.outputs.index(value.ref))
+            return Slot(place)
         if self._twin is not None and value is self._twin:
             return Itself()
         if id(value) in self._outside or any(value is given for given in self._given):

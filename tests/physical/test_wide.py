@@ -1,0 +1,83 @@
+"""Functions of wide dicts, called with the items that they use alone, do what they do as they are written."""
+
+from __future__ import annotations
+
+import os
+import random
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.physical.test_parted import described, told
+from tests.physical.wide_functions import ENDS, LINES, made, rows
+
+import penstock as ps
+
+MANY = int(os.environ.get("PENSTOCK_MANY_PHRASINGS", "0"))  # `make fuzz`: all of them
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.trace.parts._MADE_UP", 0)
+
+
+def outcome(lines: tuple[str, ...], end: str, how: str, *, by_block: bool, capsys: Any) -> Any:
+    """All that can be seen of two passes: elements, errors, what was printed and what the function left."""
+    function, names = made(lines, end)
+    options = ps.Options(seed=7)
+    options.experimental_optimization.map_vectorization.enabled = by_block
+    source = rows()
+    ds = source.filter(function) if how == "filter" else source.map(function)
+    ds = (ds.batch(4) if how == "batch" else ds).with_options(options)
+    found: list[Any] = []
+    for epoch in range(2):
+        try:
+            found.extend(_in_order(element) for element in ds.iterator(epoch=epoch))
+        except Exception as error:
+            found.append(told(error))
+    return found, _in_order([names["LOG"], names["NAMES"], names["TABLE"], names["TOTAL"]]), capsys.readouterr()
+
+
+def _in_order(element: Any) -> Any:
+    if isinstance(element, dict):
+        return dict, [(key, _in_order(value)) for key, value in element.items()]
+    if isinstance(element, (tuple, list)):
+        return type(element), [_in_order(item) for item in element]
+    writeable = isinstance(element, np.ndarray) and element.flags.writeable
+    return described(element), writeable
+
+
+def differing(chosen: Any, capsys: Any) -> list[Any]:
+    found = []
+    for lines, end, how in chosen:
+        with np.errstate(all="ignore"):
+            fast = outcome(lines, end, how, by_block=True, capsys=capsys)
+            plain = outcome(lines, end, how, by_block=False, capsys=capsys)
+        if fast != plain:
+            found.append((lines, end, how, fast, plain))
+    return found
+
+
+HOW = "map", "batch", "filter"
+
+
+def _chosen() -> list[Any]:
+    """Each line, with some other and some end; or as many pairs of lines as are asked for."""
+    ends, lines, pick = list(ENDS), list(LINES), random.Random(3)
+    found = [((line,), ends[i % len(ends)], HOW[i % 3]) for i, line in enumerate(lines)]
+    found += [((line, lines[(7 * i + 3) % len(lines)]), ends[(i + 5) % 9], HOW[i % 2]) for i, line in enumerate(lines)]
+    if MANY:
+        every = list(product(lines, lines, ends, HOW))
+        found += [((one, two), end, how) for one, two, end, how in pick.sample(every, MANY * 1000)]
+    return found
+
+
+CHOSEN = _chosen()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("part", range(8))
+def test_lines_that_cannot_be_traced_change_nothing(part: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert differing(CHOSEN[part::8], capsys) == []
