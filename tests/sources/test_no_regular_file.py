@@ -1,4 +1,4 @@
-"""Files of the system that say they have no bytes are read; what can be read once only is refused, and not waited for."""
+"""Files of the system that say they have no bytes are read; what can be read only once is refused, not waited for."""
 
 import os
 import socket

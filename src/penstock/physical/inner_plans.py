@@ -21,7 +21,7 @@ from penstock.block.column import BytesColumn, Column, DenseColumn
 from penstock.block.structure import nest
 from penstock.functions.captured import are_same
 from penstock.options import Options
-from penstock.physical.lower import Lowering, lower, opener, transform_of
+from penstock.physical.lower import Lowering, lower, opener, transforms_of
 from penstock.physical.stage import Stage
 from penstock.physical.transform import FunctionTransform
 from penstock.physical.whole_inputs import Own, Steps, Watch, is_plain
@@ -99,7 +99,7 @@ class Form:
         """The transforms of a step of `plan`, which nobody runs."""
         found = self._transforms.get(id(node))
         if found is None:
-            found = self._transforms[id(node)] = [transform_of(step, options) for step in steps]
+            found = self._transforms[id(node)] = transforms_of(node, steps, options)
         return found
 
 
