@@ -13,6 +13,7 @@ from penstock.block.structure import flatten
 from penstock.compiled import plain_versions
 from penstock.functions.shipping import why_not_shippable
 from penstock.options import Options
+from penstock.physical.inner_plans import inside
 from penstock.physical.vectorise import optimised, what_came
 from penstock.plan.counted import count_text
 from penstock.plan.distribution import Distribute, Remote, parted
@@ -21,7 +22,7 @@ from penstock.plan.fused import FusedMap, MapAndBatch, ShuffleAndRepeat, has_wor
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import AUTOTUNE, Node, short_location, tree
 from penstock.plan.node_base import question
-from penstock.plan.ops import Batch, Chosen, Filter, Interleave, Map, Prefetch, Shuffle
+from penstock.plan.ops import Batch, Chosen, Filter, FlatMap, Interleave, Map, Prefetch, Shuffle
 from penstock.profiler.analysis.as_json import analysis_values
 from penstock.profiler.analysis.figures import Analysis
 from penstock.rewrite.driver import outcomes, rewrite
@@ -91,6 +92,9 @@ def stages(plan: Node, options: Options) -> list[str]:
         steps = node.steps if isinstance(node, (FusedMap, MapAndBatch)) else (node,)
         if isinstance(node, (Map, FusedMap, MapAndBatch)):
             rows.extend(_who_calls(node))
+        found = inside(node.function) if isinstance(node, (FlatMap, Interleave)) else None
+        if found is not None:
+            rows += ["  the first data set that its function made:", *(f"    {row}" for row in found.splitlines())]
         spec = node.inputs[0].spec if node.inputs else None
         for step in steps:
             if isinstance(step, (Map, Filter)):

@@ -140,8 +140,9 @@ class Shuffle(StretchStage):
         for slot in slots.tolist() if self._nests else ():
             self._nests.pop(slot, None)
         self._rows.put(slots, stretch.block, rows)
-        if stretch.block.structure != self._rows.structure:
-            self._nests |= dict.fromkeys(slots.tolist(), stretch.block.structure)
+        nest = stretch.block.structure
+        if nest is not self._rows.structure and nest != self._rows.structure:
+            self._nests |= dict.fromkeys(slots.tolist(), nest)
 
     def _exchange(self, pulled: Stretch) -> Stretch:
         picks = draws(self._key, self._given, pulled.size, self._size)
@@ -184,7 +185,7 @@ class Shuffle(StretchStage):
         usual = self._rows.structure
         assert usual is not None
         theirs = usual if block is None else block.structure
-        if not self._nests and theirs == usual:
+        if not self._nests and (theirs is usual or theirs == usual):
             return None
         return tuple(theirs if at >= self._size else self._nests.get(at, usual) for at in source.tolist())
 
