@@ -118,10 +118,10 @@ def size(path: Path) -> int:
                 return found.size
             with open_read(name) as file:
                 return file.seek(0, 2)
-        found = os.stat(name)
-        if found.st_size == 0 and not stat.S_ISDIR(found.st_mode):
+        state = os.stat(name)
+        if state.st_size == 0 and not stat.S_ISDIR(state.st_mode):
             return len(map_file(name))  # a file of the system's, of /proc, has bytes all the same
-        return found.st_size
+        return state.st_size
     except FileNotFoundError as error:
         raise _missing(name) from error
 
