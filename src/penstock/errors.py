@@ -29,6 +29,7 @@ class Context:
     element: int | None = None
     file: str | None = None
     offset: int | None = None
+    holds: str | None = None  # which elements it is made of, if it is a batch
 
     def filled_from(self, other: Context) -> Context:
         """Keep what is known here, take the rest from `other`: the innermost stage knows best."""
@@ -42,7 +43,7 @@ class Context:
         if self.stage is not None:
             found.append(f"in stage {self.stage}" + (f", defined at {self.where}" if self.where else ""))
         if self.element is not None:
-            found.append(f"element {self.element}")
+            found.append(f"element {self.element}" + (f", a batch of {self.holds}" if self.holds else ""))
         if self.file is not None:
             found.append(f"in file {redacted(self.file)}" + ("" if self.offset is None else f" at byte {self.offset}"))
         return found

@@ -12,6 +12,33 @@ from typing import Any
 TEXT = 'Text is bytes here, as in tf.data: write b"…" in place of "…", or decode it first with .decode().'
 _BYTES = r"\bbytes\b"
 _STR = r"\bstr\b|\bstrings?\b"
+WINDOW = (
+    "A window is a data set of its elements, and no array: .flat_map(lambda window: window.batch(n)) makes an array of "
+    "each, window.map(function) calls a function for each of its elements."
+)
+_DATA_SET = r"unsupported operand type\(s\) .*'Dataset'|not supported between instances of .*'Dataset'|: 'Dataset'$"
+_NAMED_PART = r"^tuple indices must be integers or slices, not str$"
+_NAMED_ITEM = r"^only integers, slices|^invalid index to scalar variable"
+_NUMPY = "Values are numpy's already: "
+_ATTRIBUTES = {  # of TensorFlow's and torch's tensors
+    "numpy": "leave out .numpy().",
+    "eval": "leave out .eval().",
+    "cpu": "leave out .cpu().",
+    "detach": "leave out .detach().",
+    "contiguous": "leave out .contiguous(), or write np.ascontiguousarray(x).",
+    "get_shape": "write x.shape, a tuple.",
+    "as_list": "x.shape is a tuple: list(x.shape).",
+    "set_shape": "leave out .set_shape(): shapes are those of the values. x.reshape(shape) changes one.",
+    "permute": "write x.transpose(axes).",
+    "unsqueeze": "write np.expand_dims(x, axis).",
+    "float": "write x.astype(np.float32).",
+    "double": "write x.astype(np.float64).",
+    "long": "write x.astype(np.int64).",
+    "int": "write x.astype(np.int32).",
+    "to": "write x.astype(dtype); the loop's framework moves batches to a device.",
+    "numel": "write x.size.",
+    "ref": "an array has no name; use id(x).",
+}
 _COUNTED = r"takes .*positional arguments? but \d+ (was|were) given|missing \d+ required positional argument"
 _READ_ONLY = r"(destination|array|buffer) is read-only"
 _NOT_FOUND = r"^b['\"].*is not in (list|deque)$"
@@ -33,10 +60,15 @@ def hint_for(raised: BaseException, element: Any = NO_ELEMENT) -> str | None:
     if isinstance(raised, TypeError):
         if re.search(_COUNTED, said) and _at_the_call(raised):
             return _of_arguments(element)
+        if re.search(_DATA_SET, said):
+            return WINDOW
+        if re.search(_NAMED_PART, said):
+            return _of_no_dict(element)
         return TEXT if re.search(_BYTES, said) and re.search(_STR, said) else None
+    if isinstance(raised, IndexError):
+        return _of_no_dict(element) if re.search(_NAMED_ITEM, said) else None
     if isinstance(raised, AttributeError):
-        missing = getattr(raised, "name", None)
-        return TEXT if type(getattr(raised, "obj", None)) is bytes and hasattr(str, str(missing)) else None
+        return _of_attribute(str(getattr(raised, "name", None)), getattr(raised, "obj", None))
     if isinstance(raised, ValueError):
         if re.search(_READ_ONLY, said):
             return "Elements may be read by others too: copy what you change, as in x = x.copy()."
@@ -56,6 +88,38 @@ def _of_key(key: Any, element: Any) -> str | None:
             near = difflib.get_close_matches(key, keys, 1)
             return f"The element has the keys {listed}." + (f" Did you mean {near[0]!r}?" if near else "")
     return None
+
+
+def _of_attribute(name: str, of: Any) -> str | None:
+    if type(of) is bytes:
+        return TEXT if hasattr(str, name) else None
+    if type(of) is dict and name in of:
+        return f"The value is a dict: write e[{name!r}]."
+    import numpy as np
+
+    if isinstance(of, (np.ndarray, np.generic)) or (type(of) is tuple and name == "as_list"):
+        return f"{_NUMPY}{_ATTRIBUTES[name]}" if name in _ATTRIBUTES else None
+    return None
+
+
+def _of_no_dict(element: Any) -> str | None:
+    """What an element is that was asked for a part by its name."""
+    if element is NO_ELEMENT or isinstance(element, dict):
+        return None
+    if type(element) is not tuple:
+        return f"The element is {_kind(element)}, and no dict: it has no parts that are named."
+    parts = ", ".join(map(_kind, element[:_MOST_KEYS])) + (", …" if len(element) > _MOST_KEYS else "")
+    return (
+        f"The element is a tuple of {parts}: its parts have no names. A tuple is unpacked into the arguments; they are "
+        "what the function names them."
+    )
+
+
+def _kind(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    if isinstance(value, dict):
+        return "a dict with " + (", ".join(map(repr, list(value)[:_MOST_KEYS])) or "no keys")
+    return f"an array of shape {shape}" if shape else f"one {type(value).__name__}"
 
 
 def _at_the_call(raised: BaseException) -> bool:

@@ -304,6 +304,11 @@ class Rows:
         self._origin: OriginRows | None = None
         self._slot_bytes: int | None = None  # as `slot_bytes`, beside the origin
 
+    @property
+    def structure(self) -> Structure | None:
+        """The nest of all that `gather` gives, which is that of the first Block."""
+        return self._structure
+
     def put(self, slots: np.ndarray, block: Block, rows: np.ndarray | None = None) -> None:
         """Write elements `rows` of the Block (all of them by default) into `slots`."""
         if self._structure is None:

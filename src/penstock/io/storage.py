@@ -30,6 +30,7 @@ Path = str | os.PathLike[str]
 
 _URL = re.compile(r"[A-Za-z][\w+.-]*(::[A-Za-z][\w+.-]*)*://")
 _READING = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # of a pipe one would wait for who writes
 _LITTLE = 1 << 14
 _MAGIC = re.compile(r"[*?\[]")
 _LITERAL = re.compile(r"[^*?\[]+")
@@ -117,7 +118,10 @@ def size(path: Path) -> int:
                 return found.size
             with open_read(name) as file:
                 return file.seek(0, 2)
-        return os.stat(name).st_size
+        state = os.stat(name)
+        if state.st_size == 0 and not stat.S_ISDIR(state.st_mode):
+            return len(map_file(name))  # a file of the system's, of /proc, has bytes all the same
+        return state.st_size
     except FileNotFoundError as error:
         raise _missing(name) from error
 
@@ -146,11 +150,11 @@ def open_read(path: Path) -> BinaryIO:
             from penstock.io.remote.file import open_remote
 
             return cast(BinaryIO, open_remote(name))
-        return open(name, "rb")
+        return open(name, "rb", opener=_opened)
     except FileNotFoundError as error:
         raise _missing(name) from error
     except IsADirectoryError as error:
-        raise _directory(name) from error
+        raise _no_file(name, stat.S_IFDIR) from error
 
 
 def copied(url: str) -> str:
@@ -254,14 +258,17 @@ def map_file(path: Path) -> np.ndarray:
     The array stays valid after the file is deleted; a file cut short while mapped makes its readers crash, so files
     must not be rewritten in place while a pipeline reads them. It keeps no file open. Raises OSError where the system
     refuses, as for a file that is larger than the address space left: see `map_file_or_none`, `bytes_of`.
+    InvalidArgumentError for what is no file: a directory, a pipe, a device.
     """
     name = as_path(path)
     try:
-        descriptor = os.open(name, _READING)
+        descriptor = os.open(name, _READING | _AT_ONCE)
         try:
             found = os.fstat(descriptor)
-            if stat.S_ISDIR(found.st_mode):
-                raise IsADirectoryError
+            if not _is_regular(name, found.st_mode):
+                raise _no_file(name, found.st_mode)
+            if not found.st_size:  # which the files of /proc say, too
+                return np.frombuffer(b"".join(iter(lambda: os.read(descriptor, 1 << 20), b"")), np.uint8)
             if found.st_size <= _LITTLE and len(read := os.read(descriptor, found.st_size)) == found.st_size:
                 return np.frombuffer(read, np.uint8)
             return mapped(descriptor, found.st_size)
@@ -270,18 +277,32 @@ def map_file(path: Path) -> np.ndarray:
     except FileNotFoundError as error:
         raise _missing(name) from error
     except IsADirectoryError as error:
-        raise _directory(name) from error
+        raise _no_file(name, stat.S_IFDIR) from error
+
+
+def _opened(name: str, flags: int) -> int:
+    """A file's descriptor; what is no file is not waited for."""
+    descriptor = os.open(name, flags | _AT_ONCE)
+    mode = os.fstat(descriptor).st_mode
+    if not _is_regular(name, mode):
+        os.close(descriptor)
+        raise _no_file(name, mode)
+    return descriptor
+
+
+def _is_regular(name: str, mode: int) -> bool:
+    return stat.S_ISREG(mode) or name == os.devnull  # which is what an empty file is called
 
 
 def little_of(name: str) -> bytes | None:
-    """All of a local file of up to 16 KiB; None for any other, and for one that cannot be read."""
+    """All of a local file of up to 16 KiB; None for any other, for one that cannot be read, and for an empty one."""
     if is_url(name):
         return None
     try:
-        descriptor = os.open(name, _READING | getattr(os, "O_NONBLOCK", 0))  # of a pipe one would wait for who writes
+        descriptor = os.open(name, _READING | _AT_ONCE)
         try:
             size = os.lseek(descriptor, 0, os.SEEK_END)
-            if size > _LITTLE:
+            if size > _LITTLE or not size:  # as those of /proc seem to be
                 return None
             os.lseek(descriptor, 0, os.SEEK_SET)
             read = os.read(descriptor, size)
@@ -423,9 +444,17 @@ def _missing(name: str) -> NotFoundError:
     return NotFoundError(message, hint=hint, file=name)
 
 
-def _directory(name: str) -> InvalidArgumentError:
-    message = f"{name!r} is a directory, and a file was asked for."
-    return InvalidArgumentError(message, hint='Dataset.list_files("directory/*") names its files.')
+def _no_file(name: str, mode: int) -> InvalidArgumentError:
+    if stat.S_ISDIR(mode):
+        message = f"{name!r} is a directory, and a file was asked for."
+        return InvalidArgumentError(message, hint='Dataset.list_files("directory/*") names its files.')
+    kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
+    message = f"{name!r} is {kind}, which gives what it has once: a file is read again for each pass and to go on."
+    hint = (
+        "Write it to a file first. For one pass, without going on after a stop: "
+        f"Dataset.from_generator(lambda: open({name!r}, 'rb')) gives its lines."
+    )
+    return InvalidArgumentError(message, hint=hint, file=name)
 
 
 def _where_relative(name: str, what: str) -> str | None:

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.block import Block, concat_blocks
+from penstock.block.block import Block
 from penstock.block.column import DenseColumn
 from penstock.block.numbers import Numbers
 from penstock.errors import UnimplementedError
 from penstock.physical.lower import Lowering
-from penstock.physical.stretch import Stretch, failure
+from penstock.physical.stretch import Stretch, failure, together
 from penstock.physical.transform import Outcome, Transform
 from penstock.plan.inputs import Scan
 from penstock.plan.node import INFINITE_CARDINALITY, Node, short_location
@@ -119,36 +119,37 @@ def access(plan: Node, lowering: Lowering) -> Access:
 def stretch_of(pieces: Sequence[Block | Exception]) -> Stretch:
     """Elements and failures, one behind the other."""
     failures: list[tuple[int, Exception]] = []
-    blocks: list[Block] = []
+    parts: list[Stretch] = []
     at = 0
     for piece in pieces:
         if isinstance(piece, Block):
-            blocks.append(piece)
+            parts.append(Stretch(piece))
             at += piece.size
         else:
             failures.append((at, piece))
             at += 1
-    return Stretch(concat_blocks(blocks) if blocks else None, tuple(failures))
+    block, nests = together(parts)
+    return Stretch(block, tuple(failures), nests)
 
 
 def scattered(parts: Sequence[tuple[np.ndarray, Stretch]]) -> Stretch:
     """Stretches put together so that position i of each comes to the place that its array names."""
     failures: list[tuple[int, Exception]] = []
-    blocks: list[Block] = []
     places: list[np.ndarray] = []
     for where, stretch in parts:
         failures += [(int(where[i]), error) for i, error in stretch.failures]
         if stretch.block is not None:
-            blocks.append(stretch.block)
             places.append(np.delete(where, [i for i, _ in stretch.failures]))
     failures.sort(key=lambda failed: failed[0])
-    if not blocks:
+    block, nests = together([stretch for _, stretch in parts])
+    if block is None:
         return Stretch(None, tuple(failures))
     found = np.concatenate(places)
-    block = concat_blocks(blocks)
     if (np.diff(found) < 0).any():
-        block = block.take(np.argsort(found, kind="stable"))
-    return Stretch(block, tuple(failures))
+        order = np.argsort(found, kind="stable")
+        block = block.take(order)
+        nests = None if nests is None else tuple(nests[i] for i in order.tolist())
+    return Stretch(block, tuple(failures), nests)
 
 
 class Fetch(Transform):

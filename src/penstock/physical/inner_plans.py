@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -21,14 +22,14 @@ from penstock.block.column import BytesColumn, Column, DenseColumn
 from penstock.block.structure import nest
 from penstock.functions.captured import are_same
 from penstock.options import Options
-from penstock.physical.lower import Lowering, lower, opener, transform_of
+from penstock.physical.lower import Lowering, lower, opener, transforms_of
 from penstock.physical.stage import Stage
 from penstock.physical.transform import FunctionTransform
 from penstock.physical.whole_inputs import Own, Steps, Watch, is_plain
 from penstock.physical.windows import WindowPlans
 from penstock.plan import counted, ops
 from penstock.plan.inputs import Scan, Zip
-from penstock.plan.node import UNKNOWN_CARDINALITY, Node, parameter_names
+from penstock.plan.node import UNKNOWN_CARDINALITY, Node, parameter_names, tree
 from penstock.plan.visible import acts
 from penstock.sources.arrays import ArraysSource, BlockSource, RangeSource
 from penstock.sources.files import FilesSource
@@ -100,7 +101,7 @@ class Form:
         """The transforms of a step of `plan`, which nobody runs."""
         found = self._transforms.get(id(node))
         if found is None:
-            found = self._transforms[id(node)] = [transform_of(step, options) for step in steps]
+            found = self._transforms[id(node)] = transforms_of(node, steps, options)
         return found
 
 
@@ -200,6 +201,14 @@ class Little(NamedTuple):
         return type(self.source) is type(other.source) and self.steps is other.steps
 
 
+_INSIDE: WeakKeyDictionary[FunctionType, str] = WeakKeyDictionary()
+
+
+def inside(function: Any) -> str | None:
+    """The steps of the first data set that a function made in this process, as text; None of callable objects."""
+    return _INSIDE.get(function) if isinstance(function, FunctionType) else None
+
+
 class Opening:
     """Opens the inputs of one step in one pass. For one thread at a time."""
 
@@ -207,6 +216,9 @@ class Opening:
         options = lowering.options
         self._lowering = lowering
         self._open = opener(node)
+        self._unseen = node.function if isinstance(node.function, FunctionType) else None
+        if self._unseen in _INSIDE:
+            self._unseen = None
         self._plans = InnerPlans(lambda plan: lowering.optimise(plan, options))
         self._read: dict[type[Source], Callable[[Source], Any]] = {}  # what reads a small one, if watched
         self._together = not (lowering.memory.is_tight or lowering.provenance or options.element_timeout is not None)
@@ -214,7 +226,11 @@ class Opening:
 
     def make(self, element: Any) -> Made:
         """What the function makes of an element. Raises what it raises."""
-        plan = _side_by_side(self._open(element))
+        made = self._open(element)
+        if self._unseen is not None:
+            _INSIDE[self._unseen] = tree(made)
+            self._unseen = None
+        plan = _side_by_side(made)
         return Made(plan, None if type(plan) is Scan else self._plans.key(plan))
 
     def stage(self, made: Made, number: int) -> Stage:

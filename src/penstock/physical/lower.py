@@ -6,6 +6,7 @@ Service is who makes the elements of a part of a plan elsewhere; it is implement
 from __future__ import annotations
 
 import importlib
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -21,10 +22,11 @@ from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Around, Stage
 from penstock.physical.transform import FilterTransform, FunctionTransform, MapTransform, Transform
 from penstock.plan.distribution import Remote
+from penstock.plan.fused import FusedMap
 from penstock.plan.inputs import Scan
-from penstock.plan.node import Node
+from penstock.plan.node import UNKNOWN_CARDINALITY, Node
 from penstock.plan.node_base import Answers, asking, question
-from penstock.plan.ops import Filter, FlatMap, Interleave, Map
+from penstock.plan.ops import Batch, Filter, FlatMap, Interleave, Map, Prefetch
 from penstock.plan.visible import acts
 from penstock.trace.kinds.reader import warn_of_text_in
 
@@ -32,7 +34,18 @@ if TYPE_CHECKING:
     from penstock.physical.inner_plans import Filled
 
 
-def transform_of(step: Map | Filter, options: Options) -> FunctionTransform:
+def transforms_of(node: Any, steps: Sequence[Map | Filter], options: Options) -> list[FunctionTransform]:
+    """What does the steps of a node, its maps and filters."""
+    found, batches = [], _batches(node.input)
+    for step in steps:
+        found.append(transform_of(step, options, batches))
+        batches = batches if isinstance(step, Map) else None  # a filter leaves some
+    return found
+
+
+def transform_of(
+    step: Map | Filter, options: Options, batches: tuple[int, int | None] | None = None
+) -> FunctionTransform:
     """Its function draws from a key that follows from the data set's seed and the step's place in the plan."""
     settings = options.experimental_optimization
     vectorise = step.vectorise and settings.map_vectorization.enabled
@@ -45,9 +58,20 @@ def transform_of(step: Map | Filter, options: Options) -> FunctionTransform:
             vectorise=vectorise,
             key=key,
             approximate=settings.approximate_image,
+            batches=batches,
             any_rank=step.any_rank,
         )
-    return FilterTransform(step.predicate, step.label, step.where, vectorise=vectorise, key=key)
+    return FilterTransform(step.predicate, step.label, step.where, vectorise=vectorise, key=key, batches=batches)
+
+
+def _batches(plan: Node) -> tuple[int, int | None] | None:
+    """How many neighbours each element of a plan is a batch of, and how many there are in all; None if it is none."""
+    while isinstance(plan, Map | Prefetch) or (isinstance(plan, FusedMap) and plan.kinds == {Map}):
+        plan = plan.input
+    if not isinstance(plan, Batch):
+        return None
+    count = plan.input.cardinality
+    return plan.batch_size, None if count == UNKNOWN_CARDINALITY else sys.maxsize if count < 0 else count
 
 
 Wait = Callable[[float], object]
@@ -144,7 +168,7 @@ class Lowering:
         """What do the steps of a node, its maps and filters."""
         if self.filled is not None:
             return self.filled.transforms(node, steps, self.options)
-        return [transform_of(step, self.options) for step in steps]
+        return transforms_of(node, steps, self.options)
 
     def turn(self, count: int, index: int) -> Lowering:
         """For turn number `index` of `count` repetitions (negative: for ever): each is an epoch of its own."""

@@ -251,7 +251,7 @@ class StretchStage(Stage):
                 made = failure(error)
             if made is None:
                 return None
-            if not (self._stretch_skip or made.failures):
+            if not (self._stretch_skip or made.failures or made.nests):
                 if made.block is None:
                     continue
                 if not self.cuts or made.block.size <= want:
@@ -401,23 +401,25 @@ class Cursor:
         The stage is asked for `ask` at a time: asking for what is missing would make Blocks behind a filter ever
         smaller. Where somebody sees what is made, it is asked for no more.
         """
-        ask = max(ask, count)
-        parts: list[Stretch] = []
-        got = 0
-        while got < count:
-            try:
-                if not self.fill(count - got if self.stage.seen else ask):
-                    break
-                parts.append(Stretch(self.take_available(count - got)))
-            except Exception as error:
-                parts.append(failure(error))
-            got += parts[-1].size
+        parts = list(self._stretches(count, ask))
         return join(parts) if parts else None
+
+    def _stretches(self, count: int, ask: int = 0) -> Iterator[Stretch]:
+        """As `take`, one after the other as they are made: their elements may be of several kinds."""
+        ask = max(ask, count)
+        while count:
+            try:
+                if not self.fill(count if self.stage.seen else ask):
+                    return
+                made = Stretch(self.take_available(count))
+            except Exception as error:
+                made = failure(error)
+            count -= made.size
+            yield made
 
     def pieces(self, count: int) -> Iterator[Block | Exception]:
         """The next `count` positions, as far as there are any, of which a state has told: those to be read again."""
-        while count and (stretch := self.take(min(count, _AGAIN))) is not None:
-            count -= stretch.size
+        for stretch in self._stretches(count, min(count, _AGAIN)):
             yield from stretch.pieces()
 
     def skip(self, count: int) -> int:

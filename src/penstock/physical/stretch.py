@@ -7,6 +7,7 @@ A failure is the error that took the place of one element: the stream goes on be
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.block import Block, concat_blocks
+from penstock.block.block import Block, concat_blocks, in_order
+from penstock.block.structure import Structure
 from penstock.errors import Context, InternalError, PenstockError, ResourceExhaustedError, annotate, is_failure
 from penstock.frames import kept
 
@@ -67,10 +69,15 @@ def fatal(error: Exception, label: str | None = None, where: str | None = None) 
 
 @dataclass(slots=True)
 class Stretch:
-    """The elements of `block` in their order, parted by `failures`: (position in the stretch, error), ascending."""
+    """The elements of `block` in their order, parted by `failures`: (position in the stretch, error), ascending.
+
+    Data sets that are joined may have the keys of their dicts in different orders. Then `nests` says of each
+    element what its own is, and the Block has that of one of them.
+    """
 
     block: Block | None
     failures: tuple[tuple[int, Exception], ...] = ()
+    nests: tuple[Structure, ...] | None = None
 
     @property
     def size(self) -> int:
@@ -83,23 +90,35 @@ class Stretch:
         return self.failures[0][1] if self.failures else None
 
     def pieces(self) -> Iterator[Block | Exception]:
-        """Elements and failures in order; neighbouring elements as one Block."""
+        """Elements and failures in order; neighbouring elements as one Block, if their nests are equal."""
         at = row = 0
         for position, error in [*self.failures, (self.size, None)]:
             if self.block is not None and position > at:
-                yield self.block.slice(row, row + position - at)
+                yield from self._alike(row, row + position - at)
             if error is not None:
                 yield error
             row += position - at
             at = position + 1
+
+    def _alike(self, start: int, stop: int) -> Iterator[Block]:
+        """The elements of these rows, each Block of one nest."""
+        assert self.block is not None
+        if self.nests is None:
+            yield self.block.slice(start, stop)
+            return
+        for nest, rows in itertools.groupby(range(start, stop), key=self.nests.__getitem__):
+            first, *others = rows
+            yield in_order(self.block.slice(first, first + 1 + len(others)), nest)
 
     def slice(self, start: int, stop: int) -> Stretch:
         """The positions from `start` up to, not including, `stop`."""
         before = sum(position < start for position, _ in self.failures)
         inside = tuple((position - start, error) for position, error in self.failures if start <= position < stop)
         first, count = start - before, min(stop, self.size) - start - len(inside)
-        block = self.block.slice(first, first + count) if self.block is not None and count > 0 else None
-        return Stretch(block, inside)
+        if self.block is None or count <= 0:
+            return Stretch(None, inside)
+        nests = None if self.nests is None else self.nests[first : first + count]
+        return Stretch(self.block.slice(first, first + count), inside, nests)
 
 
 def join(parts: Sequence[Stretch]) -> Stretch:
@@ -111,8 +130,27 @@ def join(parts: Sequence[Stretch]) -> Stretch:
     for part in parts:
         failures += [(at + position, error) for position, error in part.failures]
         at += part.size
+    block, nests = together(parts)
+    return Stretch(block, tuple(failures), nests)
+
+
+def together(parts: Sequence[Stretch]) -> tuple[Block | None, tuple[Structure, ...] | None]:
+    """The elements of all, one behind the other, and their nests where these differ."""
     blocks = [part.block for part in parts if part.block is not None]
-    return Stretch(concat_blocks(blocks) if blocks else None, tuple(failures))
+    if not blocks:
+        return None, None
+    structure = blocks[0].structure
+    joined = concat_blocks(blocks)
+    if all(part.nests is None for part in parts) and all(block.structure == structure for block in blocks):
+        return joined, None
+    return joined, tuple(nest for part in parts for nest in nests_of(part))
+
+
+def nests_of(stretch: Stretch) -> tuple[Structure, ...]:
+    """The nest of each element."""
+    if stretch.nests is not None or stretch.block is None:
+        return stretch.nests or ()
+    return (stretch.block.structure,) * stretch.block.size
 
 
 def failure(error: Exception) -> Stretch:

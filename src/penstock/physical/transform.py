@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -65,7 +65,11 @@ class Transform(ABC):
 
 
 class FunctionTransform(Transform):
-    """A step that calls a user's function, which draws from `key`; `approximate` is for its image operations."""
+    """A step that calls a user's function, which draws from `key`; `approximate` is for its image operations.
+
+    `batches` is how many neighbours each of its elements is a batch of, and how many there are of them in all, if that
+    is known.
+    """
 
     def __init__(
         self,
@@ -76,8 +80,9 @@ class FunctionTransform(Transform):
         vectorise: bool,
         key: int = 0,
         approximate: bool = False,
+        batches: tuple[int, int | None] | None = None,
     ) -> None:
-        self._made_of: tuple[Any, ...] = function, label, where, vectorise, key, approximate
+        self._made_of: tuple[Any, ...] = function, label, where, vectorise, key, approximate, batches
         self.label = label
         self.where = where
         self.function = function
@@ -86,6 +91,7 @@ class FunctionTransform(Transform):
         self._parted = Parted(function) if vectorise and not approximate else None  # for what runs per element
         self._key = key
         self._approximate = approximate
+        self._batches = batches
         self._looked_at: set[tuple[Structure, tuple[type, ...]]] = set()
         self.begin()
 
@@ -101,6 +107,17 @@ class FunctionTransform(Transform):
     @property
     def computes(self) -> bool:
         return self.vectoriser is not None and self.vectoriser.by_block
+
+    def context(self, block: Block, row: int, numbers: Numbers) -> Context:
+        found = super().context(block, row, numbers)
+        if self._batches is None or found.element is None:
+            return found
+        size, count = self._batches
+        first = found.element * size
+        if count is None:
+            return replace(found, holds=f"up to {size} elements, from number {first} on")
+        last = min(first + size, count) - 1
+        return replace(found, holds=f"elements {first} to {last}" if last > first else f"element {first}")
 
     def draws(self, numbers: Numbers) -> Draws:
         """What the function draws from for these elements."""
@@ -150,10 +167,11 @@ def _again(
     vectorise: bool,  # noqa: FBT001
     key: int,
     approximate: bool,  # noqa: FBT001
+    batches: tuple[int, int | None] | None,
     *others: bool,
 ) -> Any:
     named = {"any_rank": others[0]} if others else {}
-    return kind(function, label, where, vectorise=vectorise, key=key, approximate=approximate, **named)
+    return kind(function, label, where, vectorise=vectorise, key=key, approximate=approximate, batches=batches, **named)
 
 
 RunAll = Callable[[Sequence[Transform], Block, Numbers, Callable[[int], Allocate] | None], Stretch]
@@ -205,10 +223,11 @@ class MapTransform(FunctionTransform):
         vectorise: bool,
         key: int = 0,
         approximate: bool = False,
+        batches: tuple[int, int | None] | None = None,
         any_rank: bool = False,
     ) -> None:
         self._any_rank = any_rank
-        super().__init__(function, label, where, vectorise=vectorise, key=key, approximate=approximate)
+        super().__init__(function, label, where, vectorise=vectorise, key=key, approximate=approximate, batches=batches)
         self._made_of = (*self._made_of, any_rank)
 
     def begin(self) -> None:

@@ -13,6 +13,7 @@ from penstock.block.structure import flatten
 from penstock.compiled import plain_versions
 from penstock.functions.shipping import why_not_shippable
 from penstock.options import Options
+from penstock.physical.inner_plans import inside
 from penstock.physical.vectorise import optimised, what_came
 from penstock.plan.counted import count_text
 from penstock.plan.distribution import Distribute, Remote, parted
@@ -110,6 +111,9 @@ def stages(plan: Node, options: Options) -> list[str]:
             why = Plans(node.function).why_not
             plans = "copies the elements of many windows at once, as far as its function does not read them"
             rows.append(f"  {node.label} {plans if why is None else f'opens every window by itself: {why}'}")
+        found = inside(node.function) if isinstance(node, (FlatMap, Interleave)) else None
+        if found is not None:
+            rows += ["  the first data set that its function made:", *(f"    {row}" for row in found.splitlines())]
         spec = node.inputs[0].spec if node.inputs else None
         for step in steps:
             if isinstance(step, (Map, Filter)):

@@ -388,6 +388,8 @@ class Interleave(Stage):
             return False
         count = rounds * self._block_length
         blocks = [cursor.peek().slice(0, count) for slot in order if (cursor := self._slots[slot].cursor) is not None]
+        if any(block.structure != blocks[0].structure for block in blocks):
+            return False
         try:
             joined = concat_blocks(blocks)
         except PenstockError:  # elements of several kinds: whoever makes one of them says so
@@ -475,6 +477,8 @@ class Interleave(Stage):
                 at += given
         if small.block is not None:
             blocks.append(small.block)
+        if any(block.structure != blocks[0].structure for block in blocks):
+            return None
         try:
             rows = turns.rows(starts)
             return concat_blocks(blocks).take(rows) if len(rows) else None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from penstock.block.block import Block, concat_blocks
+from penstock.block.block import Block
 from penstock.block.column import Column, ListColumn
 from penstock.block.footprint import footprint
 from penstock.block.spec import LeafSpec, TensorSpec, dtype_name, spec_of
@@ -18,7 +18,7 @@ from penstock.block.structure import Structure
 from penstock.errors import Context, InvalidTypeError, OutOfRangeError
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
-from penstock.physical.stretch import Stretch, failed
+from penstock.physical.stretch import Stretch, failed, together
 
 
 class Agreement:
@@ -341,12 +341,14 @@ class Mix(StretchStage):
                 kept.append((steps, part))
             else:
                 strange |= dict.fromkeys(steps.tolist(), (source, part))
-        block = concat_blocks([block for _, block in kept]) if kept else None
+        block, nests = together([Stretch(block) for _, block in kept])
         given = np.concatenate([steps for steps, _ in kept]) if kept else np.empty(0, np.int64)
         if block is not None and len(kept) > 1:
-            block = block.take(_order(given))
+            order = _order(given)
+            block = block.take(order)
+            nests = None if nests is None else tuple(nests[i] for i in order.tolist())
         if not (errors or strange):
-            return Stretch(block)
+            return Stretch(block, nests=nests)
         wrong = np.array(sorted([*errors, *strange]), np.int64)
         places = np.searchsorted(np.sort(given), wrong) + np.arange(len(wrong))
         failures: list[tuple[int, Exception]] = []
@@ -356,7 +358,7 @@ class Mix(StretchStage):
                 failures.append((place, self._agreement.error(*strange[at], context)))
             else:
                 failures.append((place, errors[at]))
-        return Stretch(block, tuple(failures))
+        return Stretch(block, tuple(failures), nests)
 
     def _dry_error(self, source: int, number: int) -> Exception:
         if self._on_empty == "repeat":

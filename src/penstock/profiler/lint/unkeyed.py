@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from penstock.profiler.lint.inspection import tell
 from penstock.profiler.lint.kept import KEEPERS, functions_of
 from penstock.profiler.lint.natures import draws_by_itself
 
-_FOUND: weakref.WeakKeyDictionary[Any, Use | None] = weakref.WeakKeyDictionary()
+_FOUND: dict[int, tuple[weakref.ref[Any], Use | None]] = {}  # by identity: what a class compares by is the user's
 HINT = (
     "Draw from a generator of the element, rng = np.random.default_rng(ps.element_key()), or with ps.image.random_*; "
     "Options(deterministic=False) says that the order and the draws do not matter."
@@ -58,17 +59,20 @@ def unkeyed(plan: Node) -> Iterator[Unkeyed]:
 
 def _drawn(function: Callable[..., Any]) -> Use | None:
     """What a function draws from, what it surely draws from first; read once for each function."""
-    try:
-        if function in _FOUND:
-            return _FOUND[function]
-    except TypeError:  # no key of a dict
-        return _read(function)
+    key = id(function)
+    known = _FOUND.get(key)
+    if known is not None and known[0]() is function:
+        return known[1]
     found = _read(function)
-    try:
-        _FOUND[function] = found
-    except TypeError:  # nothing that can be held weakly
-        return found
+    with suppress(TypeError):  # nothing that can be held weakly
+        _FOUND[key] = weakref.ref(function, lambda gone: _forget(key, gone)), found
     return found
+
+
+def _forget(key: int, gone: weakref.ref[Any]) -> None:
+    known = _FOUND.get(key)
+    if known is not None and known[0] is gone:  # and no other that has its place by now
+        del _FOUND[key]
 
 
 def _read(function: Callable[..., Any]) -> Use | None:
