@@ -28,6 +28,7 @@ def make_lean() -> None:
         without_scipy,
         remembered_calls,
         remembered_signatures,
+        remembered_sizes,
         quick_flags,
         quick_contexts,
         quick_names,
@@ -35,6 +36,7 @@ def make_lean() -> None:
         no_events,
         short_analyses,
         short_writing,
+        short_arrays,
         parts_once,
         short_calls,
     ):
@@ -43,14 +45,16 @@ def make_lean() -> None:
 
 
 def without_scipy() -> None:
-    """numba loads scipy, for a quarter of a second, to see whether kernels could call BLAS; none does."""
-    if "scipy" in sys.modules:
+    """numba loads scipy.linalg, for a quarter of a second, to see whether kernels could call BLAS; none does."""
+    import numba  # noqa: F401 - which loads scipy itself, to see its version
+
+    if "scipy.linalg" in sys.modules:
         return
-    sys.modules["scipy"] = None  # type: ignore[assignment]
+    sys.modules["scipy.linalg"] = None  # type: ignore[assignment]
     try:
         import numba.np.arraymath  # noqa: F401 - it looks when it is imported
     finally:
-        del sys.modules["scipy"]
+        del sys.modules["scipy.linalg"]
 
 
 def remembered_calls() -> None:
@@ -100,6 +104,25 @@ def remembered_signatures() -> None:
         return found[of]
 
     changed.pysignature = pysignature
+
+
+def remembered_sizes() -> None:
+    """How many bytes a type takes is found once; llvmlite has LLVM read a module of text, each time."""
+    from llvmlite import ir as llvm
+    from numba.core.base import BaseContext
+
+    context: Any = BaseContext
+    find, found = context.get_abi_sizeof, dict[Any, int]()
+
+    def get_abi_sizeof(self: Any, kind: Any) -> int:
+        if isinstance(kind, llvm.IdentifiedStructType):  # which is known by its name alone
+            return int(find(self, kind))
+        key = id(self), kind
+        if key not in found:
+            found[key] = find(self, kind)
+        return found[key]
+
+    context.get_abi_sizeof = get_abi_sizeof
 
 
 def quick_flags() -> None:
@@ -485,6 +508,47 @@ def short_writing() -> None:
     processor._insert_var_dels = mark_ends
     context_type.pair_first = lambda self, builder, pair, kind: builder.extract_value(pair, 0)
     context_type.pair_second = lambda self, builder, pair, kind: builder.extract_value(pair, 1)
+
+
+def short_arrays() -> None:
+    """A new array is made where it is asked for; numba compiles three functions for each kind of `zeros`."""
+    import numpy as np
+    from numba.core import cgutils, typing
+    from numba.core import types as numba_types
+    from numba.core.imputils import lower_builtin
+    from numba.core.typing.npydecl import parse_dtype, parse_shape
+    from numba.np import arrayobj
+
+    types: Any = numba_types
+    whole: Any = arrayobj
+    parse, make = whole._parse_empty_args, whole._empty_nd_impl
+    function: Any = types.BaseFunction
+    find = function.get_call_type
+    makers = {np.empty: "penstock.empty", np.zeros: "penstock.zeros"}
+
+    def made(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return make(context, builder, *parse(context, builder, signature, args))
+
+    @lower_builtin(makers[np.empty], types.VarArg(types.Any))  # type: ignore[no-untyped-call, untyped-decorator]
+    def empty(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return made(context, builder, signature, args)._getvalue()
+
+    @lower_builtin(makers[np.zeros], types.VarArg(types.Any))  # type: ignore[no-untyped-call, untyped-decorator]
+    def zeros(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = made(context, builder, signature, args)
+        cgutils.memset(builder, array.data, builder.mul(array.itemsize, array.nitems), 0)  # type: ignore[no-untyped-call]
+        return array._getvalue()
+
+    def get_call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
+        if kws or len(args) != 2 or not isinstance(self, types.Function) or self.typing_key not in makers:
+            return find(self, context, args, kws)
+        dtype, axes = parse_dtype(args[1]), parse_shape(args[0])
+        if dtype is None or axes is None:
+            return find(self, context, args, kws)
+        self._impl_keys[args] = makers[self.typing_key]
+        return typing.signature(types.Array(dtype, axes, "C"), *args)  # type: ignore[no-untyped-call]
+
+    function.get_call_type = get_call_type
 
 
 # numba compiles each function that another one calls into a library of its own: optimised, made into machine code that

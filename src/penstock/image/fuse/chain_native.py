@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, kernel, maker
+from penstock.compiled.kernel import helper, kernel, maker, rarely
 from penstock.image.fuse.chain_colours import colour, load, load_columns, load_planes, mean_of, store_planes
 from penstock.image.kernels import CONTRAST, HALF, LEFT_RIGHT, ONE, UP_DOWN, ZERO
 from penstock.image.kernels.instructions import BAD_ARGUMENT, Code, calculate, vector_step
@@ -282,6 +282,7 @@ def chain(
     `read` is the same memory) and `halves` (half a number a pixel) are scratch. Results go to one of the flat
     `floats_out` and `bytes_out`, truncated; the other is empty. Channels are `separate`, or lie side by side.
     """
+    rarely()
     count = starts.size
     room = floats_out.size + bytes_out.size
     if out_height <= 0 or out_width <= 0 or out_width > room // 3 or out_height > room // (3 * out_width):

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, maker
+from penstock.compiled.kernel import helper, maker, rarely
 from penstock.image.jpeg.kernels.bits import FILLED, ZERO, byte, signed
 
 LOOK = 10
@@ -37,6 +37,7 @@ def new_tables() -> Any:
     What they were made of; entries; and by the length of a code, where the codes of the next length begin, as 16 bits,
     and the distance from code to symbol.
     """
+    rarely()
     made_of = np.zeros((6, KEPT + 1), np.int64)
     return made_of, np.zeros(6 << LOOK, np.int64), np.zeros((6, 17), np.int64), np.zeros((6, 17), np.int64)
 
@@ -44,6 +45,7 @@ def new_tables() -> Any:
 @helper
 def prepare(table: int, number: int, tables: Any) -> bool:
     """Make table `number` for the counts and symbols at the address `table`, unless it was made of them before."""
+    rarely()
     made_of, entries, limits, shifts = tables
     kept = made_of[number]
     total = 0
@@ -81,6 +83,7 @@ def prepare(table: int, number: int, tables: Any) -> bool:
 @helper
 def _enter(entries: Any, base: int, code: int, length: int, symbol: int) -> None:
     """The entries of all bits that begin with this code."""
+    rarely()
     run, size = symbol >> 4, symbol & 15
     rest = LOOK - length
     ends = size == 0 and run != 15
@@ -103,6 +106,7 @@ def _enter(entries: Any, base: int, code: int, length: int, symbol: int) -> None
 @maker
 def _join(entries: Any, base: int) -> None:
     """Let entries tell of two coefficients, or of one and the end of the block."""
+    rarely()
     single = entries[base : base + (1 << LOOK)].copy()
     for i in range(single.size):
         used, step = single[i] & 63, (single[i] >> STEP) & 255
@@ -176,12 +180,14 @@ _INSIDE = (1 << SKIP_LOOK) - 1
 @maker
 def new_skips() -> Any:
     """Memory for the AC tables of three components: what they were made of, and entries."""
+    rarely()
     return np.zeros((3, KEPT + 1), np.int64), np.zeros(3 << SKIP_LOOK, np.int16)
 
 
 @maker
 def prepare_skips(component: int, made_of: Any, skips: Any) -> None:
     """Make the table of a component for the codes `made_of` tells of, unless it was made of them before."""
+    rarely()
     kept, entries = skips[0][component], skips[1]
     same = True
     for i in range(KEPT + 1):
@@ -189,7 +195,9 @@ def prepare_skips(component: int, made_of: Any, skips: Any) -> None:
         kept[i] = made_of[i]
     if same:
         return
-    single = np.full(1 << SKIP_LOOK, 1 << OVER, np.int16)
+    single = np.empty(1 << SKIP_LOOK, np.int16)
+    for i in range(single.size):
+        single[i] = 1 << OVER
     lengths = np.zeros(1 << SKIP_LOOK, np.int8)  # of the code alone
     code, symbol = 0, SYMBOLS
     for length in range(1, SKIP_LOOK + 1):
