@@ -214,7 +214,8 @@ lean.make_lean()
 second = all_written()
 assert first.keys() == second.keys() and len(first) == 5
 assert first == second
-for change in (lean.without_scipy, lean.remembered_calls, lean.remembered_sizes, lean.quick_flags, lean.refreshed_once, lean.no_events):
+plain = lean.without_scipy, lean.remembered_calls, lean.remembered_sizes, lean.quick_flags
+for change in (*plain, lean.refreshed_once, lean.no_events):
     change()  # each fits this numba
 lean.short_analyses()
 for change in otherwise:

@@ -48,6 +48,7 @@ The row is three runs of `run` values; the neighbours lie at `at` and right behi
 @helper
 def taps(n_in: int, n_out: int, mirrored: bool, low: Any, high: Any, weight: Any) -> None:
     """The numbers of `bilinear_taps`, but where both taps are the same pixel the weight is 0."""
+    rarely()
     scale = np.float32(n_in) / np.float32(n_out)
     for i in range(n_out):
         at = (np.float32(i) + HALF) * scale - HALF
@@ -64,6 +65,7 @@ def taps(n_in: int, n_out: int, mirrored: bool, low: Any, high: Any, weight: Any
 @maker
 def columns_read(left: Any, right: Any, width: int, columns: Any) -> int:
     """How many columns are worth taking out of each row, or 0; `left` then points to places among these."""
+    rarely()
     number = np.empty(width, np.int64)
     for x in range(width):
         number[x] = -1
