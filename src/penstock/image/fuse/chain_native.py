@@ -48,7 +48,6 @@ The row is three runs of `run` values; the neighbours lie at `at` and right behi
 @helper
 def taps(n_in: int, n_out: int, mirrored: bool, low: Any, high: Any, weight: Any) -> None:
     """The numbers of `bilinear_taps`, but where both taps are the same pixel the weight is 0."""
-    rarely()
     scale = np.float32(n_in) / np.float32(n_out)
     for i in range(n_out):
         at = (np.float32(i) + HALF) * scale - HALF

@@ -19,7 +19,7 @@ from llvmlite import ir
 from numba import types
 from numba.core.extending import intrinsic
 
-from penstock.compiled.kernel import helper, kernel, rarely
+from penstock.compiled.kernel import helper, kernel
 from penstock.image.kernels.instructions import BAD_ARGUMENT, F32, I8, I32, Code, images_in, vector_step
 
 LANES = 4  # values made from one window, or loaded per pixel; a pixel of three channels has one too many
@@ -156,7 +156,6 @@ def _inside(taps: Any, size: int) -> bool:
 @helper
 def _spread(x_low: Any, x_high: Any, x_weight: Any, channels: int, low: Any, high: Any, weight: Any) -> None:
     """From taps of each pixel those of each value; behind the last its copies."""
-    rarely()
     at = 0
     for j in range(x_low.size):
         for c in range(channels):
@@ -173,7 +172,6 @@ def _spread(x_low: Any, x_high: Any, x_weight: Any, channels: int, low: Any, hig
 @helper
 def _windows(low: Any, high: Any, row_size: int, base: Any, low_pick: Any, high_pick: Any) -> bool:
     """Fill the tables of `lerp_windows`; False if some window would have to be wider."""
-    rarely()
     fits = row_size >= WINDOW
     for window in range(base.size):
         first = np.int64(row_size - WINDOW)
@@ -311,7 +309,6 @@ def resize_bilinear(
 
     `src` is flat uint8 or float32, `dst` flat float32 or uint8 (truncated); the taps are those of `bilinear_taps`.
     """
-    rarely()
     out_height = y_low.size
     out_width = x_low.size
     count = images_in(src.size, height, width, channels)

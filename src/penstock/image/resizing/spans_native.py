@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from penstock.compiled.kernel import helper, kernel, rarely
+from penstock.compiled.kernel import helper, kernel
 from penstock.image.kernels import by_kind
 from penstock.image.kernels.instructions import BAD_ARGUMENT, F32, Code, images_in, vector_step
 
@@ -181,7 +181,6 @@ def _count(
     beyond: int,
 ) -> int:
     """How many images there are; -1 if the arguments do not fit each other. Spans may reach `beyond` the input."""
-    rarely()
     count = images_in(values, height, width, channels)
     fits = (
         count >= 0
@@ -214,7 +213,6 @@ def _resize_spans(
     dst: Any,
 ) -> int:
     """As `resize_spans`, of images in one of `bytes_in` and `floats_in`; the other is empty."""
-    rarely()
     count = _count(
         max(bytes_in.size, floats_in.size), height, width, channels, y_starts, y_weights, x_starts, x_weights, dst, 0
     )
@@ -255,7 +253,6 @@ def _resize_area(
     dst: Any,
 ) -> int:
     """As `resize_area`, of images in one of `bytes_in` and `floats_in`; the other is empty."""
-    rarely()
     count = _count(
         max(bytes_in.size, floats_in.size), height, width, channels, y_starts, y_weights, x_starts, x_weights, dst, 1
     )
