@@ -45,7 +45,6 @@ def new_tables() -> Any:
 @helper
 def prepare(table: int, number: int, tables: Any) -> bool:
     """Make table `number` for the counts and symbols at the address `table`, unless it was made of them before."""
-    rarely()
     made_of, entries, limits, shifts = tables
     kept = made_of[number]
     total = 0
@@ -83,7 +82,6 @@ def prepare(table: int, number: int, tables: Any) -> bool:
 @helper
 def _enter(entries: Any, base: int, code: int, length: int, symbol: int) -> None:
     """The entries of all bits that begin with this code."""
-    rarely()
     run, size = symbol >> 4, symbol & 15
     rest = LOOK - length
     ends = size == 0 and run != 15
@@ -106,7 +104,6 @@ def _enter(entries: Any, base: int, code: int, length: int, symbol: int) -> None
 @maker
 def _join(entries: Any, base: int) -> None:
     """Let entries tell of two coefficients, or of one and the end of the block."""
-    rarely()
     single = entries[base : base + (1 << LOOK)].copy()
     for i in range(single.size):
         used, step = single[i] & 63, (single[i] >> STEP) & 255

@@ -214,7 +214,6 @@ def share_tables(header: Any, used: Any) -> None:
 @helper
 def make_tables(start: int, header: Any, tables: Any, factors: Any, used: Any) -> bool:
     """The factors of each component's coefficients, and its tables: `used` by DC, then by AC."""
-    rarely()
     share_tables(header, used)
     for i in range(header[COMPONENTS]):
         for k in range(64):
