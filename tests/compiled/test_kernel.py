@@ -208,13 +208,14 @@ def all_written():
     return {name: list(texts) for name, texts in written.items()}
 
 first = all_written()
-otherwise = lean.short_writing, lean.parts_once, lean.short_calls
-lean.short_writing = lean.parts_once = lean.short_calls = lambda: None
+otherwise = lean.short_writing, lean.short_arrays, lean.parts_once, lean.short_calls
+lean.short_writing = lean.short_arrays = lean.parts_once = lean.short_calls = lambda: None
 lean.make_lean()
 second = all_written()
 assert first.keys() == second.keys() and len(first) == 5
 assert first == second
-for change in (lean.without_scipy, lean.remembered_calls, lean.quick_flags, lean.refreshed_once, lean.no_events):
+plain = lean.without_scipy, lean.remembered_calls, lean.remembered_sizes, lean.quick_flags
+for change in (*plain, lean.refreshed_once, lean.no_events):
     change()  # each fits this numba
 lean.short_analyses()
 for change in otherwise:

@@ -1,7 +1,7 @@
 """kernel: a function compiled and kept on disk, compiled anew when anything it is made of changes.
 
 helper, inlined, maker, specialised: parts of kernels; only_for: for arguments of given types alone; uncounted: without
-counting references to arrays.
+counting references to arrays; rarely: for what takes little of a kernel's time, and is compiled in less.
 
 numba looks at the file of the function alone, so that what it calls would have to stand there, too. Parts, which only
 kernels call, are kept with them. Imported by modules of kernels only, as numba itself.
@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numba
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.extending import intrinsic
 from numba.core.targetconfig import ConfigStack
 
 from penstock.compiled.child import if_wanted
@@ -157,3 +158,20 @@ def uncounted(function: F) -> F:
     compiled: Any = function
     compiled.targetoptions["_nrt"] = False
     return function
+
+
+@intrinsic
+def _rarely(typing: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.function.attributes.add("optsize")
+        return context.get_dummy_value()
+
+    return types.none(), generate
+
+
+rarely: Any = _rarely  # as those who call it see it, without numba's own first argument
+"""rarely(): the first line of a kernel or a part that takes little time beside what is called with it, or after it.
+
+LLVM makes it short: loops become no vectors and are not written several times over, for which it takes a third of the
+time. What is copied into it is made so, too. Results stay the same, bit by bit.
+"""

@@ -25,7 +25,9 @@ def unpack(packed: Any, bits: int, out: Any) -> bool:
     prefix = np.zeros(CODES + 1, np.int64)
     last = np.zeros(CODES + 1, np.uint8)
     first = np.zeros(CODES + 1, np.uint8)
-    length = np.ones(CODES + 1, np.int64)
+    length = np.empty(CODES + 1, np.int64)
+    for number in range(length.size):
+        length[number] = 1
     for number in range(clear):
         last[number] = number
         first[number] = number

@@ -19,10 +19,11 @@ from penstock.compiled.lean.quick import (
     refreshed_once,
     remembered_calls,
     remembered_signatures,
+    remembered_sizes,
     short_analyses,
     without_scipy,
 )
-from penstock.compiled.lean.short import short_calls, short_writing
+from penstock.compiled.lean.short import short_arrays, short_calls, short_writing
 
 
 def make_lean() -> None:
@@ -33,6 +34,7 @@ def make_lean() -> None:
         without_scipy,
         remembered_calls,
         remembered_signatures,
+        remembered_sizes,
         quick_flags,
         quick_contexts,
         quick_names,
@@ -40,6 +42,7 @@ def make_lean() -> None:
         no_events,
         short_analyses,
         short_writing,
+        short_arrays,
         parts_once,
         short_calls,
     ):

@@ -11,14 +11,16 @@ from typing import Any
 
 
 def without_scipy() -> None:
-    """numba loads scipy, for a quarter of a second, to see whether kernels could call BLAS; none does."""
-    if "scipy" in sys.modules:
+    """numba loads scipy.linalg, for a quarter of a second, to see whether kernels could call BLAS; none does."""
+    import numba  # which loads scipy itself, to see its version
+
+    if "scipy.linalg" in sys.modules:
         return
-    sys.modules["scipy"] = None  # type: ignore[assignment]
+    sys.modules["scipy.linalg"] = None  # type: ignore[assignment]
     try:
         import numba.np.arraymath  # noqa: F401 - it looks when it is imported
     finally:
-        del sys.modules["scipy"]
+        del sys.modules["scipy.linalg"]
 
 
 def remembered_calls() -> None:
@@ -68,6 +70,25 @@ def remembered_signatures() -> None:
         return found[of]
 
     changed.pysignature = pysignature
+
+
+def remembered_sizes() -> None:
+    """How many bytes a type takes is found once; llvmlite has LLVM read a module of text, each time."""
+    from llvmlite import ir as llvm
+    from numba.core.base import BaseContext
+
+    context: Any = BaseContext
+    find, found = context.get_abi_sizeof, dict[Any, int]()
+
+    def get_abi_sizeof(self: Any, kind: Any) -> int:
+        if isinstance(kind, llvm.IdentifiedStructType):  # which is known by its name alone
+            return int(find(self, kind))
+        key = id(self), kind
+        if key not in found:
+            found[key] = find(self, kind)
+        return found[key]
+
+    context.get_abi_sizeof = get_abi_sizeof
 
 
 def quick_flags() -> None:

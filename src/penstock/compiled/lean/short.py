@@ -187,6 +187,49 @@ def short_writing() -> None:
     context_type.pair_second = lambda self, builder, pair, kind: builder.extract_value(pair, 1)
 
 
+def short_arrays() -> None:
+    """A new array is made where it is asked for; numba compiles three functions for each kind of `zeros`."""
+    import numpy as np
+    from numba.core import cgutils
+    from numba.core import types as numba_types
+    from numba.core.imputils import lower_builtin
+    from numba.core.typing import npydecl, templates
+    from numba.np import arrayobj
+
+    types: Any = numba_types
+    whole: Any = arrayobj
+    typing: Any = npydecl
+    signature_of: Any = templates.signature
+    parse, make = whole._parse_empty_args, whole._empty_nd_impl
+    function: Any = types.BaseFunction
+    find = function.get_call_type
+    makers = {np.empty: "penstock.empty", np.zeros: "penstock.zeros"}
+
+    def made(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return make(context, builder, *parse(context, builder, signature, args))
+
+    @lower_builtin(makers[np.empty], types.VarArg(types.Any))  # type: ignore[no-untyped-call]
+    def empty(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return made(context, builder, signature, args)._getvalue()
+
+    @lower_builtin(makers[np.zeros], types.VarArg(types.Any))  # type: ignore[no-untyped-call]
+    def zeros(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = made(context, builder, signature, args)
+        cgutils.memset(builder, array.data, builder.mul(array.itemsize, array.nitems), 0)  # type: ignore[no-untyped-call]
+        return array._getvalue()
+
+    def get_call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
+        if kws or len(args) != 2 or not isinstance(self, types.Function) or self.typing_key not in makers:
+            return find(self, context, args, kws)
+        dtype, axes = typing.parse_dtype(args[1]), typing.parse_shape(args[0])
+        if dtype is None or axes is None:
+            return find(self, context, args, kws)
+        self._impl_keys[args] = makers[self.typing_key]
+        return signature_of(types.Array(dtype, axes, "C"), *args)
+
+    function.get_call_type = get_call_type
+
+
 def short_calls() -> None:
     """Parts that count no references are given the addresses and shapes of arrays alone, seven numbers become two.
 

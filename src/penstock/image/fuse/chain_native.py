@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, kernel, maker
+from penstock.compiled.kernel import helper, kernel, maker, rarely
 from penstock.image.fuse.chain_colours import colour, load, load_columns, load_planes, mean_of, store_planes
 from penstock.image.kernels import CONTRAST, HALF, LEFT_RIGHT, ONE, UP_DOWN, ZERO
 from penstock.image.kernels.instructions import BAD_ARGUMENT, Code, calculate, vector_step
@@ -64,6 +64,7 @@ def taps(n_in: int, n_out: int, mirrored: bool, low: Any, high: Any, weight: Any
 @maker
 def columns_read(left: Any, right: Any, width: int, columns: Any) -> int:
     """How many columns are worth taking out of each row, or 0; `left` then points to places among these."""
+    rarely()
     number = np.empty(width, np.int64)
     for x in range(width):
         number[x] = -1
@@ -282,6 +283,7 @@ def chain(
     `read` is the same memory) and `halves` (half a number a pixel) are scratch. Results go to one of the flat
     `floats_out` and `bytes_out`, truncated; the other is empty. Channels are `separate`, or lie side by side.
     """
+    rarely()
     count = starts.size
     room = floats_out.size + bytes_out.size
     if out_height <= 0 or out_width <= 0 or out_width > room // 3 or out_height > room // (3 * out_width):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, kernel
+from penstock.compiled.kernel import helper, kernel, rarely
 from penstock.image.geometry.transform_native import points_memory, transform_one
 from penstock.image.geometry.transform_reference import CONSTANT
 from penstock.image.kernels import by_kind
@@ -77,6 +77,7 @@ def _covered(dst: Any, at: int, height: int, width: int, channels: int, box: Any
 @helper
 def _within(places: Any, size: int) -> bool:
     """Whether these are rows or columns of an image of that size, or -1."""
+    rarely()
     near = True
     for n in range(places.shape[0]):
         for i in range(places.shape[1]):
@@ -219,6 +220,7 @@ def moves(
     covers, 4) with `covers` (covers, channels). `outside` is a float32, as are `covers` and `fill`, which has
     one for each channel. Without `rows` and `columns`, (0, 0), there is a transform alone, into values of their kind.
     """
+    rarely()
     room, direct = bytes_out.size + floats_out.size, rows.shape[0] == 0
     if (
         max(height, width, out_height, out_width) >= 1 << 24

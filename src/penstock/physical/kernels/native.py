@@ -11,7 +11,9 @@ from penstock.compiled.kernel import kernel
 def reservoir(picks: np.ndarray, capacity: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     count = picks.size
     source = np.empty(count, np.int64)
-    holder = np.full(capacity, -1, np.int64)
+    holder = np.empty(capacity, np.int64)
+    for slot in range(capacity):
+        holder[slot] = -1
     touched = np.empty(min(count, capacity), np.int64)
     distinct = 0
     for i in range(count):
@@ -34,7 +36,9 @@ def reservoir(picks: np.ndarray, capacity: int) -> tuple[np.ndarray, np.ndarray,
 @kernel
 def drain(picks: np.ndarray) -> np.ndarray:
     count = picks.size
-    slots = np.arange(count)
+    slots = np.empty(count, np.int64)
+    for i in range(count):
+        slots[i] = i
     order = np.empty(count, np.int64)
     for i in range(count):
         pick = picks[i]

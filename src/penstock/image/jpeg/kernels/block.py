@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, kernel, maker
+from penstock.compiled.kernel import helper, kernel, maker, rarely
 from penstock.image.jpeg.kernels.headers import COMPONENTS, FIELDS, HEIGHT, TAKEN, WIDTH, read_headers
 from penstock.image.jpeg.kernels.pixels import (
     PIXELS,
@@ -249,6 +249,7 @@ def decode_block(
     columns and of rows. `done[n]` is 1 where the place was written, 0 where it is left as it was. The result says how
     much memory `samples` were enough; if they are less, it is taken anew.
     """
+    rarely()
     in_row = in_picture = tallest = widest = 0
     for n in range(table.shape[0]):
         if table[n, TAKEN]:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, maker
+from penstock.compiled.kernel import helper, maker, rarely
 from penstock.image.jpeg.kernels.bits import FILLED, ZERO, byte, signed
 
 LOOK = 10
@@ -37,6 +37,7 @@ def new_tables() -> Any:
     What they were made of; entries; and by the length of a code, where the codes of the next length begin, as 16 bits,
     and the distance from code to symbol.
     """
+    rarely()
     made_of = np.zeros((6, KEPT + 1), np.int64)
     return made_of, np.zeros(6 << LOOK, np.int64), np.zeros((6, 17), np.int64), np.zeros((6, 17), np.int64)
 
@@ -176,12 +177,14 @@ _INSIDE = (1 << SKIP_LOOK) - 1
 @maker
 def new_skips() -> Any:
     """Memory for the AC tables of three components: what they were made of, and entries."""
+    rarely()
     return np.zeros((3, KEPT + 1), np.int64), np.zeros(3 << SKIP_LOOK, np.int16)
 
 
 @maker
 def prepare_skips(component: int, made_of: Any, skips: Any) -> None:
     """Make the table of a component for the codes `made_of` tells of, unless it was made of them before."""
+    rarely()
     kept, entries = skips[0][component], skips[1]
     same = True
     for i in range(KEPT + 1):
@@ -189,7 +192,9 @@ def prepare_skips(component: int, made_of: Any, skips: Any) -> None:
         kept[i] = made_of[i]
     if same:
         return
-    single = np.full(1 << SKIP_LOOK, 1 << OVER, np.int16)
+    single = np.empty(1 << SKIP_LOOK, np.int16)
+    for i in range(single.size):
+        single[i] = 1 << OVER
     lengths = np.zeros(1 << SKIP_LOOK, np.int8)  # of the code alone
     code, symbol = 0, SYMBOLS
     for length in range(1, SKIP_LOOK + 1):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, short_kernel
+from penstock.compiled.kernel import helper, rarely, short_kernel
 from penstock.image.jpeg.kernels.bits import byte
 
 # The columns of a header's row. Positions count from the start of the file.
@@ -45,6 +45,7 @@ def _four(address: int) -> Any:
 @helper
 def _read(start: int, size: int, header: Any, memory: Any) -> Any:
     """Fill one row of the table; whether the file is one to take."""
+    rarely()
     if size < 4 or _two(start) != 0xFF00 | SOI:
         return False
     quant, huffman, names, chosen = memory  # `huffman` is of DC, then of AC
@@ -155,6 +156,7 @@ def read_headers(addresses: Any, lengths: Any, table: Any) -> None:
 
     It keeps the GIL: 0.1 µs a file is less than taking it anew may cost.
     """
+    rarely()
     memory = np.empty(4, np.int64), np.empty(8, np.int64), np.empty(3, np.int64), np.empty(3, np.int64)
     for i in range(table.shape[0]):
         header = table[i]

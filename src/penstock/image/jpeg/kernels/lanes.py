@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, maker
+from penstock.compiled.kernel import helper, maker, rarely
 from penstock.image.jpeg.kernels.bits import byte
 from penstock.image.jpeg.kernels.codes import LOOK, single
 from penstock.image.jpeg.kernels.headers import ACROSS, COMPONENTS, DOWN, HEIGHT, QUANT, SCAN, WIDTH
@@ -67,6 +67,7 @@ _NONE, _NEVER = -1, 1 << 62
 @maker
 def new_lanes(in_row: int) -> Any:
     """Lanes without files, for pictures of up to `in_row` coefficients in a row of units."""
+    rarely()
     positions, starts, at = np.zeros(LANES, np.int64), np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
     before, tables = np.zeros((3, LANES), np.int64), np.zeros((6, 3, LANES), np.int64)
     state = positions, starts, at, before, np.zeros(LANES * DEEP, np.int16), tables
@@ -83,6 +84,7 @@ def new_lanes(in_row: int) -> Any:
 @helper
 def _rest(lane: int, lanes: Any) -> None:
     """Let a lane without a file do nothing."""
+    rarely()
     (positions, starts, _, _, _, _), windows, _, about, coefficients, places, steps, _, _, _ = lanes
     about[_FILE, lane], about[_LEFT, lane], about[_WHOLE, lane] = _NONE, _NEVER, 1
     starts[lane] = ENDED
@@ -103,6 +105,7 @@ def is_worth_it(table: Any, cost: int, lanes: Any) -> bool:
 
     A step of all lanes takes as long as `cost` blocks of files one by one.
     """
+    rarely()
     about = lanes[3]
     longest = total = 0
     for lane in range(LANES):
@@ -129,6 +132,7 @@ def _begin_row(lane: int, header: Any, sides: Any, lanes: Any) -> None:
 @helper
 def enter(lane: int, file: int, start: int, size: int, header: Any, sides: Any, lanes: Any) -> bool:
     """Give a free lane a file of `size` bytes at `start`; False if it has no codes."""
+    rarely()
     (positions, starts, _, before, _, tables), windows, sets, about, _, _, _, factors, used, _ = lanes
     number = take_set(start, header, factors[lane], used[lane], sets)
     if number < 0:

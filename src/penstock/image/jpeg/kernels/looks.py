@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, inlined, maker
+from penstock.compiled.kernel import helper, inlined, maker, rarely
 from penstock.image.jpeg.kernels import codes
 from penstock.image.jpeg.kernels.bits import FILLED, eight_bytes
 from penstock.image.jpeg.kernels.codes import ALONE, BEYOND, LOOK, SYMBOLS
@@ -36,6 +36,7 @@ _PLACE = (1 << 9) - 1  # where a lane is, at most, after all looks
 @maker
 def look_table(kept: Any, entries: Any) -> Any:
     """Make a table of 1 << LOOKED entries for the AC codes that `codes.prepare` keeps; how long the end's code is."""
+    rarely()
     for i in range(1 << LOOKED):
         entries[i] = 0
     lengths = np.zeros(1 << LOOKED, np.int8)  # of the code alone
@@ -75,6 +76,7 @@ def long_table(kept: Any, longer_from: int, entries: Any) -> None:
 
     An entry is one code, and as in `look_table`; 0 if it is the end of a block, or there is no such code.
     """
+    rarely()
     entries[:] = 0
     code, symbol = 0, SYMBOLS
     for length in range(1, 17):
@@ -187,6 +189,7 @@ _LONGER = 1 << 4  # of first coefficients: a code that is, or that there is not
 @helper
 def near_table(entries: Any, nears: Any) -> None:
     """Make a table of 1 << LOOK entries for needed coefficients, of the AC entries of `codes`."""
+    rarely()
     for i in range(1 << LOOK):
         entry = entries[i]
         used, alone, zeros = entry & 63, (entry >> ALONE) & 63, (entry >> codes.ZEROS) & 15
@@ -207,6 +210,7 @@ def first_table(kept: Any, firsts: Any) -> None:
 
     An entry's lowest four bits say how many the code and its difference use, and the others are the difference.
     """
+    rarely()
     firsts[:] = _LONGER
     code, symbol = 0, SYMBOLS
     for length in range(1, FIRST_LOOK + 1):

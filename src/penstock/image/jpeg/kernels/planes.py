@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, maker
+from penstock.compiled.kernel import helper, maker, rarely
 from penstock.image.jpeg.kernels.bits import ZERO, at_marker, byte, fill, signed
 from penstock.image.jpeg.kernels.codes import (
     ALONE,
@@ -52,6 +52,7 @@ def new_numbers() -> Any:
     Each component's tables of DC, then of AC; each block's component, where it lies in a row of units, and how far it
     is to where it lies in the next unit; each component's last DC; and the restarts.
     """
+    rarely()
     used, components, begins = np.zeros(6, np.int64), np.zeros(MOST_BLOCKS, np.int64), np.zeros(MOST_BLOCKS, np.int64)
     return used, components, begins, np.zeros(MOST_BLOCKS, np.int64), np.zeros(3, np.int64), np.zeros(2, np.int64)
 
@@ -59,6 +60,7 @@ def new_numbers() -> Any:
 @helper
 def lay_out_unit(header: Any, blocks: int, colour_blocks: int, numbers: Any) -> Any:
     """How many blocks a unit has: those of luma row by row, then one of each colour. No DC and no restart was read."""
+    rarely()
     _, components, begins, steps, before, restarts = numbers
     across, down = header[ACROSS], header[DOWN]
     luma = across * down
@@ -192,12 +194,14 @@ def room(header: Any) -> Any:
 @maker
 def new_work(in_row: int) -> Any:
     """Memory that `decode_planes` works with, for pictures of up to `in_row` coefficients in a row of units."""
+    rarely()
     return new_tables(), np.empty(3 * 64, np.int16), np.empty(in_row, np.int16), new_numbers()
 
 
 @helper
 def share_tables(header: Any, used: Any) -> None:
     """Which table each component uses, of DC, then of AC: one that several share has the number of the first."""
+    rarely()
     for i in range(header[COMPONENTS]):
         for kind in range(2):
             number, column = 3 * kind + i, AC if kind else DC

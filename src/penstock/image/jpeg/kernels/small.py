@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, maker
+from penstock.compiled.kernel import helper, maker, rarely
 from penstock.image.jpeg.kernels.bits import ZERO, at_marker, byte, fill
 from penstock.image.jpeg.kernels.codes import (
     FAR,
@@ -160,6 +160,7 @@ def small_room(header: Any, sides: Any) -> Any:
 @maker
 def new_small_work(in_row: int) -> Any:
     """Memory that `decode_small` works with, for pictures of up to `in_row` coefficients in a row of units."""
+    rarely()
     return new_tables(), new_skips(), np.zeros(3 * 64, np.int16), np.zeros(in_row, np.int16), new_numbers()
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, kernel, maker
+from penstock.compiled.kernel import helper, kernel, maker, rarely
 from penstock.image.jpeg.kernels.block import as_bytes, between_rows
 from penstock.image.jpeg.kernels.headers import ACROSS, COMPONENTS, DOWN, FIELDS, HEIGHT, RESTART, TAKEN, WIDTH
 from penstock.image.jpeg.kernels.lanes import COST as COST
@@ -120,6 +120,7 @@ def _kind(header: Any, ratio: int, sides: Any) -> Any:
 @maker
 def _target(size: Any, scale: Any, outs: Any, widest: int) -> Any:
     """What `_resized` has for all pictures, up to `widest`: what it is told, and memory."""
+    rarely()
     height, width = size
     steps = (width + STEP - 1) // STEP * STEP
     y = np.empty(height, np.int64), np.empty(height, np.int64), np.empty(height, np.float32)
@@ -144,6 +145,7 @@ def _side_by_side(
     done: Any,
 ) -> None:
     """Decode files of one kind in lanes, as long as that is worth its cost."""
+    rarely()
     (height, width), room, lanes = target[0], samples.size // LANES, new_lanes(in_row)
     entered = 0
     while True:
@@ -193,9 +195,10 @@ def decode_small_block(
     left as it was. Files are decoded side by side where that is worth its `cost`, as `lanes` has it: `done[n]` is 2
     then. The result says how much memory `samples` were enough; if they are less, it is taken anew.
     """
+    rarely()
     size = height * width * 3
     rows = max(floats_out.size, bytes_out.size) // size
-    sides, kinds = np.empty(2, np.int64), np.zeros(table.shape[0], np.int64)
+    sides, kinds, alike = np.empty(2, np.int64), np.zeros(table.shape[0], np.int64), np.empty(table.shape[0], np.int64)
     widest = 0
     for n in range(table.shape[0]):
         done[n] = 0
@@ -209,8 +212,13 @@ def decode_small_block(
     for first in range(table.shape[0]):
         if kinds[first] == 0:
             continue
-        of_kind = np.flatnonzero(kinds == kinds[first])
-        kinds[of_kind] = 0
+        kind, found = kinds[first], 0
+        for n in range(first, kinds.size):
+            if kinds[n] == kind:
+                kinds[n] = 0
+                alike[found] = n
+                found += 1
+        of_kind = alike[:found]
         if of_kind.size < cost:
             continue
         _sides(table[first], ratios[first], sides)

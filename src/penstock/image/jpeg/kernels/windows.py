@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, maker
+from penstock.compiled.kernel import helper, maker, rarely
 from penstock.image.jpeg.kernels.bits import SEVERAL, ZERO, allow, at_marker, byte, copy_eight, copy_several
 from penstock.image.jpeg.kernels.codes import KEPT, LOOK
 from penstock.image.jpeg.kernels.headers import AC, COMPONENTS, DC, EOI
@@ -35,6 +35,7 @@ _NEVER = 1 << 62
 @maker
 def new_windows(lanes: int) -> Any:
     """Memory for so many lanes: bytes, and numbers."""
+    rarely()
     memory = np.zeros(lanes * _WINDOW, np.uint8)
     allow(memory.ctypes.data, memory.size)
     return memory, np.zeros((5, lanes), np.int64)
@@ -114,6 +115,7 @@ def is_at_end(lane: int, position: int, windows: Any) -> Any:
 @maker
 def new_sets(count: int) -> Any:
     """Memory for so many sets of tables: those of `new_tables`, what to look up, and how many files use each."""
+    rarely()
     made_of, entries = np.zeros((count, 6, KEPT + 1), np.int64), np.empty(count * 6 << LOOK, np.int64)
     limits, shifts = np.empty((count, 6, 17), np.int64), np.empty((count, 6, 17), np.int64)
     firsts, nears = np.empty(count * 3 << FIRST_LOOK, np.int16), np.empty(count * 3 << LOOK, np.int32)
@@ -132,6 +134,7 @@ def entries_at(number: int, table: int) -> int:
 @helper
 def _fits(start: int, header: Any, used: Any, made_of: Any) -> bool:
     """Whether a set was made of the codes of a file."""
+    rarely()
     for kind in range(2):
         for i in range(header[COMPONENTS]):
             number, table = 3 * kind + i, start + header[(AC if kind else DC) + i]
@@ -155,6 +158,7 @@ def take_set(start: int, header: Any, factors: Any, used: Any, sets: Any) -> Any
 
     There must be a set that nobody uses. `used` is as `make_tables` leaves it, and `factors` is memory for that.
     """
+    rarely()
     made_of, entries, limits, shifts, firsts, nears, skips, longs, ends, users = sets
     share_tables(header, used)
     free = -1
