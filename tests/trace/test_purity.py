@@ -259,11 +259,11 @@ IMPURE = {
     "object whose class computes": (Computing().method, "whose class may calculate"),
     "callable that is asked for what is known": (lambda x: call(SHAPED, x), "SHAPED"),
     "method of a list": (ITEMS.append, "builtin"),
-    "partial of the unknown": (functools.partial(sorted, key=None), "builtin"),
+    "partial of the unknown": (functools.partial(print, end=""), "builtin"),
     "partial of a set": (functools.partial(with_default, by={1}), "a set"),
     "object as a value": (lambda x: (x, CONFIG), "CONFIG"),
     "callable object with operators": (lambda x: x * OPERATING, "OPERATING"),
-    "builtin": (sorted, "builtin"),
+    "builtin": (repr, "builtin"),
     "isinstance": (lambda x: isinstance(x, int), "isinstance"),
     "type": (lambda x: type(x), "type"),
     "open": (lambda x: open(x), "open"),  # noqa: PTH123, SIM115 - the case it is about

@@ -335,7 +335,7 @@ def settle_salt_of_function(node: Any) -> None:
 def check_function(name: str, value: Any, step: str) -> Callable[..., Any]:
     if not callable(value):
         message = f"{step} needs a function as {name}, got {value!r} ({type(value).__name__})."
-        raise InvalidTypeError(message, hint="Give the function itself, without calling it: map(f), and not map(f(x)).")
+        raise InvalidTypeError(message, hint="Give the function itself, without calling it: f, not f(x).")
     function: Callable[..., Any] = value
     return function
 
