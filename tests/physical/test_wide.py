@@ -81,3 +81,102 @@ CHOSEN = _chosen()
 @pytest.mark.parametrize("part", range(8))
 def test_lines_that_cannot_be_traced_change_nothing(part: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert differing(CHOSEN[part::8], capsys) == []
+
+
+COLUMNS = {"a": np.arange(9), "x": np.zeros(9), "y": np.zeros(9), "v": np.ones((9, 2))}
+KEPT: list[Any] = []
+
+
+class Swallows:
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *error: object) -> bool:
+        return True
+
+
+def itself(value: Any) -> Any:
+    try:
+        return value
+    finally:
+        pass
+
+
+def stored_where_an_error_is_swallowed(r: Any) -> Any:
+    with Swallows():
+        if r["a"] == 5:
+            raise ValueError
+        r["x"] = np.float64(7)
+    return itself(r)
+
+
+def nested_dicts_with_arrays(r: Any) -> Any:
+    meta = r["meta"]
+    if int(r["a"]) > 3:
+        meta["x"] = meta["x"] + 1
+    return itself(r["v"]) * 2, r["a"]
+
+
+def matched_by_its_own_name(r: Any) -> Any:
+    match {"x": int(r["a"]) * 10, "y": 1}:
+        case r:
+            pass
+    r["x"] = r["x"] + 1
+    return r
+
+
+def imported_by_its_own_name(r: Any) -> Any:
+    if int(r["a"]) > 100:
+        import math as r
+    r["x"] = r["x"] + 1
+    return r
+
+
+def variable_of_a_comprehension(r: Any) -> Any:
+    [0 for r["x"] in (1, int(r["a"]) + 100)]
+    return r
+
+
+def compared_with_what_was_kept(r: Any) -> Any:
+    KEPT.append(r["v"])
+    return {**r, "same": KEPT[-1] is r["v"], "z": itself(r["v"]) * 2}
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        stored_where_an_error_is_swallowed,
+        nested_dicts_with_arrays,
+        matched_by_its_own_name,
+        imported_by_its_own_name,
+        variable_of_a_comprehension,
+        compared_with_what_was_kept,
+    ],
+)
+def test_what_looks_like_an_item_and_is_more(function: Any) -> None:
+    source = ps.Dataset.from_tensor_slices({**COLUMNS, "meta": {"x": np.arange(9), "y": np.ones((9, 2))}}).repeat(20)
+    options = ps.Options()
+    options.experimental_optimization.map_vectorization.enabled = False
+    fast = [_in_order(element) for element in source.map(function)]
+    assert fast == [_in_order(element) for element in source.map(function).with_options(options)]
+
+
+def differences(r: Any) -> Any:
+    difference = r["v"] - KEPT[-1]
+    KEPT.append(r["v"])
+    return {**r, "d": difference}
+
+
+def differences_of_the_unknown(r: Any) -> Any:
+    exec("pass")
+    return differences(r)
+
+
+@pytest.mark.parametrize("function", [differences, differences_of_the_unknown])
+def test_an_array_that_the_function_kept_is_not_the_consumers(function: Any) -> None:
+    KEPT[:] = [np.zeros(4)]
+    made = ({"v": np.full(4, float(i)), "a": i, "b": i, "c": i} for i in range(12))
+    found = []
+    for element in ps.Dataset.from_generator(lambda: made).map(function):
+        found.append(element["d"][0])
+        element["v"] *= 0
+    assert found == [0, *[1] * 11]

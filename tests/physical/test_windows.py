@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -303,3 +304,28 @@ def test_explain_says_what_is_done() -> None:
     ds = ps.Dataset.range(9).window(3)
     assert "copies the elements of many windows at once" in ds.flat_map(SINGLE["batch"]).explain()
     assert "opens every window by itself: it reads `NOTED`" in ds.flat_map(SINGLE["printing"]).explain()
+
+
+CHANGING = types.SimpleNamespace(size=2)
+SIZES = [0, 0, 0, 0, 2]
+ARRAY = np.array(2)
+
+
+@pytest.mark.parametrize(
+    ("function", "change"),
+    [
+        (lambda w: w.batch(CHANGING.size), lambda to: setattr(CHANGING, "size", to)),
+        (lambda w: w.batch(SIZES[len(w)]), lambda to: SIZES.__setitem__(4, to)),
+        (lambda w: w.batch(ARRAY), ARRAY.fill),
+    ],
+    ids=["an object without weak references", "an item by a length", "an array"],
+)
+def test_what_changes_unseen_in_a_pass_is_followed(function, change):
+    change(2)
+    shapes = []
+    for batch in ps.Dataset.range(1200).window(4, 4).flat_map(function):
+        shapes.append(batch.shape)
+        if len(shapes) == 10:
+            change(4)
+    assert shapes[:10] == [(2,)] * 10
+    assert shapes[-1] == (4,)

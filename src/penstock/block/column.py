@@ -463,6 +463,8 @@ def _side_by_side(arrays: list[np.ndarray]) -> np.ndarray:
         if array.ctypes.data != address:
             return _copied_together(arrays)
         address += array.nbytes
+    if address == begin:  # of no bytes, which are anywhere
+        return _copied_together(arrays)
     shape = (sum(map(len, arrays)), *first.shape[1:])
     found: np.ndarray = np.ndarray(shape, first.dtype, owner, begin - owner.ctypes.data)
     found.flags.writeable = False

@@ -14,7 +14,7 @@ import numpy as np
 
 from penstock.block.block import Block, Builder
 from penstock.block.column import BytesColumn, Column, DenseColumn
-from penstock.block.fixed import fixed_values
+from penstock.block.fixed import fixed_column, fixed_values
 from penstock.block.leaf import settle
 from penstock.block.structure import Structure, flatten, refuse_none
 
@@ -32,7 +32,7 @@ class PassingBuilder(Builder):
     ...     results.row = row
     ...     results.add({**element, "b": 0})
     >>> made = results.build()
-    >>> made.columns[0] is block.columns[0], made.columns[1].array
+    >>> np.shares_memory(made.columns[0].array, block.columns[0].array), made.columns[1].array
     (True, array([0, 0, 0]))
     """
 
@@ -127,6 +127,8 @@ class PassingBuilder(Builder):
         if number is None:
             return super()._column_at(place, any_rank=any_rank)
         column = self._block.columns[number]
+        if not isinstance(column, DenseColumn) or column.array.ndim > 1:  # the function may have kept what it was given
+            column = fixed_column(column)
         return column if self._size == self._block.size else column.take(np.array(self._rows))
 
 

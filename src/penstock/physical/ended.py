@@ -19,7 +19,7 @@ import numpy as np
 
 from penstock.block.block import Block, Builder
 from penstock.block.column import Column, DenseColumn, column_of
-from penstock.block.fixed import Given, fixed_columns, fixed_values, without_aliasing
+from penstock.block.fixed import Given, fixed_column, fixed_columns, fixed_values, without_aliasing
 from penstock.block.leaf import as_leaf
 from penstock.block.structure import components
 from penstock.forked import new_lock
@@ -462,7 +462,8 @@ class _ByBlock:
         for k, (source, index) in enumerate(ended.results):
             itself = plan.whole[k]
             if itself is not None:
-                column = self._block.columns[itself] if every else self._block.columns[itself].take(rows)
+                column = fixed_column(self._block.columns[itself])  # which the middle may have seen, and kept
+                column = column if every else column.take(rows)
             elif source == "constant":
                 assert isinstance(index, Const)
                 column = column_of_output(index, len(rows))

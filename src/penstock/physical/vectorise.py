@@ -251,6 +251,10 @@ def same_in_all(fast: Any, plain: Any) -> bool:
         )
     if isinstance(plain, np.generic):
         return bool(fast.dtype == plain.dtype and fast.tobytes() == plain.tobytes())
+    if isinstance(plain, (tuple, list)):
+        return len(fast) == len(plain) and all(map(same_in_all, fast, plain))
+    if isinstance(plain, dict):
+        return [*fast] == [*plain] and all(map(same_in_all, fast.values(), plain.values()))
     return bool(fast == plain)
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 import copyreg
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from operator import is_
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,7 @@ from penstock.sources.source import Position, Reader, Source
 _NBYTES = 1 << 20  # of the elements of windows that are copied at once
 Gather = Callable[[Sequence["WindowColumn"], int], Block]
 
+_LOOKED_AT = 64  # windows, until the function is called once more; a reader ahead of its consumer makes as many
 _FORMS = 64  # sizes and kinds of windows of which is kept what the function makes of them
 
 
@@ -133,6 +136,12 @@ class _Placed:
     def with_places(self, places: Callable[[np.ndarray], np.ndarray]) -> _Placed:
         return _Placed(self.structure, tuple((component, places(found)) for component, found in self.leaves))
 
+    def is_like(self, other: _Placed) -> bool:
+        if self.structure != other.structure or len(self.leaves) != len(other.leaves):
+            return False
+        both = zip(self.leaves, other.leaves, strict=True)
+        return all(one == two and np.array_equal(first, second) for (one, first), (two, second) in both)
+
     @property
     def count(self) -> int:
         return len(self.leaves[0][1])
@@ -206,6 +215,14 @@ class _Form:
         found, counts = self._gather(columns, count), [placed.count] * count
         return (found, counts) if self._steps is None else self._steps.run(found, counts, [self._own] * count)
 
+    def is_like(self, other: _Form) -> bool:
+        """Whether another one says the same of windows of this size and kind."""
+        return (
+            self.placed.is_like(other.placed)
+            and len(self.row) == len(other.row)
+            and all(map(_are_alike, self.row, other.row))
+        )
+
     @property
     def _own(self) -> tuple[Any, ...]:
         return tuple(() for step in self.row if not isinstance(step, ops.Batch))
@@ -226,6 +243,34 @@ class _Form:
         leaves = [_gathered(windows[component], places, count) for component, places in self.placed.leaves]
         columns = [column for leaf in leaves for column in leaf.columns]
         return Block(self.placed.structure, columns, count * self.placed.count, leaves[0].origin)
+
+
+def _are_alike(step: Node, other: Node) -> bool:
+    """Whether two steps do the same: their functions are one, or of one code that has captured the very same."""
+    if type(step) is not type(other) or step.where != other.where:
+        return False
+    first, second = (dict(vars(one)) for one in (step, other))
+    for found in (first, second):
+        for name in [name for name in found if name.startswith("_") or name == "input"]:
+            del found[name]
+    if isinstance(step, ops.Batch):
+        return first == second
+    name = "function" if isinstance(step, ops.Map) else "predicate"
+    return _are_one(first.pop(name), second.pop(name)) and first == second
+
+
+def _are_one(function: Any, other: Any) -> bool:
+    if function is other:
+        return True
+    if not (type(function) is type(other) is FunctionType and function.__code__ is other.__code__):
+        return False
+    return function.__globals__ is other.__globals__ and all(map(is_, _captured(function), _captured(other)))
+
+
+def _captured(function: FunctionType) -> list[Any]:
+    named = function.__kwdefaults__ or {}
+    found = [*(function.__defaults__ or ()), *(named[name] for name in sorted(named))]
+    return [*found, *(cell.cell_contents for cell in function.__closure__ or ())]
 
 
 def _function(step: Node) -> Callable[..., Any]:
@@ -267,6 +312,7 @@ class WindowPlans:
     meter: StageObserver | None = None
     _plans: Plans | None = None
     _forms: dict[Hashable, _Form | None] = field(default_factory=dict)
+    _since: int = 0  # windows, that the function was looked at
 
     def made(self, block: Block, most: int) -> tuple[Block | None, list[int]] | None:
         """What comes of the first of these windows, about so many elements, and how much of each.
@@ -282,12 +328,23 @@ class WindowPlans:
         columns = [column for column in block.columns if isinstance(column, WindowColumn)]
         kinds = tuple(column.whole.columns[0].spec() for column in columns)
         key = block.structure, columns[0].rows.shape[1], kinds
-        if key not in self._forms:
-            if len(self._forms) >= _FORMS:
-                self._forms.clear()
-            self._forms[key] = self._found(block.structure, columns[0].rows.shape[1], kinds)
-        form = self._forms[key]
-        return None if form is None else form.made(block, most)
+        known = self._forms.get(key)
+        if key not in self._forms or self._since >= _LOOKED_AT:
+            known = self._looked_at(key, known)
+        found = None if known is None else known.made(block, most)
+        self._since += 0 if found is None else len(found[1])
+        return found
+
+    def _looked_at(self, key: Any, known: _Form | None) -> _Form | None:
+        """What comes of windows as the function plans now: what it reads may have changed unseen."""
+        self._since = 0
+        found = self._found(*key)
+        if found is not None and known is not None and known.is_like(found):
+            return known
+        if len(self._forms) >= _FORMS:
+            self._forms.clear()
+        self._forms[key] = found
+        return found
 
     def _found(self, structure: Structure, size: int, kinds: Sequence[Any]) -> _Form | None:
         seen: list[int] = []

@@ -245,6 +245,8 @@ class Ends:
             passed = [one for name in takes for one in _passed_on(variables[name])]
             gives = None if statement is last else sorted(writes(statement, whole.local))
             known = len(builder.equations), builder.draws
+            if _compares_identity(statement):
+                return self._behind(split.at + i)
             if passed and (any(one.stays for one in passed) or not _only_stores(statement, whole.function)):
                 return self._behind(split.at + i)
             try:
@@ -393,6 +395,16 @@ def _only_stores(statement: ast.stmt, function: FunctionType) -> bool:
             if not stores:
                 return False
     return True
+
+
+def _compares_identity(statement: ast.stmt) -> bool:
+    """Whether a statement asks if two values are one, which stand-ins of one value are not; None is what it is."""
+    compared = [node for node in ast.walk(statement) if isinstance(node, ast.Compare)]
+    return any(
+        isinstance(sign, (ast.Is, ast.IsNot)) and not isinstance(right, ast.Constant)
+        for node in compared
+        for sign, right in zip(node.ops, node.comparators, strict=True)
+    )
 
 
 def _passed_on(value: Any) -> Iterator[_Passed]:

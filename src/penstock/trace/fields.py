@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.trace.statements import reads
+from penstock.trace.statements import reads, writes
 from penstock.trace.tracer import Tracer
 
 
@@ -109,11 +109,13 @@ class _Dict:
         asked: list[Any] = [node for node in ast.walk(statement) if self._is_asked(node)]
         names = [node for node in ast.walk(statement) if isinstance(node, ast.Name) and node.id == self._name]
         hidden = any(isinstance(node, ast.arg) and node.arg == self._name for node in ast.walk(statement))
-        if hidden or len(names) != len(items) + len(asked):
+        if hidden or self._name in writes(statement, self._local) or len(names) != len(items) + len(asked):
             return False
         known = self._items.keys() | self._stored.keys()
         loaded = dict.fromkeys(item.slice.value for item in items if isinstance(item.ctx, ast.Load))
         loaded |= dict.fromkeys(self._added(statement))
+        if any(self._is_item(part) for node in ast.walk(statement) for part in _loops_over(node)):
+            return False  # its variable would be the comprehension's own
         stored = [item.slice.value for item in items if isinstance(item.ctx, ast.Store)]
         new = set(stored) - known
         sure = self._surely((statement,), new)
@@ -170,8 +172,6 @@ class _Dict:
                 ):
                     return None
                 keys = [key for key in one if key in other]
-            elif isinstance(statement, ast.With):
-                keys = self._surely(statement.body, new)
             if keys is None:
                 return None
             found |= dict.fromkeys(keys)
@@ -199,6 +199,11 @@ class _Change:
         else:
             made = type(node)(**{name: self.of(value) for name, value in ast.iter_fields(node)})
         return ast.copy_location(made, node)
+
+
+def _loops_over(node: ast.AST) -> list[ast.expr]:
+    """What a part of a comprehension gives values to."""
+    return _targets(node.target) if isinstance(node, ast.comprehension) else []
 
 
 def _targets(target: ast.expr) -> list[ast.expr]:

@@ -109,6 +109,9 @@ class Tracer(NDArrayOperatorsMixin):
             msg = f"np.{ufunc.__name__} is not known to give equal bits for an array and its elements"
             raise NotTraceable(msg)
         if any(_is_complex(value) for value in inputs):
+            if not any(getattr(value, "ndim", 0) for value in inputs):
+                message = "single complex numbers are calculated with in another way than arrays of them"
+                raise NotTraceable(message)
             primitive = of_each_row(ufunc)
         made = bind(primitive, inputs, {})[0]
         return made if into is None else self._become(made)
