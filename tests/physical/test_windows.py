@@ -329,3 +329,18 @@ def test_what_changes_unseen_in_a_pass_is_followed(function, change):
             change(4)
     assert shapes[:10] == [(2,)] * 10
     assert shapes[-1] == (4,)
+
+
+def test_states_of_zipped_windows_fit_however_their_memory_lies() -> None:
+    numbers, texts = np.arange(80)[::2], np.array([b"%d" % i for i in range(40)], object)
+    windowed = ps.Dataset.from_tensor_slices((numbers, texts)).batch(3).unbatch().window(2)
+    ds = windowed.flat_map(lambda a, b: ps.Dataset.zip(b.batch(5), a.batch(5)))
+    wanted, states = [], []
+    with ds.iterator(executor="inline", epoch=0) as elements:
+        for element in elements:
+            wanted.append(element)
+            states.append(elements.state_dict())
+    for given, state in enumerate(states, 1):
+        with ds.iterator(executor="inline", epoch=0) as elements:
+            elements.load_state_dict(state)
+            assert_same_elements(list(elements), wanted[given:])

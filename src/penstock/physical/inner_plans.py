@@ -25,7 +25,7 @@ from penstock.options import Options
 from penstock.physical.lower import Lowering, lower, opener, transforms_of
 from penstock.physical.stage import Stage
 from penstock.physical.transform import FunctionTransform
-from penstock.physical.whole_inputs import Own, Steps, Watch, is_plain
+from penstock.physical.whole_inputs import Own, Steps, Watch, is_plain, is_simple
 from penstock.physical.windows import WindowPlans
 from penstock.plan import counted, ops
 from penstock.plan.inputs import Scan, Zip
@@ -332,7 +332,9 @@ def _as_one_window(node: Zip) -> Node | None:
         if type(scan) is not Scan or type(scan.source) is not BlockSource:
             return None
         windows.append(scan.source.block)
-        if windows[-1].size != windows[0].size or not is_plain(windows[-1]):
+        if windows[-1].size != windows[0].size or not is_simple(
+            windows[-1]
+        ):  # whether it is one is in states, and how memory lies is not
             return None
         name, where = scan.source.label, scan.where
     if not windows:

@@ -401,10 +401,15 @@ def _beside(block: Block, taking: TakingNumbers, own: Sequence[Any], counts: np.
 
 def is_plain(block: Block) -> bool:
     """Whether the elements lie in memory as those of any other such Block: functions may round otherwise elsewhere."""
+    arrays = [column.array for column in block.columns if type(column) is DenseColumn]
+    return is_simple(block) and all(array.flags.c_contiguous and array.flags.aligned for array in arrays)
+
+
+def is_simple(block: Block) -> bool:
+    """Whether the elements are numbers, arrays of one shape, or byte strings, however they lie in memory."""
     for column in block.columns:
         if type(column) is DenseColumn:
-            flags, dtype = column.array.flags, column.array.dtype
-            if not (flags.c_contiguous and flags.aligned and dtype.isnative and dtype.kind in _KINDS):
+            if not (column.array.dtype.isnative and column.array.dtype.kind in _KINDS):
                 return False
         elif type(column) is not BytesColumn:
             return False
