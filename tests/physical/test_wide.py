@@ -109,6 +109,14 @@ def stored_where_an_error_is_swallowed(r: Any) -> Any:
     return itself(r)
 
 
+def bound_unless_an_error_is_swallowed(r: Any) -> Any:
+    with Swallows():
+        y = {0: 7, 2: 8, 4: 9, 6: 1, 8: 2}[int(r["a"])]
+    v = r["v"] * 2
+    z = y if r["a"] % 2 == 0 else -1
+    return {**r, "v": v, "x": np.float64(z)}
+
+
 def nested_dicts_with_arrays(r: Any) -> Any:
     meta = r["meta"]
     if int(r["a"]) > 3:
@@ -145,6 +153,7 @@ def compared_with_what_was_kept(r: Any) -> Any:
     "function",
     [
         stored_where_an_error_is_swallowed,
+        bound_unless_an_error_is_swallowed,
         nested_dicts_with_arrays,
         matched_by_its_own_name,
         imported_by_its_own_name,
