@@ -36,6 +36,20 @@ def until(condition):
         time.sleep(0.005)
 
 
+RIGHTS = """
+import os, pathlib
+with pathlib.Path(__file__).with_suffix(".rights").open("a") as file:
+    print(os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0), file=file)
+"""
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads have no rights of their own")
+
+
+def rights(folder, name):
+    """How each time the scheduler saw the thread that compiled it: the policy and the niceness."""
+    lines = (folder / f"{name}.rights").read_text().splitlines()
+    return [tuple(map(int, line.split())) for line in lines]
+
+
 @pytest.fixture
 def modules(tmp_path, monkeypatch):
     written = writer(tmp_path, monkeypatch)
@@ -71,23 +85,59 @@ def test_what_was_asked_for_most_often_is_compiled_first(modules):
     assert (folder / "order").read_text().split() == ["most_of_all", "again", "too", "once"]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process has one niceness, and no way back")
-def test_what_takes_most_of_a_pipeline_is_compiled_no_nicer_than_that_and_all_else_is(modules):
-    nice = "pathlib.Path(__file__).with_suffix('.nice').write_text(str(os.getpriority(os.PRIO_PROCESS, 0)))\n"
-    folder = modules(at_first=UNTIL + nice, decoder=nice, trial=nice, serves=nice, later=nice, decoder_too=nice)
+@LINUX
+def test_what_takes_most_of_a_pipeline_has_its_rights_and_all_else_gets_what_nobody_wants(modules):
+    folder = modules(at_first=RIGHTS + UNTIL, decoder=RIGHTS, trial=RIGHTS, serves=RIGHTS, decoder_too=RIGHTS)
     compiler = Compiler(most=1)
     asked = {"at_first": compiler.ask("at_first")}
     until((folder / "at_first.pid").exists)
-    asked |= {name: compiler.ask(name) for name in ("trial", "serves", "decoder", "later", "decoder_too")}
+    asked |= {name: compiler.ask(name) for name in ("trial", "serves", "decoder", "decoder_too")}
     compiler.ask_again(asked["serves"])
     for name in ("decoder", "decoder_too"):
         compiler.ask_again(asked[name], most=True)
+    own = (os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0))
+    for name in ("decoder", "decoder_too"):  # before `at_first` is done, which is begun once more
+        assert asked[name].finished.wait(60)
+        assert rights(folder, name) == [own]
     (folder / "go").touch()
     compiler.settle()
-    own = os.getpriority(os.PRIO_PROCESS, 0)
-    found = {name: int((folder / f"{name}.nice").read_text()) - own for name in asked}
-    nicer = min(NICER, 19 - own)
-    assert found == dict.fromkeys(asked, nicer) | {"decoder": 0, "decoder_too": 0}
+    assert {each[0] for name in ("at_first", "trial", "serves") for each in rights(folder, name)} == {os.SCHED_IDLE}
+    assert len({(folder / f"{name}.pid").read_text() for name in asked}) == 1
+
+
+@LINUX
+def test_where_nobody_leaves_a_processor_a_compiler_begins_anew_and_is_only_nicer(modules):
+    waits_while_idle = "if os.sched_getscheduler(0) == os.SCHED_IDLE:\n    import time\n    time.sleep(60)\n"
+    folder = modules(starved=RIGHTS + waits_while_idle, behind=RIGHTS)
+    code = "from penstock.compiled import child; child._STARVED = 0.2; child.compile_in_background('starved', 'behind')"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, sys.path)])}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    nicer = (os.sched_getscheduler(0), min(os.getpriority(os.PRIO_PROCESS, 0) + NICER, 19))
+    assert [each[0] for each in rights(folder, "starved")] == [os.SCHED_IDLE, nicer[0]]
+    assert rights(folder, "starved")[1] == rights(folder, "behind")[0] == nicer
+    assert done.stdout.splitlines()[-1] == "compiled\tbehind\t"
+
+
+def test_who_needs_the_processors_is_told_while_the_compiler_wants_one_for_itself(modules):
+    folder = modules(serves="", decodes=UNTIL, found_elsewhere="")
+    compiler, told = Compiler(most=1), []
+    compiler.watch(lambda: told.append(compiler.wants_processor))
+    serves, decodes, elsewhere = compiler.ask_all(["serves", "decodes", "found_elsewhere"])
+    compiler.ask_again(serves)
+    assert not compiler.wants_processor
+    compiler.ask_again(elsewhere, most=True)
+    assert told[-1]
+    compiler.found(elsewhere)
+    assert not told[-1]
+    compiler.ask_again(decodes, most=True)
+    assert told[-1]
+    (folder / "go").touch()
+    compiler.settle()
+    until(lambda: not told[-1])
 
 
 def test_what_does_not_get_compiled_is_named_and_not_waited_for_without_end(modules):
@@ -230,8 +280,7 @@ while not pid.exists() and time.monotonic() < end:
 
 @pytest.mark.skipif(os.name != "posix", reason="looks at processes")
 def test_what_a_short_process_asked_for_is_compiled_once_it_has_ended(modules):
-    nice = "pathlib.Path(__file__).with_suffix('.nice').write_text(str(os.getpriority(os.PRIO_PROCESS, 0)))\n"
-    folder = modules(goes_on=UNTIL + nice, goes_on_too="", waits="")
+    folder = modules(goes_on=UNTIL, goes_on_too="", waits="")
     pid = folder / "goes_on.pid"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, sys.path)])}
     command = [sys.executable, "-W", "error", "-c", SHORT, str(pid)]
@@ -248,11 +297,26 @@ def test_what_a_short_process_asked_for_is_compiled_once_it_has_ended(modules):
     assert next_one.finished.wait(60)
     assert other.finished.wait(60)
     assert next_one.reason == other.reason == ""
-    assert int((folder / "goes_on.nice").read_text()) == min(os.getpriority(os.PRIO_PROCESS, 0) + NICER, 19)
     compiler.ask("goes_on_too").finished.wait(60)
     assert {int((folder / f"{name}.pid").read_text()) for name in ("goes_on", "goes_on_too")} == {told["pid"]}  # once
     compiler.settle()
     until(lambda: at_work() is None)  # gone when done
+
+
+@pytest.mark.skipif(os.name != "posix", reason="looks at processes")
+def test_a_compiler_that_has_compiled_a_module_is_still_the_only_one(modules):
+    """Who closes a file, as that of the modules' locks, loses all its locks of it."""
+    folder = modules(done="", stays=UNTIL, of_another="")
+    one, another = Compiler(most=1), Compiler(most=1)
+    done, _ = one.ask_all(["done", "stays"])
+    assert done.finished.wait(60)
+    until((folder / "stays.pid").exists)
+    waits = another.ask("of_another")
+    assert not waits.finished.wait(1)
+    (folder / "go").touch()
+    one.settle()
+    another.settle()
+    assert waits.reason == ""
 
 
 @pytest.mark.skipif(os.name != "posix", reason="looks at processes")

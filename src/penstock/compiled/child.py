@@ -15,14 +15,18 @@ import sys
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from penstock.compiled.kernel_files import is_compiled, note_of, root
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
 _WANTED: list[bool] = []
+_AT: list[str] = []  # what is being compiled, and not waited for
 
 
 def want_lean() -> None:
@@ -48,23 +52,29 @@ def processors() -> int:
 
 
 NICER = 5  # where others need all processors, a compiling thread gets a quarter of one beside one thread of theirs
+_STARVED, _SHARE = 4.0, 0.05  # seconds in which an idle thread got no larger share of a processor: nobody leaves any
 MOST = "most:"  # before the name of a module whose plain version serves now, and takes most of a pipeline's time
 MOST_SECONDS = 600  # of CPU time: no compiler loops for ever
-LOCK, AT_WORK = "compiling.lock", "compiling.json"
-_PLACES = 1 << 33  # bytes of LOCK from here on are the places of compilers; those before, of modules
+LOCK, PLACES, AT_WORK = "compiling.lock", "compilers.lock", "compiling.json"
 _LOOK = 0.1  # seconds
 BEGUN, DONE = "compiling\t", "compiled\t"  # how the lines begin that are for the parent
 
 
-def compile_in_background(*names: str) -> None:
-    """As `compile_kernels`, with less right to the processors than the pipeline has, and after it has ended, too.
+def code_of(run: Callable[..., None], names: Iterable[str], **options: bool) -> str:
+    """Python code, for a process of its own, that has one of our functions compile these."""
+    given = ", ".join([*map(repr, names), *(f"{name}={value}" for name, value in options.items())])
+    # os._exit: what lies about in memory need not be tidied up
+    return f"import os; from {__name__} import {run.__name__}; {run.__name__}({given}); os._exit(0)"
+
+
+def compile_in_background(*names: str, idle: bool = True) -> None:
+    """As `compile_kernels`, with what the pipeline leaves of the processors, and after it has ended, too.
 
     There are such compilers on a machine for a quarter of its processors, at least one. Who finds no place waits, as
     long as its parent lives. What was asked for most often comes first, and before it what was asked for as MOST; that
-    is compiled with as much right as the pipeline has, which is the shorter the sooner it is done.
+    is compiled with as much right as the pipeline has, which is the shorter the sooner it is done. All else gets what
+    nobody else wants (on Linux: `idle`); where that is next to nothing, it begins anew and is only NICER than others.
     """
-    from concurrent.futures import ThreadPoolExecutor  # which pipelines need not load
-
     parent = os.getppid()
     with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -80,31 +90,113 @@ def compile_in_background(*names: str) -> None:
         held.callback(_forgotten, told)
         begun = time.time()
         want_lean()
-        humbly = held.enter_context(ThreadPoolExecutor(1, initializer=_be_nicer))
+        humble = held.enter_context(_Humble(idle=idle))
         with contextlib.suppress(
             ImportError
         ):  # before the first module: what is asked for meanwhile may come before it
             importlib.import_module("penstock.compiled.kernel")
-        asked, most, elsewhere = Counter[str](), set[str](), list[str]()
-        said = names
-        while True:
-            said += _asked_meanwhile()
-            asked.update(name.removeprefix(MOST) for name in said)
-            most.update(name.removeprefix(MOST) for name in said if name.startswith(MOST))
-            said = ()
-            if not (asked or elsewhere) or not _wanted(told.parent):
-                return
-            left = [name for name, _ in asked.most_common()]  # of those asked for as often, the first first
-            left.sort(key=lambda name: name not in most)
+        queue = _Queue(names)
+        while queue.hear() and _wanted(told.parent):
             with contextlib.suppress(OSError):
-                told.write_text(json.dumps({"pid": os.getpid(), "begun": begun, "modules": [*left, *elsewhere]}))
-            name = left[0] if left else elsewhere.pop(0)
-            asked.pop(name, None)
-            if name in most:
-                done = _compiled(name, wait=not left)
+                told.write_text(json.dumps({"pid": os.getpid(), "begun": begun, "modules": queue.modules()}))
+            name, alone = queue.take()
+            if name in queue.most:
+                done = _compiled(name, wait=alone)
             else:
-                done = humbly.submit(_compiled, name, wait=not left).result()
-            elsewhere += [] if done else [name]
+                done = humble.compiled(name, queue, wait=alone)
+            if not done:
+                queue.elsewhere.append(name)
+
+
+class _Queue:
+    """What is to be compiled: as `most`, then what was asked for most often; last, what other processes are at."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.most: set[str] = set()
+        self.elsewhere: list[str] = []
+        self._asked = Counter[str]()
+        self._add(names)
+
+    def _add(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._asked[name.removeprefix(MOST)] += 1
+            if name.startswith(MOST):
+                self.most.add(name.removeprefix(MOST))
+
+    def hear(self) -> bool:
+        """Take in what was asked for meanwhile; whether anything is left."""
+        self._add(_asked_meanwhile())
+        return bool(self._asked or self.elsewhere)
+
+    def modules(self) -> list[str]:
+        """All, in their order."""
+        left = [name for name, _ in self._asked.most_common()]  # of those asked for as often, the first first
+        return [*sorted(left, key=lambda name: name not in self.most), *self.elsewhere]
+
+    def take(self) -> tuple[str, bool]:
+        """The next one, and whether there is nothing else to do but wait where another process is at it."""
+        name = self.modules()[0]
+        if name in self._asked:
+            del self._asked[name]
+        else:
+            self.elsewhere.remove(name)
+        return name, not self._asked
+
+    def urgent(self) -> bool:
+        """Whether one of the `most` waits."""
+        return not self.most.isdisjoint(self._asked)
+
+
+class _Humble:
+    """A thread that compiles with less right to the processors than others have; on Linux, with none (`idle`).
+
+    Where nobody leaves it any, and where something urgent comes, this process begins anew, without what it was at: a
+    thread never gets back a right that it gave up, and numba compiles one function at a time.
+    """
+
+    def __init__(self, *, idle: bool) -> None:
+        from concurrent.futures import ThreadPoolExecutor  # which pipelines need not load
+
+        self._idle = idle and hasattr(os, "SCHED_IDLE")
+        self._thread = ThreadPoolExecutor(1, initializer=_be_idle if self._idle else _be_nicer)
+
+    def __enter__(self) -> _Humble:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.shutdown()
+
+    def compiled(self, name: str, queue: _Queue, *, wait: bool) -> bool:
+        """As `_compiled`."""
+        work = self._thread.submit(_compiled, name, wait=wait)
+        looked, had = time.monotonic(), time.process_time()
+        while self._idle and not _is_done(work, _LOOK):
+            queue.hear()
+            if queue.urgent():
+                _begin_anew([*queue.modules(), name], queue.most, idle=True)
+            if time.monotonic() - looked < _STARVED:
+                continue
+            if name in _AT and time.process_time() - had < _SHARE * _STARVED:
+                _begin_anew([name, *queue.modules()], queue.most, idle=False)
+            looked, had = time.monotonic(), time.process_time()
+        return work.result()
+
+
+def _is_done(work: Future[bool], seconds: float) -> bool:
+    from concurrent.futures import wait
+
+    return bool(wait([work], seconds).done)
+
+
+def _begin_anew(names: Sequence[str], most: Container[str], *, idle: bool) -> NoReturn:
+    code = code_of(compile_in_background, [f"{MOST}{name}" if name in most else name for name in names], idle=idle)
+    os.execv(sys.executable, [sys.executable, "-c", code])
+
+
+def _be_idle() -> None:
+    """This thread runs where no other one would; it cannot get more right to the processors ever again."""
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 def _be_nicer() -> None:
@@ -129,15 +221,18 @@ def _asked_meanwhile() -> tuple[str, ...]:
 
 
 def _placed(held: contextlib.ExitStack) -> bool:
-    """Whether this process is one of the machine's compilers, until `held` is closed."""
+    """Whether this process is one of the machine's compilers, until `held` is closed.
+
+    A place is a byte of a file that nothing else opens here: who closes a file loses all its locks of it, by any name.
+    """
     for place in range(max(1, processors() // 4)):
         try:
             root().mkdir(parents=True, exist_ok=True)
             import fcntl
 
-            file = (root() / LOCK).open("w")
+            file = (root() / PLACES).open("w")
             try:
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _PLACES + place)
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
             except OSError:
                 file.close()
                 raise
@@ -191,6 +286,7 @@ def _compiled(name: str, *, wait: bool) -> bool:
         if not alone:
             return False
         _say(f"{BEGUN}{name}")
+        _AT.append(name)
         reason = ""
         try:
             if not is_compiled(name):
@@ -198,6 +294,7 @@ def _compiled(name: str, *, wait: bool) -> bool:
         except Exception as error:
             lines = str(error).strip().splitlines()
             reason = ": ".join([type(error).__name__, *lines[:1]])
+        _AT.remove(name)
         _say(f"{DONE}{name}\t{reason}")
         return True
 

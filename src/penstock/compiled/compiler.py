@@ -8,10 +8,19 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from penstock.compiled.child import BEGUN, DONE, MOST, at_work, processors
+from penstock.compiled.child import (
+    BEGUN,
+    DONE,
+    MOST,
+    at_work,
+    code_of,
+    compile_in_background,
+    compile_kernels,
+    processors,
+)
 from penstock.errors import DeadlineExceededError
 from penstock.forked import in_child, new_lock
 
@@ -43,7 +52,7 @@ class _Child:
 
     def begin(self, name: str) -> None:
         self.begun = True
-        self.left.sort(key=lambda asked: asked.name != name)
+        self.left = sorted(self.left, key=lambda asked: asked.name != name)  # others look at it without our lock
 
     def finish(self, name: str, reason: str) -> None:
         for asked in [asked for asked in self.left if asked.name == name]:
@@ -73,6 +82,7 @@ class Compiler:
         self._waiting: list[Asked] = []
         self._children: list[_Child] = []
         self._ended = False
+        self._told: list[Callable[[], None]] = []
         in_child(self._leave_to_parent)
 
     def ask(self, name: str) -> Asked | None:
@@ -99,6 +109,21 @@ class Compiler:
             for child in self._children:
                 if asked in self._waiting or asked in child.left:
                     child.pass_on([_said(asked)])
+        self._tell()
+
+    def found(self, asked: Asked) -> None:
+        """Another process has compiled it; our child will find that out when it comes to it."""
+        asked.most = False
+        self._tell()
+
+    def watch(self, told: Callable[[], None]) -> None:
+        """Call `told`, on any thread, when `wants_processor` may have changed."""
+        self._told.append(told)
+
+    def _tell(self) -> None:
+        """Not under our lock: who is told has locks, too."""
+        for told in self._told:
+            told()
 
     def hurry(self, asked: Asked) -> None:
         """Nothing serves meanwhile: a child of its own compiles it at once, unless one is at it."""
@@ -112,6 +137,12 @@ class Compiler:
     def busy(self) -> bool:
         """Whether something that was asked for is not finished."""
         return bool(self._waiting) or any(child.left for child in list(self._children))
+
+    @property
+    def wants_processor(self) -> bool:
+        """Whether something is compiled whose plain version serves, and takes `most` of a pipeline's time."""
+        left = [*self._waiting, *(asked for child in list(self._children) for asked in child.left)]
+        return any(asked.most for asked in left)
 
     def settle(self, patience: float = PATIENCE) -> None:
         """Wait until all that was asked for is finished.
@@ -149,9 +180,7 @@ class Compiler:
     def _start(self, batch: list[Asked], *, urgent: bool = False) -> bool:
         background = self._background and not urgent
         names = [_said(asked) if background else asked.name for asked in batch]
-        run = "compile_in_background" if background else "compile_kernels"
-        # os._exit: what lies about in memory need not be tidied up
-        code = f"import os; from penstock.compiled.child import {run}; {run}(*{names}); os._exit(0)"
+        code = code_of(compile_in_background if background else compile_kernels, names)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         try:
             process = subprocess.Popen(
@@ -187,6 +216,7 @@ class Compiler:
                 elif line.startswith(DONE):
                     with self._lock:
                         child.finish(*line.rstrip("\n").split("\t", 2)[1:])
+                    self._tell()
                 else:
                     said = line.strip() or said
         status = child.process.wait()
@@ -204,6 +234,7 @@ class Compiler:
                     asked.reason = "no process could be started"
                     asked.finished.set()
                 self._waiting = []
+        self._tell()
 
     def _end(self, process: subprocess.Popen[str], parent: int) -> None:
         """What compiles for a pipeline goes on, so that no work is lost; what `penstock compile` started does not."""

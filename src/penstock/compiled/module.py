@@ -95,13 +95,13 @@ class Compiled:
     def ready(self, *, asks: bool = True) -> ModuleType | None:
         """The module, or None while it is being compiled: run the plain version then.
 
-        Without `asks` it is not looked for, unless somebody has: another one will do this work.
+        Without `asks` it is not asked for, nor once more where somebody has: another one will do this work.
         """
         if self._module is not None or self._given_up:
             return self._module
         with self._lock:
             if self._module is None and not self._given_up and (asks or self._asked is not None):
-                self._look()
+                self._look(asks=asks)
             return self._module
 
     def get(self) -> ModuleType:
@@ -124,7 +124,7 @@ class Compiled:
             _LOG.warning("All kernels that were asked for are compiled, and serve from now on.")
         return self._module
 
-    def _look(self) -> None:
+    def _look(self, *, asks: bool) -> None:
         asked = self._asked
         if asked is None:
             if not is_compiled(self.name):
@@ -136,10 +136,11 @@ class Compiled:
             self.reason = "being compiled, as it was never on this machine"
             self.ASKED[id(self)] = self
         if not asked.finished.is_set():
-            if not self._asked_again and time.monotonic() - self._asked_at >= _AGAIN:
+            if asks and not self._asked_again and time.monotonic() - self._asked_at >= _AGAIN:
                 self._asked_again = True
                 COMPILER.ask_again(asked, most=self._most)
             if self._is_there_now():
+                COMPILER.found(asked)
                 self._load()
             else:
                 self._say_so()

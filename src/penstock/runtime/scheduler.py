@@ -14,6 +14,7 @@ from functools import cache
 from typing import Protocol
 from weakref import WeakSet
 
+from penstock.compiled.compiler import COMPILER
 from penstock.forked import in_child, new_lock
 from penstock.frames import tidied
 from penstock.options import Options
@@ -196,7 +197,8 @@ class Scheduler:
     """The pool. Threads are started when there is work for them and end with the last run.
 
     No more are at work than the runs want, up to `cpus` for all of them, or as one run wants for itself where that is
-    more: its functions wait. One that waits for another's result is not at work, and a thread more takes its place; so
+    more: its functions wait. While kernels are compiled without which most of the time goes into their plain versions,
+    the compiler has one of the `cpus`. One that waits for another's result is not at work, and a thread more takes its place; so
     does one for a worker that has been in a user's generator for long, where somebody waits for a result: generators
     may wait for one another, or for what never comes. A `fixed` pool has up to `cpus` in all.
     """
@@ -283,6 +285,14 @@ class Scheduler:
                 if thread.ident is None:
                     self._recruits.append(thread)
                 raise
+
+    def look_at_compiler(self) -> None:
+        """It wants a processor for itself, or no longer does (`Compiler.wants_processor`)."""
+        with self.lock:
+            self._aim()
+            self._recruit()
+            self._work_comes.unpark_all()
+        self.start_recruits()
 
     def leave(self, scope: Scope) -> None:
         """Stop working for a scope; workers that nobody wants any more end."""
@@ -371,7 +381,12 @@ class Scheduler:
         if self._fixed:
             return self._cpus if self._scopes else 0
         wanted = [scope.workers for scope in self._scopes]
-        return max(min(self._cpus, sum(wanted)), *wanted) if wanted else 0
+        if not wanted:
+            return 0
+        if self._cpus > 1 and COMPILER.wants_processor:
+            cpus = self._cpus - 1
+            return max(min(cpus, sum(wanted)), *(w for w in wanted if w > self._cpus), 1)
+        return max(min(self._cpus, sum(wanted)), *wanted)
 
     def _work(self) -> None:
         """A thread's life: as long as it is wanted, or until an error comes up that no run has taken in."""
@@ -477,6 +492,7 @@ def scheduler() -> Scheduler:
     with _lock:
         if not _shared:
             _shared.append(_made(Scheduler(granted_cpus())))
+            COMPILER.watch(_shared[0].look_at_compiler)
         return _shared[0]
 
 
