@@ -91,9 +91,7 @@ def compile_in_background(*names: str, idle: bool = True) -> None:
         begun = time.time()
         want_lean()
         humble = held.enter_context(_Humble(idle=idle))
-        with contextlib.suppress(
-            ImportError
-        ):  # before the first module: what is asked for meanwhile may come before it
+        with contextlib.suppress(ImportError):  # now: what is asked for meanwhile may come before the first module
             importlib.import_module("penstock.compiled.kernel")
         queue = _Queue(names)
         while queue.hear() and _wanted(told.parent):

@@ -197,9 +197,9 @@ class Scheduler:
     """The pool. Threads are started when there is work for them and end with the last run.
 
     No more are at work than the runs want, up to `cpus` for all of them, or as one run wants for itself where that is
-    more: its functions wait. While kernels are compiled without which most of the time goes into their plain versions,
-    the compiler has one of the `cpus`. One that waits for another's result is not at work, and a thread more takes its place; so
-    does one for a worker that has been in a user's generator for long, where somebody waits for a result: generators
+    more: its functions wait. While kernels are compiled in whose plain versions most of the time goes, the compiler has
+    one of the `cpus`. One that waits for another's result is not at work, and a thread more takes its place; so does
+    one for a worker that has been in a user's generator for long, where somebody waits for a result: generators
     may wait for one another, or for what never comes. A `fixed` pool has up to `cpus` in all.
     """
 
