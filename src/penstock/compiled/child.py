@@ -52,7 +52,7 @@ def processors() -> int:
 
 
 NICER = 5  # where others need all processors, a compiling thread gets a quarter of one beside one thread of theirs
-_STARVED, _SHARE = 4.0, 0.05  # seconds in which an idle thread got no larger share of a processor: nobody leaves any
+_STARVED, _SHARE = 2.0, 0.05  # seconds in which an idle thread got no larger share of a processor: nobody leaves any
 MOST = "most:"  # before the name of a module whose plain version serves now, and takes most of a pipeline's time
 MOST_SECONDS = 600  # of CPU time: no compiler loops for ever
 LOCK, PLACES, AT_WORK = "compiling.lock", "compilers.lock", "compiling.json"
