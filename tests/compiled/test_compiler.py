@@ -320,6 +320,24 @@ def test_a_compiler_that_has_compiled_a_module_is_still_the_only_one(modules):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="looks at processes")
+def test_what_takes_most_of_a_pipeline_does_not_wait_for_the_compiler_of_another_process(modules):
+    folder = modules(of_another=UNTIL, decoder="", later="")
+    other, own = Compiler(most=1), Compiler(most=1)
+    other.ask("of_another")
+    until((folder / "of_another.pid").exists)
+    same, decoder, later = own.ask_all(["of_another", "decoder", "later"])
+    for asked in (same, decoder):
+        own.ask_again(asked, most=True)
+    assert decoder.finished.wait(60)
+    assert not same.finished.is_set()  # which is not compiled twice
+    assert not later.finished.wait(0.5)
+    (folder / "go").touch()
+    other.settle()
+    own.settle()
+    assert same.reason == decoder.reason == later.reason == ""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="looks at processes")
 def test_what_somebody_waits_for_does_not_wait_for_the_compiler_of_another_process(modules):
     folder = modules(of_another=UNTIL, at_once="")
     other, own = Compiler(most=1), Compiler(most=1)

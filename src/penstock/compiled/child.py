@@ -72,8 +72,9 @@ def compile_in_background(*names: str, idle: bool = True) -> None:
 
     There are such compilers on a machine for a quarter of its processors, at least one. Who finds no place waits, as
     long as its parent lives. What was asked for most often comes first, and before it what was asked for as MOST; that
-    is compiled with as much right as the pipeline has, which is the shorter the sooner it is done. All else gets what
-    nobody else wants (on Linux: `idle`); where that is next to nothing, it begins anew and is only NICER than others.
+    is compiled with as much right as the pipeline has, which is the shorter the sooner it is done, and does not wait for
+    a place, unless another process is at it. All else gets what nobody else wants (on Linux: `idle`); where that is
+    next to nothing, it begins anew and is only NICER than others.
     """
     parent = os.getppid()
     with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
@@ -82,18 +83,22 @@ def compile_in_background(*names: str, idle: bool = True) -> None:
 
         resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
     with contextlib.ExitStack() as held:
+        want_lean()
+        queue = _Queue(names)
         while not _placed(held):
             if os.getppid() != parent:
                 return
+            queue.hear()
+            for name in queue.urgent():
+                if _compiled(name, wait=False):
+                    queue.forget(name)
             time.sleep(_LOOK)
         told = root() / AT_WORK
         held.callback(_forgotten, told)
         begun = time.time()
-        want_lean()
         humble = held.enter_context(_Humble(idle=idle))
         with contextlib.suppress(ImportError):  # now: what is asked for meanwhile may come before the first module
             importlib.import_module("penstock.compiled.kernel")
-        queue = _Queue(names)
         while queue.hear() and _wanted(told.parent):
             with contextlib.suppress(OSError):
                 told.write_text(json.dumps({"pid": os.getpid(), "begun": begun, "modules": queue.modules()}))
@@ -134,15 +139,19 @@ class _Queue:
     def take(self) -> tuple[str, bool]:
         """The next one, and whether there is nothing else to do but wait where another process is at it."""
         name = self.modules()[0]
+        self.forget(name)
+        return name, not self._asked
+
+    def forget(self, name: str) -> None:
+        """Leave it out from now on: it is done, or somebody is at it."""
         if name in self._asked:
             del self._asked[name]
         else:
             self.elsewhere.remove(name)
-        return name, not self._asked
 
-    def urgent(self) -> bool:
-        """Whether one of the `most` waits."""
-        return not self.most.isdisjoint(self._asked)
+    def urgent(self) -> list[str]:
+        """List those of the `most` that wait, and that no other process was found at."""
+        return [name for name in self._asked if name in self.most]
 
 
 class _Humble:
