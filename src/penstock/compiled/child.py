@@ -72,8 +72,8 @@ def compile_in_background(*names: str, idle: bool = True) -> None:
 
     There are such compilers on a machine for a quarter of its processors, at least one. Who finds no place waits, as
     long as its parent lives. What was asked for most often comes first, and before it what was asked for as MOST; that
-    is compiled with as much right as the pipeline has, which is the shorter the sooner it is done, and does not wait for
-    a place, unless another process is at it. All else gets what nobody else wants (on Linux: `idle`); where that is
+    is compiled with as much right as the pipeline has, which is the shorter the sooner it is done, and does not wait
+    for a place, unless another process is at it. All else gets what nobody else wants (on Linux: `idle`); where that is
     next to nothing, it begins anew and is only NICER than others.
     """
     parent = os.getppid()
