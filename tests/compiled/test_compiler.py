@@ -41,6 +41,7 @@ import os, pathlib
 with pathlib.Path(__file__).with_suffix(".rights").open("a") as file:
     print(os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0), file=file)
 """
+PATIENT = "from penstock.compiled import child\nchild._STARVED = 3600.0  # however busy the machine is\n"
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads have no rights of their own")
 
 
@@ -87,7 +88,8 @@ def test_what_was_asked_for_most_often_is_compiled_first(modules):
 
 @LINUX
 def test_what_takes_most_of_a_pipeline_has_its_rights_and_all_else_gets_what_nobody_wants(modules):
-    folder = modules(at_first=RIGHTS + UNTIL, decoder=RIGHTS, trial=RIGHTS, serves=RIGHTS, decoder_too=RIGHTS)
+    noted = PATIENT + RIGHTS
+    folder = modules(at_first=noted + UNTIL, decoder=noted, trial=noted, serves=noted, decoder_too=noted)
     compiler = Compiler(most=1)
     asked = {"at_first": compiler.ask("at_first")}
     until((folder / "at_first.pid").exists)
@@ -130,11 +132,13 @@ def test_who_needs_the_processors_is_told_while_the_compiler_wants_one_for_itsel
     compiler.ask_again(serves)
     assert not compiler.wants_processor
     compiler.ask_again(elsewhere, most=True)
-    assert told[-1]
+    assert True in told
     compiler.found(elsewhere)
-    assert not told[-1]
+    assert not compiler.wants_processor
+    told.clear()
     compiler.ask_again(decodes, most=True)
-    assert told[-1]
+    assert True in told
+    assert compiler.wants_processor
     (folder / "go").touch()
     compiler.settle()
     until(lambda: not told[-1])

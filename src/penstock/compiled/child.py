@@ -15,7 +15,7 @@ import sys
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -136,6 +136,11 @@ class _Queue:
         left = [name for name, _ in self._asked.most_common()]  # of those asked for as often, the first first
         return [*sorted(left, key=lambda name: name not in self.most), *self.elsewhere]
 
+    def names(self) -> list[str]:
+        """All, as they were asked for, and as often."""
+        asked = [f"{MOST}{name}" if name in self.most else name for name in self._asked.elements()]
+        return [*asked, *self.elsewhere]
+
     def take(self) -> tuple[str, bool]:
         """The next one, and whether there is nothing else to do but wait where another process is at it."""
         name = self.modules()[0]
@@ -180,11 +185,11 @@ class _Humble:
         while self._idle and not _is_done(work, _LOOK):
             queue.hear()
             if queue.urgent():
-                _begin_anew([*queue.modules(), name], queue.most, idle=True)
+                _begin_anew([*queue.names(), name], idle=True)
             if time.monotonic() - looked < _STARVED:
                 continue
             if name in _AT and time.process_time() - had < _SHARE * _STARVED:
-                _begin_anew([name, *queue.modules()], queue.most, idle=False)
+                _begin_anew([name, *queue.names()], idle=False)
             looked, had = time.monotonic(), time.process_time()
         return work.result()
 
@@ -195,9 +200,8 @@ def _is_done(work: Future[bool], seconds: float) -> bool:
     return bool(wait([work], seconds).done)
 
 
-def _begin_anew(names: Sequence[str], most: Container[str], *, idle: bool) -> NoReturn:
-    code = code_of(compile_in_background, [f"{MOST}{name}" if name in most else name for name in names], idle=idle)
-    os.execv(sys.executable, [sys.executable, "-c", code])
+def _begin_anew(names: Iterable[str], *, idle: bool) -> NoReturn:
+    os.execv(sys.executable, [sys.executable, "-c", code_of(compile_in_background, names, idle=idle)])
 
 
 def _be_idle() -> None:

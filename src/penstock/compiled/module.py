@@ -66,7 +66,7 @@ class Compiled:
     """The kernels of one module; importing it, and its `warm_up` if it has one, compiles them. Thread-safe.
 
     Those that still serve in their plain version are compiled before those that were asked for once, and those with
-    `most`, which take most of a pipeline's time, before all others and by a compiler that is no nicer than they are.
+    `most`, which take most of a pipeline's time, before all others, on a processor that the pipeline leaves them.
     """
 
     KNOWN: ClassVar[set[str]] = set()  # the names of all that there are

@@ -287,7 +287,7 @@ class Scheduler:
                 raise
 
     def look_at_compiler(self) -> None:
-        """It wants a processor for itself, or no longer does (`Compiler.wants_processor`)."""
+        """Find out anew how many are to be at work: the compiler wants a processor for itself, or no longer does."""
         with self.lock:
             self._aim()
             self._recruit()
