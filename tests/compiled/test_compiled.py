@@ -151,6 +151,8 @@ def test_what_still_serves_later_is_asked_for_again_once(tmp_path, monkeypatch, 
     assert still.is_coming
     assert asked == []
     monkeypatch.setattr(compiled_module, "_AGAIN", 0.0)
+    assert still.ready(asks=False) is None
+    assert asked == []  # another one will do its work
     assert still.ready() is still.ready() is None
     assert asked == [("still_kernels", most)]
     go.touch()

@@ -332,9 +332,8 @@ def _as_one_window(node: Zip) -> Node | None:
         if type(scan) is not Scan or type(scan.source) is not BlockSource:
             return None
         windows.append(scan.source.block)
-        if windows[-1].size != windows[0].size or not is_simple(
-            windows[-1]
-        ):  # whether it is one is in states, and how memory lies is not
+        # Whether it is one is in states, and how memory lies is not.
+        if windows[-1].size != windows[0].size or not is_simple(windows[-1]):
             return None
         name, where = scan.source.label, scan.where
     if not windows:
