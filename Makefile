@@ -20,7 +20,7 @@ GROUP = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["depen
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test quick mutants frameworks check fuzz storm crash service remote test-hdfs browser bench parity wheel wheel-test \
-	format lock clean need-python
+	budget format lock clean need-python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -48,11 +48,11 @@ frameworks: $(FRAMEWORKS)/stamp ## tests, docs and examples of the adaptors with
 	@$(FRAMEWORKS)/bin/python -m pytest tests/compat  # with Keras, and held to TensorFlow itself
 	@$(FRAMEWORKS)/bin/python -m pytest tests/sources/test_lmdb.py tests/profiler/live/test_metrics.py  # with what they speak to
 
-check: $(VENV)/dev.stamp ## lint, types, import contracts, and how the tree grows
+check: $(VENV)/dev.stamp ## lint, types, import contracts, and the size of each package against tests/budget.json
 	@echo "ruff";         $(VENV)/bin/ruff check --quiet . && $(VENV)/bin/ruff format --quiet --check .
 	@echo "mypy";         $(VENV)/bin/mypy --no-error-summary
 	@echo "lint-imports"; $(VENV)/bin/lint-imports --no-logo
-	@echo "size beside the last release's"; $(VENV)/bin/python -m tests.size_report
+	@echo "size";         $(VENV)/bin/python -m tests.size_report
 
 fuzz: $(VENV)/dev.stamp ## generated pipelines, 2000 new ones for each property (two hours)
 	@HYPOTHESIS_PROFILE=search PENSTOCK_MANY_PHRASINGS=1 $(VENV)/bin/python -m pytest -q -o faulthandler_timeout=600 \
@@ -108,6 +108,9 @@ wheel: $(VENV)/dev.stamp ## a wheel with compiled kernels for this Python and th
 
 wheel-test: wheel ## the wheel in an environment of its own: kernels serve at once, and nothing is compiled
 	@PENSTOCK_WHEEL=$$(ls -t $(CURDIR)/dist/penstock-*.whl | head -1) $(VENV)/bin/python -m pytest -q tests/compiled/test_wheel.py
+
+budget: $(VENV)/dev.stamp ## write the code lines of packages that became smaller into tests/budget.json
+	@$(VENV)/bin/python -m tests.size_report --lower
 
 format: $(VENV)/dev.stamp ## let ruff rewrite the code
 	@$(VENV)/bin/ruff check --fix --quiet . ; $(VENV)/bin/ruff format .
