@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import json
 import os
 import random
 import signal
@@ -25,6 +26,7 @@ from penstock.physical.transform import MapTransform
 from penstock.runtime.processes.failures import Unworkable
 from penstock.runtime.processes.handle import Worker
 from penstock.runtime.processes.pool import ProcessPool, ProcessTask, process_pool
+from penstock.runtime.processes.worker import START
 
 pytestmark = pytest.mark.system
 
@@ -350,6 +352,32 @@ def test_a_worker_imports_all_of_penstock_only_when_a_function_asks_for_it(pool)
         return before, len(list(penstock.Dataset.range(3))), hasattr(penstock, "no_such_name"), penstock.io is ps.io
 
     assert places(task_of(pool, asks)([], numbers(1), Numbers(0))) == [(False, 3, False, True)]
+
+
+@pytest.mark.parametrize("name", ["element_key", "TextLineDataset", "image", "mixing"])
+def test_the_first_name_that_a_function_asks_for_may_be_loaded_lazily(pool, name):
+    def asks(x):
+        import penstock
+
+        return hasattr(penstock, name)
+
+    assert places(task_of(pool, asks)([], numbers(1), Numbers(0))) == [True]
+
+
+def test_every_public_name_can_be_the_first_one_in_a_worker():
+    begin = START.replace("from penstock.runtime.processes.worker import serve", "").replace(
+        "serve(int(sys.argv[1]), int(sys.argv[2]))", ""
+    )
+    check = textwrap.dedent("""
+        import json, sys
+        for name in json.loads(sys.argv[1]):
+            exec(sys.argv[2], {})
+            import penstock
+            getattr(penstock, name)
+    """)
+    command = [sys.executable, "-c", check, json.dumps(dir(ps)), begin, *sys.path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_processes_that_cannot_be_started_are_an_error(pool, monkeypatch):

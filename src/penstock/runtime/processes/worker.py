@@ -38,7 +38,7 @@ from penstock.runtime.processes.link import SMALL, Link, Message, Packed, aligne
 from penstock.runtime.tracebacks import add_lines, folded
 
 # Ctrl-C is for the parent to decide on, from the first moment: the signal comes blocked. The façade costs more than all
-# that a worker needs: it is executed when somebody first asks `penstock` for a name.
+# that a worker needs: it is executed at the first access to a name of `penstock`.
 START = """
 import importlib.util, signal, sys, threading
 
@@ -53,13 +53,13 @@ def name_of_facade(name, begun=[], lock=threading.RLock()):
             begun.append(True)
             try:
                 facade.__spec__.loader.exec_module(facade)
-            except BaseException:  # which is said again to the next who asks: it is why there are no names
+            except BaseException:  # the next access tries again and raises the same error
                 begun.clear()
                 raise
-            if vars(facade).get("__getattr__") is name_of_facade:
-                del facade.__getattr__
     if name in vars(facade):
         return vars(facade)[name]
+    if facade.__getattr__ is not name_of_facade:  # the facade has defined its own: it loads names and packages lazily
+        return facade.__getattr__(name)
     raise AttributeError(f"module 'penstock' has no attribute {name!r}")
 
 facade = importlib.util.module_from_spec(importlib.util.find_spec("penstock"))
