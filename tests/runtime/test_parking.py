@@ -1,11 +1,13 @@
 """ParkingLot: whoever listens is reached by every ring."""
 
+import gc
+import signal
 import threading
 import time
 
 import pytest
 
-from penstock.runtime.parking import ParkingLot, new_token
+from penstock.runtime.parking import ParkingLot, collecting, new_token
 
 SECONDS = 30
 
@@ -156,3 +158,54 @@ def test_nobody_is_there(lot):
         lot.unpark_all()
         lot.unpark_one()
     assert not lot.registered
+
+
+class Told:
+    """An object that notes at its end if a collection has called its finaliser."""
+
+    def __init__(self, found):
+        self.found, self.me = found, self
+
+    def __del__(self):
+        self.found.append(collecting())
+
+
+def test_a_finaliser_knows_that_a_collection_has_called_it():
+    found = []
+    gc.disable()
+    try:
+        told = Told(found)
+        told.me = None
+        del told
+        Told(found)
+        assert found == [False]
+        gc.collect()
+    finally:
+        gc.enable()
+    assert found == [False, True]
+    assert not collecting()
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers of signals are for POSIX")
+def test_a_signal_that_arrives_in_a_collection_is_not_lost():
+    class Arrived(Exception):
+        pass
+
+    def arrive(number, frame):
+        raise Arrived
+
+    kept = [{"number": i, "list": [i]} for i in range(100_000)]  # a collection takes some milliseconds
+    before = signal.signal(signal.SIGALRM, arrive)
+    try:
+        for _ in range(10):
+            started = time.perf_counter()
+            gc.collect()
+            took = time.perf_counter() - started
+            with pytest.raises(Arrived):
+                signal.setitimer(signal.ITIMER_REAL, took / 4)
+                for _ in range(100):
+                    gc.collect()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert len(kept) == 100_000

@@ -7,7 +7,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from threading import get_ident
 from typing import Any, Protocol
 
 
@@ -101,25 +100,19 @@ def new_token() -> threading.Lock:
     return token
 
 
-_INSIDE: set[int] = set()
+# A collection calls these two methods with ("start", info) and ("stop", info), so that the last key is the last phase.
+# Both are C code: a signal that arrives in a collection raises in the first Python code that runs, and an exception in
+# a callback of the collector is lost.
+_phases: dict[str, object] = {}
+gc.callbacks += [_phases.pop, _phases.__setitem__]
 
 
 def collecting() -> bool:
-    """Whether this was called by a collection: what the thread was at then, and which locks it holds, nobody knows.
+    """Return True while a garbage collection runs.
 
-    So whoever is called by one must not wait for other threads, who may want these locks.
+    A finaliser that a collection calls must not wait for other threads: its thread may hold locks that they need.
 
     >>> collecting()
     False
     """
-    return get_ident() in _INSIDE
-
-
-def _note(phase: str, info: object) -> None:
-    if phase == "start":
-        _INSIDE.add(get_ident())
-    else:
-        _INSIDE.discard(get_ident())
-
-
-gc.callbacks.append(_note)
+    return next(reversed(_phases), "stop") == "start"
