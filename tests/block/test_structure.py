@@ -70,7 +70,7 @@ def test_every_leaf_has_a_path_of_its_own(element):
         ((1,), "(·,)"),
         ((1, {"a": 2}), "(·, {'a': ·})"),
         (Point(1, (2, 3)), "Point(x=·, y=(·, ·))"),
-        (Sample(1, 2), "Sample(image=·, label=·)"),
+        (Sample(1, 2), "Sample(image=·, label=·, derived=·)"),
         (5, "·"),
     ],
 )

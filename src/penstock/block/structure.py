@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
 from types import NoneType
 from typing import Any
 
@@ -69,10 +70,10 @@ class Structure:
             return dict(zip(self.names, parts, strict=True))
         assert self.kind is not None
         if issubclass(self.kind, tuple):
-            return self.kind(*parts)
+            return tuple.__new__(self.kind, parts)
         if self.kind is NoneType:
             return None
-        return self.kind(**dict(zip(_arguments(self.kind, self.names), parts, strict=True)))
+        return _rebuilt(self.kind, self.names, parts)
 
     def rows(self, columns: Sequence[list[Any]]) -> list[Any]:
         """Per-element nests from per-leaf lists of values; the hot path of handing elements to Python."""
@@ -254,22 +255,47 @@ LISTS = "Return np.array(list, dtype) for one array, which may be empty or diffe
 
 
 def field_names(kind: type) -> tuple[str, ...] | None:
-    """The fields that a dataclass or an attrs class is made from; None for any other class, and for leaves."""
+    """Return the names of all fields of a dataclass or an attrs class; None for any other class, and for leaves."""
     if hasattr(kind, LEAF_MARK):
         return None
     if is_dataclass(kind):
-        return tuple(field.name for field in fields(kind) if field.init)
+        return tuple(field.name for field in fields(kind))
     attributes = getattr(kind, "__attrs_attrs__", None)  # so that attrs need not be there
-    return None if attributes is None else tuple(attribute.name for attribute in attributes if attribute.init)
+    return None if attributes is None else tuple(attribute.name for attribute in attributes)
 
 
-def _arguments(kind: type, names: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What the fields are called when an object is made: attrs leaves out the underscore of a private one."""
-    attributes = getattr(kind, "__attrs_attrs__", None)
-    if attributes is None:
-        return names
-    aliases = {attribute.name: getattr(attribute, "alias", attribute.name.lstrip("_")) for attribute in attributes}
-    return tuple(aliases[name] for name in names)
+def _rebuilt(kind: type, names: tuple[str, ...], parts: Sequence[Any]) -> Any:
+    """Return an object with these fields, without a call of the class's own code.
+
+    Its constructor has checked and converted the values already; a second call would convert them twice.
+    """
+    try:
+        made = object.__new__(kind)
+    except TypeError as error:
+        message = f"An element of the class {kind.__name__} cannot be rebuilt from its fields: {error}."
+        raise InvalidTypeError(message, hint="Give a tuple, a dict, or a dataclass without a built-in base.") from None
+    for name, part in zip(names, parts, strict=True):
+        object.__setattr__(made, name, part)
+    return made
+
+
+def _fields_of(element: Any, names: tuple[str, ...]) -> list[Any]:
+    """Return the values of all fields; raise InvalidTypeError for an object that has more than its fields, or less."""
+    kind = type(element)
+    try:
+        found = [getattr(element, name) for name in names]
+    except AttributeError as error:
+        message = f"An element of the class {kind.__name__} lacks a field: {error}."
+        raise InvalidTypeError(message, hint="Set every field in __init__ or __post_init__.") from None
+    beside = [
+        name
+        for name in getattr(element, "__dict__", ())
+        if name not in names and not isinstance(getattr(kind, name, None), cached_property)
+    ]
+    if beside:
+        message = f"An element of the class {kind.__name__} has the attribute {beside[0]!r}, which is no field."
+        raise InvalidTypeError(message, hint=f"Declare it, such as `{beside[0]}: float = field(init=False)`.")
+    return found
 
 
 def _is_object_with_fields(value: Any) -> bool:
@@ -287,7 +313,7 @@ def _parts(element: Any, structure: Structure) -> list[Any]:
         return list(element)
     if structure.kind is dict:
         return [element[name] for name in structure.names]
-    return [getattr(element, name) for name in structure.names]
+    return _fields_of(element, structure.names)
 
 
 def _node(kind: type, names: tuple[Any, ...], children: list[Structure]) -> Structure:
@@ -339,7 +365,7 @@ def flatten(element: Any) -> tuple[list[Any], Structure]:
     elif _is_object_with_fields(element):
         kind = type(element)
         names = field_names(kind) or ()
-        parts = [getattr(element, name) for name in names]
+        parts = _fields_of(element, names)
     else:
         return [element], LEAF
     leaves: list[Any] = []

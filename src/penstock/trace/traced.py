@@ -84,18 +84,10 @@ def _run(function: Callable[..., Any], builder: GraphBuilder, structure: Structu
 
 def why_not_made(structure: Structure) -> str | None:
     """Why no element is made of stand-ins: one of its classes would notice."""
-    for name in ("__post_init__", "__attrs_post_init__"):
-        if hasattr(structure.kind, name):
-            assert structure.kind is not None
-            return f"the elements' class {structure.kind.__name__} has a {name}"
     if structure.kind is not None:
         for name in METHODS:  # whatever has these is taken for an array, or for one of Python's own nests
             if isinstance(inspect.getattr_static(structure.kind, name, None), (*_CODE, property)):
                 return f"the elements' class {structure.kind.__name__} has a {name} of its own"
-    for one in getattr(structure.kind, "__attrs_attrs__", ()):
-        if one.converter is not None or one.validator is not None:
-            assert structure.kind is not None
-            return f"the elements' class {structure.kind.__name__} checks or converts {one.name}"
     return next((why for why in map(why_not_made, structure.children) if why), None)
 
 
