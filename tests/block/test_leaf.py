@@ -89,6 +89,9 @@ def test_numpy_values_keep_dtype_shape_and_bits(array):
         ([{"a": 1}], InvalidTypeError, "a dict is no part of an array"),
         (range(2**70), InvalidArgumentError, "does not fit int64"),
         ([2**63], InvalidArgumentError, "does not fit int64"),
+        ([7, 2**63 + 1024], InvalidArgumentError, "does not fit int64"),
+        ([[7, True], (2**63 + 1024, 1)], InvalidArgumentError, "does not fit int64"),
+        ([7, np.uint64(2**63)], InvalidTypeError, "no dtype holds int64 and uint64"),
         (object(), InvalidTypeError, "object"),
         ({1, 2}, InvalidTypeError, "set"),
         (np.array([object()]), InvalidTypeError, "byte strings and text"),
@@ -147,6 +150,19 @@ def test_settle_copies_views_whose_base_may_be_written():
 def test_scalars_never_raise(values):
     for value in values:
         as_leaf(value)
+
+
+@given(
+    st.lists(
+        st.integers(-(2**64), 2**64) | st.booleans() | st.integers(2**63 - 2, 2**63 + 2).map(np.uint64), min_size=1
+    )
+)
+def test_integers_in_a_list_are_exact_or_refused(values):
+    try:
+        found = as_leaf(values)
+    except (InvalidArgumentError, InvalidTypeError):
+        return
+    assert [int(item) for item in found] == [int(item) for item in values]
 
 
 @pytest.mark.parametrize("value", ["a\ud800", ["b", "a\ud800"], np.array("a\ud800"), np.array(["a\ud800"], object)])

@@ -65,7 +65,9 @@ def test_byte_strings(value):
     assert io.decode_example(io.encode_example({"x": value})) == {"x": [b"ab"]}
 
 
-@pytest.mark.parametrize("value", [2**63, [1, -(2**63) - 1], np.uint64([2**63]), 2**70])
+@pytest.mark.parametrize(
+    "value", [2**63, [7, 2**63 + 1024], [7, np.uint64(2**63)], [1, -(2**63) - 1], np.uint64([2**63]), 2**70]
+)
 def test_integers_beyond_int64(value):
     with pytest.raises(InvalidArgumentError, match="of feature 'x' does not fit int64"):
         io.encode_example({"x": value})

@@ -240,7 +240,7 @@ def _stacked(values: Sequence[Any], parts: list[Any]) -> np.ndarray:
         raise _ragged(values) from error
     except TypeError:  # numbers and dates have no dtype in common
         array = np.empty(0, object)
-    if array.dtype == object:
+    if array.dtype == object or (array.dtype.kind == "f" and all(part.dtype.kind in "bui" for part in parts)):
         dtypes = sorted({str(part.dtype) for part in parts})
         message = f"A list becomes one array, and no dtype holds {' and '.join(dtypes)}."
         raise InvalidTypeError(message, hint=_APART)
@@ -263,9 +263,22 @@ def _numbers(values: Sequence[Any]) -> np.ndarray:
         raise _ragged(values) from error
     except OverflowError as error:
         raise _too_large() from error
-    if array.dtype in (np.object_, np.uint64):
+    if array.dtype in (np.object_, np.uint64) or rounded(array, values):
         raise _too_large()
     return array.astype(_NARROW.get(array.dtype, array.dtype), copy=False)
+
+
+def rounded(array: np.ndarray, values: Any) -> bool:
+    """Return True if numpy has made floats of integers alone, as it does of those below and above 2⁶³."""
+    if array.dtype != np.float64 or not array.size or array.max() < _INT64.max:
+        return False
+    return not any(map(_holds_float, values))
+
+
+def _holds_float(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_holds_float, value))
+    return isinstance(value, (float, np.floating))
 
 
 _NARROW = {np.dtype(np.float64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.complex64)}

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.block.leaf import rounded
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 
 # The numbers of the fields in tf.train.Feature; NO_KIND is a Feature in which none is set.
@@ -53,6 +54,8 @@ def as_values(value: Any, name: str) -> tuple[int, np.ndarray]:
         if len(flat) and int(flat.max()) > _INT64.max:
             raise _overflow(name, int(flat.max()))
         return INT64, flat.astype(np.int64)
+    if kind == "f" and isinstance(value, (list, tuple)) and rounded(array, value):
+        raise _overflow(name, max(np.array(value, object).reshape(-1).tolist()))
     if kind == "f":
         with np.errstate(over="ignore"):  # what float32 cannot hold becomes inf, as in protobuf
             return FLOAT, flat.astype(np.float32)
