@@ -277,6 +277,67 @@ def test_an_archive_without_its_last_blocks_is_whole(tmp_path, compress):
         assert everything(ps.WebDataset(tmp_path / "a")) == wanted([1, 2])
 
 
+@pytest.mark.parametrize("blocks", [1, 2, 8])
+def test_zeros_over_a_header_do_not_end_an_archive_in_silence(tmp_path, compress, blocks):
+    content = bytearray(archive(samples([1, 2, 3, 4, 5, 6])))
+    content[2048 : 2048 + blocks * BLOCK] = bytes(blocks * BLOCK)
+    (tmp_path / "a").write_bytes(gzip.compress(content) if compress else content)
+    found = everything(ps.WebDataset([tmp_path / "a", shard(tmp_path / "good", samples([1]))]))
+    assert found[:1] == wanted([1])
+    assert kinds(found)[1] == ("DataLossError", 2048)
+    assert "data follows" in str(found[1])
+    assert found[2:] == wanted([1])
+
+
+def test_archives_that_were_put_together_are_an_error(tmp_path, compress):
+    content = archive(samples([1])) + archive(samples([2]))
+    (tmp_path / "a").write_bytes(gzip.compress(content) if compress else content)
+    found = everything(ps.WebDataset(tmp_path / "a"))
+    assert found[:1] == wanted([1])
+    assert kinds(found)[1:] == [("DataLossError", 2048)]
+
+
+def test_each_flipped_bit_of_a_compressed_archive_is_an_error(tmp_path):
+    content = archive(samples(range(1, 30)))
+    whole = gzip.compress(content)
+    for place in np.random.default_rng(0).integers(10, len(whole), 100):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1
+        (tmp_path / "a").write_bytes(damaged)
+        found = everything(ps.WebDataset(tmp_path / "a"))
+        assert isinstance(found[-1], errors.PenstockError) or gzip.decompress(damaged) == content, place
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
+def test_a_link_in_a_sample_is_one_failure(tmp_path, kind, compress):
+    members = [*samples([1]), special("d/2.jpg", kind, "d/1.jpg"), samples([2])[1], *samples([3])]
+    path = shard(tmp_path / "a", members, compress=compress)
+    found = everything(ps.WebDataset(path))
+    assert [found[0], found[2]] == wanted([1, 3])
+    assert kinds(found)[1] == ("InvalidArgumentError", 2048)
+    assert "--hard-dereference" in str(found[1])
+    assert len(everything(ps.WebDataset(path, suffixes=("cls",)))) == 3
+
+
+def test_the_tar_program_makes_links_by_itself(tmp_path):
+    (tmp_path / "1.jpg").write_text("one")
+    (tmp_path / "2.jpg").hardlink_to(tmp_path / "1.jpg")
+    tar = shutil.which("tar")
+    for more, count in (((), 1), (("--hard-dereference",), 2)):
+        subprocess.run([tar, "-cf", "a.tar", *more, "1.jpg", "2.jpg"], cwd=tmp_path, check=True)
+        found = everything(ps.WebDataset(tmp_path / "a.tar"))
+        assert len(found) == 2
+        assert sum(isinstance(item, dict) for item in found) == count
+
+
+def test_sparse_files_and_those_of_several_volumes_are_damages(tmp_path):
+    pax = tarfile.TarInfo("GNUSparseFile.0/1.jpg")
+    pax.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.name": "1.jpg"}
+    for member, said in (((pax, b"0"), "sparse"), (special("1.jpg", b"M"), "another volume")):
+        with pytest.raises(TarDamage, match=said):
+            walked(archive([member]))
+
+
 def test_local_archives_are_not_copied(tmp_path):
     block = ps.WebDataset(shard(tmp_path / "a", samples([1, 2])))._plan.source.open().read(5)
     assert block.columns[1].buffers[0] is block.columns[2].buffers[0]

@@ -29,7 +29,9 @@ _SHOWN = 40  # bytes of what is said of a damage
 
 _EXTENSIONS = b"xgLKX"  # pax header, global pax header, GNU long name, GNU long link, Solaris pax header
 _FILES = b"0\x007"
+_LINKS = b"12"
 _WITHOUT_DATA = b"123456"  # links, devices, directories, pipes; what is of another type has data that is passed over
+_AT_ONCE = 1 << 20  # bytes
 
 
 class TarDamage(Exception):
@@ -58,6 +60,7 @@ class Member:
     size: int
     stop: int
     is_file: bool
+    is_link: bool
 
 
 def read_member(buffer: np.ndarray, begin: int) -> Member | None:
@@ -77,6 +80,7 @@ def read_member(buffer: np.ndarray, begin: int) -> Member | None:
     at = begin
     name: bytes | None = None
     size: int | None = None
+    sparse = False
     while True:
         head = bytes(view[at : at + BLOCK])
         if len(head) < BLOCK:
@@ -101,11 +105,12 @@ def read_member(buffer: np.ndarray, begin: int) -> Member | None:
             fields = _pax_fields(body, at)
             name = fields.get(b"path", name)
             size = int(fields[b"size"]) if b"size" in fields else size
+            sparse = sparse or any(key.startswith(b"GNU.sparse.") for key in fields)
         at = stop
     if size is not None:
         length = size
-    if kind == b"S":
-        message = "a sparse file, of which no bytes can be given as they are"
+    if kind == b"M" or kind == b"S" or sparse:
+        message = "a file that began in another volume" if kind == b"M" else "a sparse file, whose holes are not stored"
         raise TarDamage(message, at)
     if name is None:
         name = _name(head)
@@ -114,7 +119,7 @@ def read_member(buffer: np.ndarray, begin: int) -> Member | None:
     if stop > len(view):
         message = f"a member takes {stop - start} bytes, and {len(view) - start} are left"
         raise CutShort(message, at, stop - begin)
-    return Member(name, begin, start, held, stop, kind in _FILES and not name.endswith(b"/"))
+    return Member(name, begin, start, held, stop, kind in _FILES and not name.endswith(b"/"), kind in _LINKS)
 
 
 def _padded(size: int) -> int:
@@ -211,6 +216,7 @@ class _Sample:
     stop: int = 0
     files: dict[str, tuple[int, int]] = field(default_factory=dict)  # suffix: place and size
     repeated: str | None = None
+    links: list[str] = field(default_factory=list)  # suffixes of files that are links
 
     def add(self, suffix: str, start: int, size: int, stop: int) -> None:
         if suffix in self.files or suffix == KEY:
@@ -262,6 +268,8 @@ class _SamplesReader(FileReader):
         while True:
             try:
                 member = self._member(at, more=first)
+                if member is None and sample is None and first:
+                    self._check_end(at)
             except TarDamage as damage:
                 if sample is not None and self._unfit(sample) is None and self._seen is not None:
                     return sample
@@ -271,7 +279,7 @@ class _SamplesReader(FileReader):
                 return sample
             begin, at = at, member.stop - self._window.at
             key, suffix = split_name(member.name)
-            if not member.is_file or suffix is None:
+            if suffix is None or not (member.is_file or member.is_link):
                 continue
             if sample is None:
                 sample = _Sample(key, begin)
@@ -279,6 +287,25 @@ class _SamplesReader(FileReader):
                 self._last = self._window.buffer, self._window.at + begin, member
                 return sample
             sample.add(suffix, member.start - self._window.at, member.size, at)
+            if member.is_link:
+                sample.links.append(suffix)
+
+    def _check_end(self, at: int) -> None:
+        """Raise TarDamage if data follows the end of the archive.
+
+        A compressed file is read to its end, where its checksum is.
+        """
+        window = self._window
+        end, start = window.tell() + at, window.at + at
+        while True:
+            for piece in range(start, len(window.buffer), _AT_ONCE):
+                if window.buffer[piece : piece + _AT_ONCE].any():
+                    message = "zeros end it, and data follows them"
+                    raise TarDamage(message, end - window.base)
+            window.at = len(window.buffer)
+            if not window.extend(1):
+                return
+            start = window.at
 
     def _member(self, at: int, *, more: bool) -> Member | None:
         window = self._window
@@ -308,6 +335,11 @@ class _SamplesReader(FileReader):
         if sample.repeated is not None:
             message = f"Sample {name!r} has two files with the suffix {sample.repeated!r}."
             return InvalidArgumentError(message, hint="Files of one sample differ in their suffix.", context=where)
+        links = [suffix for suffix in sample.links if not self._picked or suffix in (self._seen or ())]
+        if links:
+            message = f"The file {links[0]!r} of sample {name!r} is a link: the archive has no data of it."
+            hint = "Write the archive with `tar --hard-dereference --dereference`, which stores the files."
+            return InvalidArgumentError(message, hint=hint, context=where)
         expected = self._seen
         if expected is None:
             return None
