@@ -25,7 +25,7 @@ os.environ.setdefault("AUTOGRAPH_VERBOSITY", "0")
 
 SUBJECTS = (
     *("records", "examples", "map_fn", "images", "datasets"),
-    *("readers", "edges", "values", "refusals", "listed", "compat", "generated"),
+    *("readers", "edges", "values", "refusals", "listed", "compat", "guides", "generated"),
 )
 
 

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
 from penstock.frames import kept
-from penstock.hints import NO_ELEMENT, hint_for, redacted
+from penstock.hints import NO_ELEMENT, hint_for, is_miscalled, redacted
 
 R = TypeVar("R")
 
@@ -272,6 +272,16 @@ def is_failure(error: Exception) -> bool:
     return "_penstock_failure" in _facts(error) and not isinstance(error, StopIteration)
 
 
+def is_mistake(error: Exception, *, first: bool) -> bool:
+    """Return True for an error of the program, which other data would not avoid.
+
+    `first` is True if no element has succeeded before: a wrong name or type then follows from the code.
+    """
+    if isinstance(error, (NameError, ImportError)) or "_penstock_miscalled" in _facts(error):
+        return True
+    return first and isinstance(error, (AttributeError, TypeError))
+
+
 def _facts(error: BaseException) -> dict[str, Any]:
     """The attributes of an exception, whatever its class makes of asking for one, or of setting one."""
     found: dict[str, Any] = object.__getattribute__(error, "__dict__")
@@ -283,6 +293,8 @@ def _add_hint(raised: Exception, element: Any) -> None:
     if isinstance(raised, PenstockError) or "_penstock_hint" in facts:
         return
     with suppress(Exception):  # its text cannot be had, or no note can be added
+        if is_miscalled(raised):
+            facts["_penstock_miscalled"] = True
         hint = hint_for(raised, element)
         if hint is not None:
             facts["_penstock_hint"] = True

@@ -39,7 +39,7 @@ _ATTRIBUTES = {  # of TensorFlow's and torch's tensors
     "numel": "write x.size.",
     "ref": "an array has no name; use id(x).",
 }
-_COUNTED = r"takes .*positional arguments? but \d+ (was|were) given|missing \d+ required positional argument"
+_COUNTED = r"takes .*arguments?\b.* given\b|missing (\d+ )?required .*argument|expected .*\barguments?, got \d"
 _READ_ONLY = r"(destination|array|buffer) is read-only"
 _NOT_FOUND = r"^b['\"].*is not in (list|deque)$"
 _MOST_KEYS = 20
@@ -58,7 +58,7 @@ def hint_for(raised: BaseException, element: Any = NO_ELEMENT) -> str | None:
         return _of_key(raised.args[0], element) if len(raised.args) == 1 else None
     said = str(raised)
     if isinstance(raised, TypeError):
-        if re.search(_COUNTED, said) and _at_the_call(raised):
+        if is_miscalled(raised):
             return _of_arguments(element)
         if re.search(_DATA_SET, said):
             return WINDOW
@@ -122,8 +122,10 @@ def _kind(value: Any) -> str:
     return f"an array of shape {shape}" if shape else f"one {type(value).__name__}"
 
 
-def _at_the_call(raised: BaseException) -> bool:
-    """Whether the function itself was called with the wrong number of arguments, and not one that it calls."""
+def is_miscalled(raised: BaseException) -> bool:
+    """Return True if penstock called the user's function with a number of arguments that the function does not take."""
+    if not isinstance(raised, TypeError) or not re.search(_COUNTED, str(raised)):
+        return False
     trace = raised.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

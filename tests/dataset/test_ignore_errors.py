@@ -4,11 +4,15 @@ import json
 import logging
 from itertools import islice
 
+import numpy as np
 import pytest
+from hypothesis import given as generated
+from hypothesis import settings
+from hypothesis import strategies as st
 from tests.positions import assert_continues_everywhere, given, positions, stage_of, texts
 
 import penstock as ps
-from penstock.errors import FailedPreconditionError
+from penstock.errors import FailedPreconditionError, context_of
 from penstock.physical.stages.ignore_errors import RATE_OVER
 
 
@@ -109,11 +113,11 @@ def test_a_line_for_each_is_written_to_the_quarantine(tmp_path):
 
 def test_errors_of_our_own_are_written_without_what_the_other_fields_say(tmp_path):
     path = tmp_path / "bad.jsonl"
-    positions(ps.Dataset.range(3).scan(0, lambda s, x: (s, x) if x else s).ignore_errors(quarantine=path))
+    positions(ps.Dataset.range(3).scan(0, lambda s, x: s if x == 1 else (s, x)).ignore_errors(quarantine=path))
     line = json.loads(path.read_text(encoding="utf-8"))
     assert line["error"].startswith("InvalidTypeError: scan_func returns")
     assert "\n" not in line["error"]
-    assert line["element"] == 0
+    assert line["element"] == 1
 
 
 def test_a_quarantine_that_cannot_be_written_is_a_failure(tmp_path):
@@ -149,3 +153,141 @@ def test_the_functions_for_apply_are_the_methods():
     assert ps.Dataset.range(3).apply(ps.experimental.assert_cardinality(3)).cardinality() == 3
     assert texts(list(ps.experimental.Counter(3, 2).take(2))) == [3, 5]
     assert texts(list(ps.experimental.RandomDataset(4).take(2))) == texts(list(ps.Dataset.random(4).take(2)))
+
+
+def raised(kind, x):
+    if kind == "NameError":
+        return undefined  # noqa: F821
+    if kind == "UnboundLocalError":
+        late += x  # noqa: F821, F841
+    if kind == "ModuleNotFoundError":
+        import no_such_module  # noqa: F401
+    if kind == "TypeError":
+        return x + None
+    if kind == "AttributeError":
+        return x.no_such_attribute
+    if kind == "InvalidTypeError":
+        return ps.image.decode_jpeg(x)
+    if kind == "InvalidArgumentError":
+        return ps.image.decode_jpeg(b"no image")
+    raise ValueError(kind)
+
+
+ALWAYS = ("NameError", "UnboundLocalError", "ModuleNotFoundError")
+AT_FIRST = ("TypeError", "AttributeError", "InvalidTypeError")
+KINDS = (*ALWAYS, *AT_FIRST, "InvalidArgumentError", "ValueError")
+
+
+class Step:
+    """A function that fails in some places. It is picklable."""
+
+    def __init__(self, bad):
+        self.bad = bad
+
+    def __call__(self, x):
+        kind = self.bad.get(int(x))
+        return x * 2 if kind is None else raised(kind, x)
+
+
+SHAPES = {
+    "alone": lambda ds: ds,
+    "shuffled": lambda ds: ds.shuffle(4, seed=2),
+    "filtered": lambda ds: ds.filter(lambda x: x % 3 != 0),
+    "batched": lambda ds: ds.batch(3),
+}
+
+
+def through(dataset, executor):
+    """Elements and failures as a run gives them."""
+    found = []
+    with dataset.iterator(epoch=0, executor=executor) as elements:
+        while True:
+            try:
+                found.append(next(elements))
+            except StopIteration:
+                return texts(found)
+            except Exception as error:
+                found.append(error)
+
+
+def left_by_the_rule(found):
+    """The reference: of elements and (failure, number of its element), what `ignore_errors` keeps."""
+    kept, succeeded = [], False
+    for one in found:
+        name = type(one).__name__
+        if not isinstance(one, Exception):
+            kept.append(one.tolist())
+        elif name in ALWAYS or (name in AT_FIRST and not succeeded and context_of_any(one).element == 0):
+            kept.append(name)
+        else:
+            continue
+        succeeded = True
+    return kept
+
+
+def context_of_any(error):
+    return getattr(error, "context", None) or context_of(error)
+
+
+FAILING = st.dictionaries(st.integers(0, 9), st.sampled_from(KINDS), max_size=6)
+
+
+@settings(max_examples=30, deadline=None)
+@generated(FAILING, st.sampled_from([*SHAPES]))
+def test_mistakes_of_the_program_are_raised_whatever_the_blocks_and_executors(bad, shape):
+    maps = ps.Dataset.range(10).map(Step(bad))
+    ds = SHAPES[shape](maps)
+    wanted = left_by_the_rule(positions(ds, 1))
+    ignoring = ds.ignore_errors()
+    for want in (1, 3, 100):
+        assert texts(positions(ignoring, want)) == wanted
+    assert through(ignoring, "inline") == through(ignoring, "thread") == wanted
+    parallel = SHAPES[shape](ps.Dataset.range(10).map(Step(bad), 3)).ignore_errors()
+    assert through(parallel, "thread") == wanted
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_mistakes_come_out_of_other_processes_as_they_are(kind):
+    ds = ps.Dataset.range(6).map(Step({0: kind, 3: kind}), 2)
+    wanted = left_by_the_rule(positions(ds, 1))
+    assert (kind in wanted) == (kind in ALWAYS + AT_FIRST)
+    assert through(ds.ignore_errors(), "process") == wanted
+    miscalled = ps.Dataset.range(2).map(two_arguments, 2).ignore_errors()
+    assert through(miscalled, "process") == ["TypeError", "TypeError"]
+
+
+def two_arguments(x, y):
+    return x
+
+
+@pytest.mark.parametrize("bad", [{0: "TypeError", 4: "TypeError"}, {2: "NameError", 4: "TypeError"}, {5: "TypeError"}])
+def test_what_is_a_mistake_is_the_same_after_a_resume(bad):
+    assert_continues_everywhere(ps.Dataset.range(7).map(Step(bad)).ignore_errors())
+
+
+@pytest.mark.parametrize(
+    "function",
+    [two_arguments, lambda: 1, lambda x, *, key: x, np.add, pow],
+    ids=["two", "none", "keyword", "ufunc", "pow"],
+)
+@pytest.mark.parametrize("good", [0, 3])
+def test_a_wrong_number_of_arguments_is_raised_at_each_element(function, good):
+    ds = ps.Dataset.range(good).concatenate(ps.Dataset.range(2).map(function)).ignore_errors()
+    assert texts(positions(ds)) == [*range(good), "TypeError", "TypeError"]
+
+
+def test_a_call_inside_of_the_function_is_no_call_of_the_function():
+    ds = ps.Dataset.range(3).map(lambda x: two_arguments(x) if x == 2 else x).ignore_errors()
+    assert texts(positions(ds)) == [0, 1]
+
+
+def test_none_among_the_data_of_a_later_input_is_left_out():
+    ds = ps.Dataset.range(3).flat_map(lambda i: ps.Dataset.range(2).map(Step({0: "TypeError"} if i else {})))
+    assert texts(positions(ds.ignore_errors())) == [0, 2, 2, 2]
+
+
+def test_a_mistake_is_neither_counted_nor_written_down(tmp_path):
+    path = tmp_path / "bad.jsonl"
+    ds = ps.Dataset.range(4).map(Step({0: "AttributeError", 2: "ValueError"})).ignore_errors(quarantine=path)
+    assert texts(positions(ds)) == ["AttributeError", 2, 6]
+    assert ds.ignored == len(path.read_text().splitlines()) == 1

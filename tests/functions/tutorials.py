@@ -410,7 +410,7 @@ class Compose:
 known("pure ships")(Rescale(256))
 known("")(RandomCrop(224))
 known("pure ships")(ToTensor())
-known("ships")(Compose([Rescale(256), ToTensor()]))
+known("pure ships")(Compose([Rescale(256), ToTensor()]))
 
 
 class Normalize:

@@ -62,8 +62,10 @@ def test_functions_alike_draw_alike():
     assert [may_draw(adds(1)) for _ in range(3)] == [False] * 3
 
 
-def test_another_object_is_another_function():
-    assert graph(counts([1, 2])) is not graph(counts([1, 2]))
+def test_another_object_with_equal_content_is_alike():
+    assert graph(counts([1, 2])) is graph(counts([1, 2]))
+    assert graph(counts([1, 2])) is not graph(counts([1, 2, 3]))
+    assert graph(counts([1, 2])) is not graph(counts((1, 2)))
 
 
 def test_what_is_changed_is_seen():
@@ -74,8 +76,8 @@ def test_what_is_changed_is_seen():
 
 
 def test_nothing_of_the_users_is_kept():
-    """What a function captures, but for numbers and text, goes with it."""
-    table = np.arange(3)
+    """Objects and large arrays that a function captures go with it."""
+    table = np.arange(3000)
     gone = weakref.ref(table)
     assert graph(counts(table)) is not None
     del table

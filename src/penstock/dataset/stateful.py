@@ -153,6 +153,9 @@ class Stateful(Base, Generic[T_co]):
     ) -> Dataset[T_co]:
         """The elements that do not fail. How many did is in `ignored`, and in the log when the pass ends.
 
+        Mistakes in the program are raised, as other data would not avoid them: NameError, ImportError, a function that
+        does not take the arguments it is called with, and a TypeError or AttributeError of the first element.
+
         The log is that of Python's `logging`, named "penstock"; with `log_warning` it has a line for each of them too.
         `quarantine` names a file to which each adds a line of JSON: stage, line of code, element, file, offset, error.
         A pass that goes on from a checkpoint adds again those that come again.

@@ -1,23 +1,16 @@
-"""What a function reads from outside of itself, whether that still is what it was, and which functions are alike in it.
-
-The function of an interleave makes a new one for each of its inputs, `.map(lambda r: parse(r, label))`. All have one
-code, and share what they read: globals, objects, the cells of what encloses them. What is found of the first is true of
-the others. Whether a function is pure follows from the types of numbers and text, what it is traced to from the values.
-"""
+"""The places that a function reads outside of itself, with what stood there, and numbers as arguments in its place."""
 
 from __future__ import annotations
 
 import weakref
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter, is_, itemgetter
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MappingProxyType, MethodType
 from typing import Any
 
 import numpy as np
 
-from penstock.forked import new_lock
 from penstock.functions.code import instructions
 
 MISSING = object()
@@ -146,10 +139,11 @@ def are_same(first: Any, second: Any) -> bool:
     """Whether functions of one code, with values of like kinds, do the same for good: only the object is another."""
     if first is second or type(first) is MethodType:
         return True
-    if first.__defaults__ is not None or second.__defaults__ is not None:
+    if type(first) is not FunctionType or vars(first) or vars(second):
         return False
-    cells, others = first.__closure__, second.__closure__
-    return cells is others or all(map(is_, cells, others))
+    if any(one.__defaults__ or one.__kwdefaults__ for one in (first, second)):
+        return False
+    return all(map(is_, _cells(first), _cells(second)))
 
 
 class TakingNumbers:
@@ -182,7 +176,7 @@ class TakingNumbers:
             return None
         given = [cell.cell_contents for cell in _cells(function)]
         found: set[int] = set()
-        if _calculates(function) and all(type(value) in _CONSTANTS or type(value) is np.ndarray for value in given):
+        if _calculates(function) and all(type(value) in CONSTANTS or type(value) is np.ndarray for value in given):
             found.update(at for at, value in enumerate(given) if type(value) in _NUMBERS)
         names = _passed(function.__code__)
         passed = {at for at, name in enumerate(function.__code__.co_freevars) if name in names}
@@ -292,121 +286,7 @@ def _as_result(value: Any) -> Any:
     return _AS_RESULTS[kind](value) if kind in _AS_RESULTS else value
 
 
-_MOST = 128  # that are kept; what they read stays in memory as long
-_MOST_FOUND = 16  # of each, for different values and kinds of elements
-_LONGEST = 1 << 12  # of a text, to keep it
-_CONSTANTS = frozenset(
+CONSTANTS = frozenset(
     {bool, int, float, complex, str, bytes, type(None)}
     | {kind for kind in np.sctypeDict.values() if np.dtype(kind).kind in "biufcmM"}
 )
-_PARTS = ("__code__", "__defaults__", "__kwdefaults__")
-
-
-class Alike:
-    """Pure functions of one code, and whether they draw.
-
-    `found` is what was found of them, by their values and whatever else it takes.
-    """
-
-    def __init__(self, function: FunctionType, captured: Captured, *, draws: bool) -> None:
-        self.draws = draws
-        own = {id(place) for place in (function, *(function.__closure__ or ()))}
-        self._shared = Captured(tuple(read for read in captured.reads if id(read[0]) not in own))
-        others = [value for value in _given(function) if type(value) not in _CONSTANTS]
-        self._held = function.__code__, function.__globals__, others  # so that no others get their addresses
-        self.found: dict[Hashable, Any] = {}
-
-    def holds(self) -> bool:
-        """Whether what all of them read is as it was."""
-        return self._shared.unchanged()
-
-    def captured_by(self, function: Any) -> Captured:
-        """What one of them reads."""
-        own = [(function, part, getattr(function, part)) for part in _PARTS]
-        cells = [(cell, None, cell.cell_contents) for cell in function.__closure__ or ()]
-        return Captured((*own, *cells, *self._shared.reads))
-
-    def keep(self, key: Hashable, found: Any) -> None:
-        with _LOCK:
-            if len(self.found) >= _MOST_FOUND:
-                del self.found[next(iter(self.found))]
-            self.found[key] = found
-
-
-_KNOWN: OrderedDict[Hashable, Alike] = OrderedDict()
-_LOCK = new_lock()
-
-
-def known_alike(function: Any) -> Alike | None:
-    """What is known of functions like this one: that it is pure, to begin with."""
-    key = alike_key(function)
-    if key is None:
-        return None
-    with _LOCK:
-        found = _KNOWN.get(key)
-        if found is not None:
-            _KNOWN.move_to_end(key)
-    return found if found is not None and found.holds() else None
-
-
-def keep_alike(function: Any, key: Hashable | None, captured: Captured, *, draws: bool) -> None:
-    """Keep that a function is pure, which has read this and nothing else; `key` is what it was before it was read."""
-    if key is None or key != alike_key(function):
-        return
-    made = Alike(function, captured, draws=draws)
-    with _LOCK:
-        _KNOWN[key] = made
-        if len(_KNOWN) > _MOST:
-            _KNOWN.popitem(last=False)
-
-
-def alike_key(function: Any) -> Hashable | None:
-    """What functions have in common that are alike; None of one that stands for itself."""
-    if type(function) is not FunctionType or vars(function):
-        return None
-    try:
-        given = _given(function)
-    except ValueError:  # a cell is empty
-        return None
-    if not all(type(value) in _CONSTANTS or _is_there_anyway(value) for value in given):
-        return None  # it would stay in memory for being kept here
-    kinds = [type(value) if type(value) in _CONSTANTS else id(value) for value in given]
-    return (id(function.__code__), id(function.__globals__), len(function.__defaults__ or ()), *kinds)
-
-
-def _is_there_anyway(value: Any) -> bool:
-    """Whether something is a part of the program, and holds nothing that is not."""
-    plain = isinstance(value, FunctionType) and value.__closure__ is None and value.__defaults__ is None
-    return plain or isinstance(value, (ModuleType, BuiltinFunctionType, type))
-
-
-def values_of(function: Any) -> Hashable | None:
-    """The numbers and texts that it is given by its cells and defaults; None where they are too long to keep."""
-    if type(function) is not FunctionType:
-        return None
-    try:
-        given = _given(function)
-    except ValueError:
-        return None
-    if any(type(value) in (str, bytes) and len(value) > _LONGEST for value in given):
-        return None
-    return tuple(map(_bits, given))
-
-
-def _given(function: FunctionType) -> list[Any]:
-    """What it closes over, and its defaults, with the names of those that go by name."""
-    given = [cell.cell_contents for cell in function.__closure__ or ()]
-    given += function.__defaults__ or ()
-    for name, value in (function.__kwdefaults__ or {}).items():
-        given += (name, value)
-    return given
-
-
-def _bits(value: Any) -> Any:
-    """What is equal for constants that are the same in all their bits, and for no others."""
-    kind = type(value)
-    if kind not in _CONSTANTS:
-        return None  # it is the same object, which the key says
-    if isinstance(value, np.generic):
-        return kind, value.dtype.str, value.tobytes()
-    return kind, repr(value) if kind in (float, complex) else value

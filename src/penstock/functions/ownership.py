@@ -95,6 +95,18 @@ def is_penstocks(value: Any) -> bool:
     return not is_users(value) if type(value) is FunctionType else not is_users_path(module)
 
 
+def is_plain_object(value: Any) -> bool:
+    """Whether it is one of the user's own objects whose attributes are those that are written down for it."""
+    kind = type(value)
+    return (
+        kind.__dictoffset__ != 0
+        and vars(object)["__getattribute__"] is getattr(kind, "__getattribute__", None)
+        and not hasattr(kind, "__getattr__")
+        and not isinstance(value, type)
+        and all(map(is_users, kind.__mro__[:-1]))
+    )
+
+
 def _is_users_module(module: ModuleType) -> bool:
     names = vars(module)  # what it says of itself: to ask for an attribute may run its code
     if names.get("__name__") == "__main__":

@@ -18,7 +18,6 @@ import functools
 import io
 import pickle
 import sys
-import weakref
 from collections import ChainMap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.functions.code import codes
+from penstock.functions.memory import recalled
 from penstock.functions.uses import closure, defaults
 
 if TYPE_CHECKING:
@@ -35,18 +35,6 @@ if TYPE_CHECKING:
 _MOST_BYTES = 1 << 26  # of a function with what it closes over
 _MOST_ITEMS = 1000  # of a container that are looked at
 _DEEPEST = 40
-
-
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    """What was found of a function, and the places it was read from."""
-
-    function: weakref.ref[Any]
-    why: str | None
-    watched: tuple[Watched, ...]
-
-
-_verdicts: dict[int, _Verdict] = {}
 
 
 def get_ready() -> None:
@@ -64,9 +52,10 @@ def why_not_shippable(function: Callable[..., Any]) -> str | None:
     >>> why_not_shippable(lambda x: seen.append(x))
     'it appends to `seen`'
     """
-    known = _verdicts.get(id(function))
-    if known is not None and known.function() is function and all(place.unchanged() for place in known.watched):
-        return known.why
+    return recalled(function, "shippable", lambda: _why_not_shippable(function), by_value=True)[0]
+
+
+def _why_not_shippable(function: Callable[..., Any]) -> tuple[str | None, list[Watched]]:
     from penstock.functions.effects import why_visible  # see get_ready
 
     watched: list[Watched] = []
@@ -76,8 +65,7 @@ def why_not_shippable(function: Callable[..., Any]) -> str | None:
         why = "it is nested too deeply to be looked through"
     except Exception as error:  # code that is read may hold anything; whoever cannot read it does not move it
         why = f"it cannot be looked through ({type(error).__name__})"
-    _remember(function, why, tuple(watched))
-    return why
+    return why, watched
 
 
 class _TooLarge(Exception):
@@ -140,18 +128,6 @@ def _text_file(file: io.TextIOWrapper) -> tuple[Any, ...]:
             return getattr, (sys, name)
     message = "cannot pickle an open file"
     raise pickle.PicklingError(message)
-
-
-def _remember(function: Any, why: str | None, watched: tuple[Watched, ...]) -> None:
-    number, known = id(function), _verdicts  # a module's names are gone when the interpreter ends
-
-    def forget(gone: object) -> None:
-        known.pop(number, None)
-
-    try:
-        _verdicts[number] = _Verdict(weakref.ref(function, forget), why, watched)
-    except TypeError:  # of the interpreter's own, which is looked up as fast as a verdict
-        return
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from penstock.block.block import Block
 from penstock.block.column import BytesColumn, Column, DenseColumn
 from penstock.block.structure import nest
 from penstock.functions.captured import are_same
+from penstock.functions.memory import notes_of, own_of
 from penstock.options import Options
 from penstock.physical.lower import Lowering, lower, opener, transforms_of
 from penstock.physical.stage import Stage
@@ -45,7 +45,6 @@ _KINDS = {
     ops.Map, ops.Filter, ops.Batch, ops.Take, ops.Skip, ops.Shard, ops.Repeat, ops.Enumerate, ops.Prefetch, ops.Shuffle,
     counted.Unbatch,
 }  # fmt: skip
-_CONSTANTS = frozenset({bool, int, float, complex, str, bytes, type(None)})
 _OF_FUNCTIONS = {ops.Map: "function", ops.Filter: "predicate"}
 
 Functions = tuple[Callable[..., Any], ...]
@@ -176,7 +175,13 @@ class InnerPlans:
                 return None
             (node,) = node.inputs
         held = plan, key.held
-        return Form(rewritten, scan, key.functions, held, {id(node): acts(node) for node in rewritten.walk()})
+        return Form(
+            rewritten,
+            scan,
+            key.functions,
+            held,
+            {id(node): acts(node) for node in rewritten.walk()},
+        )
 
 
 class Made(NamedTuple):
@@ -201,12 +206,9 @@ class Little(NamedTuple):
         return type(self.source) is type(other.source) and self.steps is other.steps
 
 
-_INSIDE: WeakKeyDictionary[FunctionType, str] = WeakKeyDictionary()
-
-
 def inside(function: Any) -> str | None:
-    """The steps of the first data set that a function made in this process, as text; None of callable objects."""
-    return _INSIDE.get(function) if isinstance(function, FunctionType) else None
+    """The steps of the first data set that a function made in this process, as text."""
+    return (notes_of(function) or {}).get("inside")
 
 
 class Opening:
@@ -216,9 +218,7 @@ class Opening:
         options = lowering.options
         self._lowering = lowering
         self._open = opener(node)
-        self._unseen = node.function if isinstance(node.function, FunctionType) else None
-        if self._unseen in _INSIDE:
-            self._unseen = None
+        self._unseen = None if inside(node.function) else notes_of(node.function)
         self._plans = InnerPlans(lambda plan: lowering.optimise(plan, options))
         self._read: dict[type[Source], Callable[[Source], Any]] = {}  # what reads a small one, if watched
         self._together = not (lowering.memory.is_tight or lowering.provenance or options.element_timeout is not None)
@@ -228,7 +228,7 @@ class Opening:
         """What the function makes of an element. Raises what it raises."""
         made = self._open(element)
         if self._unseen is not None:
-            _INSIDE[self._unseen] = tree(made)
+            self._unseen["inside"] = tree(made)
             self._unseen = None
         plan = _side_by_side(made)
         return Made(plan, None if type(plan) is Scan else self._plans.key(plan))
@@ -453,26 +453,17 @@ def _is_large(array: np.ndarray) -> bool:
 
 
 def _function_key(function: Callable[..., Any]) -> tuple[Hashable, Any] | None:
-    """Equal for functions of one code that close over the same objects, and numbers and texts of the same types.
+    """Equal for functions that are alike: `own_of` reads what they close over.
 
     And what has to be kept with it, as it has the address of that. Whether functions may be traced, whether they draw
     and what they cost does not depend on what these numbers are. None for one that closes over a large array.
     """
     if type(function) is MethodType:
         return (id(function.__func__), id(function.__self__)), function
-    if type(function) is not FunctionType or function.__kwdefaults__ is not None or vars(function):
+    own = own_of(function)
+    if own is None:
         return id(function), function
-    try:
-        given = [cell.cell_contents for cell in function.__closure__ or ()]
-    except ValueError:  # one is empty
-        return id(function), function
-    given += function.__defaults__ or ()
-    if any(isinstance(value, np.ndarray) and _is_large(value) for value in given):
+    if any(_is_large(array) for weak in own.opaque if isinstance(array := weak(), np.ndarray)):
         return None
-    kinds = [type(value) if _is_constant(value) else id(value) for value in given]
-    key = id(function.__code__), id(function.__globals__), function.__name__, len(kinds), *kinds
-    return key, (function.__code__, function.__globals__, given)
-
-
-def _is_constant(value: Any) -> bool:
-    return type(value) in _CONSTANTS or isinstance(value, np.generic)
+    name = function.__name__ if type(function) is FunctionType else None
+    return (name, *own.kinds), own

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import functools
 import time
-import weakref
 from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, replace
-from types import FunctionType
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -20,6 +17,7 @@ from penstock.block.fixed import without_aliasing
 from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.block.structure import Structure, components
 from penstock.forked import new_lock
+from penstock.functions.memory import notes_of
 from penstock.trace.arithmetic import VIEWS
 from penstock.trace.drawing import UNNUMBERED, Draws, drawing
 from penstock.trace.graph import Allocate, Const, Graph, Ref
@@ -134,14 +132,10 @@ def _rows(size: int) -> np.ndarray:
     return np.linspace(size - 1, 0, min(ELEMENTS, size)).astype(np.int64)
 
 
-_TRIALS: weakref.WeakKeyDictionary[Traced, EquivalenceCheck] = weakref.WeakKeyDictionary()
-_LOCK = new_lock()
-
-
 def check_of(found: Traced, ready: Ready) -> EquivalenceCheck:
     """The check of what a function was traced to: one for all passes, and for all functions alike."""
-    with _LOCK:
-        return _TRIALS.setdefault(found.like or found, EquivalenceCheck(ready))
+    check: EquivalenceCheck = found.notes.setdefault("check", EquivalenceCheck(ready))
+    return check
 
 
 def in_one_piece(column: Column, allocate: Allocate | None, *, view: bool = True) -> Column:
@@ -264,15 +258,9 @@ def _same_value(left: Any, right: Any) -> bool:
     return bool(equals(right)) if equals is not None else bool(left == right)
 
 
-_CAME: WeakKeyDictionary[FunctionType, tuple[Structure, tuple[LeafSpec, ...]]] = WeakKeyDictionary()
-
-
 def what_came(function: Callable[..., Any]) -> tuple[Structure, tuple[LeafSpec, ...]] | None:
-    """The kind of elements that a function was last decided for in this process, where no spec tells beforehand.
-
-    None of callable objects: what these say when they are compared is the user's.
-    """
-    return _CAME.get(function) if isinstance(function, FunctionType) else None
+    """The kind of elements that a function was last decided for in this process, where no spec tells beforehand."""
+    return (notes_of(function) or {}).get("came")
 
 
 class Vectoriser:
@@ -321,8 +309,7 @@ class Vectoriser:
             known = self._decided.get(key)
             if known is None or not known.found.holds():
                 specs = tuple(map(any_extent, block.columns))
-                if isinstance(self._function, FunctionType):
-                    _CAME[self._function] = block.structure, specs
+                (notes_of(self._function) or {})["came"] = block.structure, specs
                 known = self._decided[key] = self._begun(traced(self._function, block.structure, specs))
             if known.check is not None:
                 self._try(known, known.check, block, draws)

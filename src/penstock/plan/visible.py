@@ -13,11 +13,11 @@ nothing of when it does.
 from __future__ import annotations
 
 import functools
-import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
+from penstock.functions.memory import recalled
 from penstock.plan import fused, grouping, ops
 from penstock.plan.distribution import Distribute
 from penstock.plan.grouping import Reducer
@@ -44,10 +44,10 @@ def acts(node: Node) -> bool:
     functions = [each for name, each in _functions(node) if name != "reduce_func"]
     if not isinstance(node, _CALLING):
         return any(why_impure(function) is not None for function in functions)
-    verdicts = [verdict for verdict in map(_verdict, functions) if verdict is not None]
-    if not all(verdict.computes for verdict in verdicts):
+    verdicts = [(function, verdict) for function in functions if (verdict := _verdict(function)) is not None]
+    if any(why is not None for _, (why, _) in verdicts):
         return True
-    return any(verdict.makes_objects and verdict.function() is not functions[-1] for verdict in verdicts)
+    return any(makes_objects and function is not functions[-1] for function, (_, makes_objects) in verdicts)
 
 
 def is_called_ahead(node: Node) -> bool:
@@ -55,40 +55,18 @@ def is_called_ahead(node: Node) -> bool:
     return any(_verdict(function) is not None for _, function in _functions(node)) and not acts(node)
 
 
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    """Whether a function computes, and makes objects of the user's classes; and what that was read from."""
+def _verdict(function: Any) -> tuple[str | None, bool] | None:
+    """What is known for certain of a function that cannot be traced, as `why_seen`; None of one that may be."""
 
-    function: Callable[[], Any]
-    computes: bool
-    makes_objects: bool
-    watched: tuple[Any, ...]
+    def read() -> tuple[tuple[str | None, bool] | None, list[Any] | None]:
+        if why_impure(function) is None:
+            return None, None
+        from penstock.functions.effects import why_seen  # its tables are large
 
+        watched: list[Any] = []
+        return why_seen(function, watched), watched
 
-_verdicts: dict[int, _Verdict] = {}
-
-
-def _verdict(function: Any) -> _Verdict | None:
-    """What is known for certain of a function that cannot be traced; None of one that may be.
-
-    Remembered while what it was read from stays what it is: it is asked for some times in every pass.
-    """
-    known = _verdicts.get(id(function))
-    if known is not None and known.function() is function and all(place.unchanged() for place in known.watched):
-        return known
-    if why_impure(function) is None:
-        return None
-    from penstock.functions.effects import why_seen  # its tables are large
-
-    watched: list[Any] = []
-    why, makes_objects = why_seen(function, watched)
-    number, verdicts = id(function), _verdicts  # a module's names are gone when the interpreter ends
-    try:
-        weak = weakref.ref(function, lambda _: verdicts.pop(number, None))
-    except TypeError:  # of the interpreter's own, which is looked up as fast as a verdict
-        return _Verdict(lambda: function, why is None, makes_objects, ())
-    found = verdicts[number] = _Verdict(weak, why is None, makes_objects, tuple(watched))
-    return found
+    return recalled(function, "seen", read, by_value=True)[0]
 
 
 def opens_visibly(function: Callable[..., Any]) -> bool:

@@ -22,16 +22,18 @@ import numpy as np
 from penstock.block.spec import LeafSpec
 from penstock.block.structure import Structure
 from penstock.functions.captured import MISSING, SIZE, Captured
+from penstock.functions.memory import notes_of
+from penstock.functions.ownership import is_plain_object
 from penstock.functions.uses import closure
 from penstock.trace.arithmetic import ASTYPE, TRIED_ASTYPE, UFUNCS, WHERE
 from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.ends import Ends, things_of
 from penstock.trace.fields import Fields, apart
 from penstock.trace.graph import Equation, Graph, GraphBuilder, NotTraceable, Operand, Ref
-from penstock.trace.purity import inspected, is_plain_object, why_not_movable
+from penstock.trace.purity import inspected, why_not_movable
 from penstock.trace.statements import Cut, PutOff, cut, inlined, reads, returns, text_of, writes
 from penstock.trace.templates import Template, Templates, alike, leaves, rows_of
-from penstock.trace.traced import remembered, traced, why_not_made
+from penstock.trace.traced import traced, why_not_made
 from penstock.trace.tracer import Tracer
 
 _SPARED = 2  # leaves of an element that need not be made for a call, at least, or it is no gain
@@ -460,10 +462,6 @@ def _stand_ins(values: Iterable[Any]) -> Iterator[Tracer]:
             yield from _stand_ins(value.values())
 
 
-_cache: weakref.WeakKeyDictionary[Any, dict[Any, Parts | None]] = weakref.WeakKeyDictionary()
-_given: weakref.WeakKeyDictionary[Any, dict[None, int]] = weakref.WeakKeyDictionary()
-
-
 def worth_asking(function: Callable[..., Any], structure: Structure, rows: int, *, gives_elements: bool) -> bool:
     """Whether it is time to ask for `in_parts` of a function that is about to be called for so many elements more.
 
@@ -473,20 +471,21 @@ def worth_asking(function: Callable[..., Any], structure: Structure, rows: int, 
     called = _called(function)
     if called is None or (gives_elements and (structure.size < _WIDE or _calls_ours(called))):
         return True
-    known = remembered(_given, function)
-    if known is None:
+    notes = notes_of(function)
+    if notes is None:
         return True
-    leaves = known[None] = known.get(None, 0) + rows * structure.size
+    leaves: int = notes.get("leaves", 0) + rows * structure.size
+    notes["leaves"] = leaves
     return leaves >= _MADE_UP
 
 
 def in_parts(function: Callable[..., Any], structure: Structure, specs: Sequence[LeafSpec]) -> Parts | None:
     """`parts`, remembered per function and kind of element while what its beginning reads stays the same."""
-    known = remembered(_cache, function)
-    if known is None:
+    notes = notes_of(function)
+    if notes is None:
         return parts(function, structure, specs)
-    key = (structure, tuple(specs))
-    found = known.get(key)
-    if key not in known or (found is not None and not found.captured.unchanged()):
-        found = known[key] = parts(function, structure, specs)
+    key = ("parts", structure, tuple(specs))
+    found: Parts | None = notes.get(key)
+    if key not in notes or (found is not None and not found.captured.unchanged()):
+        found = notes[key] = parts(function, structure, specs)
     return found

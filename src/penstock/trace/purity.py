@@ -27,13 +27,11 @@ from penstock.functions.captured import (
     SIZE,
     Captured,
     TakingNumbers,
-    alike_key,
     content,
-    keep_alike,
-    known_alike,
 )
 from penstock.functions.code import steps
-from penstock.functions.ownership import is_penstocks, is_users
+from penstock.functions.memory import recalled
+from penstock.functions.ownership import is_penstocks, is_plain_object, is_users
 from penstock.functions.uses import attribute
 from penstock.trace.arithmetic import UFUNCS
 from penstock.trace.numpy_rows import REDUCTIONS
@@ -129,7 +127,7 @@ def why_impure(function: Callable[..., Any]) -> str | None:
     >>> why_impure(lambda x: print(x))
     'it uses print'
     """
-    return None if known_alike(function) is not None else _inspected(function)[0]
+    return _recalled(function)[0][0]
 
 
 def may_draw(function: Callable[..., Any]) -> bool:
@@ -138,11 +136,8 @@ def may_draw(function: Callable[..., Any]) -> bool:
     >>> may_draw(lambda x: x * 2), may_draw(lambda x: print(x))
     (False, True)
     """
-    alike = known_alike(function)
-    if alike is not None:
-        return alike.draws
-    inspection = _Inspection()
-    return inspection.verdict(function) is not None or inspection.draws
+    (why, draws), _ = _recalled(function)
+    return why is not None or draws
 
 
 def captured(function: Callable[..., Any]) -> Captured:
@@ -159,20 +154,24 @@ def inspected(
     """
     if type(function) is TakingNumbers:
         function = function.function
-    alike = None if objects or held else known_alike(function)
-    return _inspected(function, objects, held) if alike is None else (None, alike.captured_by(function))
+    if objects or held:
+        (why, _), (seen, *_) = _inspected(function, objects, held)
+    else:
+        (why, _), seen = _recalled(function)
+    return why, seen
+
+
+def _recalled(function: Callable[..., Any]) -> tuple[tuple[str | None, bool], Captured]:
+    return recalled(function, "pure", lambda: _inspected(function), by_value=False)
 
 
 def _inspected(
     function: Callable[..., Any], objects: Mapping[str, Any] = _NONE, held: Mapping[str, Any] = _NONE
-) -> tuple[str | None, Captured]:
+) -> tuple[tuple[str | None, bool], list[Any]]:
+    """Why a function is impure, and whether it draws; with the places that this was read from."""
     inspection = _Inspection(objects, held)
-    key = None if objects or held else alike_key(function)
     why = inspection.verdict(function)
-    seen = Captured(tuple(inspection.reads))
-    if why is None and not inspection.looked_deeper:
-        keep_alike(function, key, seen, draws=inspection.draws)
-    return why, seen
+    return (why, inspection.draws), [Captured(tuple(inspection.reads)), *inspection.watched]
 
 
 def inspected_live(function: Callable[..., Any]) -> tuple[str | None, Captured, list[np.ndarray]]:
@@ -208,7 +207,7 @@ class _Inspection:
         self.live: dict[int, np.ndarray] | None = None  # large arrays, where they may be used
         self.top: FunctionType | None = None  # who may use them
         self._in_top = False
-        self.looked_deeper = False  # whether the verdict follows from more than what was read
+        self.watched: list[Any] = []  # what was looked at to tell whether anything captured is written to
         self._methods: set[str] = set()  # that are called of what is only known when it runs
         self._passed_on: list[tuple[Any, str]] = []  # objects of the user's which may be what they are called of
 
@@ -218,11 +217,11 @@ class _Inspection:
         asked = (spelled for one, spelled in self._passed_on if not self._methods.isdisjoint(dir(one)))
         why = why or next((f"it uses {spelled}" for spelled in asked), None)
         if why is None and self._mutable and self._writes:
-            self.looked_deeper = True
             from penstock.functions.effects import why_visible_here  # its tables are large, and seldom asked
 
-            why = why_visible_here(function, self._held, alike=True)
-            passed_on = (why_visible_here(one, alike=True) for one in self._used if one is not function)
+            why = why_visible_here(function, self._held, alike=True, watched=self.watched)
+            used = (one for one in self._used if one is not function)
+            passed_on = (why_visible_here(one, alike=True, watched=self.watched) for one in used)
             why = why or next((why for why in passed_on if why), None)  # as map_fn is given one
         return why
 
@@ -365,12 +364,12 @@ class _Inspection:
             elif name in _ATTRIBUTE and chain is not MISSING:
                 spelled = f"{spelled}.{step.value}"
                 place = vars(chain) if isinstance(chain, (ModuleType, type)) else None  # what is frozen stays
+                if place is not None:
+                    self.reads.append((place, step.value, place.get(step.value, MISSING)))
                 try:
                     chain = getattr(chain, step.value)
                 except AttributeError:
                     return f"it uses {spelled}, which is not there"
-                if place is not None:
-                    self.reads.append((place, step.value, place.get(step.value, MISSING)))
                 chain, why = self._step(chain, spelled)
             elif name in _ATTRIBUTE:
                 why = None if step.value in METHODS else f"it uses .{step.value}"
@@ -386,9 +385,9 @@ class _Inspection:
             elif name == "LOAD_GLOBAL":
                 spelled = step.value
                 value = names.get(spelled, getattr(builtins, spelled, MISSING))
+                self.reads.append((names, spelled, names.get(spelled, MISSING)))
                 if value is MISSING:
                     return f"it uses {spelled}, which is not defined yet"
-                self.reads.append((names, spelled, names.get(spelled, MISSING)))
                 chain, why = self._step(value, spelled)
             elif name in ("LOAD_DEREF", "LOAD_CLASSDEREF") and step.value not in (local | around):
                 spelled = step.value
@@ -501,18 +500,6 @@ def _is_live(value: Any) -> bool:
     return type(value) is np.ndarray and value.nbytes > _WATCHED and value.ndim > 0 and not value.dtype.hasobject
 
 
-def is_plain_object(value: Any) -> bool:
-    """Whether it is one of the user's own objects whose attributes are those that are written down for it."""
-    kind = type(value)
-    return (
-        kind.__dictoffset__ != 0
-        and vars(object)["__getattribute__"] is getattr(kind, "__getattribute__", None)
-        and not hasattr(kind, "__getattr__")
-        and not isinstance(value, type)
-        and all(map(is_users, kind.__mro__[:-1]))
-    )
-
-
 def has_constants(value: Any) -> bool:
     """Whether it is the user's class, enumeration or named tuple, whose attributes are those that are written down."""
     kind = type(value)
@@ -540,7 +527,7 @@ def _calculates_itself(member: Any) -> bool:
 _UNCALLED = {  # of a class, run by nothing that a function may do with an object but calling it
     "__annotate__", "__annotate_func__", "__annotations__", "__annotations_cache__", "__call__", "__dataclass_fields__",
     "__dataclass_params__", "__dict__", "__doc__", "__firstlineno__", "__init__", "__match_args__", "__module__",
-    "__post_init__", "__replace__", "__static_attributes__", "__weakref__",
+    "__post_init__", "__replace__", "__slotnames__", "__static_attributes__", "__weakref__",
 }  # fmt: skip
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-import weakref
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from types import FunctionType, MethodType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -16,18 +15,16 @@ from penstock.block.leaf import as_leaf
 from penstock.block.spec import LeafSpec, TensorSpec, spec_of
 from penstock.block.structure import NONE, Structure, components, flatten
 from penstock.errors import PenstockError, said
-from penstock.forked import new_lock
-from penstock.functions.captured import Captured, known_alike, values_of
+from penstock.functions.captured import Captured
+from penstock.functions.memory import notes_of, recalled
 from penstock.functions.uses import attribute
 from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable, Operand, Ref
-from penstock.trace.purity import METHODS, TOO_LARGE, inspected, inspected_live
+from penstock.trace.purity import METHODS, TOO_LARGE, inspected, inspected_live, why_impure
 from penstock.trace.tables import among_stand_ins, holds_tables, of_each_element
 from penstock.trace.tracer import Tracer, holds_stand_ins, listed
 
 _CODE = FunctionType, classmethod, staticmethod, functools.cached_property
-
-R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -37,7 +34,7 @@ class Traced:
     graph: Graph | None
     reason: str = ""
     captured: Captured = field(default_factory=lambda: Captured(()))
-    like: Traced | None = None  # the same of an earlier function, of the same code with the same values
+    notes: dict[str, Any] = field(default_factory=dict)  # what was found of the graph; functions alike share them
 
     def holds(self) -> bool:
         """Whether the function would still be traced to this graph: nothing it reads from outside has changed."""
@@ -107,53 +104,33 @@ def output_of(leaf: Any) -> Operand:
     return Const(value)
 
 
-_cache: weakref.WeakKeyDictionary[Any, dict[Any, Traced]] = weakref.WeakKeyDictionary()
-_lock = new_lock()
-
-
-def remembered(cache: MutableMapping[Any, dict[Any, R]], function: Any) -> dict[Any, R] | None:
-    """What is known of this very callable; None where another one may be equal to it, or nothing can be kept of it."""
-    equals: Any = type(function).__eq__
-    if equals is not object.__eq__ and type(function) is not MethodType:
-        return None
-    try:
-        with _lock:
-            return cache.setdefault(function, {})
-    except TypeError:  # callables without hash or weak reference
-        return None
-
-
 def traced(function: Callable[..., Any], structure: Structure, specs: Sequence[LeafSpec]) -> Traced:
     """`trace`, remembered per function and kind of element while what the function captures stays the same."""
-    key = (structure, tuple(specs))
-    known = remembered(_cache, function)
-    if known is None:
-        return trace(function, structure, specs)
-    found = known.get(key)
+    key = ("traced", structure, tuple(specs))
+    notes = notes_of(function)
+    found: Traced | None = None if notes is None else notes.get(key)
     if found is None or not found.holds():
-        found = known[key] = _traced_alike(function, key)
+        found = _traced_alike(function, key)
+        if notes is not None:
+            notes[key] = found
     return found
 
 
-def _traced_alike(function: Callable[..., Any], key: tuple[Structure, tuple[LeafSpec, ...]]) -> Traced:
-    """`trace`, or what it found of an earlier function of the same code that has captured equal values."""
+def _traced_alike(function: Callable[..., Any], key: tuple[str, Structure, tuple[LeafSpec, ...]]) -> Traced:
+    """`trace`, or the graph of an earlier function of the same code that has captured equal values."""
     if not isinstance(function, FunctionType):
-        found = trace(function, *key)
+        found = trace(function, *key[1:])
         return replace(found, captured=found.captured.without(function)) if _is_its_own_place(function) else found
-    values = values_of(function)
-    alike = None if values is None else known_alike(function)
-    if alike is not None:
-        first = alike.found.get((values, key))
-        if first is not None:
-            return Traced(first.graph, "", alike.captured_by(function).without(function), first)
-    found = trace(function, *key)
-    found = replace(found, captured=found.captured.without(function))  # or it would never be let go of
-    alike = None if found.graph is None or values is None else known_alike(function)
-    if alike is not None and values == values_of(function):
-        first = Traced(found.graph)
-        alike.keep((values, key), first)
-        found = replace(found, like=first)
-    return found
+
+    def read() -> tuple[Traced, list[Any] | None]:
+        found = trace(function, *key[1:])
+        if found.graph is None or why_impure(function) is not None:  # a graph that reads from large arrays
+            return found, None
+        return replace(found, captured=Captured(())), [found.captured]
+
+    found, seen = recalled(function, ("graph", *key[1:]), read, by_value=True)
+    seen = Captured((*found.captured.reads, *seen.reads))
+    return replace(found, captured=seen.without(function))  # or it is never let go of
 
 
 def _is_its_own_place(function: Any) -> bool:

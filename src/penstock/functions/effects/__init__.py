@@ -52,7 +52,11 @@ def why_visible(function: Any, watched: list[Watched]) -> str | None:
 
 
 def why_visible_here(
-    function: Any, given: Mapping[str, Any] = MappingProxyType({}), *, alike: bool = False
+    function: Any,
+    given: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    alike: bool = False,
+    watched: list[Watched] | None = None,
 ) -> str | None:
     """The same in this process, where globals are what they are now.
 
@@ -63,7 +67,7 @@ def why_visible_here(
         name: (Known(value, name if name.isidentifier() else "a value"),) for name, value in given.items()
     }
     try:
-        return verdict(function, _Here([], alike=alike), named)
+        return verdict(function, _Here([] if watched is None else watched, alike=alike), named)
     except Exception as error:  # code that is read may hold anything
         return f"it cannot be looked through ({type(error).__name__})"
 

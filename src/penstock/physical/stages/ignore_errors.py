@@ -1,6 +1,7 @@
-"""IgnoreErrors: goes on behind elements that failed, and counts them.
+"""IgnoreErrors: leaves out the elements that failed, and counts them.
 
-It writes them to a file where the user asked for that, and stops ignoring above a share.
+The stage writes failures to a file if the user asks for it, stops ignoring above a limit, and never ignores a mistake
+in the program.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from penstock.errors import (
     FailedPreconditionError,
     PenstockError,
     context_of,
+    is_mistake,
     raise_as_failure,
     said,
     writing_to,
@@ -39,7 +41,7 @@ def write_line(path: str, error: Exception) -> None:
 
 def described(error: Exception) -> dict[str, str | int | None]:
     """Which element failed, and how: stage, line of the user's code, element, file, offset, error."""
-    context = error.context if isinstance(error, PenstockError) else context_of(error) or Context()
+    context = _context(error)
     return {
         "stage": context.stage,
         "line": context.where,
@@ -48,6 +50,10 @@ def described(error: Exception) -> dict[str, str | int | None]:
         "offset": context.offset,
         "error": f"{type(error).__name__}: {said(error)}",
     }
+
+
+def _context(error: Exception) -> Context:
+    return error.context if isinstance(error, PenstockError) else context_of(error) or Context()
 
 
 _LOG = logging.getLogger("penstock.physical")
@@ -81,8 +87,17 @@ class IgnoreErrors(Stage):
             self._end()
         return None
 
+    def _is_mistake(self, error: Exception) -> bool:
+        """Return True for an error of the program. A shuffle may deliver the failure of element 0 late."""
+        element = _context(error).element
+        first = self._seen == self._ignored and not (self._seen if element is None else element)
+        return is_mistake(error, first=first)
+
     def _leave_out(self, error: Exception) -> None:
+        mistake = self._is_mistake(error)
         self._seen += 1
+        if mistake:
+            raise error
         self._ignored += 1
         self._node.tally.add()
         if self._node.quarantine is not None:
