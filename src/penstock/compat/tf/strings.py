@@ -4,15 +4,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 import penstock as ps
+from penstock.block.column import BytesColumn, ListColumn
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import op
 from penstock.compat.teaching import missing_in
-from penstock.compat.tf.hashing import fingerprint64, siphash
+from penstock.compat.tf.hashing import hash64, siphash
+from penstock.compat.tf.text_columns import as_bytes as _text
+from penstock.compat.tf.text_columns import (
+    column_of_texts,
+    cut,
+    joined,
+    length,
+    lower,
+    pieces,
+    regex_full_match,
+    regex_replace,
+    strip,
+    to_hash_bucket_fast,
+    upper,
+)
 from penstock.compat.values import array_of, lowered, over_flat, whole
 from penstock.errors import InvalidArgumentError
 
@@ -30,32 +46,22 @@ def _each(function: Callable[..., Any], dtype: Any, *values: Any) -> Any:
     return found if found.ndim else found[()]
 
 
-def _text(value: Any) -> bytes:
-    return value.encode() if isinstance(value, str) else bytes(value)
-
-
-def _characters(text: bytes, unit: str) -> str | bytes:
-    return text.decode(errors="replace") if unit == "UTF8_CHAR" else text
-
-
-@op("strings.length")
-def length(input: Any, unit: str = "BYTE") -> Any:
-    """The number of bytes, or with `unit="UTF8_CHAR"` of characters; int32."""
-    return _each(lambda text: len(_characters(text, unit)), np.int32, input)
+_CHARACTER = re.compile(rb"(?:\A.|[^\x80-\xbf])[\x80-\xbf]*", re.DOTALL)
 
 
 def _cut(text: bytes, start: int, count: int, unit: str) -> bytes:
-    whole = _characters(text, unit)
+    whole: Any = _CHARACTER.findall(text) if unit == "UTF8_CHAR" else text
     if not -len(whole) <= start <= len(whole):
         message = f"pos {start} out of range for string {text!r:.60}"
         raise InvalidArgumentError(message)
     begin = start + len(whole) if start < 0 else start
     part = whole[begin:] if count < 0 else whole[begin : begin + count]
-    return part.encode() if isinstance(part, str) else part
+    return part if unit != "UTF8_CHAR" else b"".join(part) if count > 0 else b""
 
 
-@op("strings.substr")
+@op("strings.substr", block=cut, text=True)
 def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE") -> Any:
+    """The part of a text from `pos` on, of `len` bytes, or characters of UTF-8; a negative `pos` counts from the end."""
     return _each(lambda text, start, count: _cut(text, int(start), int(count), unit), object, input, pos, len)
 
 
@@ -68,9 +74,9 @@ def _vector(input: Any, *args: Any, **kwargs: Any) -> Any:
     return ps.TensorSpec((None,), bytes)
 
 
-def _pieces(text: bytes, sep: Any, maxsplit: int) -> list[bytes]:
-    wanted = _text(sep) if sep is not None else b""
-    return text.split(wanted or None, maxsplit)
+def _pieces(text: bytes, sep: bytes, maxsplit: int) -> list[bytes]:
+    found = text.split(sep or None, maxsplit)
+    return [*found, b""] if not sep and 0 < maxsplit == len(found) else found  # as TensorFlow: the rest is a part
 
 
 def _as_rows(rows: list[list[bytes]]) -> Any:
@@ -95,13 +101,24 @@ def _of_texts(texts: Any, parts: Callable[[bytes], list[bytes]]) -> Any:
     return found
 
 
-@op("strings.split", rule=_vector)
+def _split_block(input: Any, sep: Any = None, maxsplit: int = -1) -> Any:
+    wanted = _text(sep or b"")
+    if not isinstance(input, BytesColumn) or not (wanted or maxsplit < 0):
+        return None
+    offsets, parts = pieces(input, wanted, maxsplit)
+    return ListColumn([parts[a:b] for a, b in pairwise(offsets)])
+
+
+@op("strings.split", rule=_vector, block=_split_block, text=True)
 def split(input: Any, sep: Any = None, maxsplit: int = -1) -> Any:
     """The parts of a text between separators, by default white space; of several texts a RaggedTensor."""
-    texts = array_of(input)
+    texts, wanted = array_of(input), _text(sep or b"")
     if isinstance(texts, bytes):
-        return _one_row(_pieces(texts, sep, maxsplit))
-    return _of_texts(texts, lambda text: _pieces(text, sep, maxsplit))
+        return _one_row(_pieces(texts, wanted, maxsplit))
+    if isinstance(texts, np.ndarray) and texts.ndim == 1 and (wanted or maxsplit < 0):
+        offsets, parts = pieces(column_of_texts(texts), wanted, maxsplit)
+        return ps.RaggedTensor(parts, np.array(offsets))
+    return _of_texts(texts, lambda text: _pieces(text, wanted, maxsplit))
 
 
 @op("strings.bytes_split", rule=_vector)
@@ -112,7 +129,7 @@ def bytes_split(input: Any) -> Any:
     return _of_texts(texts, lambda text: [text[i : i + 1] for i in range(len(text))])
 
 
-@op("strings.join")
+@op("strings.join", block=joined, text=True)
 def join(inputs: Any, separator: Any = "") -> Any:
     """Texts in one place of several arrays, joined."""
     return _each(lambda *texts: _text(separator).join(texts), object, *inputs)
@@ -134,40 +151,6 @@ def reduce_join(inputs: Any, axis: Any = None, keepdims: bool = False, separator
     flat = rows.reshape(-1, rows.shape[-1])
     found.reshape(-1)[:] = [_text(separator).join(row) for row in flat.tolist()]
     return np.expand_dims(found, int(axis)) if keepdims else found if found.ndim else found[()]
-
-
-@op("strings.lower")
-def lower(input: Any, encoding: str = "") -> Any:
-    return _each(lambda text: text.decode().lower().encode() if encoding else text.lower(), object, input)
-
-
-@op("strings.upper")
-def upper(input: Any, encoding: str = "") -> Any:
-    return _each(lambda text: text.decode().upper().encode() if encoding else text.upper(), object, input)
-
-
-@op("strings.strip")
-def strip(input: Any) -> Any:
-    return _each(lambda text: text.strip(), object, input)
-
-
-def _python_pattern(pattern: Any) -> re.Pattern[bytes]:
-    """RE2's spelling in Python's, where they differ in what is commonly written."""
-    return re.compile(_text(pattern).replace(rb"\z", rb"\Z").replace(rb"\pN", rb"\d").replace(rb"\pL", rb"[A-Za-z]"))
-
-
-@op("strings.regex_replace")
-def regex_replace(input: Any, pattern: Any, rewrite: Any, replace_global: bool = True) -> Any:
-    r"""Every match of a pattern replaced; `\1` in `rewrite` is the first group. Patterns are those of `re`."""
-    found = _python_pattern(pattern)
-    into = _text(rewrite).replace(rb"\0", rb"\g<0>")
-    return _each(lambda text: found.sub(into, text, 0 if replace_global else 1), object, input)
-
-
-@op("strings.regex_full_match")
-def regex_full_match(input: Any, pattern: Any) -> Any:
-    found = _python_pattern(pattern)
-    return _each(lambda text: found.fullmatch(text) is not None, bool, input)
 
 
 def _number(text: bytes, kind: str) -> Any:
@@ -328,28 +311,16 @@ def ngrams(
     return _one_row([gram for row in made for gram in row]).reshape(*rows.shape[:-1], -1)
 
 
-def _bucket(input: Any, num_buckets: Any) -> Any:
-    return _each(lambda text: fingerprint64(text) % int(num_buckets), np.int64, input)
+@op("strings.to_hash_bucket")
+def to_hash_bucket(input: Any, num_buckets: Any) -> Any:
+    """TensorFlow's own hash of a text modulo `num_buckets`."""
+    return _each(lambda text: hash64(text) % int(num_buckets), np.int64, input)
 
 
-@op("strings.to_hash_bucket_fast", block=_bucket, text=True)
-def to_hash_bucket_fast(input: Any, num_buckets: Any) -> Any:
-    """The FarmHash of a text (Fingerprint64) modulo `num_buckets`, as TensorFlow has it."""
-    return _bucket(input, num_buckets)
-
-
-def _strong_bucket(input: Any, num_buckets: Any, key: Any) -> Any:
+@op("strings.to_hash_bucket_strong")
+def to_hash_bucket_strong(input: Any, num_buckets: Any, key: Any) -> Any:
+    """The SipHash of a text under a key of two integers, modulo `num_buckets`, as TensorFlow has it."""
     return _each(lambda text: siphash(text, *map(int, key)) % int(num_buckets), np.int64, input)
 
 
-@op("strings.to_hash_bucket_strong", block=_strong_bucket, text=True)
-def to_hash_bucket_strong(input: Any, num_buckets: Any, key: Any) -> Any:
-    """The SipHash of a text under a key of two integers, modulo `num_buckets`, as TensorFlow has it."""
-    return _strong_bucket(input, num_buckets, key)
-
-
-__getattr__ = missing_in(
-    "tf.strings",
-    globals(),
-    {"to_hash_bucket": "Write tf.strings.to_hash_bucket_fast, whose buckets stay the same in later versions."},
-)
+__getattr__ = missing_in("tf.strings", globals())
