@@ -14,10 +14,10 @@ import numpy as np
 
 import penstock as ps
 from penstock.block.arrow_values import lists_of, strings_array, strings_of
-from penstock.block.column import BytesColumn, Column
+from penstock.block.column import BytesColumn, Column, DenseColumn
 from penstock.compat.op import op, texts_of
 from penstock.compat.tf.hashing import fingerprints
-from penstock.compat.values import array_of, over_flat, whole
+from penstock.compat.values import array_of, one_text, over_flat
 from penstock.errors import InvalidArgumentError
 
 
@@ -36,14 +36,14 @@ def by_column(function: Callable[..., Any]) -> Any:
         others = (*args, *kwargs.values())
         if not isinstance(input, BytesColumn) or any(isinstance(part, (Column, np.ndarray)) for part in others):
             return None  # a parameter that differs between elements
-        return _shaped(function(input, *args, **kwargs), input.starts.shape)
+        return shaped(function(input, *args, **kwargs), input.starts.shape)
 
     @functools.wraps(function)
     def of_value(input: Any, *args: Any, **kwargs: Any) -> Any:
         texts = array_of(input)
         if isinstance(texts, ps.RaggedTensor):
             return over_flat(lambda flat: of_value(flat, *args, **kwargs), [texts])
-        array = whole(texts)
+        array = texts if isinstance(texts, np.ndarray) else one_text(texts)
         found = function(column_of_texts(array), *args, **kwargs)
         values = texts_of(found) if isinstance(found, BytesColumn) else found
         return values.reshape(array.shape)[()]
@@ -51,7 +51,10 @@ def by_column(function: Callable[..., Any]) -> Any:
     return op(f"strings.{function.__name__}", block=of_block, text=True)(of_value)
 
 
-def _shaped(found: Any, shape: tuple[int, ...]) -> Any:
+def shaped(found: Any, shape: tuple[int, ...]) -> Any:
+    """A column of byte strings, or numbers, as elements of more dimensions."""
+    if isinstance(found, DenseColumn):
+        return DenseColumn(found.array.reshape(shape))
     if not isinstance(found, BytesColumn):
         return found.reshape(shape)
     return BytesColumn(found.buffers, found.starts.reshape(shape), found.lengths.reshape(shape))
@@ -159,7 +162,7 @@ def cut(input: Any, pos: Any, len: Any, unit: str = "BYTE") -> BytesColumn | Non
         return None
     end = counts if len < 0 else np.minimum(begin + len, counts)
     begins = places[first + begin]
-    return _shaped(BytesColumn((data,), begins, places[first + end] - begins), input.starts.shape)
+    return shaped(BytesColumn((data,), begins, places[first + end] - begins), input.starts.shape)
 
 
 def joined(inputs: Any, separator: Any = "") -> BytesColumn | None:
@@ -174,7 +177,7 @@ def joined(inputs: Any, separator: Any = "") -> BytesColumn | None:
     kind = pa.large_binary()
     parts = [strings_array(x) if isinstance(x, BytesColumn) else pa.scalar(as_bytes(x), kind) for x in inputs]
     found = compute.binary_join_element_wise(*parts, pa.scalar(as_bytes(separator), kind))
-    return _shaped(strings_of(found), columns[0].starts.shape)
+    return shaped(strings_of(found), columns[0].starts.shape)
 
 
 def pieces(column: BytesColumn, sep: bytes, maxsplit: int) -> tuple[list[int], np.ndarray]:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import base64
-import csv
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import penstock as ps
+from penstock.block.column import BytesColumn, Column
 from penstock.block.spec import ValueSpec
-from penstock.compat.dtypes import as_dtype, plain
-from penstock.compat.op import known, op, through
+from penstock.compat.dtypes import DType, as_dtype, plain
+from penstock.compat.op import known, op, texts_of, through
 from penstock.compat.teaching import missing_in
 from penstock.compat.tf.io import gfile
+from penstock.compat.tf.text_columns import column_of_texts, shaped
 from penstock.compat.values import array_of, lowered, raised, whole
 from penstock.errors import InvalidArgumentError
+from penstock.io.csv_columns import LEAST, CsvColumns, arrow_columns, plain_columns, rows_of
+from penstock.io.csv_format import CsvColumn, CsvFormat
+from penstock.io.csv_reader import FINE, CsvChunk, sound_rows, whole_row
 from penstock.io.storage import as_path
 
 TFRecordOptions = ps.io.TFRecordOptions
@@ -47,8 +51,6 @@ def _feature(kind: Any) -> Any:
 
 
 def _described(value: Any) -> Any:
-    from penstock.compat.dtypes import DType
-
     return plain(value) if isinstance(value, DType) else lowered(value)
 
 
@@ -246,49 +248,66 @@ def decode_csv(
     """The fields of lines of CSV, one tensor for each column, with the dtypes of `record_defaults`."""
     columns = []
     for default in record_defaults:
-        known = whole(default if not isinstance(default, type) else []).reshape(-1)
-        required = isinstance(default, type) or not known.size
-        columns.append((known.dtype, None if required else known[0]))
-    return list(
-        _decode_csv(records, tuple(columns), field_delim, use_quote_delim, na_value, select_cols and tuple(select_cols))
-    )
+        held = whole(_of_required(default)).reshape(-1)
+        dtype = bytes if held.dtype.hasobject else held.dtype
+        columns.append(CsvColumn(dtype, held[0] if held.size else None))
+    chosen = None if select_cols is None else tuple(select_cols)
+    quote = CsvFormat.quote_of(use_quote_delim)
+    layout = CsvFormat(tuple(columns), ord(field_delim), quote, na_value.encode(), chosen)
+    return list(_decode_csv(records, layout))
 
 
-def _csv_rule(records: Any, columns: Any, *args: Any) -> Any:
-    return tuple(ps.TensorSpec(records.shape, bytes if dtype.hasobject else dtype) for dtype, _ in columns)
+def _of_required(default: Any) -> Any:
+    """A default of a column, or an array without values of the dtype of one that is required."""
+    return np.empty(0, as_dtype(default).dtype) if isinstance(default, (type, DType)) else default
 
 
-@op("io.decode_csv", rule=_csv_rule)
-def _decode_csv(records: Any, columns: Any, delimiter: str, quoted: bool, na_value: str, chosen: Any) -> Any:
-    lines = array_of(records)
-    texts = [lines] if isinstance(lines, bytes) else lines.reshape(-1).tolist()
-    quoting: Any = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
-    rows = [next(csv.reader([text.decode("latin-1")], delimiter=delimiter, quoting=quoting), []) for text in texts]
-    made = []
-    for place, (dtype, default) in enumerate(columns):
-        at = place if chosen is None else chosen[place]
-        values = [_field(row, at, dtype, default, na_value, len(columns), chosen) for row in rows]
-        column = np.empty(len(values), dtype)
-        column[:] = values
-        made.append(column[0] if isinstance(lines, bytes) else column.reshape(lines.shape))
-    return tuple(made)
+def _csv_rule(records: Any, layout: CsvFormat) -> Any:
+    return tuple(ps.TensorSpec(records.shape, column.dtype) for column in layout.columns)
 
 
-def _field(row: list[str], at: int, dtype: Any, default: Any, na_value: str, count: int, chosen: Any) -> Any:
-    if (chosen is None and len(row) != count) or at >= len(row):
-        message = f"Expect {count} fields but have {len(row)} in record"
-        raise InvalidArgumentError(message)
-    text = row[at]
-    if text in ("", na_value):
-        if default is None:
-            message = f"Field {at} is required but missing in record!"
-            raise InvalidArgumentError(message)
-        return default
+def _read_csv(lines: BytesColumn, layout: CsvFormat) -> tuple[CsvChunk, CsvColumns]:
+    texts = texts_of(lines).reshape(-1).tolist()
+    content = np.frombuffer(b"\n".join([*texts, b""]), np.uint8)
+    offsets = np.append(0, np.cumsum(lines.lengths + 1))
+    marks = layout.delimiter, layout.quote
+    if content.size >= LEAST and np.array_equal(sound_rows(content, *marks, final=True), offsets):
+        chunk = CsvChunk(content, 0, offsets)
+        return chunk, arrow_columns(chunk, layout) or plain_columns(chunk, layout)
+    rows = {i: whole_row(memoryview(text), 0, *marks) for i, text in enumerate(texts)}
+    if any(row.ended for row in rows.values()):
+        message = "decode_csv takes one row from each text; this one has a line end that is not in quotes."
+        raise InvalidArgumentError(message, hint="Split the text first, or read the file with TextLineDataset.")
+    chunk = CsvChunk(content, 0, offsets, rows)
+    return chunk, plain_columns(chunk, layout)
+
+
+def _csv_block(records: Any, layout: CsvFormat) -> tuple[Column, ...] | None:
     try:
-        return text.encode("latin-1") if dtype.hasobject else int(text) if dtype.kind in "iu" else float(text)
-    except ValueError:
-        message = f"Field {at} in record is not a valid {dtype}: {text}"
-        raise InvalidArgumentError(message) from None
+        _, found = _read_csv(records, layout)
+    except InvalidArgumentError:
+        return None  # the row that is wrong raises it
+    good = not found.unread and not any(wrong.any() for wrong in found.wrong) and records.lengths.all()
+    return tuple(shaped(column, records.starts.shape) for column in found.columns) if good else None
+
+
+@op("io.decode_csv", rule=_csv_rule, block=_csv_block, text=True)
+def _decode_csv(records: Any, layout: CsvFormat) -> Any:
+    texts = whole(records)
+    lines = column_of_texts(texts)
+    chunk, found = _read_csv(lines, layout)
+    unread = found.unread or [(row, FINE, 0) for row in np.flatnonzero(lines.lengths == 0).tolist()]
+    for row, status, count in unread:
+        raise layout.row_error(status, count, None, int(chunk.offsets[row]), int(chunk.offsets[row + 1]))
+    for number, wrong in enumerate(found.wrong):
+        for row in np.flatnonzero(wrong).tolist():
+            field = rows_of(chunk, layout, [row])[0].fields[layout.places[number]]
+            raise layout.field_error(number, field, None, int(chunk.offsets[row]))
+    return tuple(_values(column).reshape(texts.shape)[()] for column in found.columns)
+
+
+def _values(column: Any) -> np.ndarray:
+    return texts_of(column) if isinstance(column, BytesColumn) else column.array
 
 
 known(decode_csv)
