@@ -38,6 +38,10 @@ def _word(text: bytes, at: int) -> int:
     return int.from_bytes(text[at : at + 8], "little")
 
 
+def _words(words: np.ndarray, begins: np.ndarray, at: Any) -> Any:
+    return words[(begins + at).view(np.int64)]
+
+
 def fingerprint64(text: bytes) -> int:
     """FarmHash's Fingerprint64: the same number on every machine and in every version.
 
@@ -61,7 +65,7 @@ def fingerprints(column: BytesColumn) -> np.ndarray:
     for one in np.unique(classes).tolist():
         rows = np.flatnonzero(classes == one)
         begins, its = starts[rows].astype(np.uint64), sizes[rows].astype(np.uint64)
-        found[rows] = _fingerprint(lambda at, begins=begins: words[(begins + at).view(np.int64)], its, int(its[0]))
+        found[rows] = _fingerprint(partial(_words, words, begins), its, int(its[0]))
     return found
 
 

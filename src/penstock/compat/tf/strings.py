@@ -15,20 +15,9 @@ from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import op
 from penstock.compat.teaching import missing_in
 from penstock.compat.tf.hashing import hash64, siphash
+from penstock.compat.tf.text_columns import *  # noqa: F403
 from penstock.compat.tf.text_columns import as_bytes as _text
-from penstock.compat.tf.text_columns import (
-    column_of_texts,
-    cut,
-    joined,
-    length,
-    lower,
-    pieces,
-    regex_full_match,
-    regex_replace,
-    strip,
-    to_hash_bucket_fast,
-    upper,
-)
+from penstock.compat.tf.text_columns import column_of_texts, joined, pieces
 from penstock.compat.values import array_of, lowered, over_flat, whole
 from penstock.errors import InvalidArgumentError
 
@@ -46,25 +35,6 @@ def _each(function: Callable[..., Any], dtype: Any, *values: Any) -> Any:
     return found if found.ndim else found[()]
 
 
-_CHARACTER = re.compile(rb"(?:\A.|[^\x80-\xbf])[\x80-\xbf]*", re.DOTALL)
-
-
-def _cut(text: bytes, start: int, count: int, unit: str) -> bytes:
-    whole: Any = _CHARACTER.findall(text) if unit == "UTF8_CHAR" else text
-    if not -len(whole) <= start <= len(whole):
-        message = f"pos {start} out of range for string {text!r:.60}"
-        raise InvalidArgumentError(message)
-    begin = start + len(whole) if start < 0 else start
-    part = whole[begin:] if count < 0 else whole[begin : begin + count]
-    return part if unit != "UTF8_CHAR" else b"".join(part) if count > 0 else b""
-
-
-@op("strings.substr", block=cut, text=True)
-def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE") -> Any:
-    """The part of a text from `pos` on, of `len` bytes, or characters of UTF-8; a negative `pos` counts from the end."""
-    return _each(lambda text, start, count: _cut(text, int(start), int(count), unit), object, input, pos, len)
-
-
 def _vector(input: Any, *args: Any, **kwargs: Any) -> Any:
     from penstock.trace.graph import NotTraceable
 
@@ -75,7 +45,7 @@ def _vector(input: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _pieces(text: bytes, sep: bytes, maxsplit: int) -> list[bytes]:
-    found = text.split(sep or None, maxsplit)
+    found = text.split(sep or None, maxsplit) if maxsplit else [text]
     return [*found, b""] if not sep and 0 < maxsplit == len(found) else found  # as TensorFlow: the rest is a part
 
 

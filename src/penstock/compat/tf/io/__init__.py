@@ -15,10 +15,10 @@ from penstock.compat.dtypes import DType, as_dtype, plain
 from penstock.compat.op import known, op, texts_of, through
 from penstock.compat.teaching import missing_in
 from penstock.compat.tf.io import gfile
-from penstock.compat.tf.text_columns import column_of_texts, shaped
+from penstock.compat.tf.text_columns import by_column
 from penstock.compat.values import array_of, lowered, raised, whole
 from penstock.errors import InvalidArgumentError
-from penstock.io.csv_columns import LEAST, CsvColumns, arrow_columns, plain_columns, rows_of
+from penstock.io.csv_columns import LEAST, arrow_columns, plain_columns, rows_of
 from penstock.io.csv_format import CsvColumn, CsvFormat
 from penstock.io.csv_reader import FINE, CsvChunk, sound_rows, whole_row
 from penstock.io.storage import as_path
@@ -248,7 +248,8 @@ def decode_csv(
     """The fields of lines of CSV, one tensor for each column, with the dtypes of `record_defaults`."""
     columns = []
     for default in record_defaults:
-        held = whole(_of_required(default)).reshape(-1)
+        required = isinstance(default, (type, DType))
+        held = whole([], default) if required else whole(default).reshape(-1)
         dtype = bytes if held.dtype.hasobject else held.dtype
         columns.append(CsvColumn(dtype, held[0] if held.size else None))
     chosen = None if select_cols is None else tuple(select_cols)
@@ -257,57 +258,32 @@ def decode_csv(
     return list(_decode_csv(records, layout))
 
 
-def _of_required(default: Any) -> Any:
-    """A default of a column, or an array without values of the dtype of one that is required."""
-    return np.empty(0, as_dtype(default).dtype) if isinstance(default, (type, DType)) else default
-
-
 def _csv_rule(records: Any, layout: CsvFormat) -> Any:
     return tuple(ps.TensorSpec(records.shape, column.dtype) for column in layout.columns)
 
 
-def _read_csv(lines: BytesColumn, layout: CsvFormat) -> tuple[CsvChunk, CsvColumns]:
-    texts = texts_of(lines).reshape(-1).tolist()
+@by_column("io.decode_csv", _csv_rule)
+def _decode_csv(records: BytesColumn, layout: CsvFormat) -> tuple[Column, ...]:
+    texts = texts_of(records).reshape(-1).tolist()
     content = np.frombuffer(b"\n".join([*texts, b""]), np.uint8)
-    offsets = np.append(0, np.cumsum(lines.lengths + 1))
-    marks = layout.delimiter, layout.quote
+    offsets = np.append(0, np.cumsum(records.lengths + 1))
+    chunk, marks, found = CsvChunk(content, 0, offsets), (layout.delimiter, layout.quote), None
     if content.size >= LEAST and np.array_equal(sound_rows(content, *marks, final=True), offsets):
-        chunk = CsvChunk(content, 0, offsets)
-        return chunk, arrow_columns(chunk, layout) or plain_columns(chunk, layout)
-    rows = {i: whole_row(memoryview(text), 0, *marks) for i, text in enumerate(texts)}
-    if any(row.ended for row in rows.values()):
-        message = "decode_csv takes one row from each text; this one has a line end that is not in quotes."
-        raise InvalidArgumentError(message, hint="Split the text first, or read the file with TextLineDataset.")
-    chunk = CsvChunk(content, 0, offsets, rows)
-    return chunk, plain_columns(chunk, layout)
-
-
-def _csv_block(records: Any, layout: CsvFormat) -> tuple[Column, ...] | None:
-    try:
-        _, found = _read_csv(records, layout)
-    except InvalidArgumentError:
-        return None  # the row that is wrong raises it
-    good = not found.unread and not any(wrong.any() for wrong in found.wrong) and records.lengths.all()
-    return tuple(shaped(column, records.starts.shape) for column in found.columns) if good else None
-
-
-@op("io.decode_csv", rule=_csv_rule, block=_csv_block, text=True)
-def _decode_csv(records: Any, layout: CsvFormat) -> Any:
-    texts = whole(records)
-    lines = column_of_texts(texts)
-    chunk, found = _read_csv(lines, layout)
-    unread = found.unread or [(row, FINE, 0) for row in np.flatnonzero(lines.lengths == 0).tolist()]
-    for row, status, count in unread:
-        raise layout.row_error(status, count, None, int(chunk.offsets[row]), int(chunk.offsets[row + 1]))
+        found = arrow_columns(chunk, layout)
+    if found is None:
+        rows = [whole_row(memoryview(text), 0, *marks) for text in texts]
+        if any(row.ended for row in rows):
+            message = "decode_csv takes one row from each text; this one has a line end that is not in quotes."
+            raise InvalidArgumentError(message, hint="Split the text first, or read the file with TextLineDataset.")
+        chunk = CsvChunk(content, 0, offsets, dict(enumerate(rows)))
+        found = plain_columns(chunk, layout)
+    for row, status, count in found.unread or [(row, FINE, 0) for row, text in enumerate(texts) if not text]:
+        raise layout.row_error(status, count, None, int(offsets[row]), int(offsets[row + 1]))
     for number, wrong in enumerate(found.wrong):
         for row in np.flatnonzero(wrong).tolist():
-            field = rows_of(chunk, layout, [row])[0].fields[layout.places[number]]
-            raise layout.field_error(number, field, None, int(chunk.offsets[row]))
-    return tuple(_values(column).reshape(texts.shape)[()] for column in found.columns)
-
-
-def _values(column: Any) -> np.ndarray:
-    return texts_of(column) if isinstance(column, BytesColumn) else column.array
+            fields = rows_of(chunk, layout, [row])[0].fields
+            raise layout.field_error(number, fields[layout.places[number]], None, int(offsets[row]))
+    return tuple(found.columns)
 
 
 known(decode_csv)
