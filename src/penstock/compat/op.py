@@ -147,10 +147,10 @@ def op(
 
     `rule(*args)` gives the spec of the result, or a nest of them, where stand-ins are specs; without it the function
     is tried on small values. `block(*args)` is its form for whole Blocks, with the rows along a first axis of every
-    operand; it may give None. With `text` it takes columns of byte strings as well. It gives arrays or columns. `exact` says
-    that it works on each number by itself, with the same bits in an array of any length. One that is so, or `ragged`,
-    whose last bits may differ, takes ragged tensors too. One that `draws` has a parameter `seed`, and gets the key to
-    draw from as `key=`.
+    operand; it may give None. With `text` it takes columns of byte strings as well. It gives arrays or columns.
+    `exact` says that it works on each number by itself, with the same bits in an array of any length. One that is so,
+    or `ragged`, whose last bits may differ, takes ragged tensors too. One that `draws` has a parameter `seed`, and gets
+    the key to draw from as `key=`.
     """
 
     def decorate(function: F) -> F:

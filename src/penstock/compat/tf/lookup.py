@@ -125,6 +125,10 @@ class StaticHashTable:
     def _of_unknown(self, key: Any) -> Any:
         return self.default_value
 
+    def export(self, name: Any = None) -> Any:
+        """The keys and the values."""
+        return raised(self.initializer.keys), raised(self.initializer.values)
+
     def size(self, name: Any = None) -> Any:
         return raised(np.int64(len(self._values)))
 

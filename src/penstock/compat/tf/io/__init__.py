@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import gzip
+import zlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +17,7 @@ from penstock.compat.dtypes import DType, as_dtype, plain
 from penstock.compat.op import known, op, texts_of, through
 from penstock.compat.teaching import missing_in
 from penstock.compat.tf.io import gfile
-from penstock.compat.tf.text_columns import by_column
+from penstock.compat.tf.strings import by_column
 from penstock.compat.values import array_of, lowered, raised, whole
 from penstock.errors import InvalidArgumentError
 from penstock.io.csv_columns import LEAST, arrow_columns, plain_columns, rows_of
@@ -301,6 +303,17 @@ def encode_base64(input: Any, pad: bool = False) -> Any:
     return found if pad else found.rstrip(b"=")
 
 
+_UNPACK: dict[str, Any] = {"": lambda data: data, "GZIP": gzip.decompress, "ZLIB": zlib.decompress}
+
+
+@op("io.decode_compressed")
+def decode_compressed(bytes: Any, compression_type: str = "") -> Any:
+    """The bytes that were compressed: each of an array of texts, too."""
+    found = whole(bytes)
+    flat = [_UNPACK[compression_type](text) for text in found.reshape(-1).tolist()]
+    return np.array([*flat, None], object)[:-1].reshape(found.shape)[()]
+
+
 @op("io.serialize_tensor", rule=_one_text)
 def serialize_tensor(tensor: Any) -> Any:
     """A value as a serialized TensorProto, as TensorFlow writes it."""
@@ -318,7 +331,6 @@ def parse_tensor(serialized: Any, out_type: Any, name: Any = None) -> Any:
 
 MISSING = {
     "decode_json_example": "Write json.loads(line) in a function, or ps.JsonLinesDataset(file).",
-    "decode_compressed": "Write zlib.decompress(data) or gzip.decompress(data) in a function.",
     "decode_proto": "Use the class that protoc makes, in a function.",
     "deserialize_many_sparse": "ds.sparse_batch makes batches of sparse tensors.",
     "serialize_sparse": "Elements may be sparse tensors.",
