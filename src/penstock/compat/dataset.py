@@ -67,7 +67,7 @@ class Iterator:
     def get_next_as_optional(self) -> Any:
         """The next element, if there is one: `has_value()` and `get_value()`."""
         found = list(itertools.islice(self, 1))
-        has = raised(np.bool_(found))
+        has = raised(np.bool_(bool(found)))
         return Namespace("tf.experimental.Optional", has_value=lambda: has, get_value=lambda: found[0])
 
     @property

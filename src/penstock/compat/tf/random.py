@@ -86,24 +86,23 @@ def _truncated(key: int, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: 
     return np.asarray(found * float(stddev) + float(mean), as_dtype(dtype).dtype)[()]
 
 
-@_drawn("gamma")
-def _gamma(key: int, shape: Any, alpha: Any, beta: Any = None, dtype: Any = "float32") -> Any:
+@op("random.gamma", draws=True)
+def gamma(shape: Any, alpha: Any, beta: Any = None, dtype: Any = "float32", *, key: int = 0) -> Any:
     """Numbers of the gamma distributions of `alpha` and `beta`: `shape` of each."""
     form, rate = np.broadcast_arrays(whole(alpha), whole(1.0 if beta is None else beta))
     found = _generator(key).standard_gamma(form, (*_extents(shape), *form.shape)) / rate
     return np.asarray(found, as_dtype(dtype).dtype)[()]
 
 
-@_drawn("poisson")
-def _poisson(key: int, shape: Any, lam: Any, dtype: Any = "float32") -> Any:
+@op("random.poisson", draws=True)
+def poisson(shape: Any, lam: Any, dtype: Any = "float32", *, key: int = 0) -> Any:
     """Numbers of the Poisson distributions of `lam`: `shape` of each."""
     mean = whole(lam)
     return np.asarray(_generator(key).poisson(mean, (*_extents(shape), *mean.shape)), as_dtype(dtype).dtype)[()]
 
 
 (uniform, stateless_uniform), (normal, stateless_normal) = _uniform, _normal
-(truncated_normal, stateless_truncated_normal), (gamma, stateless_gamma) = _truncated, _gamma
-poisson, stateless_poisson = _poisson
+truncated_normal, stateless_truncated_normal = _truncated
 
 
 @op("random.log_uniform_candidate_sampler", draws=True)
