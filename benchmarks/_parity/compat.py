@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from _parity.check import Check, Comparer
 from penstock.compat import tf as ours
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from tests.compat.expressions import EXACT, evaluated
+from tests.compat.expressions import EXACT, described, evaluated
 
 # Wrong calls: both must refuse them. Numbers of two dtypes are left out: numpy adds them, TensorFlow does not.
 REFUSED = r"""
@@ -61,4 +62,60 @@ def _refuses(expression: str, module: Any) -> bool:
     return False
 
 
-CHECKS = [Check("compat: values", _values), Check("compat: refusals", _refusals)]
+PIECES = [b"", b" ", b"\t", b"\x1c", b"a", b"B", b"9", b",", b".", "é".encode(), "¿".encode(), b"\xff", b"\x80", b"\n"]
+PATTERNS = [
+    "a",
+    ".",
+    "[¿a]+",
+    "[[:punct:]]",
+    r"\p{L}",
+    r"\p{N}|B",
+    "a*",
+    "^",
+    "$",
+    r"\b",
+    r"(a)|(B)",
+    r"\Ba",
+    "(?i)b+",
+    r"\x{e9}?",
+]
+TEXTS = r"""
+tf.strings.regex_replace(T, P, r"<\0>")
+tf.strings.regex_replace(T, P, "", replace_global=False)
+tf.strings.regex_full_match(T, P)
+tf.strings.lower(T)
+tf.strings.upper(T)
+tf.strings.lower(T, encoding="utf-8")
+tf.strings.strip(T)
+tf.strings.length(T)
+tf.strings.length(T, unit="UTF8_CHAR")
+tf.strings.substr(T, 0, 3)
+tf.strings.substr(T, 0, 3, unit="UTF8_CHAR")
+tf.strings.substr(T[:1], -1, 1, unit="UTF8_CHAR")
+tf.strings.split(T)
+tf.strings.split(T, maxsplit=2)
+tf.strings.split(T, maxsplit=0)
+tf.strings.split(T[0], maxsplit=1)
+tf.strings.split(T, ",")
+tf.strings.split(T, "a", maxsplit=1)
+tf.strings.join([T, "x", T], "-")
+tf.strings.to_hash_bucket_fast(T, 2**40)
+tf.strings.to_hash_bucket(T, 2**40)
+""".strip().splitlines()
+
+
+def _texts(compare: Comparer) -> None:
+    rng = random.Random(5)
+    for pattern in PATTERNS:
+        texts = [b"a", *(b"".join(rng.choices(PIECES, k=rng.randint(0, 8))) for _ in range(40))]
+        for expression in TEXTS:
+            ours_now, theirs = (_described(expression, module, texts, pattern) for module in (ours, tf))
+            compare.same(f"{expression} with {pattern!r}", ours_now, theirs)
+
+
+def _described(expression: str, module: Any, texts: list[bytes], pattern: str) -> str:
+    names = {"tf": module, "T": module.constant(texts), "P": pattern}
+    return json.dumps(described(eval(expression, names), module))
+
+
+CHECKS = [Check("compat: values", _values), Check("compat: refusals", _refusals), Check("compat: texts", _texts)]

@@ -256,7 +256,8 @@ class Group:
         return {name: values[name] for name in [*self._settings, *self._below] if name in values}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Group) and type(other) is type(self) and self._set() == other._set()
+        related = isinstance(other, type(self)) or isinstance(self, type(other))
+        return isinstance(other, Group) and related and self._set() == other._set()
 
     def __hash__(self) -> int:
         return hash(repr(self))

@@ -396,6 +396,56 @@ tf.io.parse_example([EXAMPLE, EXAMPLE], {"s": tf.io.SparseFeature("x", "n", tf.i
 tf.io.parse_sequence_example([SEQUENCE, LONGER], {"x": tf.io.FixedLenFeature([], tf.int64)}, {"f": tf.io.FixedLenSequenceFeature([], tf.float32)})
 tf.io.parse_sequence_example([SEQUENCE, LONGER], {"x": tf.io.VarLenFeature(tf.int64)}, {"f": tf.io.VarLenFeature(tf.float32), "g": tf.io.RaggedFeature(tf.int64)})[1]
 tf.train.SequenceExample.FromString(LONGER).feature_lists.feature_list["g"].feature[1].int64_list.value[0]
+tf.strings.regex_replace(["é¿x", "Ab, ñ!"], r"[¿]|[[:punct:]]|\p{Lu}", r"<\0>")
+tf.strings.regex_replace(b"a\xffb", ".", "_")
+tf.strings.regex_replace(["baac", ""], "a*", "-")
+tf.strings.regex_replace(["xay", "aa"], r"\Ba", "-", replace_global=False)
+tf.strings.regex_full_match(["é", b"\xff", "ab\n"], ".")
+tf.strings.lower("ÀÉ")
+tf.strings.lower(["ÀΣ", b"A\xff\xe2\x82B"], encoding="utf-8")
+tf.strings.upper("straße", encoding="utf-8")
+tf.strings.strip(" \x0b\x1ca\u00a0 ")
+tf.strings.split("a\x0bb\x1cc\u00a0d\u2003e")
+tf.strings.split(["a b  c ", "", "a b"], maxsplit=2)
+tf.strings.split(" a,b", ",", maxsplit=0)
+tf.strings.length([b"\x80\x81abc\xff", "é"], unit="UTF8_CHAR")
+tf.strings.substr(b"\x80\x81abc", 1, 2, unit="UTF8_CHAR")
+tf.strings.substr("héllo", [1, -4], [-1, 2], unit="UTF8_CHAR")
+tf.strings.substr("hello", [1, -2], [-1, 9])
+tf.strings.to_hash_bucket(["", "a", "hello world foo", "x" * 100], 2**40)
+tf.constant([], tf.string)
+tf.io.decode_csv([' 1 ,"a ""q"", b"', '2,"x\ny"'], [[0], [""]])
+tf.io.decode_csv(["1,NA", "2,c"], [[0], ["d"]], na_value="NA")
+tf.io.decode_csv("1,2,3", [[0], [0.0]], select_cols=[0, 2])
+tf.io.decode_csv("0.1,1e-50,inf,16777217", [[0.0]] * 4)
+tf.while_loop(lambda i: i < 3, lambda i: [i + 1], [tf.constant(0)])
+tf.while_loop(lambda i, s: i < 3, lambda i, s: (i + 1, s + i), (tf.constant(0), tf.constant(0)))
+[part(tf.complex([1.0, 2.0], 3.0)) for part in (tf.math.real, tf.math.imag)]
+[part(tf.complex(tf.constant([1.0], tf.float64), tf.constant(np.inf, tf.float64))) for part in (tf.math.real, tf.math.imag)]
+tf.math.cumprod([[1.0, 2.0], [3.0, 4.0]], axis=1, exclusive=True)
+tf.math.cumprod([1, 2, 3], reverse=True, exclusive=True)
+tf.cumsum([[1, 2], [3, 4]], axis=1, exclusive=True, reverse=True)
+tf.math.bincount([[1, 1, 2], [0, 0, 1]], axis=-1)
+tf.math.bincount([[1, 1, 2], [0, 0, 1]], axis=-1, minlength=5, weights=[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+tf.math.bincount([[1, 1, 2], [0, 0, 7]], axis=-1, maxlength=4, binary_output=True)
+tf.math.bincount([[1, 1], [2, 0]], dtype=tf.int64)
+tf.debugging.check_numerics([1.0, 2.0], "not finite")
+tf.io.decode_compressed([zlib.compress(b"abc"), zlib.compress(b"")], "ZLIB")
+tf.io.decode_compressed("abc")
+tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a"], [1]), 0).export()
+next(iter(tf.data.Dataset.range(2).map(lambda x: tf.debugging.check_numerics(tf.cast(x, tf.float32), "x"))))
+iter(tf.data.Dataset.range(2)).get_next_as_optional().get_value()
+iter(tf.data.Dataset.range(0)).get_next_as_optional().has_value()
+tf.data.experimental.get_next_as_optional(iter(tf.data.Dataset.range(2))).has_value()
+tf.data.Dataset.range(3).options() == tf.data.Options()
+tf.TensorArray(tf.int32, 0, dynamic_size=True).write(1, 2).write(0, 3).stack()
+tf.TensorArray(tf.float32, 2).unstack([[1.0], [2.0]]).concat()
+tf.TensorArray(tf.float32, 2).unstack([1.0, 2.0]).read(1)
+tf.TensorArray(tf.float32, 2).size()
+tf.distribute.get_strategy().num_replicas_in_sync
+tf.distribute.InputContext(4, 1, 2).get_per_replica_batch_size(8)
+next(iter(tf.distribute.get_strategy().experimental_distribute_dataset(tf.data.Dataset.range(2))))
+next(iter(tf.distribute.get_strategy().distribute_datasets_from_function(lambda c: tf.data.Dataset.range(2).shard(c.num_input_pipelines, c.input_pipeline_id))))
 """.strip().splitlines()
 
 CLOSE = r"""
@@ -439,6 +489,9 @@ tf.abs(tf.signal.stft(np.sin(np.arange(40, dtype=np.float32)), frame_length=12, 
 tf.abs(tf.signal.stft(np.ones((2, 20), np.float32), 8, 4, fft_length=8, window_fn=tf.signal.hamming_window, pad_end=True)) + 1
 tf.signal.linear_to_mel_weight_matrix(4, 9, 8000, 80.0, 3600.0) + 1
 tf.signal.mfccs_from_log_mel_spectrograms([[1.0, 2.0, 4.0, 8.0]]) + 9
+tf.abs(tf.signal.rfft2d([[1.0, 2.0, 5.0], [3.0, 4.0, 9.0]])) + 1
+tf.abs(tf.signal.rfft2d([[1.0, 2.0], [3.0, 5.0]], fft_length=[2, 4])) + 1
+tf.signal.irfft2d(tf.signal.rfft2d([[1.0, 2.0, 5.0, 7.0], [3.0, 4.0, 9.0, 2.0]]))
 """.strip().splitlines()
 
 DRAWN = r"""
@@ -454,6 +507,10 @@ tf.image.random_flip_left_right(np.zeros((2, 2, 3), np.uint8))
 tf.image.random_crop(np.zeros((4, 4, 3), np.uint8), [2, 2, 3])
 tf.image.random_brightness(np.zeros((2, 2, 3), np.float32), 0.2)
 tf.image.stateless_random_flip_left_right(np.zeros((2, 2, 3), np.uint8), seed=(1, 2))
+tf.random.gamma([3], 2.0)
+tf.random.gamma([2], [1.0, 2.0], beta=[[3.0], [4.0]])
+tf.random.poisson([3], [1.0, 2.0], dtype=tf.float64)
+tf.random.log_uniform_candidate_sampler(tf.constant([[1, 5]], tf.int64), 2, 3, True, 10)
 """.strip().splitlines()
 
 
@@ -503,6 +560,7 @@ def described(value, tf):
 
 def evaluated(expression, tf):
     import os
+    import zlib
 
     import numpy as np
 
@@ -510,6 +568,7 @@ def evaluated(expression, tf):
         "tf": tf,
         "np": np,
         "os": os,
+        "zlib": zlib,
         "EXAMPLE": example(tf),
         "SEQUENCE": sequence(tf, 1),
         "LONGER": sequence(tf, 3),

@@ -242,6 +242,9 @@ class BytesColumn(Column):
         return BytesColumn((self._joined(),), starts.reshape(self.starts.shape), self.lengths.copy())
 
     def _joined(self) -> np.ndarray:
+        starts, ends = self.starts.reshape(-1), (self.starts + self.lengths).reshape(-1)
+        if self.which is None and len(starts) and np.array_equal(starts[1:], ends[:-1]):
+            return self.buffers[0][starts[0] : ends[-1]].copy()
         return np.frombuffer(b"".join(self._flat_views()), np.uint8)
 
     def _flat_views(self) -> list[memoryview]:

@@ -323,12 +323,15 @@ class RaggedTensor(_Composite, ps.RaggedTensor, metaclass=_Taught):
         if first is Ellipsis and not rest:
             return self
         if isinstance(first, slice):
-            rows = [self._plain()[row] for row in range(*first.indices(len(self)))]
-            if rest:
+            plain = self._plain()
+            rows = [plain[row] for row in range(*first.indices(len(self)))]
+            if rest and isinstance(plain.values, np.ndarray):
+                rows = [row[tuple(map(lowered, rest))] for row in rows]  # type: ignore[index]
+            elif rest:
                 rows = [lowered(raised(row)[rest if len(rest) > 1 else rest[0]]) for row in rows]
             if any(isinstance(part, int) for part in rest[:1]):
                 return raised(np.stack([np.asarray(row) for row in rows]))
-            return raised(_rows(rows, self._plain()))
+            return raised(_rows(rows, plain))
         found = raised(self._plain()[int(lowered(first))])
         return found[rest if len(rest) > 1 else rest[0]] if rest else found
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import functools
 import inspect
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,7 @@ from penstock.block.structure import flatten, map_leaves
 from penstock.compat.calling import argument, as_written_by, called, returned
 from penstock.compat.dtypes import plain, plain_nest
 from penstock.compat.op import seeds
-from penstock.compat.teaching import unknown
+from penstock.compat.teaching import Namespace, unknown
 from penstock.compat.values import Tensor, array_of, lowered, raised
 from penstock.dataset import create
 from penstock.errors import InvalidArgumentError
@@ -62,6 +63,12 @@ class Iterator:
 
             message = "End of sequence"
             raise OutOfRangeError(message) from None
+
+    def get_next_as_optional(self) -> Any:
+        """The next element, if there is one: `has_value()` and `get_value()`."""
+        found = list(itertools.islice(self, 1))
+        has = raised(np.bool_(bool(found)))
+        return Namespace("tf.experimental.Optional", has_value=lambda: has, get_value=lambda: found[0])
 
     @property
     def initializer(self) -> None:

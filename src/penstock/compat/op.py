@@ -147,10 +147,10 @@ def op(
 
     `rule(*args)` gives the spec of the result, or a nest of them, where stand-ins are specs; without it the function
     is tried on small values. `block(*args)` is its form for whole Blocks, with the rows along a first axis of every
-    operand; it may give None. With `text` it takes text as well, as arrays of bytes, and may give such. `exact` says
-    that it works on each number by itself, with the same bits in an array of any length. One that is so, or `ragged`,
-    whose last bits may differ, takes ragged tensors too. One that `draws` has a parameter `seed`, and gets the key to
-    draw from as `key=`.
+    operand; it may give None. With `text` it takes columns of byte strings as well. It gives arrays or columns.
+    `exact` says that it works on each number by itself, with the same bits in an array of any length. One that is so,
+    or `ragged`, whose last bits may differ, takes ragged tensors too. One that `draws` has a parameter `seed`, and gets
+    the key to draw from as `key=`.
     """
 
     def decorate(function: F) -> F:
@@ -326,14 +326,12 @@ def _run(
     text: bool,
 ) -> Sequence[Column]:
     if all(isinstance(column, DenseColumn) or (text and isinstance(column, BytesColumn)) for column in columns):
-        arrays = [column.array if isinstance(column, DenseColumn) else _texts(column) for column in columns]
+        arrays = [column.array if isinstance(column, DenseColumn) else column for column in columns]
         if block is not None:
             whole = call(arrays, block)
             if whole is not None:
-                found = np.asarray(whole)
-                if found.dtype.hasobject:
-                    return [BytesColumn.from_values(found.reshape(-1).tolist(), found.shape[1:], rows)]
-                return [DenseColumn(found)]
+                parts = whole if isinstance(whole, tuple) else (whole,)
+                return [part if isinstance(part, Column) else DenseColumn(np.asarray(part)) for part in parts]
         elif exact:
             rank = max(array.ndim for array in arrays)
             wide = [a.reshape(a.shape[0], *(1,) * (rank - a.ndim), *a.shape[1:]) for a in arrays]
@@ -347,7 +345,7 @@ def _run(
     return [column_of(place) for place in made]
 
 
-def _texts(column: BytesColumn) -> np.ndarray:
+def texts_of(column: BytesColumn) -> np.ndarray:
     """The byte strings of all elements in one array."""
     found = np.empty(column.starts.shape, object)
     flat = BytesColumn(

@@ -304,7 +304,7 @@ def array_of(value: Any, dtype: Any = None) -> Any:
             message = f"{value!r:.60} cannot be a tensor."
             raise InvalidTypeError(message, hint="A tensor holds numbers of one kind, or text.")
     elif wanted is not None:
-        if wanted.name == "string":
+        if wanted.name == "string" and array.size:
             message = f"{value!r:.60} is no text."
             raise InvalidTypeError(message)
         array = array.astype(wanted.dtype, copy=False)

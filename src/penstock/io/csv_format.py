@@ -53,7 +53,7 @@ class CsvFormat:
         wanted = counts - np.searchsorted(np.array(self.exclude, np.int64), counts)
         return np.asarray(wanted == len(self.columns))
 
-    def row_error(self, status: int, count: int, file: str, offset: int, stop: int) -> InvalidArgumentError:
+    def row_error(self, status: int, count: int, file: str | None, offset: int, stop: int) -> InvalidArgumentError:
         """What is wrong with a row that cannot be read at all."""
         if status == FINE:
             return self._count_error(count, file, offset)
@@ -63,10 +63,10 @@ class CsvFormat:
         elif status == TEXT_BEHIND:
             message = "Text stands behind the quote that closes a field."
         else:
-            message = f"A quoted field is never closed: bytes {offset} to {stop}, the end of the file, are lost."
+            message = f"A quoted field is never closed: bytes {offset} to {stop}, the end, are lost."
         return InvalidArgumentError(message, hint=hint, file=file, offset=offset)
 
-    def _count_error(self, count: int, file: str, offset: int) -> InvalidArgumentError:
+    def _count_error(self, count: int, file: str | None, offset: int) -> InvalidArgumentError:
         if self.select is not None:
             wanted = f"at least {self.width} fields, as column {self.width - 1} is read"
         else:
@@ -76,7 +76,7 @@ class CsvFormat:
         hint = "A field that holds the delimiter or a line end is put in quotes; an empty line is a row of one field."
         return InvalidArgumentError(message, hint=hint, file=file, offset=offset)
 
-    def field_error(self, number: int, field: bytes, file: str, offset: int) -> InvalidArgumentError:
+    def field_error(self, number: int, field: bytes, file: str | None, offset: int) -> InvalidArgumentError:
         """What is wrong with the field of wanted column `number`."""
         column = self.columns[number]
         named = f"Column {self.places[number]}" + (f" ({column.name!r})" if column.name else "")

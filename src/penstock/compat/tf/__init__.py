@@ -110,7 +110,7 @@ _FROM = {
         reduce_max reduce_mean reduce_min reduce_prod reduce_std reduce_sum reduce_variance round rsqrt sigmoid sign sin
         sinh sqrt square squared_difference subtract tan tanh tensordot truediv softmax is_nan is_inf is_finite log1p
         count_nonzero in_top_k cumprod bincount reciprocal logical_xor einsum searchsorted clip_by_global_norm
-        histogram_fixed_width realdiv truncatediv truncatemod real imag conj accumulate_n scalar_mul bitwise""",
+        histogram_fixed_width realdiv truncatediv truncatemod real imag conj accumulate_n scalar_mul bitwise complex""",
     "io": """parse_example parse_single_example parse_single_sequence_example decode_raw decode_csv read_file write_file
         FixedLenFeature FixedLenSequenceFeature VarLenFeature matching_files decode_base64 encode_base64 parse_tensor
         serialize_tensor gfile""",
@@ -122,6 +122,7 @@ _FROM = {
     "scopes": "device name_scope control_dependencies group no_op",
 }
 _ALSO = {
+    "TensorArray": ("tensor_array", "TensorArray"),
     "div": ("math", "floordiv"),
     "lin_space": ("arrays", "linspace"),
     "random_uniform": ("random", "uniform"),
@@ -148,6 +149,7 @@ _MODULES = [
     "contrib",
     "data",
     "debugging",
+    "distribute",
     "dtypes",
     "errors",
     "io",
@@ -176,7 +178,6 @@ _MISSING = {
     "Graph": "There is no graph: leave it out.",
     "GradientTape": "Training is the framework's: torch, JAX, or tf.keras.",
     "Module": "Write a class; models are tf.keras.Model.",
-    "distribute": "Each process takes its part: ds.shard(num_shards, index).",
     "estimator": "Write model.fit of tf.keras.",
     "app": "Write absl.app, or if __name__ == '__main__'.",
     "flags": "Write argparse or absl.flags.",

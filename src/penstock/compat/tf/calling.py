@@ -91,12 +91,12 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: A
 
 
 def while_loop(cond: Any, body: Any, loop_vars: Any, *args: Any, maximum_iterations: Any = None, **other: Any) -> Any:
-    """`body` again and again while the condition holds."""
-    state, count = tuple(map(raised, map(lowered, loop_vars))), 0
+    """Call `body` while the condition holds, and return the variables as they were given: in a list or a tuple."""
+    state, count = type(loop_vars)(map(raised, map(lowered, loop_vars))), 0
     while bool(lowered(cond(*state))) and (maximum_iterations is None or count < maximum_iterations):
         made = body(*state)
-        state, count = tuple(made) if isinstance(made, (list, tuple)) else (made,), count + 1
-    return list(state) if len(state) > 1 else state[0]
+        state, count = type(state)(made if isinstance(made, (list, tuple)) else [made]), count + 1
+    return state
 
 
 def map_fn(

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from penstock.compat.op import op
 from penstock.compat.teaching import missing_in
-from penstock.compat.values import lowered, whole
+from penstock.compat.values import array_of, lowered, whole
 from penstock.errors import InvalidArgumentError
 
 
@@ -39,6 +40,13 @@ def Assert(condition: Any, data: Any = (), summarize: Any = None, name: Any = No
     if not np.all(whole(condition)):
         message = f"An assertion does not hold: {', '.join(str(lowered(item)) for item in data)}"
         raise InvalidArgumentError(message)
+
+
+@op("debugging.check_numerics")
+def check_numerics(tensor: Any, message: Any) -> Any:
+    """The value itself. Raise InvalidArgumentError if a number of it is infinite or none."""
+    assert_all_finite(tensor, message=message)
+    return array_of(tensor)
 
 
 def assert_rank(x: Any, rank: Any, message: Any = None, name: Any = None) -> None:

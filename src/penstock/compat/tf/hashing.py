@@ -1,22 +1,35 @@
-"""The two hashes that TensorFlow spreads texts over buckets with: FarmHash's Fingerprint64, and SipHash-2-4."""
+"""The hashes that TensorFlow spreads texts over buckets with: FarmHash's Fingerprint64, SipHash-2-4, and Hash64.
+
+Fingerprint64 is written once for Python's integers and for arrays of uint64, whose texts are all in one size class.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from penstock.block.column import BytesColumn
+
 _MASK = (1 << 64) - 1
 _K0, _K1, _K2 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F
+_CLASSES = (0, 3, 7, 16, 32, 64)  # the most bytes of a text of each class; longer ones have one for each 64 bytes
+Word = Callable[[Any], Any]  # the eight bytes from a place in a text on
 
 
-def _rotated(value: int, shift: int) -> int:  # to the right
-    value &= _MASK
+def _rotated(value: Any, shift: int) -> Any:  # to the right
+    value = value & _MASK
     return (value >> shift | value << (64 - shift)) & _MASK
 
 
-def _mixed(value: int) -> int:
-    value &= _MASK
+def _mixed(value: Any) -> Any:
+    value = value & _MASK
     return value ^ value >> 47
 
 
-def _of_two(u: int, v: int, mul: int) -> int:
+def _of_two(u: Any, v: Any, mul: Any) -> Any:
     a = _mixed((u ^ v) * mul)
     return _mixed((v ^ a) * mul) * mul & _MASK
 
@@ -25,63 +38,89 @@ def _word(text: bytes, at: int) -> int:
     return int.from_bytes(text[at : at + 8], "little")
 
 
+def _words(words: np.ndarray, begins: np.ndarray, at: Any) -> Any:
+    return words[(begins + at).view(np.int64)]
+
+
 def fingerprint64(text: bytes) -> int:
     """FarmHash's Fingerprint64: the same number on every machine and in every version.
 
     >>> fingerprint64(b"") == 0x9AE16A3B2F90404F, fingerprint64(b"penstock") % 1000
     (True, 362)
     """
-    size = len(text)
-    mul = _K2 + size * 2
-    if size <= 16:
-        return _up_to_16(text, size, mul)
-    if size <= 64:
-        return _up_to_64(text, size, mul)
-    return _longer(text, size)
+    found: int = _fingerprint(partial(_word, text), len(text), len(text))
+    return found
 
 
-def _up_to_16(text: bytes, size: int, mul: int) -> int:
-    if size >= 8:
-        a, b = _word(text, 0) + _K2, _word(text, size - 8)
+def fingerprints(column: BytesColumn) -> np.ndarray:
+    """`fingerprint64` of all texts of a column, as uint64.
+
+    >>> fingerprints(BytesColumn.from_values([b"", b"penstock"])) % 1000
+    array([543, 362], dtype=uint64)
+    """
+    data, starts, sizes = column.apart().packed()
+    words = np.ndarray(data.size + 1, np.uint64, np.append(data, np.zeros(8, np.uint8)), strides=(1,))
+    found = np.empty(sizes.shape, np.uint64)
+    classes = np.where(sizes > 64, sizes + 63 >> 6, np.searchsorted(_CLASSES, sizes) - len(_CLASSES))
+    for one in np.unique(classes).tolist():
+        rows = np.flatnonzero(classes == one)
+        begins, its = starts[rows].astype(np.uint64), sizes[rows].astype(np.uint64)
+        found[rows] = _fingerprint(partial(_words, words, begins), its, int(its[0]))
+    return found
+
+
+def _fingerprint(word: Word, size: Any, least: int) -> Any:
+    """`least` is the size of a text of the class, from which the class follows."""
+    mul = (_K2 + size * 2) & _MASK
+    if least <= 16:
+        return _up_to_16(word, size, mul, least)
+    return _up_to_64(word, size, mul, least) if least <= 64 else _longer(word, size, least)
+
+
+def _up_to_16(word: Word, size: Any, mul: Any, least: int) -> Any:
+    if least >= 8:
+        a, b = word(0) + _K2, word(size - 8)
         c, d = _rotated(b, 37) * mul + a, (_rotated(a, 25) + b) * mul
         return _of_two(c & _MASK, d & _MASK, mul)
-    if size >= 4:
-        low, high = (int.from_bytes(text[at : at + 4], "little") for at in (0, size - 4))
+    if least >= 4:
+        low, high = word(0) & 0xFFFFFFFF, word(size - 4) & 0xFFFFFFFF
         return _of_two(size + (low << 3), high, mul)
-    if size:
-        y, z = text[0] + (text[size >> 1] << 8), size + (text[-1] << 2)
+    if least:
+        first, middle, last = (word(at) & 0xFF for at in (0, size >> 1, size - 1))
+        y, z = first + (middle << 8), size + (last << 2)
         return _mixed(y * _K2 ^ z * _K0) * _K2 & _MASK
     return _K2
 
 
-def _up_to_64(text: bytes, size: int, mul: int) -> int:
-    far = size > 32
-    a, b = _word(text, 0) * (_K2 if far else _K1), _word(text, 8)
-    c, d = _word(text, size - 8) * mul, _word(text, size - 16) * _K2
+def _up_to_64(word: Word, size: Any, mul: Any, least: int) -> Any:
+    far = least > 32
+    a, b = word(0) * (_K2 if far else _K1), word(8)
+    c, d = word(size - 8) * mul, word(size - 16) * _K2
     y, z = _rotated(a + b, 43) + _rotated(c, 30) + d, a + _rotated(b + _K2, 18) + c
     if not far:
         return _of_two(y & _MASK, z & _MASK, mul)
     z = _of_two(y & _MASK, z & _MASK, mul)
-    e, f = _word(text, 16) * mul, _word(text, 24)
-    g, h = (y + _word(text, size - 32)) * mul, (z + _word(text, size - 24)) * mul
+    e, f = word(16) * mul, word(24)
+    g, h = (y + word(size - 32)) * mul, (z + word(size - 24)) * mul
     left, right = _rotated(e + f, 43) + _rotated(g, 30) + h, e + _rotated(f + a, 18) + g
     return _of_two(left & _MASK, right & _MASK, mul)
 
 
-def _weak(text: bytes, at: int, a: int, b: int) -> tuple[int, int]:
-    w, x, y, z = (_word(text, at + step) for step in (0, 8, 16, 24))
-    a += w
-    b = _rotated(b + a + z, 21)
+def _weak(word: Word, at: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    w, x, y, z = (word(at + step) for step in (0, 8, 16, 24))
+    a = (a & _MASK) + w
+    b = _rotated((b & _MASK) + a + z, 21)
     c = a
-    a += x + y
+    a = a + x + y
     return (a + z) & _MASK, (b + _rotated(a, 44) + c) & _MASK
 
 
-def _longer(text: bytes, size: int) -> int:
-    x, y = 81 * _K2 + _word(text, 0), (81 * _K1 + 113) & _MASK
-    z = _mixed(y * _K2 + 113) * _K2
+def _longer(word: Word, size: Any, least: int) -> Any:
+    x, y = 81 * _K2 & _MASK, (81 * _K1 + 113) & _MASK
+    z = _mixed(y * _K2 + 113) * _K2 & _MASK
+    x = x + word(0)
     v, w = (0, 0), (0, 0)
-    whole = range(0, (size - 1) // 64 * 64, 64)
+    whole = range(0, (least - 1) // 64 * 64, 64)
     for part, at in enumerate((*whole, size - 64)):
         last = part == len(whole)  # the last 64 bytes, of which the part before has taken some
         mul, times = (_K1 + ((z & 0xFF) << 1), 9) if last else (_K1, 1)
@@ -89,13 +128,13 @@ def _longer(text: bytes, size: int) -> int:
             w = (w[0] + ((size - 1) & 63), w[1])
             v = (v[0] + w[0], v[1])
             w = (w[0] + v[0], w[1])
-        x = _rotated(x + y + v[0] + _word(text, at + 8), 37) * mul
-        y = _rotated(y + v[1] + _word(text, at + 48), 42) * mul
+        x = _rotated(x + y + v[0] + word(at + 8), 37) * mul
+        y = _rotated(y + v[1] + word(at + 48), 42) * mul
         x = (x ^ w[1] * times) & _MASK
-        y += v[0] * times + _word(text, at + 40)
+        y = y + v[0] * times + word(at + 40)
         z = _rotated(z + w[0], 33) * mul
-        v = _weak(text, at, v[1] * mul, x + w[0])
-        w = _weak(text, at + 32, z + w[1], y + _word(text, at + 16))
+        v = _weak(word, at, v[1] * mul, x + w[0])
+        w = _weak(word, at + 32, z + w[1], y + word(at + 16))
         x, z = z & _MASK, x & _MASK
     left = _of_two(v[0], w[0], mul) + _mixed(y) * _K0 + z
     return _of_two(left & _MASK, (_of_two(v[1], w[1], mul) + x) & _MASK, mul)
@@ -132,3 +171,18 @@ def siphash(text: bytes, key0: int, key1: int) -> int:
     v[2] ^= 0xFF
     rounds(4)
     return v[0] ^ v[1] ^ v[2] ^ v[3]
+
+
+def hash64(text: bytes) -> int:
+    """TensorFlow's own Hash64, a form of MurmurHash.
+
+    >>> hash64(b"") % 1000, hash64(b"hello world foo") % 1000
+    (899, 794)
+    """
+    mul, whole = 0xC6A4A7935BD1E995, len(text) // 8 * 8
+    found = 0xDECAFCAFFE ^ len(text) * mul & _MASK
+    for at in range(0, whole, 8):
+        found = (found ^ _mixed(_word(text, at) * mul) * mul & _MASK) * mul & _MASK
+    if text[whole:]:
+        found = (found ^ _word(text, whole)) * mul & _MASK
+    return int(_mixed(_mixed(found) * mul))

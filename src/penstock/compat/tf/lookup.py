@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from penstock.block.column import BytesColumn
 from penstock.compat.dtypes import as_dtype
-from penstock.compat.op import known, op
+from penstock.compat.op import known, op, texts_of
 from penstock.compat.teaching import Namespace, missing_in
 from penstock.compat.tf.hashing import fingerprint64
 from penstock.compat.tf.io.gfile import read_bytes
@@ -79,7 +80,14 @@ def _of_all(keys: np.ndarray, table: StaticHashTable) -> Any:
     return made.reshape(keys.shape)
 
 
-@op("lookup", block=_of_all, text=True)
+def _of_block(keys: Any, table: StaticHashTable) -> Any:
+    found = _of_all(texts_of(keys) if isinstance(keys, BytesColumn) else keys, table)
+    if not found.dtype.hasobject:
+        return found
+    return BytesColumn.from_values(found.reshape(-1).tolist(), found.shape[1:], len(found))
+
+
+@op("lookup", block=_of_block, text=True)
 def _looked_up(keys: Any, table: StaticHashTable) -> Any:
     return _of_all(whole(keys), table)[()]
 
@@ -116,6 +124,10 @@ class StaticHashTable:
 
     def _of_unknown(self, key: Any) -> Any:
         return self.default_value
+
+    def export(self, name: Any = None) -> Any:
+        """The keys and the values."""
+        return raised(self.initializer.keys), raised(self.initializer.values)
 
     def size(self, name: Any = None) -> Any:
         return raised(np.int64(len(self._values)))

@@ -39,6 +39,10 @@ def _binary(name: str, function: Callable[[Any, Any], Any], *, exact: bool = Fal
     return call
 
 
+def _pairs(x: Any, y: Any) -> Any:
+    return np.stack(np.broadcast_arrays(x, y), -1)
+
+
 def _rounded(x: Any) -> Any:
     return np.rint(x) if np.asarray(x).dtype.kind == "f" else x
 
@@ -279,31 +283,41 @@ def argmin(input: Any, axis: Any = None, output_type: Any = "int64", dimension: 
     return _place(np.argmin, input, dimension if axis is None else axis, output_type)
 
 
-@op("math.cumsum")
-def cumsum(x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Any:
-    """Running sums; `exclusive` ones begin with 0, `reverse` ones at the end."""
-    array = whole(x)
-    turned = np.flip(array, axis) if reverse else array
-    found = np.cumsum(turned, axis, dtype=array.dtype)
-    found = found - turned if exclusive and array.dtype.kind in "iu" else found
-    if exclusive and array.dtype.kind not in "iu":
-        found = np.roll(found, 1, axis)
-        np.moveaxis(found, axis, 0)[:1] = 0
-    return np.flip(found, axis) if reverse else found
+def _running(name: str, function: Any, start: int) -> Any:
+    @op(f"math.{name}")
+    def call(x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Any:
+        array = np.moveaxis(whole(x), axis, 0)
+        found = function.accumulate(array[::-1] if reverse else array, dtype=array.dtype)
+        if exclusive:
+            found = np.concatenate([np.full_like(found[:1], start), found[:-1]])
+        return np.moveaxis(found[::-1] if reverse else found, 0, axis)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Running {function.__name__}; `exclusive` begins with {start}, `reverse` at the end."
+    return call
 
 
-@op("math.cumprod")
-def cumprod(x: Any, axis: int = 0) -> Any:
-    array = whole(x)
-    return np.cumprod(array, axis, dtype=array.dtype)
+cumsum, cumprod = _running("cumsum", np.add, 0), _running("cumprod", np.multiply, 1)
 
 
 @op("math.bincount")
-def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = "int32") -> Any:
-    each = None if weights is None else whole(weights).reshape(-1)
-    found = np.bincount(whole(arr).reshape(-1), each, int(minlength or 0))
-    wanted = as_dtype(dtype).dtype if each is None else each.dtype
-    return found[: None if maxlength is None else int(maxlength)].astype(wanted)
+def bincount(
+    arr: Any,
+    weights: Any = None,
+    minlength: Any = None,
+    maxlength: Any = None,
+    dtype: Any = "int32",
+    axis: Any = None,
+    binary_output: bool = False,
+) -> Any:
+    """How often each integer from 0 on is there, or the sum of its weights; of each row with `axis=-1`."""
+    rows = np.atleast_2d(whole(arr) if axis else whole(arr).reshape(-1))
+    each = [None] * len(rows) if weights is None else whole(weights).reshape(rows.shape)
+    most = max(int(rows.max(initial=-1)) + 1, int(minlength or 0))
+    most = most if maxlength is None else min(most, int(maxlength))
+    counts = [np.bincount(*pair, most)[:most] for pair in zip(rows, each, strict=True)]
+    found = np.stack(counts) > 0 if binary_output else np.stack(counts)
+    return found.astype(as_dtype(dtype).dtype if weights is None else whole(weights).dtype)[slice(None) if axis else 0]
 
 
 @op("math.top_k")
@@ -391,6 +405,7 @@ def confusion_matrix(labels: Any, predictions: Any, num_classes: Any = None, dty
     return found
 
 
+complex = _binary("complex", lambda x, y: _pairs(x, y).view(np.result_type(x, np.complex64))[..., 0])
 real = _unary("real", np.real, exact=True)
 imag = _unary("imag", np.imag, exact=True)
 conj = _unary("conj", np.conj, exact=True)

@@ -6,6 +6,8 @@ calls. They are other numbers than TensorFlow's.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,7 +35,28 @@ def _generator(key: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key))
 
 
-def _uniform(key: int, shape: Any, minval: Any, maxval: Any, dtype: Any) -> Any:
+def _drawn(name: str) -> Callable[[Callable[..., Any]], tuple[Any, Any]]:
+    """Declare a function of a key and a shape as `tf.random.{name}`, and as `tf.random.stateless_{name}`."""
+
+    def decorate(function: Callable[..., Any]) -> tuple[Any, Any]:
+        @op(f"random.{name}", draws=True)
+        @functools.wraps(function)
+        def drawn(shape: Any, *args: Any, key: int = 0, **kwargs: Any) -> Any:
+            return function(key, shape, *args, **kwargs)
+
+        @op(f"random.stateless_{name}")
+        @functools.wraps(function)
+        def stateless(shape: Any, seed: Any, *args: Any, alg: Any = None, **kwargs: Any) -> Any:
+            return function(_key(seed), shape, *args, **kwargs)
+
+        return drawn, stateless
+
+    return decorate
+
+
+@_drawn("uniform")
+def _uniform(key: int, shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32") -> Any:
+    """Numbers in [minval, maxval); floats in [0, 1) by default."""
     wanted = as_dtype(dtype).dtype
     extents = _extents(shape)
     if wanted.kind in "iu":
@@ -46,36 +69,62 @@ def _uniform(key: int, shape: Any, minval: Any, maxval: Any, dtype: Any) -> Any:
     return np.asarray(np.asarray(unit, wanted) * (high - low) + low, wanted)[()]
 
 
-@op("random.uniform", draws=True)
-def uniform(shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32", *, key: int = 0) -> Any:
-    """Numbers in [minval, maxval); floats in [0, 1) by default."""
-    return _uniform(key, shape, minval, maxval, dtype)
-
-
-def _normal(key: int, shape: Any, mean: Any, stddev: Any, dtype: Any) -> Any:
-    wanted = as_dtype(dtype).dtype
-    drawn = _generator(key).standard_normal(_extents(shape))
-    return np.asarray(drawn * float(stddev) + float(mean), wanted)[()]
-
-
-@op("random.normal", draws=True)
-def normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32", *, key: int = 0) -> Any:
+@_drawn("normal")
+def _normal(key: int, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32") -> Any:
     """Numbers of the normal distribution."""
-    return _normal(key, shape, mean, stddev, dtype)
+    drawn = _generator(key).standard_normal(_extents(shape))
+    return np.asarray(drawn * float(stddev) + float(mean), as_dtype(dtype).dtype)[()]
 
 
-@op("random.truncated_normal", draws=True)
-def truncated_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32", *, key: int = 0) -> Any:
+@_drawn("truncated_normal")
+def _truncated(key: int, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32") -> Any:
     """Numbers of the normal distribution that lie within two standard deviations."""
-    return _truncated(key, shape, mean, stddev, dtype)
-
-
-def _truncated(key: int, shape: Any, mean: Any, stddev: Any, dtype: Any) -> Any:
     generator, extents = _generator(key), _extents(shape)
     found = generator.standard_normal(extents)
     while (far := np.abs(found) > 2).any():
         found = np.where(far, generator.standard_normal(extents), found)
     return np.asarray(found * float(stddev) + float(mean), as_dtype(dtype).dtype)[()]
+
+
+@op("random.gamma", draws=True)
+def gamma(shape: Any, alpha: Any, beta: Any = None, dtype: Any = "float32", *, key: int = 0) -> Any:
+    """Numbers of the gamma distributions of `alpha` and `beta`: `shape` of each."""
+    form, rate = np.broadcast_arrays(whole(alpha), whole(1.0 if beta is None else beta))
+    found = _generator(key).standard_gamma(form, (*_extents(shape), *form.shape)) / rate
+    return np.asarray(found, as_dtype(dtype).dtype)[()]
+
+
+@op("random.poisson", draws=True)
+def poisson(shape: Any, lam: Any, dtype: Any = "float32", *, key: int = 0) -> Any:
+    """Numbers of the Poisson distributions of `lam`: `shape` of each."""
+    mean = whole(lam)
+    return np.asarray(_generator(key).poisson(mean, (*_extents(shape), *mean.shape)), as_dtype(dtype).dtype)[()]
+
+
+(uniform, stateless_uniform), (normal, stateless_normal) = _uniform, _normal
+truncated_normal, stateless_truncated_normal = _truncated
+
+
+@op("random.log_uniform_candidate_sampler", draws=True)
+def log_uniform_candidate_sampler(
+    true_classes: Any, num_true: Any, num_sampled: Any, unique: Any, range_max: Any, *, key: int = 0
+) -> Any:
+    """Draw classes, low numbers more often, as for words in the order of their frequency.
+
+    Returns the classes, and how often the true classes and these are expected among so many.
+    """
+    generator, found, tries = _generator(key), list[int](), 0
+    while len(found) < int(num_sampled):
+        drawn = int(np.exp(generator.random() * np.log(int(range_max) + 1.0))) - 1
+        tries += 1
+        if not unique or drawn not in found:
+            found.append(drawn)
+
+    def expected(classes: Any) -> Any:
+        share = np.log((classes + 2.0) / (classes + 1.0)) / np.log(int(range_max) + 1.0)
+        return (-np.expm1(tries * np.log1p(-share)) if unique else share * tries).astype(np.float32)
+
+    return np.array(found, np.int64), expected(whole(true_classes)), expected(np.array(found))
 
 
 @op("random.shuffle", draws=True)
@@ -94,26 +143,6 @@ def categorical(logits: Any, num_samples: Any, dtype: Any = "int64", *, key: int
 
 def _key(seed: Any) -> int:
     return fold(0, *(int(part) for part in whole(seed).reshape(-1).tolist()))
-
-
-@op("random.stateless_uniform")
-def stateless_uniform(shape: Any, seed: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32") -> Any:
-    """As `uniform`, from `seed` alone."""
-    return _uniform(_key(seed), shape, minval, maxval, dtype)
-
-
-@op("random.stateless_normal")
-def stateless_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32") -> Any:
-    """As `normal`, from `seed` alone."""
-    return _normal(_key(seed), shape, mean, stddev, dtype)
-
-
-@op("random.stateless_truncated_normal")
-def stateless_truncated_normal(
-    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32", alg: Any = None
-) -> Any:
-    """As `truncated_normal`, from `seed` alone."""
-    return _truncated(_key(seed), shape, mean, stddev, dtype)
 
 
 @op("random.split")
@@ -173,9 +202,6 @@ __getattr__ = missing_in(
     "tf.random",
     globals(),
     {
-        **dict.fromkeys(
-            ("gamma", "poisson"), "Draw in a function: np.random.default_rng(ps.element_key()).poisson(…)."
-        ),
         "get_global_generator": "Write tf.random.Generator.from_seed(seed), or tf.random.uniform.",
     },
 )

@@ -76,8 +76,9 @@ hann_window, hamming_window = _window("hann_window", 0.5), _window("hamming_wind
 def _transform(name: str, function: Callable[..., Any], *, real: str = "") -> Any:
     """A Fourier transform over the last axis, in the precision of what it is given."""
 
-    def length_of(fft_length: Any) -> int | None:
-        return None if fft_length is None else int(np.asarray(array_of(fft_length)).reshape(-1)[0])
+    def length_of(fft_length: Any) -> Any:
+        found = None if fft_length is None else [int(part) for part in whole(fft_length).reshape(-1)]
+        return found if found is None or name.endswith("2d") else found[0]
 
     @op(f"signal.{name}")
     def call(input: Any, fft_length: Any = None) -> Any:
@@ -92,6 +93,10 @@ def _transform(name: str, function: Callable[..., Any], *, real: str = "") -> An
 
 
 rfft, irfft = _transform("rfft", np.fft.rfft, real="input"), _transform("irfft", np.fft.irfft, real="result")
+rfft2d, irfft2d = (
+    _transform("rfft2d", np.fft.rfft2, real="input"),
+    _transform("irfft2d", np.fft.irfft2, real="result"),
+)
 fft, ifft = _transform("fft", np.fft.fft), _transform("ifft", np.fft.ifft)
 fft2d, ifft2d = _transform("fft2d", np.fft.fft2), _transform("ifft2d", np.fft.ifft2)
 

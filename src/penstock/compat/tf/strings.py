@@ -1,19 +1,27 @@
-"""`tf.strings`: functions of text, which is `bytes`."""
+"""`tf.strings`: functions of text, which is `bytes`.
+
+Most are functions of a column of byte strings, so that they do all elements of a Block at once. Regular expressions are
+RE2's, as in TensorFlow: Arrow has them for text that is UTF-8, and does not check that it is.
+"""
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 import penstock as ps
+from penstock.block.arrow_values import lists_of, strings_array, strings_of
+from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.compat.dtypes import as_dtype
-from penstock.compat.op import op
+from penstock.compat.op import op, texts_of
 from penstock.compat.teaching import missing_in
-from penstock.compat.tf.hashing import fingerprint64, siphash
-from penstock.compat.values import array_of, lowered, over_flat, whole
+from penstock.compat.tf.hashing import fingerprints, hash64, siphash
+from penstock.compat.values import array_of, lowered, one_text, over_flat, whole
 from penstock.errors import InvalidArgumentError
 
 
@@ -30,33 +38,194 @@ def _each(function: Callable[..., Any], dtype: Any, *values: Any) -> Any:
     return found if found.ndim else found[()]
 
 
+def _column(array: np.ndarray) -> BytesColumn:
+    return BytesColumn.from_values(array.reshape(-1).tolist())
+
+
+def by_column(name: str, rule: Any = None) -> Callable[[Callable[..., Any]], Any]:
+    """Declare a function of a column of byte strings, its first parameter, as the operation `name`.
+
+    It gives a column or an array with one result for each byte string, or a tuple of such. Its other parameters are
+    the same for all of them, or arrays with one number for each.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        def of_block(input: Any, *args: Any, **kwargs: Any) -> Any:
+            others = (*args, *kwargs.values())
+            if not isinstance(input, BytesColumn) or any(
+                isinstance(part, (Column, np.ndarray, list)) for part in others
+            ):
+                return None  # a parameter that differs between elements
+            try:
+                return _shaped(function(input, *args, **kwargs), input.starts.shape, values=False)
+            except InvalidArgumentError:
+                return None  # the element that is wrong raises it
+
+        @functools.wraps(function)
+        def of_value(input: Any, *args: Any, **kwargs: Any) -> Any:
+            texts = array_of(input)
+            if isinstance(texts, ps.RaggedTensor):
+                return over_flat(lambda flat: of_value(flat, *args, **kwargs), [texts])
+            array = texts if isinstance(texts, np.ndarray) else one_text(texts)
+            shape = np.broadcast_shapes(array.shape, *map(np.shape, args))
+            others = [np.broadcast_to(part, shape).reshape(-1) if np.ndim(part) else part for part in args]
+            found = function(_column(np.broadcast_to(array, shape)), *others, **kwargs)
+            return _shaped(found, shape, values=True)
+
+        return op(name, rule=rule, block=of_block, text=True)(of_value)
+
+    return decorate
+
+
+def _shaped(found: Any, shape: tuple[int, ...], *, values: bool) -> Any:
+    """Results in the shape of the texts; byte strings as `values`, or as a column."""
+    if isinstance(found, tuple):
+        return tuple(_shaped(part, shape, values=values) for part in found)
+    if isinstance(found, BytesColumn) and not values:
+        return BytesColumn(found.buffers, found.starts.reshape(shape), found.lengths.reshape(shape))
+    array = found.array if isinstance(found, DenseColumn) else found
+    made = (texts_of(array) if isinstance(array, BytesColumn) else array).reshape(shape)
+    return made[()] if values else made
+
+
 def _text(value: Any) -> bytes:
+    """One text, as a parameter of a function."""
     return value.encode() if isinstance(value, str) else bytes(value)
 
 
-def _characters(text: bytes, unit: str) -> str | bytes:
-    return text.decode(errors="replace") if unit == "UTF8_CHAR" else text
+def _text_array(column: BytesColumn) -> Any:
+    import pyarrow as pa
+
+    return strings_array(column).view(pa.large_string())
 
 
-@op("strings.length")
-def length(input: Any, unit: str = "BYTE") -> Any:
+def _matched(name: str, column: BytesColumn, *args: Any, **kwargs: Any) -> Any:
+    import pyarrow as pa
+    from pyarrow import compute
+
+    try:
+        return getattr(compute, name)(_text_array(column), *args, **kwargs)
+    except pa.ArrowInvalid as error:
+        hint = "Patterns are those of RE2: https://github.com/google/re2/wiki/Syntax."
+        raise InvalidArgumentError(str(error), hint=hint) from None
+
+
+@by_column("strings.regex_replace")
+def regex_replace(input: BytesColumn, pattern: Any, rewrite: Any, replace_global: bool = True) -> Any:
+    r"""Replace each match of a pattern, or the first one; `\1` in `rewrite` is the first group. Patterns are RE2's."""
+    wanted, into = _text(pattern), _text(rewrite)
+    if not replace_global:  # Arrow would look for `^` and `\b` in each match alone
+        wanted = rb"\A(\C*?)(" + wanted + rb")"
+        into = rb"\1" + re.sub(rb"\\([0-7\\])", _two_groups_on, into)
+    return strings_of(_matched("replace_substring_regex", input, wanted, into))
+
+
+def _two_groups_on(found: re.Match[bytes]) -> bytes:
+    return found[0] if found[1] == b"\\" else b"\\%d" % (int(found[1]) + 2)
+
+
+@by_column("strings.regex_full_match")
+def regex_full_match(input: BytesColumn, pattern: Any) -> Any:
+    """Return True where all of a text matches a pattern of RE2."""
+    return np.asarray(_matched("match_substring_regex", input, rb"\A(?:" + _text(pattern) + rb")\z"))
+
+
+def _with_case(input: BytesColumn, change: Callable[[Any], Any], encoding: str) -> BytesColumn:
+    if encoding:  # other letters may be longer than what they stand for
+        return BytesColumn.from_values([change(text.decode(errors="replace")).encode() for text in _flat(input)])
+    data, starts, lengths = input.apart().packed()
+    return BytesColumn((np.frombuffer(change(data.tobytes()), np.uint8),), starts, lengths)
+
+
+@by_column("strings.lower")
+def lower(input: BytesColumn, encoding: str = "") -> Any:
+    """Texts with the letters A to Z in lower case, or with `encoding="utf-8"` all letters."""
+    return _with_case(input, lambda text: text.lower(), encoding)
+
+
+@by_column("strings.upper")
+def upper(input: BytesColumn, encoding: str = "") -> Any:
+    """Texts with the letters a to z in upper case, or with `encoding="utf-8"` all letters."""
+    return _with_case(input, lambda text: text.upper(), encoding)
+
+
+@by_column("strings.strip")
+def strip(input: BytesColumn) -> Any:
+    """Texts without the ASCII white space at their ends."""
+    from pyarrow import compute
+
+    return strings_of(compute.ascii_trim_whitespace(_text_array(input)))
+
+
+def _flat(column: BytesColumn) -> list[bytes]:
+    found: list[bytes] = texts_of(column).reshape(-1).tolist()
+    return found
+
+
+@by_column("strings.length")
+def length(input: BytesColumn, unit: str = "BYTE") -> Any:
     """The number of bytes, or with `unit="UTF8_CHAR"` of characters; int32."""
-    return _each(lambda text: len(_characters(text, unit)), np.int32, input)
+    if unit != "UTF8_CHAR":
+        return input.lengths.reshape(-1).astype(np.int32)
+    data, starts, lengths = input.apart().packed()
+    before = np.concatenate([[0], np.cumsum(data & 0xC0 != 0x80, dtype=np.int32)], dtype=np.int32)
+    return before[starts + lengths] - before[starts]
 
 
-def _cut(text: bytes, start: int, count: int, unit: str) -> bytes:
-    whole = _characters(text, unit)
-    if not -len(whole) <= start <= len(whole):
-        message = f"pos {start} out of range for string {text!r:.60}"
+@by_column("strings.substr")
+def substr(input: BytesColumn, pos: Any, len: Any, unit: str = "BYTE") -> Any:
+    """The `len` bytes, or characters of UTF-8, of a text from `pos` on; a negative `pos` counts from the end."""
+    data, starts, lengths = input.apart().packed()
+    places, first, counts = np.arange(data.size + 1), starts, lengths
+    if unit == "UTF8_CHAR":
+        leads = data & 0xC0 != 0x80
+        leads[starts[lengths > 0]] = True
+        places = np.append(np.flatnonzero(leads), data.size)
+        first = np.searchsorted(places, starts)
+        counts = np.searchsorted(places, starts + lengths) - first
+    begin = np.where(np.less(pos, 0), counts + pos, pos)
+    for row in np.flatnonzero((begin < 0) | (begin > counts)).tolist():
+        message = f"pos {np.broadcast_to(pos, counts.shape)[row]} out of range for string {_flat(input)[row]!r:.60}"
         raise InvalidArgumentError(message)
-    begin = start + len(whole) if start < 0 else start
-    part = whole[begin:] if count < 0 else whole[begin : begin + count]
-    return part.encode() if isinstance(part, str) else part
+    rest = 0 if unit == "UTF8_CHAR" else counts  # what a negative length stands for
+    end = np.minimum(begin + np.where(np.less(len, 0), rest, len), counts)
+    return BytesColumn((data,), places[first + begin], places[first + end] - places[first + begin])
 
 
-@op("strings.substr")
-def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE") -> Any:
-    return _each(lambda text, start, count: _cut(text, int(start), int(count), unit), object, input, pos, len)
+def _joined(inputs: Any, separator: Any = "") -> Any:
+    """`join` of columns of one shape and of texts that are the same for every element."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    columns = [part for part in inputs if isinstance(part, BytesColumn)]
+    texts = (BytesColumn, bytes, str)
+    if not all(isinstance(part, texts) for part in inputs) or len({part.starts.shape for part in columns}) != 1:
+        return None
+    kind = pa.large_binary()
+    parts = [strings_array(x) if isinstance(x, BytesColumn) else pa.scalar(_text(x), kind) for x in inputs]
+    found = compute.binary_join_element_wise(*parts, pa.scalar(_text(separator), kind))
+    return _shaped(strings_of(found), columns[0].starts.shape, values=False)
+
+
+def _split_column(column: BytesColumn, sep: bytes, maxsplit: int) -> tuple[list[int], np.ndarray]:
+    """(offsets, texts): the parts of text i are `texts[offsets[i] : offsets[i + 1]]`. No `sep` is ASCII white space."""
+    from pyarrow import compute
+
+    array = _text_array(column)
+    if sep:
+        found = compute.split_pattern(array, sep, max_splits=None if maxsplit < 0 else maxsplit)
+        offsets, parts = lists_of(found)
+        return offsets.tolist(), texts_of(strings_of(parts))
+    offsets, parts = lists_of(compute.ascii_split_whitespace(compute.ascii_trim_whitespace(array)))
+    flat = strings_of(parts)
+    full = flat.lengths > 0  # Arrow gives a part that is empty for a text without parts
+    return np.append(0, np.cumsum(full))[offsets].tolist(), texts_of(flat)[full]
+
+
+@by_column("strings.to_hash_bucket_fast")
+def to_hash_bucket_fast(input: BytesColumn, num_buckets: Any) -> Any:
+    """The FarmHash of a text (Fingerprint64) modulo `num_buckets`, as TensorFlow has it."""
+    return (fingerprints(input) % np.uint64(num_buckets)).astype(np.int64)
 
 
 def _vector(input: Any, *args: Any, **kwargs: Any) -> Any:
@@ -68,9 +237,9 @@ def _vector(input: Any, *args: Any, **kwargs: Any) -> Any:
     return ps.TensorSpec((None,), bytes)
 
 
-def _pieces(text: bytes, sep: Any, maxsplit: int) -> list[bytes]:
-    wanted = _text(sep) if sep is not None else b""
-    return text.split(wanted or None, maxsplit)
+def _pieces(text: bytes, sep: bytes, maxsplit: int) -> list[bytes]:
+    found = text.split(sep or None, maxsplit) if maxsplit else [text]
+    return [*found, b""] if not sep and 0 < maxsplit == len(found) else found  # as TensorFlow: the rest is a part
 
 
 def _as_rows(rows: list[list[bytes]]) -> Any:
@@ -95,13 +264,24 @@ def _of_texts(texts: Any, parts: Callable[[bytes], list[bytes]]) -> Any:
     return found
 
 
-@op("strings.split", rule=_vector)
+def _split_block(input: Any, sep: Any = None, maxsplit: int = -1) -> Any:
+    wanted = _text(sep or b"")
+    if not isinstance(input, BytesColumn) or not (wanted or maxsplit < 0):
+        return None
+    offsets, parts = _split_column(input, wanted, maxsplit)
+    return ListColumn([parts[a:b] for a, b in pairwise(offsets)])
+
+
+@op("strings.split", rule=_vector, block=_split_block, text=True)
 def split(input: Any, sep: Any = None, maxsplit: int = -1) -> Any:
     """The parts of a text between separators, by default white space; of several texts a RaggedTensor."""
-    texts = array_of(input)
+    texts, wanted = array_of(input), _text(sep or b"")
     if isinstance(texts, bytes):
-        return _one_row(_pieces(texts, sep, maxsplit))
-    return _of_texts(texts, lambda text: _pieces(text, sep, maxsplit))
+        return _one_row(_pieces(texts, wanted, maxsplit))
+    if isinstance(texts, np.ndarray) and texts.ndim == 1 and (wanted or maxsplit < 0):
+        offsets, parts = _split_column(_column(texts), wanted, maxsplit)
+        return ps.RaggedTensor(parts, np.array(offsets))
+    return _of_texts(texts, lambda text: _pieces(text, wanted, maxsplit))
 
 
 @op("strings.bytes_split", rule=_vector)
@@ -112,7 +292,7 @@ def bytes_split(input: Any) -> Any:
     return _of_texts(texts, lambda text: [text[i : i + 1] for i in range(len(text))])
 
 
-@op("strings.join")
+@op("strings.join", block=_joined, text=True)
 def join(inputs: Any, separator: Any = "") -> Any:
     """Texts in one place of several arrays, joined."""
     return _each(lambda *texts: _text(separator).join(texts), object, *inputs)
@@ -134,40 +314,6 @@ def reduce_join(inputs: Any, axis: Any = None, keepdims: bool = False, separator
     flat = rows.reshape(-1, rows.shape[-1])
     found.reshape(-1)[:] = [_text(separator).join(row) for row in flat.tolist()]
     return np.expand_dims(found, int(axis)) if keepdims else found if found.ndim else found[()]
-
-
-@op("strings.lower")
-def lower(input: Any, encoding: str = "") -> Any:
-    return _each(lambda text: text.decode().lower().encode() if encoding else text.lower(), object, input)
-
-
-@op("strings.upper")
-def upper(input: Any, encoding: str = "") -> Any:
-    return _each(lambda text: text.decode().upper().encode() if encoding else text.upper(), object, input)
-
-
-@op("strings.strip")
-def strip(input: Any) -> Any:
-    return _each(lambda text: text.strip(), object, input)
-
-
-def _python_pattern(pattern: Any) -> re.Pattern[bytes]:
-    """RE2's spelling in Python's, where they differ in what is commonly written."""
-    return re.compile(_text(pattern).replace(rb"\z", rb"\Z").replace(rb"\pN", rb"\d").replace(rb"\pL", rb"[A-Za-z]"))
-
-
-@op("strings.regex_replace")
-def regex_replace(input: Any, pattern: Any, rewrite: Any, replace_global: bool = True) -> Any:
-    r"""Every match of a pattern replaced; `\1` in `rewrite` is the first group. Patterns are those of `re`."""
-    found = _python_pattern(pattern)
-    into = _text(rewrite).replace(rb"\0", rb"\g<0>")
-    return _each(lambda text: found.sub(into, text, 0 if replace_global else 1), object, input)
-
-
-@op("strings.regex_full_match")
-def regex_full_match(input: Any, pattern: Any) -> Any:
-    found = _python_pattern(pattern)
-    return _each(lambda text: found.fullmatch(text) is not None, bool, input)
 
 
 def _number(text: bytes, kind: str) -> Any:
@@ -328,28 +474,16 @@ def ngrams(
     return _one_row([gram for row in made for gram in row]).reshape(*rows.shape[:-1], -1)
 
 
-def _bucket(input: Any, num_buckets: Any) -> Any:
-    return _each(lambda text: fingerprint64(text) % int(num_buckets), np.int64, input)
+@op("strings.to_hash_bucket")
+def to_hash_bucket(input: Any, num_buckets: Any) -> Any:
+    """TensorFlow's own hash of a text modulo `num_buckets`."""
+    return _each(lambda text: hash64(text) % int(num_buckets), np.int64, input)
 
 
-@op("strings.to_hash_bucket_fast", block=_bucket, text=True)
-def to_hash_bucket_fast(input: Any, num_buckets: Any) -> Any:
-    """The FarmHash of a text (Fingerprint64) modulo `num_buckets`, as TensorFlow has it."""
-    return _bucket(input, num_buckets)
-
-
-def _strong_bucket(input: Any, num_buckets: Any, key: Any) -> Any:
+@op("strings.to_hash_bucket_strong")
+def to_hash_bucket_strong(input: Any, num_buckets: Any, key: Any) -> Any:
+    """The SipHash of a text under a key of two integers, modulo `num_buckets`, as TensorFlow has it."""
     return _each(lambda text: siphash(text, *map(int, key)) % int(num_buckets), np.int64, input)
 
 
-@op("strings.to_hash_bucket_strong", block=_strong_bucket, text=True)
-def to_hash_bucket_strong(input: Any, num_buckets: Any, key: Any) -> Any:
-    """The SipHash of a text under a key of two integers, modulo `num_buckets`, as TensorFlow has it."""
-    return _strong_bucket(input, num_buckets, key)
-
-
-__getattr__ = missing_in(
-    "tf.strings",
-    globals(),
-    {"to_hash_bucket": "Write tf.strings.to_hash_bucket_fast, whose buckets stay the same in later versions."},
-)
+__getattr__ = missing_in("tf.strings", globals())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,11 +18,36 @@ from penstock.errors import NotFoundError, writing_to
 from penstock.io.example import encode_feature, encode_features
 
 
-class _List:
-    """The values of a feature of one kind."""
+class _Message:
+    """The methods that all messages have in protobuf."""
 
-    def __init__(self, value: Any = ()) -> None:
-        self.value: list[Any] = [lowered(item) for item in value]
+    def MergeFrom(self, other: Any) -> None:
+        """Add the values of another message: entries replace those of the same name, lists become longer."""
+        for name, theirs in vars(copy.deepcopy(other)).items():
+            mine = getattr(self, name)
+            add = (
+                mine.update if isinstance(theirs, dict) else mine.extend if isinstance(theirs, list) else mine.MergeFrom
+            )
+            add(theirs)
+
+    def CopyFrom(self, other: Any) -> None:
+        """Take the values of another message in place of its own."""
+        vars(self).update(vars(copy.deepcopy(other)))
+
+    def Clear(self) -> None:
+        """Remove all values."""
+        self.CopyFrom(type(self)())
+
+    def HasField(self, name: str) -> bool:
+        """Return True if a message inside this one holds values."""
+        return bool(getattr(self, name) != type(getattr(self, name))())
+
+    @classmethod
+    def FromString(cls, serialized: Any) -> Any:
+        """The message that `serialized` holds."""
+        found: Any = cls()
+        found.ParseFromString(serialized)
+        return found
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
@@ -29,7 +55,14 @@ class _List:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(value={self.value!r})"
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+
+
+class _List(_Message):
+    """The values of a feature of one kind."""
+
+    def __init__(self, value: Any = ()) -> None:
+        self.value: list[Any] = [lowered(item) for item in value]
 
 
 class BytesList(_List):
@@ -44,7 +77,7 @@ class Int64List(_List):
     """Integers."""
 
 
-class Feature:
+class Feature(_Message):
     """One feature: a list of one of three kinds."""
 
     def __init__(self, bytes_list: Any = None, float_list: Any = None, int64_list: Any = None) -> None:
@@ -69,7 +102,19 @@ class Feature:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Feature) and repr(self) == repr(other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
+
+    def MergeFrom(self, other: Any) -> None:
+        """Add the values of another feature, or take them where they are of another kind."""
+        kind = other.WhichOneof()
+        if kind is not None and kind != self.WhichOneof():
+            self.CopyFrom(other)
+        elif kind is not None:
+            getattr(self, kind).MergeFrom(getattr(other, kind))
+
+    def HasField(self, name: str) -> bool:
+        """Return True for the kind of list that is set."""
+        return self.WhichOneof() == name
 
     def SerializeToString(self, deterministic: bool = True) -> bytes:
         """The serialized message."""
@@ -91,19 +136,25 @@ class Feature:
         return cls(**{kind: (FloatList if kind == "float_list" else Int64List)(values.tolist())})
 
 
-class _FeatureMap(dict[str, Feature]):
-    """Features by name; one that is asked for is made, as in protobuf."""
+class _Map(dict[str, Any]):
+    """Messages by name; one that is asked for is made, as in protobuf."""
 
-    def __missing__(self, name: str) -> Feature:
-        self[name] = Feature()
-        return self[name]
+    def __init__(self, kind: type, values: Any = None) -> None:
+        super().__init__(values or {})
+        self._kind = kind
+
+    def __missing__(self, name: str) -> Any:
+        return self.setdefault(name, self._kind())
+
+    def __reduce__(self) -> Any:
+        return _Map, (self._kind, dict(self))
 
 
-class Features:
+class Features(_Message):
     """The features of an example."""
 
     def __init__(self, feature: Mapping[str, Feature] | None = None) -> None:
-        self.feature = _FeatureMap(feature or {})
+        self.feature = _Map(Feature, feature)
 
     def SerializeToString(self, deterministic: bool = True) -> bytes:
         """The serialized message."""
@@ -112,11 +163,8 @@ class Features:
     def __iter__(self) -> Iterator[str]:
         return iter(self.feature)
 
-    def __repr__(self) -> str:
-        return f"Features(feature={dict(self.feature)!r})"
 
-
-class Example:
+class Example(_Message):
     """A `tf.train.Example`.
 
     >>> example = Example(features=Features(feature={"label": Feature(int64_list=Int64List(value=[3]))}))
@@ -137,21 +185,6 @@ class Example:
         self.features = Features({name: Feature._of(values) for name, values in decoded.items()})
         return len(serialized)
 
-    @classmethod
-    def FromString(cls, serialized: Any) -> Example:
-        """The message that `serialized` holds."""
-        found = cls()
-        found.ParseFromString(serialized)
-        return found
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Example) and self.features.feature == other.features.feature
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"Example({self.features!r})"
-
 
 class _Repeated(list[Feature]):
     """Features in their order; `add()` appends one, as in protobuf."""
@@ -161,40 +194,21 @@ class _Repeated(list[Feature]):
         return self[-1]
 
 
-class FeatureList:
+class FeatureList(_Message):
     """The features of one name, one for each step."""
 
     def __init__(self, feature: Iterable[Feature] = ()) -> None:
         self.feature = _Repeated(feature)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, FeatureList) and self.feature == other.feature
 
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"FeatureList(feature={list(self.feature)!r})"
-
-
-class _FeatureListMap(dict[str, FeatureList]):
-    """Feature lists by name; one that is asked for is made, as in protobuf."""
-
-    def __missing__(self, name: str) -> FeatureList:
-        self[name] = FeatureList()
-        return self[name]
-
-
-class FeatureLists:
+class FeatureLists(_Message):
     """The feature lists of a sequence example."""
 
     def __init__(self, feature_list: Mapping[str, FeatureList] | None = None) -> None:
-        self.feature_list = _FeatureListMap(feature_list or {})
-
-    def __repr__(self) -> str:
-        return f"FeatureLists(feature_list={dict(self.feature_list)!r})"
+        self.feature_list = _Map(FeatureList, feature_list)
 
 
-class SequenceExample:
+class SequenceExample(_Message):
     """A `tf.train.SequenceExample`: a context, and lists of features, one for each step.
 
     >>> frames = FeatureList(feature=[Feature(int64_list=Int64List(value=[step])) for step in (3, 4)])
@@ -223,23 +237,6 @@ class SequenceExample:
         lists = {name: FeatureList(map(Feature._of, steps)) for name, steps in read.feature_lists.items()}
         self.feature_lists = FeatureLists(lists)
         return len(serialized)
-
-    @classmethod
-    def FromString(cls, serialized: Any) -> SequenceExample:
-        """The message that `serialized` holds."""
-        found = cls()
-        found.ParseFromString(serialized)
-        return found
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SequenceExample) or self.context.feature != other.context.feature:
-            return False
-        return bool(self.feature_lists.feature_list == other.feature_lists.feature_list)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"SequenceExample({self.context!r}, {self.feature_lists!r})"
 
 
 class _Restored:

@@ -50,9 +50,7 @@ class TFRecordWriter:
         """Append one record. Raises InvalidTypeError for anything but bytes."""
         if not isinstance(record, bytes):
             record = _as_bytes(record)
-        if self._file.closed:
-            message = f"The writer of {self._path!r} is closed."
-            raise FailedPreconditionError(message, hint="Write inside its `with` block.")
+        self._check_open()
         header, footer = frame(len(record), self._crc(record))
         self._parts += (header, record, footer)
         self._gathered += len(record) + 16
@@ -61,6 +59,7 @@ class TFRecordWriter:
 
     def flush(self) -> None:
         """Hand everything written so far to the operating system."""
+        self._check_open()
         with writing_to(self._path):
             self._drain()
             if self._deflate is not None:
@@ -78,6 +77,11 @@ class TFRecordWriter:
                     self._file.write(self._deflate.flush(zlib.Z_FINISH))
             finally:
                 self._file.close()
+
+    def _check_open(self) -> None:
+        if self._file.closed:
+            message = f"The writer of {self._path!r} is closed."
+            raise FailedPreconditionError(message, hint="Write inside its `with` block.")
 
     def _drain(self) -> None:
         joined = b"".join(self._parts)

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import base64
-import csv
+import gzip
+import zlib
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import penstock as ps
+from penstock.block.column import BytesColumn, Column
 from penstock.block.spec import ValueSpec
-from penstock.compat.dtypes import as_dtype, plain
-from penstock.compat.op import known, op, through
+from penstock.compat.dtypes import DType, as_dtype, plain
+from penstock.compat.op import known, op, texts_of, through
 from penstock.compat.teaching import missing_in
 from penstock.compat.tf.io import gfile
+from penstock.compat.tf.strings import by_column
 from penstock.compat.values import array_of, lowered, raised, whole
 from penstock.errors import InvalidArgumentError
+from penstock.io.csv_columns import LEAST, arrow_columns, plain_columns, rows_of
+from penstock.io.csv_format import CsvColumn, CsvFormat
+from penstock.io.csv_reader import FINE, CsvChunk, sound_rows, whole_row
 from penstock.io.storage import as_path
 
 TFRecordOptions = ps.io.TFRecordOptions
@@ -47,8 +53,6 @@ def _feature(kind: Any) -> Any:
 
 
 def _described(value: Any) -> Any:
-    from penstock.compat.dtypes import DType
-
     return plain(value) if isinstance(value, DType) else lowered(value)
 
 
@@ -246,49 +250,42 @@ def decode_csv(
     """The fields of lines of CSV, one tensor for each column, with the dtypes of `record_defaults`."""
     columns = []
     for default in record_defaults:
-        known = whole(default if not isinstance(default, type) else []).reshape(-1)
-        required = isinstance(default, type) or not known.size
-        columns.append((known.dtype, None if required else known[0]))
-    return list(
-        _decode_csv(records, tuple(columns), field_delim, use_quote_delim, na_value, select_cols and tuple(select_cols))
-    )
+        required = isinstance(default, (type, DType))
+        held = whole([], default) if required else whole(default).reshape(-1)
+        dtype = bytes if held.dtype.hasobject else held.dtype
+        columns.append(CsvColumn(dtype, held[0] if held.size else None))
+    chosen = None if select_cols is None else tuple(select_cols)
+    quote = CsvFormat.quote_of(use_quote_delim)
+    layout = CsvFormat(tuple(columns), ord(field_delim), quote, na_value.encode(), chosen)
+    return list(_decode_csv(records, layout))
 
 
-def _csv_rule(records: Any, columns: Any, *args: Any) -> Any:
-    return tuple(ps.TensorSpec(records.shape, bytes if dtype.hasobject else dtype) for dtype, _ in columns)
+def _csv_rule(records: Any, layout: CsvFormat) -> Any:
+    return tuple(ps.TensorSpec(records.shape, column.dtype) for column in layout.columns)
 
 
-@op("io.decode_csv", rule=_csv_rule)
-def _decode_csv(records: Any, columns: Any, delimiter: str, quoted: bool, na_value: str, chosen: Any) -> Any:
-    lines = array_of(records)
-    texts = [lines] if isinstance(lines, bytes) else lines.reshape(-1).tolist()
-    quoting: Any = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
-    rows = [next(csv.reader([text.decode("latin-1")], delimiter=delimiter, quoting=quoting), []) for text in texts]
-    made = []
-    for place, (dtype, default) in enumerate(columns):
-        at = place if chosen is None else chosen[place]
-        values = [_field(row, at, dtype, default, na_value, len(columns), chosen) for row in rows]
-        column = np.empty(len(values), dtype)
-        column[:] = values
-        made.append(column[0] if isinstance(lines, bytes) else column.reshape(lines.shape))
-    return tuple(made)
-
-
-def _field(row: list[str], at: int, dtype: Any, default: Any, na_value: str, count: int, chosen: Any) -> Any:
-    if (chosen is None and len(row) != count) or at >= len(row):
-        message = f"Expect {count} fields but have {len(row)} in record"
-        raise InvalidArgumentError(message)
-    text = row[at]
-    if text in ("", na_value):
-        if default is None:
-            message = f"Field {at} is required but missing in record!"
-            raise InvalidArgumentError(message)
-        return default
-    try:
-        return text.encode("latin-1") if dtype.hasobject else int(text) if dtype.kind in "iu" else float(text)
-    except ValueError:
-        message = f"Field {at} in record is not a valid {dtype}: {text}"
-        raise InvalidArgumentError(message) from None
+@by_column("io.decode_csv", _csv_rule)
+def _decode_csv(records: BytesColumn, layout: CsvFormat) -> tuple[Column, ...]:
+    texts = texts_of(records).reshape(-1).tolist()
+    content = np.frombuffer(b"\n".join([*texts, b""]), np.uint8)
+    offsets = np.append(0, np.cumsum(records.lengths + 1))
+    chunk, marks, found = CsvChunk(content, 0, offsets), (layout.delimiter, layout.quote), None
+    if content.size >= LEAST and np.array_equal(sound_rows(content, *marks, final=True), offsets):
+        found = arrow_columns(chunk, layout)
+    if found is None:
+        rows = [whole_row(memoryview(text), 0, *marks) for text in texts]
+        if any(row.ended for row in rows):
+            message = "decode_csv takes one row from each text; this one has a line end that is not in quotes."
+            raise InvalidArgumentError(message, hint="Split the text first, or read the file with TextLineDataset.")
+        chunk = CsvChunk(content, 0, offsets, dict(enumerate(rows)))
+        found = plain_columns(chunk, layout)
+    for row, status, count in found.unread or [(row, FINE, 0) for row, text in enumerate(texts) if not text]:
+        raise layout.row_error(status, count, None, int(offsets[row]), int(offsets[row + 1]))
+    for number, wrong in enumerate(found.wrong):
+        for row in np.flatnonzero(wrong).tolist():
+            fields = rows_of(chunk, layout, [row])[0].fields
+            raise layout.field_error(number, fields[layout.places[number]], None, int(offsets[row]))
+    return tuple(found.columns)
 
 
 known(decode_csv)
@@ -304,6 +301,17 @@ def decode_base64(input: Any) -> Any:
 def encode_base64(input: Any, pad: bool = False) -> Any:
     found = base64.urlsafe_b64encode(array_of(input))
     return found if pad else found.rstrip(b"=")
+
+
+_UNPACK: dict[str, Any] = {"": lambda data: data, "GZIP": gzip.decompress, "ZLIB": zlib.decompress}
+
+
+@op("io.decode_compressed")
+def decode_compressed(bytes: Any, compression_type: str = "") -> Any:
+    """The bytes that were compressed: each of an array of texts, too."""
+    found = whole(bytes)
+    flat = [_UNPACK[compression_type](text) for text in found.reshape(-1).tolist()]
+    return np.array([*flat, None], object)[:-1].reshape(found.shape)[()]
 
 
 @op("io.serialize_tensor", rule=_one_text)
@@ -323,7 +331,6 @@ def parse_tensor(serialized: Any, out_type: Any, name: Any = None) -> Any:
 
 MISSING = {
     "decode_json_example": "Write json.loads(line) in a function, or ps.JsonLinesDataset(file).",
-    "decode_compressed": "Write zlib.decompress(data) or gzip.decompress(data) in a function.",
     "decode_proto": "Use the class that protoc makes, in a function.",
     "deserialize_many_sparse": "ds.sparse_batch makes batches of sparse tensors.",
     "serialize_sparse": "Elements may be sparse tensors.",

@@ -12,7 +12,7 @@ import fsspec
 from penstock.compat.teaching import missing_in
 from penstock.compat.values import lowered
 from penstock.errors import writing_to
-from penstock.io.storage import as_path
+from penstock.io.storage import as_path, open_read
 
 
 def _at(path: Any) -> tuple[Any, str]:
@@ -21,11 +21,9 @@ def _at(path: Any) -> tuple[Any, str]:
 
 
 def read_bytes(path: str) -> bytes:
-    """All of a file."""
-    found: bytes
-    with fsspec.open(path, "rb") as file:
-        found = file.read()
-    return found
+    """All of a file. Raises NotFoundError if there is none."""
+    with open_read(path) as file:
+        return file.read()
 
 
 def write_bytes(path: str, content: bytes) -> None:

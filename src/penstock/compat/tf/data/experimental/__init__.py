@@ -11,8 +11,8 @@ import numpy as np
 
 import penstock as ps
 from penstock.compat.calling import called
-from penstock.compat.dataset import Dataset, adopted
-from penstock.compat.dtypes import DType, plain
+from penstock.compat.dataset import Dataset, Iterator, adopted
+from penstock.compat.dtypes import DType, plain, plain_nest
 from penstock.compat.op import _emptied
 from penstock.compat.teaching import missing_in
 from penstock.compat.tf.data.experimental import service
@@ -60,7 +60,7 @@ def make_csv_dataset(file_pattern: Any, batch_size: int, *args: Any, **kwargs: A
 
 def SqlDataset(driver_name: Any, data_source_name: Any, query: Any, output_types: Any) -> Dataset:
     """The rows that a query gives."""
-    types = tuple(map(plain, output_types))
+    types = plain_nest(output_types)
     found: Dataset = adopted(ps.experimental.SqlDataset(driver_name, data_source_name, query, types))
     return found
 
@@ -144,13 +144,10 @@ class TFRecordWriter:
                 writer.write(record)
 
 
-def cardinality(dataset: Dataset) -> Any:
-    """The number of elements."""
-    return dataset.cardinality()
-
-
-def get_single_element(dataset: Dataset) -> Any:
-    return dataset.get_single_element()
+# The methods of a data set as functions.
+at, cardinality, get_single_element, load = Dataset.at, Dataset.cardinality, Dataset.get_single_element, Dataset.load
+choose_from_datasets, sample_from_datasets = Dataset.choose_from_datasets, Dataset.sample_from_datasets
+from_list, get_next_as_optional = Dataset.from_list, Iterator.get_next_as_optional
 
 
 def get_structure(dataset_or_iterator: Any) -> Any:
@@ -174,6 +171,7 @@ dense_to_sparse_batch = _method("sparse_batch")
 enumerate_dataset = _method("enumerate")
 filter_for_shard = _method("shard")
 group_by_window = _method("group_by_window")
+ignore_errors = _method("ignore_errors")
 pad_to_cardinality = _method("pad_to_cardinality")
 rejection_resample = _method("rejection_resample")
 scan = _method("scan")
@@ -181,11 +179,6 @@ take_while = _method("take_while")
 unbatch = _method("unbatch")
 unique = _method("unique")
 index_shuffle = ps.experimental.index_shuffle
-
-
-def ignore_errors(log_warning: bool = False) -> Transformation:
-    """`Dataset.ignore_errors` as a function for `Dataset.apply`."""
-    return lambda dataset: adopted(dataset).ignore_errors(log_warning)
 
 
 def map_and_batch(
@@ -248,26 +241,6 @@ def prefetch_to_device(device: Any, buffer_size: Any = None) -> Transformation:
     return lambda dataset: adopted(dataset).prefetch(AUTOTUNE if buffer_size is None else buffer_size)
 
 
-def choose_from_datasets(datasets: Any, choice_dataset: Any, stop_on_empty_dataset: bool = True) -> Dataset:
-    """`Dataset.choose_from_datasets`."""
-    found: Dataset = adopted(Dataset.choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset))
-    return found
-
-
-def sample_from_datasets(
-    datasets: Any, weights: Any = None, seed: Any = None, stop_on_empty_dataset: bool = False
-) -> Dataset:
-    """`Dataset.sample_from_datasets`."""
-    found: Dataset = adopted(Dataset.sample_from_datasets(datasets, weights, seed, stop_on_empty_dataset))
-    return found
-
-
-def from_list(elements: Any, name: Any = None) -> Dataset:
-    """`Dataset.from_list`."""
-    found: Dataset = adopted(ps.Dataset.from_list(elements))
-    return found
-
-
 def save(
     dataset: Dataset, path: Any, compression: Any = None, shard_func: Any = None, checkpoint_args: Any = None
 ) -> None:
@@ -278,17 +251,6 @@ def save(
 def distributed_save(dataset: Dataset, path: Any, dispatcher_address: Any, compression: Any = "AUTO") -> None:
     """Have a service's workers write a saved data set."""
     ps.service.distributed_save(dataset, path, service._address(dispatcher_address))
-
-
-def load(path: Any, element_spec: Any = None, compression: Any = None, reader_func: Any = None) -> Dataset:
-    """`Dataset.load`."""
-    found: Dataset = adopted(Dataset.load(path, element_spec, compression, reader_func))
-    return found
-
-
-def at(dataset: Dataset, index: Any) -> Any:
-    """The element of this number."""
-    return dataset.at(index)
 
 
 __getattr__ = missing_in(
@@ -313,7 +275,6 @@ __getattr__ = missing_in(
             ),
             "ds.element_spec describes the elements.",
         ),
-        "get_next_as_optional": "Write next(iterator, None).",
         "enable_debug_mode": "Leave it out: functions always run as Python.",
         "StatsAggregator": "Write ds.explain(analyze=True), or ps.profiler.Profiler.",
     },
