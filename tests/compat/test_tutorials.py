@@ -323,9 +323,9 @@ def test_what_a_read_config_says(words):
     context = types.SimpleNamespace(num_input_pipelines=2, input_pipeline_id=1)
     assert order(read(input_context=context)) == [3, 4, 5]
     assert order(read(repeat_filenames=True).take(11)) == [0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 1]
-    options = tf.data.Options()
-    options.deterministic = False
-    assert read(options=options).options().deterministic is False
+    config = tfds.ReadConfig()
+    config.options.deterministic = False
+    assert words.as_dataset("train", read_config=config).options().deterministic is False
     with pytest.raises(tf.errors.InvalidArgumentError, match="order"):
         read(shuffle_files=True)
     assert sorted(order(read(shuffle_files=True, enable_ordering_guard=False))) == list(range(9))

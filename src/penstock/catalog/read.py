@@ -21,7 +21,7 @@ from penstock.plan.inputs import Scan
 from penstock.plan.node import AUTOTUNE, check_int
 
 
-@dataclass(frozen=True)
+@dataclass
 class ReadConfig:
     """How shards are read, with tfds's names.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.block.structure import flatten
@@ -13,6 +13,7 @@ from penstock.catalog.builder import each_of
 from penstock.catalog.info import FileInstruction
 from penstock.compat.dataset import adopted
 from penstock.compat.teaching import missing_in
+from penstock.compat.tf.data import Options
 from penstock.errors import InvalidArgumentError
 
 
@@ -62,7 +63,7 @@ def DatasetInfo(*, builder: Any = None, **kwargs: Any) -> _DatasetInfo:
     return _DatasetInfo(**kwargs)
 
 
-@dataclass(frozen=True)
+@dataclass
 class ReadConfig(_ReadConfig):
     """Settings of reading. Those that say only how fast tfds reads have no effect.
 
@@ -70,7 +71,7 @@ class ReadConfig(_ReadConfig):
     shards.
     """
 
-    options: Any = None
+    options: Any = field(default_factory=Options)
     try_autocache: bool = True
     repeat_filenames: bool = False
     input_context: Any = None
@@ -124,7 +125,7 @@ def _as_tensors(
     if config.caches(info, split, shuffle_files=shuffle_files):
         ds = ds.cache()
     ds = ds.repeat() if config.repeat_filenames else ds
-    ds = ds if config.options is None else ds.with_options(config.options)
+    ds = ds.with_options(config.options or Options())
     if batch_size is None:
         return ds
     shapes: list[Any] = [getattr(spec, "shape", None) for spec in flatten(ds.element_spec)[0]]
