@@ -80,15 +80,12 @@ _NAMES = {
     "Recorder": "penstock.runtime.observers",
     "TextLineDataset": "penstock.dataset.record_files",
     "WebDataset": "penstock.dataset.sample_files",
-    "audio_dataset_from_directory": "penstock.formats.keras_utils",
     "element_key": "penstock.trace.drawing",
-    "image_dataset_from_directory": "penstock.formats.keras_utils",
     "map_fn": "penstock.dataset.map_fn",
     "monitor": "penstock.profiler.live.monitor",
     "progress": "penstock.profiler.live.progress",
-    "split_dataset": "penstock.formats.keras_utils",
-    "text_dataset_from_directory": "penstock.formats.keras_utils",
-    "timeseries_dataset_from_array": "penstock.formats.keras_utils",
+    **{f"{kind}_dataset_from_directory": "penstock.formats.keras_utils" for kind in ("audio", "image", "text")},
+    **dict.fromkeys(("split_dataset", "timeseries_dataset_from_array"), "penstock.formats.keras_utils"),
 }
 
 

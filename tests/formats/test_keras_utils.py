@@ -84,6 +84,7 @@ def test_subsets_are_those_of_keras(texts):
         {"labels": [1] * 8, "class_names": ["a"]},
         {"class_names": ["z"]},
         {"validation_split": 0.5},
+        {"subset": "training", "validation_split": 1.5, "seed": 1},
         {"subset": "training", "validation_split": 0.5},
         {"subset": "test", "validation_split": 0.5, "seed": 1},
     ],

@@ -233,7 +233,8 @@ def _from_directory(
     """Return the data set of what `load` makes of each file, with labels, or a list of both subsets."""
     _check(label_mode in (*_ENCODED, None), f"label_mode must be one of {[*_ENCODED]} or None, got {label_mode!r}.")
     _check(subset in _SUBSETS, f"subset must be one of {_SUBSETS}, got {subset!r}.")
-    _check(bool(validation_split) == bool(subset), "validation_split and subset must be passed together.")
+    split = validation_split or 0
+    _check(0 < split < 1 if subset else not split, "subset must be passed with a validation_split between 0 and 1.")
     _check(not (subset and shuffle and seed is None), "subsets of shuffled files need a seed: they overlap without it.")
     root, inferred = storage.as_path(directory), isinstance(labels, str) and labels == "inferred"
     _check(class_names is None or inferred, 'class_names must be None unless labels="inferred".')
@@ -248,9 +249,7 @@ def _from_directory(
     elif not inferred:
         names = [str(label) for label in sorted(set(numbers))]
     count = len(names)
-    _check(
-        len(numbers) == len(files), f"labels must have one label for each of {len(files)} files, got {len(numbers)}."
-    )
+    _check(len(numbers) == len(files), f"labels must have a label for each of {len(files)} files, got {len(numbers)}.")
     _check(label_mode != "binary" or count == 2, f'label_mode="binary" needs two classes, got {count}.')
     order = np.arange(len(files))
     if shuffle:
@@ -261,21 +260,22 @@ def _from_directory(
     def example(content: bytes, label: Any) -> Any:
         return (load(content), _ENCODED[label_mode](label, count)) if label_mode else load(content)
 
-    held = len(files) - int((validation_split or 0) * len(files))
-    parts = {"training": order[:held], "validation": order[held:]}
-    made = []
+    made, first = [], len(files) - int(split * len(files))
+    parts = {"training": order[:first], "validation": order[first:]}
     for name, part in parts.items() if subset == "both" else [(subset, parts.get(subset or "", order))]:
         chosen = tuple(files[index] for index in part)
         if not chosen:
             message = f"there are no files for {name or 'a data set'} in {root!r}."
             raise NotFoundError(message, hint=f"Names end in {', '.join(endings)}.", file=root)
-        source = ImageFolderSource(chosen, tuple(int(numbers[index]) for index in part), root)
-        ds = Dataset._of(Scan(source=source))
+        classes = tuple(int(numbers[index]) for index in part)
+        ds = Dataset._of(Scan(source=ImageFolderSource(chosen, classes, root)))
         ds = ds.shuffle(ALL, seed) if shuffle and (subset, name) != ("both", "validation") else ds
         ds = ds.map(example, AUTOTUNE)
-        ds = (getattr(ds, batch)(batch_size) if batch_size else ds).prefetch(AUTOTUNE)
+        ds = getattr(ds, batch)(batch_size) if batch_size else ds
         found = object.__new__(DirectoryDataset)
-        vars(found).update(vars(ds), class_names=names if label_mode else None, file_paths=list(chosen))
+        vars(found).update(
+            vars(ds.prefetch(AUTOTUNE)), class_names=names if label_mode else None, file_paths=list(chosen)
+        )
         made.append(found)
     return made if subset == "both" else made[0]
 
