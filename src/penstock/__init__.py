@@ -50,13 +50,18 @@ __all__ = [
     "TextLineDataset",
     "ThreadingOptions",
     "WebDataset",
+    "audio_dataset_from_directory",
     "element_key",
     "errors",
     "experimental",
     "image",
+    "image_dataset_from_directory",
     "io",
     "map_fn",
     "mixing",
+    "split_dataset",
+    "text_dataset_from_directory",
+    "timeseries_dataset_from_array",
 ]
 
 # What comes when it is first asked for: packages, and names with the modules that define them.
@@ -79,6 +84,8 @@ _NAMES = {
     "map_fn": "penstock.dataset.map_fn",
     "monitor": "penstock.profiler.live.monitor",
     "progress": "penstock.profiler.live.progress",
+    **{f"{kind}_dataset_from_directory": "penstock.formats.keras_utils" for kind in ("audio", "image", "text")},
+    **dict.fromkeys(("split_dataset", "timeseries_dataset_from_array"), "penstock.formats.keras_utils"),
 }
 
 
@@ -108,6 +115,11 @@ if TYPE_CHECKING:
     from penstock.dataset.table_files import JsonLinesDataset as JsonLinesDataset
     from penstock.dataset.table_files import NumpyDataset as NumpyDataset
     from penstock.dataset.table_files import ParquetDataset as ParquetDataset
+    from penstock.formats.keras_utils import audio_dataset_from_directory as audio_dataset_from_directory
+    from penstock.formats.keras_utils import image_dataset_from_directory as image_dataset_from_directory
+    from penstock.formats.keras_utils import split_dataset as split_dataset
+    from penstock.formats.keras_utils import text_dataset_from_directory as text_dataset_from_directory
+    from penstock.formats.keras_utils import timeseries_dataset_from_array as timeseries_dataset_from_array
     from penstock.profiler.live.monitor import monitor as monitor
     from penstock.profiler.live.progress import progress as progress
     from penstock.runtime.observers import Recorder as Recorder

@@ -80,8 +80,8 @@ def test_the_order_on_disk_is_that_of_md5_of_split_and_key(numbers):
 def load_in_file_order(made):
     from penstock.io.tfrecord.reader import RecordReader
 
-    for name in made.info.splits["train"].filenames("numbers"):
-        with RecordReader(str(made.data_path / name)) as reader:
+    for path in made.info.splits["train"].filepaths:
+        with RecordReader(str(path)) as reader:
             while (chunk := reader.read(100, 1 << 20)) is not None:
                 yield from map(made.info.features.deserialize, chunk.records())
 

@@ -156,6 +156,44 @@ def test_several_folders_are_looked_in_and_read_as_one(folder, tmp_path):
     assert both.info.splits["train"].num_examples == 200
 
 
+def test_a_split_knows_its_files(folder):
+    splits = catalog.builder_from_directory(folder).info.splits
+    train = splits["train"]
+    assert train.filenames == [f"numbers-train.tfrecord-{number:05d}-of-00007" for number in range(7)]
+    assert list(train.filepaths) == [folder / name for name in train.filenames]
+    lengths = list(train.shard_lengths)
+    assert [file[1:] for file in train.file_instructions] == [(0, length, length) for length in lengths]
+    part = splits[f"train[{lengths[0] - 2}:{lengths[0] + 3}]"]
+    assert part.file_instructions == [
+        (str(train.filepaths[0]), lengths[0] - 2, 2, lengths[0]),
+        (str(train.filepaths[1]), 0, 3, lengths[1]),
+    ]
+    assert (part.filenames, part.num_examples, part.num_shards) == (train.filenames[:2], 5, 2)
+
+
+@pytest.mark.parametrize("shuffle_files", [False, True])
+def test_examples_can_have_ids(data_dir, shuffle_files):
+    config = catalog.ReadConfig(add_tfds_id=True)
+    train, info = load(data_dir, "train[3:]", read_config=config, shuffle_files=shuffle_files, with_info=True)
+    assert train.element_spec["tfds_id"] == ps.TensorSpec((), bytes)
+    found = {row["tfds_id"].decode(): int(row["number"]) for row in train}
+    assert len(found) == 97
+    for file in info.splits["train"].filepaths:
+        rows = [info.features.deserialize(record) for record in ps.TFRecordDataset(file)]
+        for number, row in enumerate(rows):
+            first = file.name.endswith("00000-of-00007")
+            assert found.get(f"{file.name}__{number}") == (None if first and number < 3 else int(row["number"]))
+
+
+def test_the_folder_of_tfds_is_known_by_its_variable(data_dir, tmp_path, monkeypatch):
+    monkeypatch.delenv("PENSTOCK_DATA_DIR", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TFDS_DATA_DIR", str(data_dir))
+    assert len(load(None, "train")) == 100
+    monkeypatch.setenv("PENSTOCK_DATA_DIR", str(tmp_path / "elsewhere"))
+    assert len(load(None, "train")) == 100
+
+
 def test_the_newest_version_that_fits_is_taken(folder):
     for version in ("1.10.0", "2.0.0"):
         shutil.copytree(folder, folder.with_name(version))

@@ -340,6 +340,49 @@ def test_a_checkpoint_of_an_iterator(tmp_path):
         checkpoint.restore(str(tmp_path / "nothing"))
 
 
+def test_the_functions_of_keras_that_make_data_sets(tmp_path):
+    windows = tf.keras.utils.timeseries_dataset_from_array(list(range(10)), None, 3, batch_size=None)
+    assert [window.numpy().tolist() for window in windows.take(2)] == [[0, 1, 2], [1, 2, 3]]
+    assert windows.element_spec.dtype == tf.int32
+    left, right = tf.keras.utils.split_dataset(tf.data.Dataset.range(5).batch(2), left_size=0.6)
+    assert [batch.numpy().tolist() for batch in left.map(lambda x: x + 1)] == [[1, 2], [3]]
+    assert [batch.numpy().tolist() for batch in right] == [[3, 4]]
+    for name in ("a/1.txt", "b/2.txt"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(name)
+    ds = tf.keras.preprocessing.text_dataset_from_directory(str(tmp_path), shuffle=False, verbose=False)
+    ((texts, labels),) = list(ds)
+    assert (texts.numpy().tolist(), labels.numpy().tolist()) == ([b"a/1.txt", b"b/2.txt"], [0, 1])
+    assert (ds.class_names, isinstance(ds, tf.data.Dataset)) == (["a", "b"], True)
+    with pytest.raises(tf.errors.InvalidArgumentError, match='format must be "tf"'):
+        tf.keras.utils.text_dataset_from_directory(str(tmp_path), format="grain")
+
+
+@pytest.mark.parametrize("name", ["TextVectorization", "StringLookup", "IntegerLookup", "Hashing", "HashedCrossing"])
+def test_layers_that_need_tensorflow_tell_what_to_write(name):
+    with pytest.raises(AttributeError, match=r"Write tf\.(strings|lookup)"):
+        getattr(tf.keras.layers, name)
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation")  # Keras's own
+def test_layers_adapted_to_a_data_set():
+    pytest.importorskip("keras")
+    x = np.random.default_rng(0).normal(5, 3, (1000, 4)).astype(np.float32)
+    rows = tf.data.Dataset.from_tensor_slices((x, np.arange(1000)))
+    for ds in (rows.batch(64), rows.batch(64).map(lambda x, y: x), rows.map(lambda x, y: x)):
+        layer = tf.keras.layers.Normalization()
+        layer.adapt(ds)
+        np.testing.assert_allclose(layer.adapt_mean.numpy(), x.mean(0), rtol=1e-5)
+        np.testing.assert_allclose(layer.adapt_variance.numpy(), x.var(0), rtol=1e-5)
+    again = tf.keras.saving.deserialize_keras_object(tf.keras.saving.serialize_keras_object(layer))
+    assert isinstance(again, tf.keras.Layer)
+    bins = tf.keras.layers.Discretization(num_bins=4)
+    bins.adapt(rows.batch(1000))
+    np.testing.assert_allclose(bins.bin_boundaries, np.quantile(x, [0.25, 0.5, 0.75]), rtol=0.05)
+    bins.adapt(rows.batch(1), steps=1)
+    assert max(bins.bin_boundaries) <= x[0].max()
+
+
 @pytest.mark.filterwarnings("ignore:__array__ implementation")  # Keras's own, where torch gives predictions
 def test_keras():
     pytest.importorskip("keras")

@@ -4,6 +4,7 @@ import os
 import pickle
 import re
 import string
+import types
 
 import numpy as np
 import pytest
@@ -274,6 +275,8 @@ def test_a_data_set_of_ones_own(tmp_path):
     builder.download_and_prepare()
     assert (str(builder.data_path).endswith("colours/1.2.0"), Colours.VERSION.minor) == (True, 2)
     ds = builder.as_dataset("train")
+    assert sorted(example["n"].numpy() for example in ds) == [0, 1, 2, 3, 4]
+    assert (builder.version >= "1.1.9", builder.data_dir) == (True, str(builder.data_path))
     pandas = pytest.importorskip("pandas")
     frame = tfds.as_dataframe(ds, builder.info)
     assert isinstance(frame, pandas.DataFrame)
@@ -281,6 +284,81 @@ def test_a_data_set_of_ones_own(tmp_path):
     shown = tfds.show_examples(ds, builder.info, rows=2, cols=2)
     assert type(shown).__name__ == "Grid"
     assert tfds.benchmark(ds, batch_size=1).stats.loc["first+lasts", "num_examples"] == 5
+
+
+@pytest.fixture
+def words(tmp_path):
+    class Words(tfds.core.GeneratorBasedBuilder):
+        VERSION = tfds.core.Version("1.0.0")
+
+        def _info(self):
+            features = {"n": tf.int64, "ns": tfds.features.Sequence(tf.int64), "text": tfds.features.Text()}
+            return tfds.core.DatasetInfo(features=tfds.features.FeaturesDict(features), disable_shuffling=True)
+
+        def _split_generators(self, dl_manager):
+            return {"train": self._generate_examples()}
+
+        def _num_shards(self, split):
+            return 3
+
+        def _generate_examples(self):
+            for i in range(9):
+                yield i, {"n": i, "ns": list(range(i % 3)), "text": f"word {i}"}
+
+    builder = Words(data_dir=tmp_path)
+    builder.download_and_prepare()
+    return tfds.builder_from_directory(builder.data_dir)
+
+
+def order(ds):
+    return [int(example["n"]) for example in ds]
+
+
+def test_what_a_read_config_says(words):
+    def read(*, shuffle_files=False, **settings):
+        return words.as_dataset("train", shuffle_files=shuffle_files, read_config=tfds.ReadConfig(**settings))
+
+    backwards = read(experimental_interleave_sort_fn=lambda files: files[::-1])
+    assert order(backwards) == [6, 7, 8, 3, 4, 5, 0, 1, 2]
+    context = types.SimpleNamespace(num_input_pipelines=2, input_pipeline_id=1)
+    assert order(read(input_context=context)) == [3, 4, 5]
+    assert order(read(repeat_filenames=True).take(11)) == [0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 1]
+    config = tfds.ReadConfig()
+    config.options.deterministic = False
+    assert words.as_dataset("train", read_config=config).options().deterministic is False
+    with pytest.raises(tf.errors.InvalidArgumentError, match="order"):
+        read(shuffle_files=True)
+    assert sorted(order(read(shuffle_files=True, enable_ordering_guard=False))) == list(range(9))
+
+
+def test_small_data_sets_are_cached(words):
+    def cached(*, shuffle_files=False, split="train", **settings):
+        config = tfds.ReadConfig(enable_ordering_guard=False, **settings)
+        return "cache" in words.as_dataset(split, shuffle_files=shuffle_files, read_config=config).explain()
+
+    assert cached()
+    assert not cached(try_autocache=False)
+    assert not cached(shuffle_files=True)
+    assert cached(shuffle_files=True, shuffle_reshuffle_each_iteration=False)
+    assert cached(shuffle_files=True, split="train[:2]")  # of one shard
+    assert not cached(repeat_filenames=True)
+
+
+def test_batches_of_lengths_that_differ_are_padded(words):
+    first = next(iter(words.as_dataset("train", batch_size=3)))
+    assert first["ns"].numpy().tolist() == [[0, 0], [0, 0], [0, 1]]
+    whole = words.as_dataset({"a": "train", "b": ["train[:2]"]}, batch_size=-1)
+    assert (whole["a"]["ns"].shape, whole["b"][0]["text"].numpy().tolist()) == ((9, 2), [b"word 0", b"word 1"])
+
+
+def test_decoders_made_of_functions(words):
+    @tfds.decode.make_decoder(output_dtype=tf.int64)
+    def length(example, feature, more=0):
+        return tf.strings.length(example) + more
+
+    for decoder, found in ((length, 6), (length(), 6), (length(2), 8)):
+        ds = words.as_dataset("train", decoders={"text": decoder})
+        assert {int(example["text"]) for example in ds} == {found}
 
 
 def test_versions_compare_by_their_numbers():

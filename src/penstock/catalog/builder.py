@@ -133,7 +133,8 @@ class Reading(ABC):
             shuffle_files=shuffle_files,
             read_config=read_config,
         )
-        return _each_of({name: name for name in info.splits} if split is None else split, read, batch_size)
+        names = {name: name for name in info.splits} if split is None else split
+        return each_of(names, read if batch_size is None else lambda one: read(one).batch(batch_size))
 
     def _read(
         self, split: Any, *, keys: Any, decoders: Any, shuffle_files: bool, read_config: ReadConfig | None
@@ -143,14 +144,11 @@ class Reading(ABC):
         return read_split(self.data_path, self.info, split, keys=keys, **chosen)
 
 
-def _each_of(split: Any, read: Any, batch_size: int | None) -> Any:
-    """A Dataset for each split of a nest of them."""
+def each_of(split: Any, read: Callable[[Any], Any]) -> Any:
+    """Return `read(one)` for each split of a nest of them."""
     if isinstance(split, Mapping):
-        return {key: _each_of(one, read, batch_size) for key, one in split.items()}
-    if isinstance(split, list | tuple):
-        return [_each_of(one, read, batch_size) for one in split]
-    dataset = read(split)
-    return dataset if batch_size is None else dataset.batch(batch_size)
+        return {key: each_of(one, read) for key, one in split.items()}
+    return [each_of(one, read) for one in split] if isinstance(split, list | tuple) else read(split)
 
 
 class Builder(Reading):

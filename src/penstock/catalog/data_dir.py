@@ -20,14 +20,14 @@ Given = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
 
 
 def data_dir(given: Given = None) -> Path:
-    """The folder `given` (the first of several), else that of PENSTOCK_DATA_DIR, else `penstock_datasets` at home.
+    """The folder `given` (the first of several), $PENSTOCK_DATA_DIR, $TFDS_DATA_DIR, or `penstock_datasets` at home.
 
     >>> data_dir("somewhere").name
     'somewhere'
     """
     if given is not None and not isinstance(given, str | os.PathLike):
         given = next(iter(given), None)
-    chosen: Any = given if given is not None else options.environment("DATA_DIR")
+    chosen: Any = given if given is not None else options.environment("DATA_DIR") or os.environ.get("TFDS_DATA_DIR")
     return place(chosen) if chosen else _at_home("penstock_datasets")
 
 
@@ -44,7 +44,7 @@ def data_dirs(given: Given = None) -> list[Path]:
     ['here', 'there']
     """
     if given is None:
-        return [data_dir(), _at_home("tensorflow_datasets")]
+        return [data_dir(), place(os.environ.get("TFDS_DATA_DIR") or _at_home("tensorflow_datasets"))]
     several = [given] if isinstance(given, str | os.PathLike) else list(given)
     return [place(one) for one in several] or [data_dir()]
 

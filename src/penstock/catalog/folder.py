@@ -74,16 +74,15 @@ class FoldersBuilder(Reading):
 
     @cached_property
     def info(self) -> DatasetInfo:
-        found: dict[str, _Together] = {}
+        found: dict[str, SplitInfo] = {}
         for one in self._builders:
             for name, split in one.info.splits.items():
-                files = [str(one.data_path / file) for file in split.filenames(one.info.name, one.info.file_format)]
-                before = found.get(name, _Together(name, (), 0, files=()))
-                found[name] = _Together(
+                before = found.get(name, SplitInfo(name, (), 0))
+                found[name] = SplitInfo(
                     name,
                     before.shard_lengths + split.shard_lengths,
                     before.num_bytes + split.num_bytes,
-                    files=(*before.files, *files),
+                    filepaths=before.filepaths + split.filepaths,
                 )
         return replace(self._builders[0].info, splits=dict(found))
 
@@ -94,19 +93,6 @@ class FoldersBuilder(Reading):
         manual_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         """Nothing: the data sets are there."""
-
-
-class _Together(SplitInfo):
-    """A split of which the shards lie in several folders."""
-
-    def __init__(self, name: str, shard_lengths: tuple[int, ...], num_bytes: int, *, files: Sequence[str]) -> None:
-        super().__init__(name, shard_lengths, num_bytes)
-        object.__setattr__(self, "files", tuple(files))
-
-    files: tuple[str, ...]
-
-    def filenames(self, dataset: str, file_format: str = "tfrecord") -> list[str]:
-        return list(self.files)
 
 
 def builder_from_directory(folder: str | os.PathLike[str]) -> FolderBuilder:

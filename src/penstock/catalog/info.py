@@ -5,28 +5,45 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.catalog.features import FeaturesDict
 from penstock.catalog.features.from_json import load_features
 from penstock.catalog.splits import as_split, known
 from penstock.errors import DataLossError, InvalidArgumentError
 from penstock.hints import size_text
+from penstock.io.writing import place
 
 FILE_NAME = "dataset_info.json"
 METADATA = "metadata.json"
 TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
 
 
-@dataclass(frozen=True)
-class SplitInfo:
-    """One split: how many examples lie in each shard, and how many bytes the records hold."""
+class FileInstruction(NamedTuple):
+    """`take` examples of a shard, after the first `skip`; the shard has `examples_in_shard`."""
 
-    name: str
+    filename: str
+    skip: int
+    take: int
+    examples_in_shard: int
+
+
+class _Shards:
+    """The shards of a split, or those of which a slice has some examples."""
+
+    filepaths: tuple[Path, ...]
     shard_lengths: tuple[int, ...]
-    num_bytes: int
-    template: str = TEMPLATE
+
+    @property
+    def filenames(self) -> list[str]:
+        """The names of the shards in order.
+
+        >>> SplitInfo("train", (3, 2), 100, filepaths=(Path("a/x-train-0"), Path("a/x-train-1"))).filenames
+        ['x-train-0', 'x-train-1']
+        """
+        return [path.name for path in self.filepaths]
 
     @property
     def num_examples(self) -> int:
@@ -35,6 +52,35 @@ class SplitInfo:
     @property
     def num_shards(self) -> int:
         return len(self.shard_lengths)
+
+
+@dataclass(frozen=True)
+class SplitInfo(_Shards):
+    """One split: how many examples lie in each shard, how many bytes the records hold, and where the shards are.
+
+    A split of which no shards are written, as of a folder of images, has no `filepaths`.
+    """
+
+    name: str
+    shard_lengths: tuple[int, ...]
+    num_bytes: int
+    template: str = TEMPLATE
+    filepaths: tuple[Path, ...] = ()
+
+    @property
+    def file_instructions(self) -> list[FileInstruction]:
+        """The examples of each shard: all."""
+        return self.part(0, self.num_examples)
+
+    def part(self, start: int, stop: int) -> list[FileInstruction]:
+        """The examples of each shard that are among `start` up to `stop` of the split."""
+        found, begin = [], 0
+        for path, length in zip(self.filepaths or repeat(""), self.shard_lengths, strict=False):
+            first, last = max(start - begin, 0), min(stop - begin, length)
+            if first < last:
+                found.append(FileInstruction(str(path), first, last - first, length))
+            begin += length
+        return found
 
     @property
     def summary(self) -> str:
@@ -49,17 +95,6 @@ class SplitInfo:
 
     def __repr__(self) -> str:
         return f"<SplitInfo num_examples={self.num_examples}, num_shards={self.num_shards}>"
-
-    def filenames(self, dataset: str, file_format: str = "tfrecord") -> list[str]:
-        """Names of the shards in order.
-
-        >>> SplitInfo("train", (3, 2), 100).filenames("shapes")
-        ['shapes-train.tfrecord-00000-of-00002', 'shapes-train.tfrecord-00001-of-00002']
-        """
-        return [
-            shard_name(dataset, self.name, number, self.num_shards, self.template, file_format)
-            for number in range(self.num_shards)
-        ]
 
 
 def shard_name(
@@ -79,22 +114,16 @@ def shard_name(
 
 
 @dataclass(frozen=True)
-class SubSplitInfo:
+class SubSplitInfo(_Shards):
     """Some examples of some splits, as `info.splits["train[:10%]"]` gives them."""
 
     name: str
     shard_lengths: tuple[int, ...]
+    filepaths: tuple[Path, ...]
+    file_instructions: list[FileInstruction]
 
     def __repr__(self) -> str:
         return f"<SubSplitInfo {self.name!r} num_examples={self.num_examples}, num_shards={self.num_shards}>"
-
-    @property
-    def num_examples(self) -> int:
-        return sum(self.shard_lengths)
-
-    @property
-    def num_shards(self) -> int:
-        return len(self.shard_lengths)
 
 
 class SplitDict(Mapping[str, Any]):
@@ -107,8 +136,9 @@ class SplitDict(Mapping[str, Any]):
         if name in self._splits:
             return self._splits[name]
         parts = as_split(name).parts(self._splits)
-        lengths = [take for part in parts for _, take in shards_of(part.start, part.stop, self._splits[part.split])]
-        return SubSplitInfo(str(name), tuple(lengths))
+        files = [file for part in parts for file in self._splits[part.split].part(part.start, part.stop)]
+        lengths, paths = tuple(file.take for file in files), tuple(place(file.filename) for file in files)
+        return SubSplitInfo(str(name), lengths, paths, files)
 
     def __contains__(self, name: object) -> bool:
         return name in self._splits
@@ -125,18 +155,6 @@ class SplitDict(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return repr(self._splits)
-
-
-def shards_of(start: int, stop: int, split: SplitInfo) -> list[tuple[range, int]]:
-    """For each shard that examples `start` to `stop` lie in: which of its rows, and how many those are."""
-    found = []
-    begin = 0
-    for length in split.shard_lengths:
-        rows = range(max(start - begin, 0), min(stop - begin, length))
-        if len(rows):
-            found.append((rows, len(rows)))
-        begin += length
-    return found
 
 
 @dataclass(frozen=True)
@@ -276,7 +294,7 @@ def _read(folder: Path) -> dict[str, Any]:
     path = folder / FILE_NAME
     try:
         entry = json.loads(path.read_text(encoding="utf-8"))
-        splits = [_split(split) for split in entry["splits"]]
+        splits = [_split(split, entry, folder) for split in entry["splits"]]
         notes = folder / METADATA
         return {
             "description": entry.get("description", ""),
@@ -302,12 +320,16 @@ def _read(folder: Path) -> dict[str, Any]:
         raise DataLossError(message, hint="Delete its folder and prepare again.", file=str(path)) from error
 
 
-def _split(entry: Any) -> SplitInfo:
+def _split(entry: Any, info: Any, folder: Path) -> SplitInfo:
     lengths = tuple(map(int, entry.get("shardLengths", ())))
     if not lengths and int(entry.get("numShards") or 0):
         message = f"split {entry['name']!r} has no shardLengths, as before tfds 3"
         raise ValueError(message)
-    return SplitInfo(entry["name"], lengths, int(entry.get("numBytes") or 0), entry.get("filepathTemplate") or TEMPLATE)
+    template, kind = entry.get("filepathTemplate") or TEMPLATE, info.get("fileFormat", "tfrecord")
+    names = (info.get("name", ""), entry["name"])
+    files = (shard_name(*names, number, len(lengths), template, kind) for number in range(len(lengths)))
+    paths = tuple(folder / file for file in files)
+    return SplitInfo(entry["name"], lengths, int(entry.get("numBytes") or 0), template, paths)
 
 
 def _quoted(text: str) -> str:

@@ -40,7 +40,8 @@ def load(
         split: "train", "train[:80%]", "train[100:200]", "train[-1shard:]", "train+test", "all", a `ReadInstruction`; a
             list or dict of them for a list or dict of Datasets; None for a dict of all.
         data_dir: where prepared data lives, one folder or several to look in, of which the first is written to; by
-            default $PENSTOCK_DATA_DIR, else `penstock_datasets` in the home folder, and tfds's own, which is read.
+            default $PENSTOCK_DATA_DIR, $TFDS_DATA_DIR, or `penstock_datasets` in the home folder, and tfds's own, which
+            is read.
             It may be a URL of one: what is not there is prepared on this machine, and sent.
         batch_size: batches of this many examples; by default single examples.
         shuffle_files: read the shards in an order drawn from the seed, another one each epoch.

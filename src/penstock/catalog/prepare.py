@@ -28,7 +28,7 @@ from typing import Any
 from penstock.cache.entry.lock import Lock, Unlockable, hold, writer_of
 from penstock.catalog.builder import Builder, Each, Skipped
 from penstock.catalog.data_dir import SETTING, SETTING_OF_DOWNLOADS
-from penstock.catalog.info import FILE_NAME, DatasetInfo, SplitInfo
+from penstock.catalog.info import FILE_NAME, DatasetInfo, SplitInfo, shard_name
 from penstock.catalog.making import of_any, of_each
 from penstock.catalog.progress import Progress, Stopwatch
 from penstock.catalog.splits import NAME_OF_SPLIT
@@ -244,7 +244,9 @@ def _send(builder: Builder, described: DatasetInfo, folder: Path, progress: Prog
     """
     watch = Stopwatch()
     shards = [
-        name for split in described.splits.values() for name in split.filenames(described.name, described.file_format)
+        shard_name(described.name, split.name, number, split.num_shards)
+        for split in described.splits.values()
+        for number in range(split.num_shards)
     ]
     about = folder / "described"
     about.mkdir(exist_ok=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,23 +11,23 @@ from penstock.block.spec import TensorSpec
 from penstock.catalog.features import FeaturesDict
 from penstock.catalog.features.decoders import PartialDecoding, SkipDecoding
 from penstock.catalog.features.feature import Feature, Stored
-from penstock.catalog.info import DatasetInfo, SplitInfo, supervised
+from penstock.catalog.info import DatasetInfo, FileInstruction, supervised
 from penstock.catalog.shards import ShardsSource, Stretch, check_format
-from penstock.catalog.splits import as_split
 from penstock.dataset.dataset import Dataset
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
 from penstock.hints import redacted
+from penstock.io.writing import place
 from penstock.plan.inputs import Scan
 from penstock.plan.node import AUTOTUNE, check_int
 
 
-@dataclass(frozen=True)
+@dataclass
 class ReadConfig:
     """How shards are read, with tfds's names.
 
     `interleave_cycle_length` shards are read in turn, `interleave_block_length` examples of each; a cycle length of 1
     reads one shard after the other. `shuffle_seed` draws the order of `shuffle_files`, another one each epoch unless
-    `shuffle_reshuffle_each_iteration` is False.
+    `shuffle_reshuffle_each_iteration` is False. With `add_tfds_id` examples have "tfds_id": file and number in it.
 
     >>> ReadConfig(interleave_cycle_length=1).interleave_block_length
     16
@@ -37,6 +37,7 @@ class ReadConfig:
     interleave_block_length: int = 16
     shuffle_seed: int | None = None
     shuffle_reshuffle_each_iteration: bool = True
+    add_tfds_id: bool = False
 
     def __post_init__(self) -> None:
         if self.interleave_cycle_length is not None:
@@ -44,6 +45,10 @@ class ReadConfig:
             check_int("interleave_cycle_length", self.interleave_cycle_length, least=1, hint=hint)
         hint = "So many examples of a shard come before those of the next."
         check_int("interleave_block_length", self.interleave_block_length, least=1, hint=hint)
+
+    def files(self, found: list[FileInstruction]) -> list[FileInstruction]:
+        """What is read of a split, of which `found` is all; a derived class chooses and orders."""
+        return found
 
 
 class DecodeExample:
@@ -64,10 +69,12 @@ class DecodeExample:
         found = {name: _spec(feature, using.get(name)) for name, feature in self._features.items()}
         if None in found.values():
             return None
+        found |= {"tfds_id": record[1]} if isinstance(record, tuple) else {}
         return found if self._keys is None else supervised(found, self._keys)
 
-    def __call__(self, record: bytes) -> Any:
+    def __call__(self, record: bytes, tfds_id: Any = None) -> Any:
         example = self._features.deserialize(record, self._decoders)
+        example |= {} if tfds_id is None else {"tfds_id": tfds_id}
         return example if self._keys is None else supervised(example, self._keys)
 
 
@@ -82,11 +89,11 @@ def _spec(feature: Feature, decoder: Any) -> Any:
 class _ShardRecords:
     """The records of shard number `number`, for reading shards in an order that is drawn."""
 
-    def __init__(self, source: ShardsSource) -> None:
-        self._source = source
+    def __init__(self, source: ShardsSource, config: ReadConfig) -> None:
+        self._source, self._config = source, config
 
     def __call__(self, number: Any) -> Dataset:
-        return _scan(replace(self._source, stretches=(self._source.stretches[int(number)],)))
+        return _scan(replace(self._source, stretches=(self._source.stretches[int(number)],)), self._config)
 
 
 def read_split(
@@ -108,18 +115,21 @@ def read_split(
     config = read_config or ReadConfig()
     check_format(info.file_format)
     source = ShardsSource(
-        _stretches(folder, info, split),
+        _stretches(folder, config.files(info.splits[split].file_instructions)),
         info.file_format,
         cycle=config.interleave_cycle_length or (1 if info.disable_shuffling else 16),
         block=config.interleave_block_length,
     )
-    records = _scan(source)
+    records = _scan(source, config)
     if shuffle_files and len(source.stretches) > 1:
         numbers = Dataset.range(len(source.stretches)).shuffle(
             len(source.stretches), config.shuffle_seed, config.shuffle_reshuffle_each_iteration
         )
         records = numbers.interleave(
-            _ShardRecords(source), cycle_length=source.cycle, block_length=source.block, num_parallel_calls=AUTOTUNE
+            _ShardRecords(source, config),
+            cycle_length=source.cycle,
+            block_length=source.block,
+            num_parallel_calls=AUTOTUNE,
         ).apply(_counted(source.cardinality, folder))
     return decoded(records, info.features, keys, decoders)
 
@@ -148,33 +158,20 @@ def decoded(records: Dataset, features: FeaturesDict, keys: Any, decoders: Any) 
     return records.map(DecodeExample(features, keys, decoders), num_parallel_calls=AUTOTUNE)
 
 
-def _stretches(folder: Path, info: DatasetInfo, split: Any) -> tuple[Stretch, ...]:
-    splits: dict[str, SplitInfo] = {name: info.splits[name] for name in info.splits}
-    found: list[Stretch] = []
-    for part in as_split(split).parts(splits):
-        one = splits[part.split]
-        names = one.filenames(info.name, info.file_format)
-        begin = 0
-        for name, length in zip(names, one.shard_lengths, strict=True):
-            start, stop = max(part.start - begin, 0), min(part.stop - begin, length)
-            if start < stop:
-                found.append(Stretch(str(folder / name), start, stop, length))
-            begin += length
-    _check_there([stretch.file for stretch in found], folder)
-    return tuple(found)
-
-
-def _check_there(files: Sequence[str], folder: Path) -> None:
-    there = {entry.name for entry in folder.iterdir()} if len(files) > 1 else None
-    missing = [name for name in (Path(file).name for file in files) if not _is_there(folder, name, there)]
+def _stretches(folder: Path, files: list[FileInstruction]) -> tuple[Stretch, ...]:
+    paths = [place(file.filename) for file in files]
+    there = {entry for home in {path.parent for path in paths} for entry in home.iterdir()}
+    missing = [path.name for path in paths if path not in there]
     if missing:
         message = f"{len(missing)} of {len(files)} shards are missing, the first is {missing[0]}."
         raise FailedPreconditionError(message, hint=f"Delete {redacted(str(folder))} and prepare again.")
+    return tuple(Stretch(name, skip, skip + take, length) for name, skip, take, length in files)
 
 
-def _is_there(folder: Path, name: str, there: set[str] | None) -> bool:
-    return (folder / name).is_file() if there is None or "/" in name else name in there
-
-
-def _scan(source: ShardsSource) -> Dataset:
-    return Dataset._of(Scan(source=source))
+def _scan(source: ShardsSource, config: ReadConfig) -> Dataset:
+    records = Dataset._of(Scan(source=source))
+    if not config.add_tfds_id:
+        return records
+    return Dataset.zip(
+        records, Dataset.from_tensor_slices([f"{Path(file).name}__{row}" for file, row in source.places()])
+    )

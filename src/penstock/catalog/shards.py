@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -80,6 +81,11 @@ class ShardsSource(IndexedSource):
     def rows_at(self, indices: np.ndarray) -> Block:
         shards, rows = self._order.places(indices)
         return gather(shards, rows, self._files.rows_at)
+
+    def places(self) -> Iterator[tuple[str, int]]:
+        """The file of each record, and its number there."""
+        for shard, row in zip(*self._order.places(np.arange(self.cardinality)), strict=True):
+            yield self.stretches[shard].file, self.stretches[shard].start + int(row)
 
     def check_shard(self, number: int) -> None:
         """Raise what is wrong with a shard as a whole: it is missing, or holds another number of records."""

@@ -67,10 +67,7 @@ def _prepared(
     size = f"{train_split.num_examples} pictures, {train_split.num_bytes / 1e6:.0f} MB, {train_split.num_shards} shards"
     report.say(f"{done} [bold]{info.name}[/bold]: {size} ({time.perf_counter() - start:.1f} s)")
     report.say(f"[dim]{builder.data_path}[/dim]")
-    files = {
-        name: [str(builder.data_path / file) for file in split.filenames(info.name)]
-        for name, split in info.splits.items()
-    }
+    files = {name: [str(path) for path in split.filepaths] for name, split in info.splits.items()}
     # Decoding the held-out pictures also has the kernels compiled, so that neither loop pays for it.
     start = time.perf_counter()
     held_out = _in_memory(files["test"])

@@ -89,7 +89,7 @@ class Audio(Tensor):
 
 
 def decode_wav(content: bytes) -> Any:
-    """The samples in a WAV file, (length, channels), as wide as they are there; those of 8 bits around 0, as int16.
+    """The samples in a WAV file, (length, channels), as wide as they are there; those of 8 bits around 0, as int8.
 
     Raises:
         UnimplementedError: it is no WAV file, or one of a kind that is not decoded here. DataLossError: it is damaged.
@@ -110,5 +110,5 @@ def decode_wav(content: bytes) -> Any:
         raise UnimplementedError(message, hint="Convert it first.")
     samples = np.frombuffer(frames, _WIDTHS[width])
     if width == 1:
-        samples = samples.astype(np.int16) - 128  # 8-bit WAV is unsigned, and its zero is 128
+        samples = (samples.astype(np.int16) - 128).astype(np.int8)  # 8-bit WAV is unsigned, and its zero is 128
     return samples.reshape(-1, channels)

@@ -52,6 +52,10 @@ class Decoder:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
 
+    def __call__(self, *args: Any) -> Decoder:
+        """The decoder whose function gets `args`, too; tfds asks for parentheses."""
+        return Decoder(lambda stored, feature: self._function(stored, feature, *args))
+
     def of(self, feature: Any) -> _Decoding:
         return _Decoding(self._function, feature)
 

@@ -34,7 +34,7 @@ def run(chosen: argparse.Namespace) -> int:
         wrong: list[str] = []
         count = 0
         with progress.step(f"{info.name}: reading {split.name}", split.num_examples) as step:
-            for file, length in zip(split.filenames(info.name, info.file_format), split.shard_lengths, strict=True):
+            for file, length in zip(split.filenames, split.shard_lengths, strict=True):
                 good, found = _read(builder, file, length, decode=chosen.decode, step=step)
                 count += good
                 wrong += found

@@ -203,7 +203,7 @@ def __getattr__(name: str) -> Any:
     if name == "keras":
         from penstock.compat.tf.with_keras import keras
 
-        found: Any = keras()
+        found: Any = keras
     elif name == "bfloat16" and find_spec("ml_dtypes"):
         found = DTYPES[name]
     elif name in _MODULES:

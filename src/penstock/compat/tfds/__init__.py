@@ -22,17 +22,16 @@ from penstock import catalog
 from penstock.adaptors.conversion import framework
 from penstock.block.structure import flatten, map_leaves
 from penstock.catalog import (
-    ReadConfig,
     disable_progress_bar,
     enable_progress_bar,
     even_splits,
     features,
     list_builders,
 )
-from penstock.compat.dataset import Dataset, adopted
 from penstock.compat.dtypes import plain
 from penstock.compat.teaching import Namespace, missing_in
 from penstock.compat.tfds import core, decode, testing
+from penstock.compat.tfds.core import ReadConfig
 from penstock.compat.values import lowered
 from penstock.errors import InvalidArgumentError
 
@@ -83,7 +82,7 @@ Split.TRAIN, Split.TEST, Split.VALIDATION, Split.ALL = map(Split, ("train", "tes
 _NOT_HERE = ("try_gcs", "file_format")
 
 
-class _Builder:
+class _Builder(core.Tensors):
     """A builder of the catalog, whose data sets are those of `tf.data` here."""
 
     def __init__(self, builder: Any) -> None:
@@ -108,21 +107,13 @@ class _Builder:
         mock = testing.mocked()
         if mock is not None and mock.as_dataset_fn is not None:
             return mock.as_dataset_fn(self, split, **kwargs)
-        batch_size = kwargs.pop("batch_size", None)
-        whole = batch_size == -1
-        found = adopted(self._builder.as_dataset(split, batch_size=None if whole else batch_size, **kwargs))
-        return map_leaves(_whole, found) if whole else found
+        return super().as_dataset(split, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._builder, name)
 
     def __repr__(self) -> str:
         return repr(self._builder)
-
-
-def _whole(dataset: Dataset) -> Any:
-    """All examples as one batch: what `batch_size=-1` asks for."""
-    return dataset.batch(max(len(dataset), 1)).get_single_element()
 
 
 def builder(name: str, *, try_gcs: Any = False, **builder_kwargs: Any) -> Any:

@@ -206,8 +206,9 @@ def parallel_interleave(
     buffer_output_elements: Any = None,
     prefetch_input_elements: Any = None,
 ) -> Transformation:
-    """`interleave` that reads its inputs ahead; the order is kept, also with `sloppy`."""
-    return lambda dataset: adopted(dataset).interleave(map_func, cycle_length, block_length, cycle_length)
+    """`interleave` that reads its inputs ahead; with `sloppy` the options say whether the order is kept."""
+    given = (map_func, cycle_length, block_length, cycle_length)
+    return lambda dataset: adopted(dataset).interleave(*given, deterministic=None if sloppy else True)
 
 
 def group_by_reducer(key_func: Any, reducer: Any) -> Transformation:
@@ -218,7 +219,7 @@ def group_by_reducer(key_func: Any, reducer: Any) -> Transformation:
 
 def parse_example_dataset(features: Any, num_parallel_calls: Any = 1, deterministic: Any = None) -> Transformation:
     """`tf.io.parse_example` of batches, as a function for `Dataset.apply`."""
-    made = ps.experimental.parse_example_dataset(features, num_parallel_calls)
+    made = ps.experimental.parse_example_dataset(features, num_parallel_calls, deterministic)
     return lambda dataset: adopted(made(dataset))
 
 
