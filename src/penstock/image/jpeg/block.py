@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.image.jpeg.places import Flips, Windows
 
     Arithmetic = Sequence[tuple[int, tuple[float, ...]]]
+    Levels = npt.NDArray[np.float32] | None
 
 
 __all__ = ["FLIPS", "JpegBlock", "Packed", "decode_resize_block"]
@@ -161,6 +162,7 @@ class JpegBlock:
         flip_left_right: Flips = "",
         flip_up_down: Flips = "",
         windows: Windows = None,
+        levels: Levels = None,
         last: Arithmetic = (),
         planes: bool = False,
         fancy_upscaling: bool = True,
@@ -176,6 +178,7 @@ class JpegBlock:
             flip_left_right: mirror "before" or "after" the resize, or (N,) with positions in `FLIPS`.
             flip_up_down: likewise.
             windows: (N, 4) top, left, height and width of the part to resize; the whole picture if left out.
+            levels: (C, 256) float32 that are resized in place of the values from 0 to 255, which stay if left out.
             last: what is calculated with the results, in order: an operation of `image.kernels` and a float32
                 number for each channel.
             planes: write the channels of a picture one behind the other.
@@ -188,7 +191,8 @@ class JpegBlock:
         if out.dtype not in (np.float32, np.uint8) or (multiply is not None and divide is not None):
             message = f"decode_resize takes one of multiply and divide, and gives float32 or uint8; got {out.dtype}."
             raise InvalidArgumentError(message)
-        if out.dtype == np.uint8 and (multiply is not None or divide is not None or last):
+        scaled = multiply is not None or divide is not None or levels is not None or last
+        if out.dtype == np.uint8 and scaled:
             message = "decode_resize: a uint8 result cannot be scaled; the values may not fit it."
             raise InvalidArgumentError(message, hint="Write to float32 and cast afterwards.")
         check_places(out, len(self), windows, planes=planes)
@@ -201,17 +205,19 @@ class JpegBlock:
         factor = (1.0 if multiply is None else multiply) if divide is None else divide
         places = np.arange(len(self)) * (out[0].size if len(out) else 0)
         size = height, width, channels
-        left = self._run(out, mode, factor, size, places, flips, windows, settings, last=last, planes=planes)
+        how: dict[str, Any] = {"levels": levels, "last": last, "planes": planes}
+        left = self._run(out, mode, factor, size, places, flips, windows, settings, **how)
         failed: dict[int, PenstockError] = {}
         asks = not _KERNELS.is_coming  # else these will do what that of resizing would
         for row in left:
             names: dict[str, Any] = {"flip_left_right": FLIPS[flips[row, 0]], "flip_up_down": FLIPS[flips[row, 1]]}
             place = np.empty(size, out.dtype) if planes else out[row]
             try:
-                if windows is None:
+                if windows is None and levels is None:
                     decode_resize_into(self._content(row), place, **scale, **names, **settings, asks=asks)
                 else:
-                    part = self._decoded(row, channels, windows, settings)
+                    part: npt.NDArray[Any] = self._decoded(row, channels, windows, settings)
+                    part = part if levels is None else levels[np.arange(channels), part]
                     resize_bilinear_into(np.ascontiguousarray(part), place, **scale, **names, asks=asks)
             except PenstockError as error:
                 failed[row] = error
@@ -315,12 +321,19 @@ class JpegBlock:
         return failed
 
     def decode_packed(
-        self, channels: int = 3, *, fancy_upscaling: bool = True, dct_method: str = "", memory: Any = None
+        self,
+        channels: int = 3,
+        *,
+        windows: Windows = None,
+        fancy_upscaling: bool = True,
+        dct_method: str = "",
+        memory: Any = None,
     ) -> Packed:
-        """Pictures of any sizes one behind the other, for kernels that work on them.
+        """Pictures of any sizes, or their windows, one behind the other, for kernels that work on them.
 
         Args:
             channels: 1 or 3.
+            windows: as in `decode_resize`.
             fancy_upscaling: as in `decode_jpeg`.
             dct_method: as in `decode_jpeg`.
             memory: a function from a number of bytes to a uint8 array at least as large, which must not be the thread's
@@ -337,20 +350,20 @@ class JpegBlock:
         taken = self.taken(**settings)
         for row in np.flatnonzero(~taken).tolist():
             try:
-                images[row] = self._decoded(row, channels, None, settings)
+                images[row] = self._decoded(row, channels, windows, settings)
                 shapes[row] = images[row].shape
             except PenstockError as error:
                 failed[row] = error
         if taken.any():
-            shapes[taken, :2] = self.shapes()[taken, :2]
+            shapes[taken, :2] = (self.shapes()[:, :2] if windows is None else windows[:, 2:])[taken]
             shapes[taken, 2] = channels
         sizes = shapes.prod(axis=1)
         starts = np.cumsum(sizes) - sizes
         total = int(sizes.sum())
         pixels = np.empty(total, np.uint8) if memory is None else memory(total)
-        for row in self._copy(pixels, channels, np.where(taken, starts, -1), None, settings):
+        for row in self._copy(pixels, channels, np.where(taken, starts, -1), windows, settings):
             try:
-                image = images[row] if row in images else self._decoded(row, channels, None, settings)
+                image = images[row] if row in images else self._decoded(row, channels, windows, settings)
                 pixels[starts[row] : starts[row] + sizes[row]] = image.reshape(-1)
             except PenstockError as error:
                 failed[row] = error
@@ -376,6 +389,7 @@ class JpegBlock:
         windows: Windows,
         settings: Mapping[str, Any],
         *,
+        levels: Levels = None,
         last: Arithmetic = (),
         planes: bool = False,
     ) -> list[int]:
@@ -398,6 +412,7 @@ class JpegBlock:
             _NO_WINDOWS if windows is None else np.array(windows, order="C"),
             flips,
             getattr(kernels, mode),
+            _NO_FLOATS if levels is None else _line(levels),
             np.float32(factor),
             *_constants(last, *size[1:]),
             *size,
@@ -437,6 +452,24 @@ def _constants(last: Arithmetic, width: int, channels: int) -> tuple[npt.NDArray
     """Arithmetic as the kernel takes it: numbers per channel are repeated along a row."""
     numbers = np.array([numbers[:channels] for _, numbers in last], np.float32).reshape(-1, channels)
     return np.array([code for code, _ in last], np.int64), np.tile(numbers, width)
+
+
+def _line(levels: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """The levels one channel after the other, or the line on which they lie in the kernel's arithmetic, if they do.
+
+    Its slope is a float32, or 1 by a number of 16 bits; in two parts, of which the first times a value is exact.
+    """
+    begin, every = levels[:, :1], np.arange(256, dtype=np.float32)
+    bits = np.int32  # -0.0 is another number than 0.0
+    with np.errstate(all="ignore"):
+        inverse = 255 / (levels[:, 255:].astype(np.float64) - begin)
+        fraction, exponent = np.frexp(inverse)
+        for slope in (levels[:, 1:2].astype(np.float64), 1 / np.ldexp(np.rint(fraction * (1 << 16)), exponent - 16)):
+            high = (slope.astype(np.float32).view(bits) & -(1 << 8)).view(np.float32)
+            low = (slope - high).astype(np.float32)
+            if len(levels) == 3 and np.array_equal((every * high + every * low + begin).view(bits), levels.view(bits)):
+                return np.pad(np.hstack((high, low, begin)).T, ((0, 0), (0, 1))).reshape(-1)
+    return np.array(levels, np.float32).reshape(-1)
 
 
 def decode_resize_block(
