@@ -257,8 +257,7 @@ def _in_place(name: str) -> Callable[..., Any]:
     plain, into = getattr(operator, f"__{name}__"), getattr(NDArrayOperatorsMixin, f"__i{name}__")
 
     def operate(self: Tracer, other: Any) -> Any:
-        unchanged = type(self) is not Tracer or (not self.ndim and self._is_number())  # a tensor, a number: x = x + y
-        return (plain if unchanged else into)(self, other)
+        return (plain if not self.ndim and self._is_number() else into)(self, other)  # of a number: x = x + other
 
     return operate
 

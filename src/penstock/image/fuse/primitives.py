@@ -212,7 +212,9 @@ def _decode_resize(program: Program, steps: Sequence[Equation], *, approximate: 
         return None
     if approximate and not program.crops and not program.before:
         return _equation("image.decode_scaled_resize", _run_decode_scaled, program, steps)
-    return _equation("image.decode_resize", _run_decode_resize, program, steps)
+    within = ", ".join(word for word in program.words[1:] if word != "resize")
+    name = f"image.decode_resize({within})" if within else "image.decode_resize"
+    return _equation(name, _run_decode_resize, program, steps)
 
 
 def _read(program: Program, operands: Sequence[Any], rows: int) -> tuple[JpegBlock, PerImage] | None:
