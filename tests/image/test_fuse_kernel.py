@@ -154,7 +154,7 @@ def test_every_image_of_a_block_has_its_own_size_and_arguments() -> None:
     out = np.empty((4, 8, 6, 3), np.float32)
     chain_into(packed, out, recipe, per_image)
     for row, picture in enumerate(pictures):
-        np.testing.assert_array_equal(out[row], one_by_one(picture, recipe, per_image.at(row)))
+        np.testing.assert_array_equal(out[row], one_by_one(picture, recipe, per_image.part(row, row + 1)))
 
 
 @pytest.mark.parametrize("flip", range(4))

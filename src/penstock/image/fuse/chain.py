@@ -33,6 +33,7 @@ from penstock.image.kernels import (
     THREE,
     TOP,
     TWO,
+    line_of,
 )
 
 if TYPE_CHECKING:
@@ -69,10 +70,6 @@ class PerImage(NamedTuple):
     before: npt.NDArray[np.int64]  # (images,)
     after: npt.NDArray[np.int64]  # (images,)
     windows: npt.NDArray[np.int64] | None = None  # (images, 4)
-
-    def at(self, row: int) -> PerImage:
-        """The parameters of one image."""
-        return self.part(row, row + 1)
 
     def part(self, start: int, stop: int) -> PerImage:
         """The parameters of some images."""
@@ -125,7 +122,7 @@ def chain_into(images: Images, out: npt.NDArray[Any], recipe: Recipe, per_image:
         *images[1:],
         codes,
         *per_image[:4],
-        np.empty(0, np.float32) if recipe.levels is None else np.array(recipe.levels, np.float32).reshape(-1),
+        np.empty(0, np.float32) if recipe.levels is None else line_of(recipe.levels),
         last_codes,
         last_values,
         *recipe.size,

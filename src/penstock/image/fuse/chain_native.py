@@ -15,7 +15,7 @@ import numpy as np
 
 from penstock.compiled.kernel import helper, kernel, maker, rarely
 from penstock.image.fuse.chain_colours import colour, load, load_columns, load_planes, mean_of, store_planes
-from penstock.image.kernels import CONTRAST, HALF, LEFT_RIGHT, UP_DOWN, ZERO
+from penstock.image.kernels import CONTRAST, HALF, LEFT_RIGHT, LINE, UP_DOWN, ZERO
 from penstock.image.kernels.instructions import BAD_ARGUMENT, Code, calculate, vector_step
 
 
@@ -225,9 +225,13 @@ def _one(
             else:
                 load(src, 3 * y * width, n, a)
             levels = b if colour(codes, args, first, last, means, a, b, doubts, n) else a
-            for c in range(np.uint64(3 if table.size else 0)):
-                for j in range(c * np.uint64(n), (c + np.uint64(1)) * np.uint64(n)):
-                    levels[j] = table[np.uint64(256) * c + np.uint64(levels[j])]
+            for c in range(3 if table.size else 0):
+                for j in range(np.uint64(c * n), np.uint64((c + 1) * n)):
+                    level = levels[j]
+                    if table.size == LINE:
+                        levels[j] = level * table[c] + level * table[4 + c] + table[8 + c]
+                    else:
+                        levels[j] = table[np.uint64(256 * c) + np.uint64(level)]
             row = lower if side else upper
             along(levels, n, left, x_weight, mirrored, reverse, row)
             if side:
@@ -274,7 +278,8 @@ def chain(
 
     Image i begins at `starts[i]`. Operation k on it is `codes[k]` by `args[i, k]`, with the image flipped by then as
     `flips[i, k]` says; at the resize it is flipped as `before[i]` says, and afterwards once more by `after[i]`.
-    `table`, unless empty, has for each of 3 channels what is resized in place of the values from 0 to 255.
+    `table`, unless empty, has for each of 3 channels what is resized in place of the values from 0 to 255; see
+    `line_of`.
     `last_values[k]` holds a number for each value of a row. `planes` (4 bytes for each pixel of the largest image;
     `read` is the same memory) and `halves` (half a number a pixel) are scratch. Results go to one of the flat
     `floats_out` and `bytes_out`, truncated; the other is empty. Channels are `separate`, or lie side by side.
@@ -295,7 +300,7 @@ def chain(
         or args.shape[1] != codes.size
         or flips.shape[0] != count
         or flips.shape[1] != codes.size
-        or table.size not in (0, 3 * 256)
+        or table.size not in (0, LINE, 3 * 256)
         or room != count * out_size
         or (floats_out.size and bytes_out.size)
         or last_values.shape[0] != last_codes.size

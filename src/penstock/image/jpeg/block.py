@@ -10,8 +10,8 @@ from penstock.compiled import Compiled
 from penstock.errors import InvalidArgumentError, PenstockError
 from penstock.image.checks import check_contents
 from penstock.image.jpeg.libjpeg import check_decode_jpeg, decode_into, extract_jpeg_shape, thread_scratch
-from penstock.image.jpeg.places import FLIPS, check_places, cropped, decode_resize_into, flip_codes
-from penstock.image.kernels import ADD, DIVIDE, MULTIPLY, SUBTRACT
+from penstock.image.jpeg.places import FLIPS, check_places, cropped, flip_codes
+from penstock.image.kernels import ADD, DIVIDE, MULTIPLY, SUBTRACT, line_of
 from penstock.image.resizing.sampling import resize_bilinear_into
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Levels = npt.NDArray[np.float32] | None
 
 
-__all__ = ["FLIPS", "JpegBlock", "Packed", "decode_resize_block"]
+__all__ = ["FLIPS", "JpegBlock", "Packed"]
 
 _KERNELS = Compiled("penstock.image.jpeg.kernels.block", most=True)
 _SMALL = Compiled("penstock.image.jpeg.kernels.small_block", most=True)
@@ -209,16 +209,14 @@ class JpegBlock:
         left = self._run(out, mode, factor, size, places, flips, windows, settings, **how)
         failed: dict[int, PenstockError] = {}
         asks = not _KERNELS.is_coming  # else these will do what that of resizing would
+        scratch = thread_scratch().of
         for row in left:
             names: dict[str, Any] = {"flip_left_right": FLIPS[flips[row, 0]], "flip_up_down": FLIPS[flips[row, 1]]}
             place = np.empty(size, out.dtype) if planes else out[row]
             try:
-                if windows is None and levels is None:
-                    decode_resize_into(self._content(row), place, **scale, **names, **settings, asks=asks)
-                else:
-                    part: npt.NDArray[Any] = self._decoded(row, channels, windows, settings)
-                    part = part if levels is None else levels[np.arange(channels), part]
-                    resize_bilinear_into(np.ascontiguousarray(part), place, **scale, **names, asks=asks)
+                part: npt.NDArray[Any] = self._decoded(row, channels, windows, settings, scratch)
+                part = part if levels is None else levels[np.arange(channels), part]
+                resize_bilinear_into(np.ascontiguousarray(part), place, **scale, **names, asks=asks)
             except PenstockError as error:
                 failed[row] = error
                 continue
@@ -412,7 +410,7 @@ class JpegBlock:
             _NO_WINDOWS if windows is None else np.array(windows, order="C"),
             flips,
             getattr(kernels, mode),
-            _NO_FLOATS if levels is None else _line(levels),
+            _NO_FLOATS if levels is None else line_of(levels),
             np.float32(factor),
             *_constants(last, *size[1:]),
             *size,
@@ -436,11 +434,13 @@ class JpegBlock:
         flips = np.zeros((len(self), 2), np.int8)
         return self._run(out, "COPY", 1.0, (1, 1, channels), places, flips, windows, settings)
 
-    def _decoded(self, row: int, channels: int, windows: Windows, settings: Mapping[str, Any]) -> npt.NDArray[np.uint8]:
+    def _decoded(
+        self, row: int, channels: int, windows: Windows, settings: Mapping[str, Any], memory: Any = None
+    ) -> npt.NDArray[np.uint8]:
         """One picture, or its window, by libjpeg."""
         image = decode_into(
             self._content(row),
-            None,
+            memory,
             channels,
             fastdct=settings["dct_method"] != "INTEGER_ACCURATE",
             fastupsample=not settings["fancy_upscaling"],
@@ -452,33 +452,3 @@ def _constants(last: Arithmetic, width: int, channels: int) -> tuple[npt.NDArray
     """Arithmetic as the kernel takes it: numbers per channel are repeated along a row."""
     numbers = np.array([numbers[:channels] for _, numbers in last], np.float32).reshape(-1, channels)
     return np.array([code for code, _ in last], np.int64), np.tile(numbers, width)
-
-
-def _line(levels: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """The levels one channel after the other, or the line on which they lie in the kernel's arithmetic, if they do.
-
-    Its slope is a float32, or 1 by a number of 16 bits; in two parts, of which the first times a value is exact.
-    """
-    begin, every = levels[:, :1], np.arange(256, dtype=np.float32)
-    bits = np.int32  # -0.0 is another number than 0.0
-    with np.errstate(all="ignore"):
-        inverse = 255 / (levels[:, 255:].astype(np.float64) - begin)
-        fraction, exponent = np.frexp(inverse)
-        for slope in (levels[:, 1:2].astype(np.float64), 1 / np.ldexp(np.rint(fraction * (1 << 16)), exponent - 16)):
-            high = (slope.astype(np.float32).view(bits) & -(1 << 8)).view(np.float32)
-            low = (slope - high).astype(np.float32)
-            if len(levels) == 3 and np.array_equal((every * high + every * low + begin).view(bits), levels.view(bits)):
-                return np.pad(np.hstack((high, low, begin)).T, ((0, 0), (0, 1))).reshape(-1)
-    return np.array(levels, np.float32).reshape(-1)
-
-
-def decode_resize_block(
-    contents: Sequence[bytes | memoryview], out: npt.NDArray[Any], **settings: Any
-) -> dict[int, PenstockError]:
-    """`JpegBlock(contents).decode_resize(out, **settings)`.
-
-    >>> from penstock.image import encode_jpeg
-    >>> decode_resize_block([b"no picture"], np.empty((1, 2, 2, 3), np.float32))
-    {0: InvalidArgumentError("decode_jpeg: these 10 bytes are not a JPEG: they start with b'no pictu'...")}
-    """
-    return JpegBlock(contents).decode_resize(out, **settings)

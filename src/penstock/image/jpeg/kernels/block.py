@@ -27,13 +27,13 @@ from penstock.image.jpeg.kernels.pixels import (
     row_of_pixels,
 )
 from penstock.image.jpeg.kernels.planes import MARGIN, decode_planes, layout, new_work, room
+from penstock.image.kernels import LINE
 from penstock.image.kernels.instructions import calculate
 
 __all__ = ["COMPONENTS", "FIELDS", "HEIGHT", "TAKEN", "WIDTH", "decode_block", "read_headers", "warm_up"]
 
 COPY, TIMES, OVER = 0, 1, 2  # what becomes of pixels: as they are, or resized and multiplied or divided
 NO_FLIP, BEFORE, AFTER = 0, 1, 2
-LINE = 12  # numbers of `along_line`
 
 
 @helper
@@ -277,7 +277,7 @@ def decode_block(
 
     With COPY a picture keeps its size, else it is resized to `height` and `width`, and multiplied or divided by
     `factor`. `levels` (256 for each channel), unless empty, are what is resized in place of the values from 0 to 255;
-    of three channels they may be the LINE numbers of `along_line`.
+    of three channels they may be a LINE.
     Then come the operations `last_codes`, each with its row of `last_values`. Its channels are `separate`,
     one behind the other, or lie side by side. `table` is that of `read_headers`;
     `windows` (N, 4) holds top, left, height and width of the part to take, or is empty; `flips` (N, 2) what becomes of
