@@ -34,13 +34,13 @@ WITHOUT_GOAL = ("per picture", "pipeline, left alone")
 
 
 def per_picture() -> Pass:
-    from penstock.image.jpeg.places import decode_resize_into
+    from penstock.image.jpeg.block import JpegBlock
 
     files, batch = _files(), np.empty((BLOCK, SIZE, SIZE, 3), np.float32)
 
     def one_pass() -> int:
         for i, contents in enumerate(files):
-            decode_resize_into(contents, batch[i % BLOCK], divide=255.0)
+            assert not JpegBlock([contents]).decode_resize(batch[i % BLOCK][None], divide=255.0)
         return len(files)
 
     return one_pass

@@ -5,6 +5,9 @@ import simplejpeg
 from hypothesis import strategies as st
 from tests.image.photos import photo
 
+from penstock.image import decode_jpeg
+from penstock.image.resizing.sampling import resize_bilinear_into
+
 KERNEL_KINDS = ("444", "422", "420", "grey", "optimised", "restarts")
 OTHER_KINDS = ("440", "411", "progressive")
 
@@ -22,6 +25,12 @@ def jpeg(kind, height, width, quality=90, seed=0):
         "restarts": [cv2.IMWRITE_JPEG_RST_INTERVAL, 3],
     }[kind]
     return cv2.imencode(".jpg", image[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality, *extra])[1].tobytes()
+
+
+def decode_resize_into(contents, dst, *, fancy_upscaling=True, dct_method="", **how):
+    """One file into `dst`, step by step."""
+    image = decode_jpeg(contents, dst.shape[-1], fancy_upscaling=fancy_upscaling, dct_method=dct_method)
+    resize_bilinear_into(image, dst, **how)
 
 
 SIDES = st.integers(1, 70)

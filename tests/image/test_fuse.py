@@ -130,7 +130,9 @@ DECODED = [
 def test_decoding_and_resizing_become_one(function: Callable[..., Any]) -> None:
     graph = graph_of(function, jpegs())
     short = fuse(graph)
-    assert names(short) == ["image.decode_resize"]
+    within = [name.removeprefix("image.") for name in names(graph)[1:] if name not in ("image.resize", "image.cast")]
+    assert [name.partition("(")[0] for name in names(short)] == ["image.decode_resize"]
+    assert all(name in names(short)[0] for name in within)
     assert_same(short.run([jpegs()], 3, keys=keys)[0], graph.run([jpegs()], 3, keys=keys)[0])
 
 

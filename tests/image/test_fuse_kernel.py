@@ -50,9 +50,8 @@ def one_by_one(image: np.ndarray, recipe: Recipe, per_image: PerImage) -> np.nda
         image = flipped(image, steps[k] ^ steps[k + 1])
         image = SINGLE[code](np.ascontiguousarray(image)[None], argument)[0]
     image = flipped(image, steps[-2] ^ steps[-1])
-    if recipe.scaling != (MULTIPLY, 1.0):
-        code, number = recipe.scaling
-        image = ARITHMETIC[code](image.astype(np.float32), np.float32(number))
+    if recipe.levels is not None:
+        image = recipe.levels[np.arange(3), image]
     taps = [bilinear_taps(n_in, n_out) for n_in, n_out in zip(image.shape[:2], recipe.size, strict=True)]
     result = flipped(reference.resize_bilinear(np.ascontiguousarray(image)[None], *taps)[0], int(per_image.after[0]))
     for code, numbers in recipe.last:
@@ -101,7 +100,7 @@ def per_image_of(steps: list[tuple[int, float, int]], before: int, after: int) -
     sizes,
     flips,
     flips,
-    st.sampled_from([(MULTIPLY, 1.0), (MULTIPLY, float(np.float32(1 / 255))), (DIVIDE, 255.0)]),
+    st.sampled_from([None, (MULTIPLY, np.float32(1 / 255)), (DIVIDE, 255), (SUBTRACT, [[1], [2], [-3]])]),
     st.lists(st.tuples(st.sampled_from(sorted(ARITHMETIC)), numbers), max_size=2),
 )
 def test_it_gives_the_bits_of_the_single_operations(
@@ -110,10 +109,12 @@ def test_it_gives_the_bits_of_the_single_operations(
     size: tuple[int, int],
     before: int,
     after: int,
-    scaling: tuple[int, float],
+    scaling: tuple[int, Any] | None,
     last: list[Any],
 ) -> None:
-    recipe = Recipe(size, tuple(code for code, _, _ in steps), scaling, tuple(last))
+    every = np.tile(np.arange(256, dtype=np.float32), (3, 1))
+    levels = None if scaling is None else ARITHMETIC[scaling[0]](every, np.float32(scaling[1]))
+    recipe = Recipe(size, tuple(code for code, _, _ in steps), levels, tuple(last))
     per_image = per_image_of(steps, before, after)
     out = np.full((1, *size, 3), np.nan, np.float32)
     chain_into(images_of(image[None]), out, recipe, per_image)
@@ -153,7 +154,7 @@ def test_every_image_of_a_block_has_its_own_size_and_arguments() -> None:
     out = np.empty((4, 8, 6, 3), np.float32)
     chain_into(packed, out, recipe, per_image)
     for row, picture in enumerate(pictures):
-        np.testing.assert_array_equal(out[row], one_by_one(picture, recipe, per_image.at(row)))
+        np.testing.assert_array_equal(out[row], one_by_one(picture, recipe, per_image.part(row, row + 1)))
 
 
 @pytest.mark.parametrize("flip", range(4))
@@ -205,7 +206,7 @@ def test_nothing_is_read_or_written_outside() -> None:
     good: dict[str, Any] = {
         "src": pixels_, "starts": one - 1, "heights": one * 2, "widths": one * 2, "codes": none,
         "args": np.zeros((1, 0), np.float32), "flips": np.zeros((1, 0), np.int64), "before": one, "after": one,
-        "factor": np.float32(1), "divide": False, "last_codes": none, "last_values": np.zeros((0, 3), np.float32),
+        "table": np.zeros(0, np.float32), "last_codes": none, "last_values": np.zeros((0, 3), np.float32),
         "out_height": 1, "out_width": 1, "separate": False, "planes": planes, "read": read, "halves": halves,
         "floats_out": np.zeros(3, np.float32), "bytes_out": np.zeros(0, np.uint8),
     }  # fmt: skip
@@ -216,7 +217,8 @@ def test_nothing_is_read_or_written_outside() -> None:
         ("widths", one * big), ("heights", one * -2), ("widths", one * 4), ("out_height", 2), ("out_width", big),
         ("out_height", 0), ("planes", planes[:15]), ("read", read[:15]), ("halves", halves[:1]), ("before", none),
         ("after", none), ("codes", one), ("floats_out", np.zeros(4, np.float32)), ("bytes_out", np.zeros(3, np.uint8)),
-        ("last_codes", one), ("args", np.zeros((2, 0), np.float32)), ("flips", np.zeros((1, 1), np.int64)),
+        ("last_codes", one), ("table", np.zeros(256, np.float32)),
+        ("args", np.zeros((2, 0), np.float32)), ("flips", np.zeros((1, 1), np.int64)),
     ]:  # fmt: skip
         assert native.chain(*(good | {name: bad}).values()) == native.BAD_ARGUMENT, name
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.image.jpegs import KERNEL_KINDS, OTHER_KINDS, files, jpeg
+from tests.image.jpegs import KERNEL_KINDS, OTHER_KINDS, decode_resize_into, files, jpeg
 from tests.image.photos import photo
 
 import penstock as ps
@@ -15,8 +15,8 @@ from penstock.compiled.kernel_files import source_files
 from penstock.errors import DataLossError, InvalidArgumentError, PenstockError
 from penstock.image import decode_jpeg, encode_jpeg, encode_png, extract_jpeg_shape
 from penstock.image.jpeg import block as jpeg_block
-from penstock.image.jpeg.block import JpegBlock, decode_resize_block
-from penstock.image.jpeg.places import FLIPS, decode_resize_into
+from penstock.image.jpeg.block import JpegBlock
+from penstock.image.jpeg.places import FLIPS
 from penstock.image.resizing import sampling
 from penstock.image.resizing.sampling import resize_bilinear_into
 
@@ -36,7 +36,6 @@ def kernels_only(monkeypatch):
         raise AssertionError("left to libjpeg")
 
     monkeypatch.setattr(jpeg_block, "decode_into", refuse)
-    monkeypatch.setattr(jpeg_block, "decode_resize_into", refuse)
 
 
 def decoded(contents, channels):
@@ -129,7 +128,7 @@ def test_other_options_are_libjpegs():
     contents = jpeg("420", 60, 81)
     for options in ({"fancy_upscaling": False}, {"dct_method": "INTEGER_ACCURATE"}):
         out, expected = np.zeros((1, 20, 30, 3), np.float32), np.zeros((20, 30, 3), np.float32)
-        assert decode_resize_block([contents], out, **options) == {}
+        assert JpegBlock([contents]).decode_resize(out, **options) == {}
         decode_resize_into(contents, expected, **options)
         np.testing.assert_array_equal(out[0], expected)
 

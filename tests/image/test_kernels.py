@@ -8,8 +8,8 @@ from tests.image.photos import photo
 
 from penstock.errors import DataLossError, InvalidArgumentError
 from penstock.image import cast, decode_jpeg, encode_jpeg, flip_left_right, flip_up_down, resize
-from penstock.image.jpeg.libjpeg import Scratch
-from penstock.image.jpeg.places import decode_resize_into
+from penstock.image.jpeg.block import JpegBlock
+from penstock.image.jpeg.libjpeg import Scratch, decode_into
 from penstock.image.resizing import reference
 from penstock.image.resizing.reference import bilinear_taps
 from penstock.image.resizing.sampling import resize_bilinear_into
@@ -140,10 +140,11 @@ def test_arguments_that_do_not_fit(src, dst, scaling, text):
 
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("scaling", [{}, {"divide": 255.0}, {"multiply": 0.5}])
-def test_decode_resize_into_equals_the_steps(channels, scaling):
+def test_decode_resize_equals_the_steps(channels, scaling):
     contents = encode_jpeg(photo(60, 81))
     batch = np.full((3, 32, 24, channels), -1, np.float32)
-    decode_resize_into(contents, batch[1], **scaling, flip_left_right="before", flip_up_down="after")
+    flips = {"flip_left_right": "before", "flip_up_down": "after"}
+    assert JpegBlock([contents]).decode_resize(batch[1:2], **scaling, **flips) == {}
     expected = flip_up_down(resize(flip_left_right(decode_jpeg(contents, channels)), (32, 24)))
     if "divide" in scaling:
         expected = expected / scaling["divide"]
@@ -153,11 +154,12 @@ def test_decode_resize_into_equals_the_steps(channels, scaling):
     assert (batch[[0, 2]] == -1).all()
 
 
-def test_decode_resize_into_leaves_the_place_alone_when_the_file_is_cut():
+def test_decode_resize_leaves_the_place_alone_when_the_file_is_cut():
     contents = encode_jpeg(photo(60, 81))
-    dst = np.full((32, 24, 3), -1, np.float32)
-    with pytest.raises(DataLossError, match="cut short"):
-        decode_resize_into(contents[:-100], dst)
+    dst = np.full((1, 32, 24, 3), -1, np.float32)
+    (failed,) = JpegBlock([contents[:-100]]).decode_resize(dst).values()
+    assert isinstance(failed, DataLossError)
+    assert "cut short" in str(failed)
     assert (dst == -1).all()
 
 
@@ -165,7 +167,6 @@ def test_scratch_serves_pictures_of_any_size_in_any_order():
     scratch = Scratch()
     for height, width in [(8, 8), (60, 81), (5, 3)]:
         contents = encode_jpeg(photo(height, width))
-        dst = np.empty((height, width, 3), np.uint8)
-        decode_resize_into(memoryview(contents), dst, scratch=scratch)
-        np.testing.assert_array_equal(dst, decode_jpeg(contents))
+        image = decode_into(memoryview(contents), scratch.of, 3)
+        np.testing.assert_array_equal(image, decode_jpeg(contents))
     assert scratch.of(1).size >= 60 * 81 * 3

@@ -107,6 +107,9 @@ WRITES = {
     "a mask and a value": lambda x, y: written(x, x < 0, x[0, 0]),
     "of ones": lambda x, y: written(np.ones((4, 4), np.int32), y, 3),
     "of full": lambda x, y: written(np.full((4, 4), 2.5), y, x[0]),
+    "a part": lambda x, y: halved((x + x)[1:]),
+    "a turned part": lambda x, y: halved((x + x).T[:, :2].reshape(-1)),
+    "a flipped image": lambda x, y: halved(ps.image.flip_left_right(ps.image.resize(x[..., None], (2, 3)))),
 }
 LISTS = {
     "two": lambda x, y: np.array([x[0, 0], x[1, 1]]),
@@ -126,6 +129,13 @@ def written(x, index, value):
     before = made + 0
     made[index] = value
     return made, before, made.sum()
+
+
+def halved(x):
+    x //= 2
+    x[0] = 7
+    x += x
+    return x
 
 
 def outcome(function, rows, by_block):
@@ -234,6 +244,19 @@ def row_of_its_own_written_into(y):
     return row, table.sum()
 
 
+def row_at_another_place(y):
+    row = EYE[(y + 1) % 10]
+    row += 1
+    return row
+
+
+def part_and_whole(y):
+    made = np.zeros(10)
+    part = made[2:5]
+    part += y
+    return part, made * 2
+
+
 def item_of_a_row(y):
     table = np.eye(10)
     row = table[y]
@@ -268,6 +291,8 @@ NOT_BY_BLOCK = {
     "a turned array": lambda y: (y, np.arange(6).reshape(2, 3).T),
     "row": row_written_into,
     "own row": row_of_its_own_written_into,
+    "another row": row_at_another_place,
+    "part and whole": part_and_whole,
     "item of a row": item_of_a_row,
     "view": view_written_into,
     "through a view": through_a_view,

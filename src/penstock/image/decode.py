@@ -238,7 +238,13 @@ def _of_kind(kind: str, files: BytesColumn, params: Mapping[str, Any], allocate:
 
 
 @of_nature(rules.DECODER)
-@traceable("image.decode_image", rules.decoded_any, block=_block, presumes=lambda params: params["expand_animations"])
+@traceable(
+    "image.decode_image",
+    rules.decoded_any,
+    block=_block,
+    presumes=lambda params: params["expand_animations"],
+    fresh=True,
+)
 def decode_image(
     contents: bytes,
     channels: int | None = None,

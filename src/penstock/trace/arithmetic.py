@@ -319,7 +319,7 @@ def _view(name: str, of_row: Callable[..., Any], of_rows: Callable[..., Any]) ->
             return [DenseColumn(of_rows(column.array, **params))]
         return [column_of([as_leaf(of_row(value, **params)) for value in column.values()])]
 
-    return Primitive(name, rule, run)
+    return Primitive(name, rule, run, view=True)
 
 
 def _of_all(index: Any) -> Any:

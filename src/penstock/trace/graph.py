@@ -80,7 +80,8 @@ class Primitive:
     `rule(specs, params)` gives the specs of the results from those of the operands (a `Const` stands for itself), and
     may raise NotTraceable. `run(operands, params, rows, allocate)` computes them for all rows: operands are Columns or
     Consts, or arrays of keys, or what gives them; `allocate` offers memory for the first result and need not be used.
-    The results of one run share no memory with one another, and those of a `fresh` primitive with nothing else either.
+    The results of one run share no memory with one another, those of a `fresh` primitive with nothing else either, and
+    those of a `view` with the operands only.
     `presumes(params)` says whether the specs are those of usual elements only: for others `run` raises. One that goes
     `by_row` is a call for each element.
     """
@@ -89,6 +90,7 @@ class Primitive:
     rule: Rule
     run: Run
     fresh: bool = False
+    view: bool = False
     presumes: Callable[[Mapping[str, Any]], bool] | None = None
     by_row: bool = False
 
@@ -233,6 +235,24 @@ class GraphBuilder(_Computed):
     inputs: tuple[LeafSpec, ...]
     equations: list[Equation] = field(default_factory=list)
     draws: int = 0
+    written: set[Ref] = field(default_factory=set)  # what was in memory that has been written into since
+
+    def sharing(self, ref: Ref) -> set[Ref]:
+        """The values that may share memory with one, itself included; an input also stands for what is not known."""
+        found, more = set[Ref](), {ref}
+        while more - found:
+            found |= more
+            for i, equation in enumerate(self.equations):
+                together = {operand for operand in equation.operands if isinstance(operand, Ref)}
+                together.update(Ref(i, k) for k in range(len(equation.specs)))
+                if not equation.primitive.fresh and together & found:
+                    more |= together if equation.primitive.view else {Ref(-1, 0)}
+        return found
+
+    def _check_unwritten(self, operands: Sequence[Operand]) -> None:
+        if not self.written.isdisjoint(operands):
+            message = "it reads an array after writing into it under another name"
+            raise NotTraceable(message)
 
     def next_draw(self, count: int = 1) -> int:
         """The ordinal of the next key; `count` are taken."""
@@ -243,12 +263,14 @@ class GraphBuilder(_Computed):
         if len(self.equations) >= _MOST:
             message = f"it does more than {_MOST} operations"
             raise NotTraceable(message)
+        self._check_unwritten([operand for operand in operands if isinstance(operand, Ref)])
         specs = [self.spec_of(operand) for operand in operands]
         found = tuple(primitive.rule(specs, params))
         self.equations.append(Equation(primitive, tuple(operands), params, found))
         return [Ref(len(self.equations) - 1, k) for k in range(len(found))]
 
     def finish(self, outputs: Sequence[Operand], structure: Structure) -> Graph:
+        self._check_unwritten([output for output in outputs if isinstance(output, Ref)])
         return Graph(self.inputs, tuple(self.equations), tuple(outputs), structure, self.draws)
 
 

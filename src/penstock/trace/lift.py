@@ -35,6 +35,7 @@ def traceable(
     batches: Callable[[int], bool] = lambda rank: False,
     block: BlockForm | None = None,
     presumes: Callable[[Mapping[str, Any]], bool] | None = None,
+    fresh: bool = False,
 ) -> Callable[[F], F]:
     """Declare a function of one value and static parameters as the primitive `name`.
 
@@ -42,7 +43,8 @@ def traceable(
     `batches(rank)` says whether the function also takes values of that rank with one more axis in front, then giving
     each its own result: dense columns are handed to it whole. `block` is its form for a whole column; it may give None
     for a column it does not take. `presumes(params)`: whether `rule` says what is usual, and `block` raises
-    for a column that is not. Called with real values the function is as before.
+    for a column that is not. One that is `fresh` never returns memory of its argument. Called with real values the
+    function is as before.
     """
 
     def decorate(function: F) -> F:
@@ -67,7 +69,7 @@ def traceable(
                 values = column.values()
             return [column_of([as_leaf(function(value, **params)) for value in values])]
 
-        primitive = Primitive(name, check, run, presumes=presumes)
+        primitive = Primitive(name, check, run, fresh, view=not fresh, presumes=presumes)
 
         def lift(*args: Any, **kwargs: Any) -> Tracer:
             found = signature.bind(*args, **kwargs)
@@ -225,6 +227,7 @@ def random_op(
     sample: Sample,
     becomes: Callable[..., Any],
     batches: Callable[[int], bool] = lambda rank: False,
+    fresh: bool = False,
 ) -> Callable[[F], F]:
     """Declare a random function of one value, static parameters and `seed` as the primitive `name`.
 
@@ -240,7 +243,7 @@ def random_op(
         def check(specs: Sequence[Any], params: Mapping[str, Any]) -> Sequence[LeafSpec]:
             return [rule(specs[0], **params)]
 
-        primitive = Primitive(name, check, functools.partial(_run, op))
+        primitive = Primitive(name, check, functools.partial(_run, op), fresh, view=not fresh)
 
         def lift(*args: Any, **kwargs: Any) -> Tracer:
             found = signature.bind(*args, **kwargs)

@@ -117,23 +117,18 @@ class Tracer(NDArrayOperatorsMixin):
         return made if into is None else self._become(made)
 
     def _become(self, made: Tracer) -> Tracer:
-        """What was calculated into the array itself: it is another value from now on, under all of its names."""
-        if not self.ndim or made.spec != self.spec or not self._is_alone():
+        """Be what was calculated into the array itself; no other name of the same memory may be read from now on."""
+        shared = self.builder.sharing(self.ref)
+        if not self.ndim or made.spec != self.spec or any(ref.equation < 0 for ref in shared):
             message = "it writes into an array"
             raise NotTraceable(message)
+        self.builder.written |= shared
         self.ref = made.ref
         return self
 
     def _is_number(self) -> bool:
         """Whether it is surely no array without dimensions: elements and sums are not, but views may be."""
         return self.ref.equation < 0 or self.builder.equations[self.ref.equation].primitive in _NUMBERS
-
-    def _is_alone(self) -> bool:
-        """Whether its memory is its own, and no other value is a view of it."""
-        equations = self.builder.equations
-        if self.ref.equation < 0 or not equations[self.ref.equation].primitive.fresh:
-            return False
-        return all(one.primitive.fresh or self.ref not in one.operands for one in equations)
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
         known = FUNCTIONS.get(func)
@@ -207,9 +202,6 @@ class Tracer(NDArrayOperatorsMixin):
         return _by_row(choose)(self, index) if chooses(index) else looked_up(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if not self.ndim or not self._is_alone():
-            message = "it writes into an array"
-            raise NotTraceable(message)
         at, places = _indexed(index)
         self._become(bind(WRITE, [self, value, *places], {"index": at})[0])
 

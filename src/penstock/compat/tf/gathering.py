@@ -35,11 +35,15 @@ def slice(input_: Any, begin: Any, size: Any) -> Any:
 def _gathered(array: Any, at: Any, along: int, batch_dims: int) -> Any:
     if batch_dims:
         return np.stack([_gathered(a, i, along - 1, batch_dims - 1) for a, i in zip(array, at, strict=True)])
-    extent = array.shape[along]
+    return np.take(array, _below(at, array.shape[along]), along)
+
+
+def _below(at: Any, extent: int) -> Any:
+    """Numbers that `gather` looks up along an axis, after checking them."""
     if np.size(at) and (np.min(at) < 0 or np.max(at) >= extent):
         message = f"gather takes numbers below {extent}, got {np.asarray(at).reshape(-1).tolist()!r:.60}."
         raise InvalidArgumentError(message)
-    return np.take(array, at, along)
+    return at
 
 
 @op("gather")
@@ -50,8 +54,14 @@ def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = 
 
 @op("gather_nd")
 def gather_nd(params: Any, indices: Any, batch_dims: int = 0) -> Any:
-    at = whole(indices)
-    return whole(params)[tuple(np.moveaxis(at, -1, 0))]
+    """Parts by the numbers along the first axes, which the last axis of `indices` holds."""
+    array, at = whole(params), whole(indices)
+    if batch_dims:
+        return np.stack([gather_nd(one, own, batch_dims - 1) for one, own in zip(array, at, strict=True)])
+    flat: Any = np.int64(0)
+    for axis in range(at.shape[-1]):
+        flat = flat * array.shape[axis] + _below(at[..., axis], array.shape[axis])
+    return np.take(array.reshape(-1, *array.shape[at.shape[-1] :]), flat, 0, mode="clip")
 
 
 @op("boolean_mask", rule=lambda tensor, mask, axis=None: _masked_rule(tensor))

@@ -101,7 +101,14 @@ def _rule(spec: LeafSpec, *, size: Any, scale: Any, ratio: Any, method: str, ant
 
 
 @of_nature(rules.COSTLY)
-@random_op("image.random_resized_crop", _rule, sample=some_box, becomes=resize_box, batches=lambda rank: rank == 3)
+@random_op(
+    "image.random_resized_crop",
+    _rule,
+    sample=some_box,
+    becomes=resize_box,
+    batches=lambda rank: rank == 3,
+    fresh=True,
+)
 def random_resized_crop(
     image: npt.NDArray[Any],
     size: Sequence[int],

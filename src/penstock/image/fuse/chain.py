@@ -33,6 +33,7 @@ from penstock.image.kernels import (
     THREE,
     TOP,
     TWO,
+    line_of,
 )
 
 if TYPE_CHECKING:
@@ -45,14 +46,14 @@ _NATIVE = Compiled("penstock.image.fuse.chain_native")
 class Recipe:
     """What is done to every image alike.
 
-    `colours` are operations on uint8 values, each with rounding, in order. Then come `scaling`, a multiplication or
-    division, the resize to `size`, and `last`: operations with a float32 number per channel. With `planes` the result
-    is (3, *size).
+    `colours` are operations on uint8 values, each with rounding, in order. Then come the resize to `size`, of what
+    `levels` (3, 256) has for the values if there are any, and `last`: operations with a float32 number per channel.
+    With `planes` the result is (3, *size).
     """
 
     size: tuple[int, int]
     colours: tuple[int, ...] = ()
-    scaling: tuple[int, float] = (MULTIPLY, 1.0)
+    levels: npt.NDArray[np.float32] | None = None
     last: tuple[tuple[int, tuple[float, float, float]], ...] = ()
     planes: bool = False
 
@@ -61,16 +62,14 @@ class PerImage(NamedTuple):
     """What differs: the arguments of the colour operations, and how the image is flipped.
 
     `flips` are those made so far at each colour operation, `before` those at the resize, `after` those behind it.
+    `windows` are the parts that are read of files, if not all of each: top, left, height and width.
     """
 
     args: npt.NDArray[np.float32]  # (images, operations)
     flips: npt.NDArray[np.int64]  # (images, operations)
     before: npt.NDArray[np.int64]  # (images,)
     after: npt.NDArray[np.int64]  # (images,)
-
-    def at(self, row: int) -> PerImage:
-        """The parameters of one image."""
-        return self.part(row, row + 1)
+    windows: npt.NDArray[np.int64] | None = None  # (images, 4)
 
     def part(self, start: int, stop: int) -> PerImage:
         """The parameters of some images."""
@@ -122,9 +121,8 @@ def chain_into(images: Images, out: npt.NDArray[Any], recipe: Recipe, per_image:
         pixels,
         *images[1:],
         codes,
-        *per_image,
-        np.float32(recipe.scaling[1]),
-        recipe.scaling[0] == DIVIDE,
+        *per_image[:4],
+        np.empty(0, np.float32) if recipe.levels is None else line_of(recipe.levels),
         last_codes,
         last_values,
         *recipe.size,

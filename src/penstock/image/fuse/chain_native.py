@@ -15,7 +15,7 @@ import numpy as np
 
 from penstock.compiled.kernel import helper, kernel, maker, rarely
 from penstock.image.fuse.chain_colours import colour, load, load_columns, load_planes, mean_of, store_planes
-from penstock.image.kernels import CONTRAST, HALF, LEFT_RIGHT, ONE, UP_DOWN, ZERO
+from penstock.image.kernels import CONTRAST, HALF, LEFT_RIGHT, LINE, UP_DOWN, ZERO
 from penstock.image.kernels.instructions import BAD_ARGUMENT, Code, calculate, vector_step
 
 
@@ -166,8 +166,7 @@ def _one(
     flips: Any,
     before: int,
     after: int,
-    factor: Any,
-    divide: bool,
+    table: Any,
     last_codes: Any,
     last_values: Any,
     out_height: int,
@@ -226,12 +225,13 @@ def _one(
             else:
                 load(src, 3 * y * width, n, a)
             levels = b if colour(codes, args, first, last, means, a, b, doubts, n) else a
-            if divide:
-                for j in range(3 * n):
-                    levels[j] = levels[j] / factor
-            elif factor != ONE:
-                for j in range(3 * n):
-                    levels[j] = levels[j] * factor
+            for c in range(3 if table.size else 0):
+                for j in range(np.uint64(c * n), np.uint64((c + 1) * n)):
+                    level = levels[j]
+                    if table.size == LINE:
+                        levels[j] = level * table[c] + level * table[4 + c] + table[8 + c]
+                    else:
+                        levels[j] = table[np.uint64(256 * c) + np.uint64(level)]
             row = lower if side else upper
             along(levels, n, left, x_weight, mirrored, reverse, row)
             if side:
@@ -262,8 +262,7 @@ def chain(
     flips: Any,
     before: Any,
     after: Any,
-    factor: Any,
-    divide: bool,
+    table: Any,
     last_codes: Any,
     last_values: Any,
     out_height: int,
@@ -275,10 +274,12 @@ def chain(
     floats_out: Any,
     bytes_out: Any,
 ) -> int:
-    """Images in flat `src`: coloured, times or divided by `factor`, resized and finished; 0 or BAD_ARGUMENT.
+    """Images in flat `src`: coloured, looked up in `table`, resized and finished; 0 or BAD_ARGUMENT.
 
     Image i begins at `starts[i]`. Operation k on it is `codes[k]` by `args[i, k]`, with the image flipped by then as
     `flips[i, k]` says; at the resize it is flipped as `before[i]` says, and afterwards once more by `after[i]`.
+    `table`, unless empty, has for each of 3 channels what is resized in place of the values from 0 to 255; see
+    `line_of`.
     `last_values[k]` holds a number for each value of a row. `planes` (4 bytes for each pixel of the largest image;
     `read` is the same memory) and `halves` (half a number a pixel) are scratch. Results go to one of the flat
     `floats_out` and `bytes_out`, truncated; the other is empty. Channels are `separate`, or lie side by side.
@@ -299,6 +300,7 @@ def chain(
         or args.shape[1] != codes.size
         or flips.shape[0] != count
         or flips.shape[1] != codes.size
+        or table.size not in (0, LINE, 3 * 256)
         or room != count * out_size
         or (floats_out.size and bytes_out.size)
         or last_values.shape[0] != last_codes.size
@@ -326,8 +328,7 @@ def chain(
             flips[i],
             before[i],
             after[i],
-            factor,
-            divide,
+            table,
             last_codes,
             last_values,
             out_height,
@@ -352,7 +353,7 @@ def warm_up() -> None:
     halves, out = np.zeros(4, np.float32), np.zeros(3, np.float32)
     sizes = one - 1, one, one
     per_image = numbers, flips, one, one
-    given: Any = pixels, *sizes, none, *per_image, np.float32(1), False, none, nothing
+    given: Any = pixels, *sizes, none, *per_image, out[:0], none, nothing
     room: Any = 1, 1, False, scratch, read, halves, out, scratch[:0]
     compiled: Any = chain
     compiled(*given, *room)

@@ -17,6 +17,7 @@ from penstock.image.fuse.chain import Images
 from penstock.image.fuse.program import Program
 from penstock.image.jpeg.block import JpegBlock
 from penstock.image.jpeg.libjpeg import Scratch
+from penstock.image.jpeg.places import Windows
 from penstock.trace.graph import Allocate, Equation, Keys, NotTraceable, Ref
 
 AT_ONCE = 1 << 23  # bytes of decoded pixels that a thread holds at a time
@@ -45,16 +46,16 @@ def contents(column: Any) -> list[memoryview]:
     return list(column.views())
 
 
-def decoded(files: Sequence[memoryview], program: Program) -> Iterator[Images]:
-    """JPEGs decoded, some at a time, in memory that is used again for the next."""
-    whole = JpegBlock(files)
-    ends = np.cumsum(whole.shapes()[:, :2].prod(axis=1) * 3)
+def decoded(whole: JpegBlock, program: Program, windows: Windows) -> Iterator[Images]:
+    """JPEGs decoded, or parts of them, some at a time, in memory that is used again for the next."""
+    sizes = whole.shapes()[:, :2] if windows is None else windows[:, 2:]
+    ends = np.cumsum(sizes.prod(axis=1) * 3)
     start = 0
-    while start < len(files):
+    while start < len(whole):
         before = ends[start - 1] if start else 0
         stop = max(int(np.searchsorted(ends, before + AT_ONCE, side="right")), start + 1)
-        block = whole if stop - start == len(files) else JpegBlock(files[start:stop])
-        packed = block.decode_packed(3, memory=scratch().of, **settings(program))
+        how: dict[str, Any] = {"windows": None if windows is None else windows[start:stop], **settings(program)}
+        packed = whole.part(start, stop).decode_packed(3, memory=scratch().of, **how)
         raise_first(packed.failed, start)
         heights, widths = packed.shapes[:, 0].copy(), packed.shapes[:, 1].copy()
         yield Images(packed.pixels, packed.starts, heights, widths)

@@ -19,12 +19,11 @@ from penstock.image.augment.covering import rectangles
 from penstock.image.checks import check_fill, check_fills, check_integer
 from penstock.image.fuse.inputs import one_by_one
 from penstock.image.fuse.moves_into import Cover, Turn, Window, moves_into, ready
-from penstock.image.fuse.program import ARITHMETIC, RETYPED
+from penstock.image.fuse.program import ARITHMETIC, Calculation, calculations
 from penstock.image.geometry.affine import rotations
 from penstock.image.geometry.crops import check_mirrors, check_paddings
 from penstock.image.geometry.projective import check_transform
-from penstock.image.kernels import DIVIDE, MULTIPLY, SUBTRACT
-from penstock.trace.graph import Allocate, Const, Equation, Keys, Operand, Primitive, Ref
+from penstock.trace.graph import Allocate, Equation, Keys, Operand, Primitive, Ref
 from penstock.trace.lift import RANDOM_OPS
 
 # Where paddings, flips and crops lead: which row or column of an image each one of the result shows, -1 being none.
@@ -76,7 +75,7 @@ class Moves:
             phase = 0
         elif name in TURNS:
             phase = 1
-        elif covers(equation) or is_arithmetic(equation):
+        elif covers(equation) or calculations(equation, spec.dtype) is not None:
             phase = 2
         else:
             return None
@@ -88,28 +87,6 @@ class Moves:
 def covers(equation: Equation) -> bool:
     """Whether it covers rectangles with a number, or one for each channel; noise is drawn for each value."""
     return equation.primitive.name in COVERS and not isinstance(equation.params.get("value"), str)
-
-
-def is_arithmetic(equation: Equation) -> bool:
-    """Whether it changes each value by itself, to float32, with numbers that are the same for all pixels."""
-    name = equation.primitive.name
-    if equation.specs[0].dtype != np.float32:
-        return False
-    return name in RETYPED or name == "image.normalize" or (name in ARITHMETIC and constant(equation) is not None)
-
-
-def constant(equation: Equation) -> npt.NDArray[np.float32] | None:
-    """The number, or the number for each channel, that arithmetic is done with; None where it is another kind."""
-    left, right = equation.operands
-    value: Any = right
-    if isinstance(left, Const):
-        value = left if equation.primitive.name in ("multiply", "add") else None
-    if not isinstance(value, Const):
-        return None
-    array = np.asarray(value.value)
-    if array.dtype.kind not in "biuf" or array.ndim > 3 or (array.ndim and array.size != array.shape[-1]):
-        return None
-    return array.reshape(-1).astype(np.float32)
 
 
 Places = npt.NDArray[np.int64]
@@ -208,10 +185,10 @@ class Moving:
                 params = self._drawn(name, next(left), params)
             elif self._batch and (np.ndim(params.get("angles", 0)) or np.ndim(params.get("offset", 0)) > 1):
                 raise Unfit  # a number for each image of a batch
-            if name in ARITHMETIC:
-                self._calculate((ARITHMETIC[name], constant(step)))
-            else:
+            if name in _DOES:
                 _DOES[name](self, **params)
+            else:
+                self._calculate(*(calculations(step, self._dtype) or ()))
 
     def _drawn(self, name: str, keys: npt.NDArray[np.uint64], params: Mapping[str, Any]) -> Mapping[str, Any]:
         """What a random step draws for each image; what a batch draws once is that of all its images."""
@@ -294,27 +271,14 @@ class Moving:
         fill = check_fills(self._op, "value", value, self._dtype, self._channels)
         self._covers.append(Cover(box, np.full(self._channels, fill, self._dtype)))
 
-    def _retype(self, factor: float) -> None:
-        if self._dtype == np.uint8:
-            self._calculate((MULTIPLY, np.array([factor], np.float32)) if factor != 1 else None)
-
-    def _normalise(self, *, mean: Any, std: Any) -> None:
-        means, stds = (np.asarray(value, np.float32).reshape(-1) for value in (mean, std))
-        if not (np.isfinite(means).all() and np.isfinite(stds).all() and stds.all()):
-            raise Unfit
-        self._calculate((SUBTRACT, means), (DIVIDE, stds))
-
-    def _calculate(self, *steps: tuple[int, npt.NDArray[np.float32] | None] | None) -> None:
+    def _calculate(self, *steps: Calculation) -> None:
         """Float32 arithmetic; what is covered already is what comes of its value."""
         self._dtype = np.dtype(np.float32)
         self._covers = [Cover(cover.boxes, cover.values.astype(np.float32)) for cover in self._covers]
-        for step in steps:
-            if step is None:
-                continue
-            code, given = step
-            if given is None or given.size not in (1, self._channels):
+        for code, given in steps:
+            if len(given) not in (1, self._channels):
                 raise Unfit
-            numbers = np.broadcast_to(given, self._channels)
+            numbers = np.broadcast_to(np.array(given, np.float32), self._channels)
             self._arithmetic.append((code, numbers))
             with np.errstate(all="ignore"):
                 self._covers = [Cover(cover.boxes, _CALCULATED[code](cover.values, numbers)) for cover in self._covers]
@@ -328,13 +292,6 @@ def _of_each(value: Any, given: Mapping[str, Any], name: str, images: int) -> An
 def _middle(size: int, target: int) -> int:
     """Where `target` pixels begin that have the same centre as `size`, as resize_with_crop_or_pad has it."""
     return (size - target) // 2 if size > target else -((target - size) // 2)
-
-
-def _retyped(name: str) -> Callable[..., None]:
-    def retype(moving: Moving, **_: Any) -> None:
-        moving._retype(RETYPED[name])
-
-    return retype
 
 
 _CALCULATED: Mapping[int, Any] = dict(
@@ -354,8 +311,6 @@ _DOES: Mapping[str, Callable[..., None]] = {
     "image.cutout": Moving._cover,
     "image.random_cutout": Moving._cover,
     "image.random_erasing": Moving._erase,
-    "image.normalize": Moving._normalise,
-    **{name: _retyped(name) for name in RETYPED},
 }
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.block.column import Column, DenseColumn
-from penstock.block.spec import LeafSpec
+from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.errors import PenstockError
-from penstock.image.fuse.chain import PerImage, Recipe, chain_into, images_of, ready, recolour_in_place
+from penstock.image.fuse.chain import Images, PerImage, Recipe, chain_into, images_of, ready, recolour_in_place
 from penstock.image.fuse.inputs import (
     are_jpegs,
     are_rgb,
@@ -30,7 +30,7 @@ from penstock.image.fuse.inputs import (
     speed,
 )
 from penstock.image.fuse.moving import Moves, moved
-from penstock.image.fuse.program import Program, per_image
+from penstock.image.fuse.program import CASTS, Program, Step, levels, per_image
 from penstock.image.jpeg.block import FLIPS, JpegBlock
 from penstock.image.jpeg.libjpeg import decode_into
 from penstock.image.kernels import DIVIDE, LEFT_RIGHT, MULTIPLY, UP_DOWN
@@ -60,10 +60,7 @@ def run_approximately(
             for image in batch:
                 resize_bilinear_into(image, resized[at], **_names(flips[at]))
                 at += 1
-    last = program.last
-    if program.scaling is not None:
-        code, number = program.scaling
-        last = ((code, (number, number, number)), *last)
+    last = (*(program.calculated_before or ()), *program.last)
     recolour_in_place(resized, [step.code for step in program.colours], numbers.args, last)
     if out is not resized:
         out[...] = resized
@@ -149,11 +146,13 @@ def fused(program: Program, steps: Sequence[Equation], *, approximate: bool) -> 
     """One equation for `steps`, which together are `program`; None where nothing is gained, or not all can be done."""
     if len(steps) < 2:
         return None
-    if program.size is None:
+    sized = program if program.size is not None else _sized(program, steps)
+    if sized is None:
         return _recoloured(program, steps)
+    program = sized
     if not program.colours:
         return None if program.decode is None else _decode_resize(program, steps, approximate=approximate)
-    approximate = approximate and program.rank == 3
+    approximate = approximate and program.rank == 3 and program.calculated_before is not None and not program.crops
     if approximate and program.planes:
         return None
     name, run = ("approximately", run_approximately) if approximate else ("fused", _run_chain)
@@ -165,7 +164,9 @@ def _equation(name: str, run: Any, program: Program, steps: Sequence[Equation]) 
     image = next(operand for operand in steps[0].operands if isinstance(operand, Ref))
     operands: tuple[Operand, ...] = (image, *(draw.keys for draw in program.draws))
     chain = Primitive(name, lambda _, __: specs, _of_any_file(run) if program.any_file else run)
-    return Equation(chain, operands, {"program": program, "steps": steps}, specs)
+    channels = 3 if program.decode is None else program.decode["channels"]
+    table = levels(program, channels) if program.before else None
+    return Equation(chain, operands, {"program": program, "steps": steps, "levels": table}, specs)
 
 
 def _of_any_file(run: Run) -> Run:
@@ -179,41 +180,71 @@ def _of_any_file(run: Run) -> Run:
         first, *steps = params["steps"]
         program = replace(params["program"], decode=None, any_file=False)
         images = first.primitive.run(operands[:1], first.params, rows, None)[0]
-        if not program.colours:
+        if not program.colours or program.crops:
             return one_by_one(steps, [images, *operands[1:]], rows)
-        return run([images, *operands[1:]], {"program": program, "steps": steps}, rows, allocate)
+        return run([images, *operands[1:]], {**params, "program": program, "steps": steps}, rows, allocate)
 
     return run_or_decode
 
 
+def _sized(program: Program, steps: Sequence[Equation]) -> Program | None:
+    """A program whose images all end with one size as one that resizes to that, which leaves each level as it is."""
+    found, last = steps[-1].specs[0], program.calculated_before
+    if not (isinstance(found, TensorSpec) and program.crops and last is not None) or None in found.shape:
+        return None
+    height, width = (extent or 0 for extent in found.shape[:2])
+    return replace(program, size=(height, width), before=(), last=last, to_uint8=found.dtype == np.uint8)
+
+
 def _recoloured(program: Program, steps: Sequence[Equation]) -> Equation | None:
     """Colours by themselves are those of a resize to the size that an image has, which leaves each level as it is."""
-    if len(program.colours) < 2 or program.decode is not None or program.scaling is not None:
+    if len(program.colours) < 2 or program.decode is not None or program.before:
         return None
     return _equation(f"image.fused({', '.join(program.words)})", _run_chain, replace(program, to_uint8=True), steps)
 
 
 def _decode_resize(program: Program, steps: Sequence[Equation], *, approximate: bool) -> Equation | None:
     """Without colours one kernel does it all; of approximate results only what all values are scaled by is the last."""
-    both_sides = {step.code for step in program.steps} & {step.code for step in program.flips_after}
-    if program.scaling is not None or both_sides or (approximate and _scaled(program)[1]):
+    both_sides = {step.code for step in program.steps if isinstance(step, Step)} & {
+        step.code for step in program.flips_after
+    }
+    if both_sides or (approximate and _scaled(program)[1]):
         return None
-    if approximate:
+    if approximate and not program.crops and not program.before:
         return _equation("image.decode_scaled_resize", _run_decode_scaled, program, steps)
-    return _equation("image.decode_resize", _run_decode_resize, program, steps)
+    within = ", ".join(word for word in program.words[1:] if word != "resize")
+    name = f"image.decode_resize({within})" if within else "image.decode_resize"
+    return _equation(name, _run_decode_resize, program, steps)
+
+
+def _read(program: Program, operands: Sequence[Any], rows: int) -> tuple[JpegBlock, PerImage] | None:
+    """The files, and what each draws; None where a crop fails, or the header of a file that is cropped."""
+    block = JpegBlock(contents(operands[0]))
+    shapes = block.shapes() if program.crops else None
+    if shapes is not None and not shapes.all():
+        return None
+    try:
+        return block, per_image(program, operands[1:], rows, shapes=shapes)
+    except PenstockError:
+        return None
 
 
 def _run_decode_resize(
     operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
-) -> list[Column]:
+) -> Sequence[Column]:
     program = params["program"]
+    found = _read(program, operands, rows)
+    if found is None:
+        return one_by_one(params["steps"], operands, rows)
+    block, flips = found
     out = memory(program, program.decode["channels"], rows, allocate)
-    flips = per_image(program, operands[1:], rows)
-    failed = JpegBlock(contents(operands[0])).decode_resize(
+    failed = block.decode_resize(
         out,
         flip_left_right=_flips(flips, LEFT_RIGHT),
         flip_up_down=_flips(flips, UP_DOWN),
+        levels=params["levels"],
         planes=program.planes,
+        windows=flips.windows,
         last=_scaled(program)[1],
         **_scaled(program)[0],
         **settings(program),
@@ -250,7 +281,7 @@ def _flips(flips: PerImage, axis: int) -> npt.NDArray[np.int8]:
 
 def _run_chain(
     operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
-) -> list[Column]:
+) -> Sequence[Column]:
     program, column = params["program"], operands[0]
     batches = program.rank == 4  # of images: as many more images
     whole = type(column) is DenseColumn or not (batches or program.size is None)
@@ -262,12 +293,19 @@ def _run_chain(
     if batch is not None:
         column = DenseColumn(column.array.reshape(-1, *column.array.shape[2:]))
     codes = tuple(step.code for step in program.colours)
-    recipe = Recipe(program.size, codes, program.scaling or (MULTIPLY, 1.0), program.last, program.planes)
-    numbers = per_image(program, operands[1:], rows, batch)
+    recipe = Recipe(program.size, codes, params["levels"], program.last, program.planes)
+    if program.decode is None:
+        numbers = per_image(program, operands[1:], rows, batch)
+        here: Iterator[Images] = map(images_of, arrays(column))
+    else:
+        read = _read(program, operands, rows)
+        if read is None:
+            return one_by_one(params["steps"], operands, rows)
+        block, numbers = read
+        here = decoded(block, program, numbers.windows)
     found = memory(program, 3, rows, allocate, batch)
     out = found.reshape(-1, *found.shape[-3:])
     at = 0
-    here = map(images_of, arrays(column)) if program.decode is None else decoded(contents(column), program)
     for images in here:
         end = at + len(images.starts)
         chain_into(images, out[at:end], recipe, numbers.part(at, end))
@@ -327,6 +365,7 @@ def fuse(graph: Graph, *, approximate: bool = False, copied: Collection[int] = (
     and a JPEG is decoded at a smaller scale where that is enough. The chain of an output that is `copied` into one
     piece, which nobody sees before, may end with a transposition.
     """
+    graph = _without_casts(graph)
     users = readers(graph)
     outputs = (graph.outputs[k] for k in copied)
     free = {output.equation for output in outputs if isinstance(output, Ref)}
@@ -341,6 +380,25 @@ def fuse(graph: Graph, *, approximate: bool = False, copied: Collection[int] = (
                 taken.update(chain)
                 break
     return replaced(graph, found)
+
+
+def _without_casts(graph: Graph) -> Graph:
+    """The graph without casts whose one reader gives the same without: a resize, which calculates with float32."""
+    found = {}
+    for i, reader in readers(graph).items():
+        cast, after = graph.equations[i], graph.equations[reader[0]]
+        if reader != [OUTPUT] and len(reader) == 1 and _is_free(cast, _input(graph, cast), after):
+            found[reader[0]] = (i, reader[0]), replace(after, operands=cast.operands)
+    return replaced(graph, found)
+
+
+def _is_free(equation: Equation, spec: LeafSpec | None, after: Equation) -> bool:
+    """Whether a resize gives the same of what is not cast; one to the nearest pixel keeps the dtype."""
+    resized = after.primitive.name == "image.resize" and after.params["method"] != "nearest"
+    if not resized or equation.primitive.name not in CASTS or not isinstance(spec, TensorSpec):
+        return False
+    to = equation.specs[0].dtype
+    return spec.dtype.kind in "biuf" and (to == np.float32 or (spec.dtype == np.uint8 and np.can_cast(spec.dtype, to)))
 
 
 def _chains(

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from penstock.block.column import Column, DenseColumn
 from penstock.block.spec import LeafSpec, TensorSpec
+from penstock.errors import PenstockError
 from penstock.image.fuse.chain import PerImage
 from penstock.image.kernels import (
     ADD,
@@ -23,8 +25,8 @@ from penstock.image.kernels import (
     SUBTRACT,
     UP_DOWN,
 )
-from penstock.trace.arithmetic import TRANSPOSE
-from penstock.trace.graph import Const, Equation, Keys
+from penstock.trace.arithmetic import EXACT, TRANSPOSE
+from penstock.trace.graph import Const, Equation, Keys, Ref
 from penstock.trace.lift import RANDOM_OPS, RandomOp
 
 COLOURS = {
@@ -38,12 +40,18 @@ FLIPS = {"image.flip_left_right": LEFT_RIGHT, "image.flip_up_down": UP_DOWN}
 RANDOM_FLIPS = {name.replace("flip", "random_flip", 1): axis for name, axis in FLIPS.items()}
 ARITHMETIC = {"multiply": MULTIPLY, "divide": DIVIDE, "add": ADD, "subtract": SUBTRACT}
 PLAIN_JPEG = {"fancy_upscaling": True, "dct_method": ""}  # how decode_image decodes them
-RETYPED = {"image.convert_image_dtype": float(np.float32(1 / 255)), "image.cast": 1.0, "astype": 1.0}  # times what
+CASTS = ("image.cast", "astype")
+RETYPED = {"image.convert_image_dtype": float(np.float32(1 / 255)), **dict.fromkeys(CASTS, 1.0)}  # times what
+CROPS = ("image.crop_to_bounding_box", "image.central_crop", "image.random_crop", "image.random_resized_crop")
+
+
+Calculation = tuple[int, tuple[float, ...]]  # an operation, and its number, or one for each channel
+Last = tuple[Calculation, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """A number that each element draws from its key: `argument` of what `op` samples."""
+    """What each element draws from its key: `argument` of what `op` samples."""
 
     op: RandomOp
     keys: Keys
@@ -61,23 +69,31 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Crop:
+    """A rectangle cut out, which is drawn if the operation is random."""
+
+    equation: Equation
+    amount: Draw | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
-    """A program for an image of uint8: steps, then as float32 a scaling, a resize to `size`, flips, arithmetic, a cast.
+    """A program for an image of uint8: steps, `before`, a resize to `size` as float32, flips, arithmetic, a cast.
 
     With `planes` the result has its channels first. Colours alone, with no `size`, leave an image of uint8.
     `decode` holds the parameters of decode_jpeg where the chain begins with it; with `any_file` it begins with
-    decode_image, and is what is done to JPEGs. `scaling` is None as long as the values
-    are uint8. `words` name the operations. `rank` is that of an element: 4 where it is a batch of images, which draw as
-    they do there, a flip for each and a colour for all.
+    decode_image, and is what is done to JPEGs. `before` are the equations that change each value by itself before the
+    resize: `levels` computes them for the 256 values that there are. `words` name the operations. `rank` is that of an
+    element: 4 where it is a batch of images, which draw as they do there, a flip for each and a colour for all.
     """
 
     decode: Mapping[str, Any] | None = None
     any_file: bool = False
-    steps: tuple[Step, ...] = ()
-    scaling: tuple[int, float] | None = None
+    steps: tuple[Step | Crop, ...] = ()
+    before: tuple[Equation, ...] = ()
     size: tuple[int, int] | None = None
     flips_after: tuple[Step, ...] = ()
-    last: tuple[tuple[int, tuple[float, float, float]], ...] = ()
+    last: Last = ()
     to_uint8: bool = False
     planes: bool = False
     words: tuple[str, ...] = field(default=())
@@ -85,7 +101,24 @@ class Program:
 
     @property
     def colours(self) -> tuple[Step, ...]:
-        return tuple(step for step in self.steps if not step.flips)
+        return tuple(step for step in self.steps if isinstance(step, Step) and not step.flips)
+
+    @property
+    def crops(self) -> bool:
+        """Whether only a part of each image is read."""
+        return any(isinstance(step, Crop) for step in self.steps)
+
+    @property
+    def calculated_before(self) -> Last | None:
+        """`before` as arithmetic, for what may as well follow the resize; None where it is more."""
+        found, dtype = replace(self, last=()), np.dtype(np.uint8)
+        for step in self.before:
+            numbers = calculations(step, dtype)
+            longer = None if numbers is None else found._with(*numbers)
+            if longer is None:
+                return None
+            found, dtype = longer, step.specs[0].dtype
+        return found.last
 
     @property
     def draws(self) -> tuple[Draw, ...]:
@@ -101,13 +134,21 @@ class Program:
         elif self.to_uint8:
             return None
         elif self.planes:
-            found = self._after_planes(equation, spec)
+            found = self._after(equation, -3) if equation.specs[0] == spec else None
         elif equation.primitive.name in ("image.decode_jpeg", "image.decode_image"):
             found = None if self.words else self._begun(equation)
         elif not self._takes(spec) or spec.shape[-1] not in (None, *_channels(equation)):  # grey times three numbers
             return None
         else:
-            found = self._flipped(equation) or (self._before(equation) if self.size is None else self._after(equation))
+            steps = (
+                self._flipped,
+                *(
+                    (self._cropped, self._resized, self._coloured, self._levelled)
+                    if self.size is None
+                    else (self._after,)
+                ),
+            )
+            found = next(filter(None, (step(equation) for step in steps)), None)
         if found is None:
             return None
         rank = self.rank if self.words else max(len(spec.shape), 3)
@@ -118,11 +159,6 @@ class Program:
         if self.words:
             return len(spec.shape) == self.rank
         return len(spec.shape) in (3, 4) and spec.dtype == np.uint8
-
-    def _before(self, equation: Equation) -> Program | None:
-        """An operation in front of the resize, or the resize."""
-        found = self._resized(equation) or self._as_float(equation)
-        return self._coloured(equation) if found is None and self.scaling is None else found
 
     def _begun(self, equation: Equation) -> Program | None:
         params = equation.params
@@ -150,6 +186,8 @@ class Program:
     def _coloured(self, equation: Equation) -> Program | None:
         name = equation.primitive.name
         amount: float | Draw | None = None
+        if self.before:
+            return None
         if name in COLOURS:
             code, argument = COLOURS[name]
             amount = _number(equation.params[argument])
@@ -162,62 +200,97 @@ class Program:
             return None
         return replace(self, steps=(*self.steps, Step(code, amount)))
 
-    def _as_float(self, equation: Equation) -> Program | None:
-        """uint8 as float32, with its own values or from 0 to 1, or those scaled once."""
-        name = equation.primitive.name
-        if name in RETYPED:
-            if np.dtype(equation.params["dtype"]) != np.float32:
-                return None
-            return replace(self, scaling=self.scaling or (MULTIPLY, RETYPED[name]))
-        found = _arithmetic(equation)
-        if found is None or self.scaling != (MULTIPLY, 1.0) or found[0] not in (MULTIPLY, DIVIDE):
+    def _cropped(self, equation: Equation) -> Program | None:
+        """A part cut out, of files only; the mean for contrast is that of all pixels."""
+        name, params = equation.primitive.name, equation.params
+        mixed = any(step.code == CONTRAST for step in self.colours)
+        if name not in CROPS or self.decode is None or mixed or not _is_bilinear(params):
             return None
-        code, numbers = found
-        return replace(self, scaling=(code, numbers[0])) if len(set(numbers)) == 1 else None
+        drawn = None if name not in RANDOM_OPS else _draw(equation, "box" if "scale" in params else "offset")
+        height, width = params["size"][:2] if "scale" in params else (0, 0)
+        size = (int(height), int(width)) if "scale" in params else None
+        return replace(self, steps=(*self.steps, Crop(equation, drawn)), size=size)
+
+    def _levelled(self, equation: Equation) -> Program | None:
+        """A change of each value by itself, of files and of what was coloured."""
+        found = replace(self, before=(*self.before, equation))
+        plain = (self.decode is not None or self.colours) and _is_of_each_value(equation)
+        return found if plain and levels(found, _channels(equation)[0] or 3) is not None else None
 
     def _resized(self, equation: Equation) -> Program | None:
         params = equation.params
-        if equation.primitive.name != "image.resize":
-            return None
-        if params["method"] != "bilinear" or params["preserve_aspect_ratio"] or params["antialias"]:
+        if equation.primitive.name != "image.resize" or not _is_bilinear(params) or params["preserve_aspect_ratio"]:
             return None
         height, width = (int(extent) for extent in params["size"])
         return replace(self, size=(height, width))
 
-    def _after(self, equation: Equation) -> Program | None:
-        """Arithmetic with a number, or one per channel, on the resized float32."""
-        name = equation.primitive.name
-        if name == "image.cast":
-            dtype = np.dtype(equation.params["dtype"])
-            if dtype == np.uint8 and not self.last and self.scaling in (None, (MULTIPLY, 1.0)):
-                return replace(self, to_uint8=True)
-            return self if dtype == np.float32 else None
-        if name == "image.normalize":
-            mean, std = (_per_channel(equation.params[key]) for key in ("mean", "std"))
-            return None if mean is None or std is None else self._with((SUBTRACT, mean), (DIVIDE, std))
-        found = _arithmetic(equation)
-        return None if found is None else self._with(found)
+    def _after(self, equation: Equation, axis: int = -1) -> Program | None:
+        """Arithmetic with a number, or one per channel, on the resized float32, or a cast."""
+        if equation.primitive.name in CASTS and equation.specs[0].dtype == np.uint8:
+            return None if self.last or self.before or self.planes else replace(self, to_uint8=True)
+        found = calculations(equation, np.dtype(np.float32), axis)
+        return None if found is None else self._with(*found)
 
     def _turned(self, equation: Equation) -> Program | None:
         """Channels first, behind the resize."""
         fits = self.size is not None and not self.planes and self.rank == 3
         return replace(self, planes=True) if fits and equation.params["axes"] == (2, 0, 1) else None
 
-    def _after_planes(self, equation: Equation, spec: TensorSpec) -> Program | None:
-        """Arithmetic with a number, or one per channel, where channels come first."""
-        numbers = [operand for operand in equation.operands if isinstance(operand, Const)]
-        made = equation.specs[0]
-        if len(numbers) != 1 or not isinstance(made, TensorSpec) or made.shape != spec.shape:
+    def _with(self, *last: Calculation) -> Program | None:
+        if any(len(numbers) not in (1, 3) for _, numbers in last):
             return None
-        array = np.asarray(numbers[0].value)
-        if array.size != 1 and array.shape != (3, 1, 1):
-            return None
-        plain = tuple(Const(array.reshape(-1)) if one is numbers[0] else one for one in equation.operands)
-        found = _arithmetic(replace(equation, operands=plain))
-        return None if found is None else self._with(found)
+        three = [(code, numbers if len(numbers) == 3 else 3 * numbers) for code, numbers in last]
+        return replace(self, last=(*self.last, *three))
 
-    def _with(self, *last: tuple[int, tuple[float, float, float]]) -> Program:
-        return replace(self, last=(*self.last, *last))
+
+def _is_bilinear(params: Mapping[str, Any]) -> bool:
+    """Whether what resizes, if it does, is the kernels' way."""
+    return params.get("method", "bilinear") == "bilinear" and not params.get("antialias", False)
+
+
+def _is_of_each_value(equation: Equation) -> bool:
+    """Whether each value of the result follows from one value and the number of its channel."""
+    consts = [operand for operand in equation.operands if not isinstance(operand, Ref)]
+    known = equation.primitive in EXACT or equation.primitive.name in (*RETYPED, "image.normalize")
+    return known and all(isinstance(one, Const) and _numbers(one.value) is not None for one in consts)
+
+
+def levels(program: Program, channels: int) -> npt.NDArray[np.float32] | None:
+    """What is resized in place of each value from 0 to 255, (channels, 256); None where that is no finite number."""
+    found: Column = DenseColumn(np.repeat(np.arange(256, dtype=np.uint8), channels).reshape(1, 1, 256, channels))
+    try:
+        with np.errstate(all="ignore"):
+            for step in program.before:
+                operands = [found if isinstance(operand, Ref) else operand for operand in step.operands]
+                (found,) = step.primitive.run(operands, step.params, 1, None)
+    except PenstockError:
+        return None
+    assert isinstance(found, DenseColumn)
+    array = found.array
+    if array.dtype.kind not in "biuf" or not np.isfinite(array).all():
+        return None
+    return np.ascontiguousarray(array.reshape(256, channels).T, np.float32)
+
+
+def calculations(equation: Equation, dtype: Any, axis: int = -1) -> Sequence[Calculation] | None:
+    """What an equation that gives float32 calculates with each value of uint8 or float32; None where it is another.
+
+    Numbers are one for all, or one for each channel; channels are along `axis`.
+    """
+    name, params = equation.primitive.name, equation.params
+    if equation.specs[0].dtype != np.float32 or dtype not in (np.uint8, np.float32):
+        return None
+    if name in RETYPED:
+        return ((MULTIPLY, (RETYPED[name],)),) if dtype == np.uint8 and name not in CASTS else ()
+    if name == "image.normalize" and axis == -1:
+        mean, std = (_numbers(params[key]) for key in ("mean", "std"))
+        return ((SUBTRACT, mean), (DIVIDE, std)) if mean and std and all(std) else None
+    if name not in ARITHMETIC:
+        return None
+    left, right = equation.operands
+    value = left if isinstance(left, Const) and name in ("multiply", "add") else right
+    numbers = _numbers(value.value, axis) if isinstance(value, Const) else None
+    return None if numbers is None else ((ARITHMETIC[name], numbers),)
 
 
 def _channels(equation: Equation) -> tuple[int | None, ...]:
@@ -232,19 +305,6 @@ def _draw(equation: Equation, argument: str) -> Draw:
     return Draw(RANDOM_OPS[equation.primitive.name], keys, equation.params, argument)
 
 
-def _arithmetic(equation: Equation) -> tuple[int, tuple[float, float, float]] | None:
-    """An operation of float32 with constants that keeps it float32."""
-    name = equation.primitive.name
-    if name not in ARITHMETIC or equation.specs[0].dtype != np.float32:
-        return None
-    left, right = equation.operands
-    if isinstance(right, Const):
-        numbers = _per_channel(right.value)
-    else:
-        numbers = _per_channel(left.value) if isinstance(left, Const) and name in ("multiply", "add") else None
-    return None if numbers is None else (ARITHMETIC[name], numbers)
-
-
 def _word(equation: Equation) -> str:
     return equation.primitive.name.removeprefix("image.")
 
@@ -257,25 +317,33 @@ def _number(value: Any) -> float | None:
     return float(array)
 
 
-def _per_channel(value: Any) -> tuple[float, float, float] | None:
-    """Three float32 numbers of a scalar, or of an array that broadcasts along an image's channels."""
+def _numbers(value: Any, axis: int = -1) -> tuple[float, ...] | None:
+    """A finite float32, or one for each channel, of what broadcasts along an image's channels, if it does."""
     array = np.asarray(value)
-    wide = array.ndim > 3 or array.size != array.shape[-1] if array.ndim else False
-    if array.dtype.kind not in "biuf" or array.size not in (1, 3) or wide or not np.isfinite(array).all():
+    along = array.shape[axis] if array.ndim >= -axis else 1
+    if array.dtype.kind not in "biuf" or array.ndim > 3 or array.size != along or not np.isfinite(array).all():
         return None
-    red, green, blue = np.broadcast_to(array.reshape(-1).astype(np.float32), 3).tolist()
-    return red, green, blue
+    return tuple(array.reshape(-1).astype(np.float32).tolist())
 
 
 _ANY_IMAGE = (1, 1, 3)  # what colours and flips draw does not depend on the size
 
+Places = npt.NDArray[np.int64]
+
 
 def per_image(
-    program: Program, keys: Sequence[npt.NDArray[np.uint64]], rows: int, batch: int | None = None
+    program: Program,
+    keys: Sequence[npt.NDArray[np.uint64]],
+    rows: int,
+    batch: int | None = None,
+    shapes: Places | None = None,
 ) -> PerImage:
-    """The arguments and flips of the images of `rows` elements, each an image or a batch of `batch`.
+    """The arguments, flips and windows of the images of `rows` elements, each an image or a batch of `batch`.
 
-    `keys` are those of the program's draws, in order.
+    `keys` are those of the program's draws, in order. `shapes` (rows, 3) are needed where there are crops.
+
+    Raises:
+        PenstockError: a crop that does not fit its image.
     """
     left = iter(keys)
     images = rows * (1 if batch is None else batch)
@@ -283,9 +351,13 @@ def per_image(
     args = np.empty((images, count), np.float32)
     flips = np.empty((images, count), np.int64)
     flipped = np.zeros(images, np.int64)
+    windows = None if shapes is None else np.hstack((np.zeros((images, 2), np.int64), shapes[:, :2]))
     column = 0
     for step in program.steps:
-        if step.flips:
+        if isinstance(step, Crop):
+            assert windows is not None
+            windows = _within(windows, _boxes(step, left, windows[:, 2:]), flipped)
+        elif step.flips:
             flipped = flipped ^ _flip(step, left, rows, batch)
         else:
             args[:, column] = _amounts(step.amount, left, rows, batch)
@@ -294,7 +366,35 @@ def per_image(
     after = np.zeros(images, np.int64)
     for step in program.flips_after:
         after = after ^ _flip(step, left, rows, batch)
-    return PerImage(args, flips, flipped, after)
+    return PerImage(args, flips, flipped, after, windows)
+
+
+def _boxes(crop: Crop, keys: Iterator[Any], sizes: Places) -> Places:
+    """(top, left, height, width) of each image's part, as it is drawn for images of its size."""
+    drawn, equation = crop.amount, crop.equation
+    own = next(keys) if drawn is not None else np.empty(0)
+    boxes = np.empty((len(sizes), 4), np.int64)
+    for size in np.unique(sizes, axis=0):
+        alike, shape = (sizes == size).all(axis=1), (*size.tolist(), _channels(equation)[0] or 3)
+        if drawn is not None:
+            found = drawn.op.sample(own[alike], shape, **drawn.params)
+            sides = np.broadcast_to(found["size"][:2], (alike.sum(), 2))
+            boxes[alike] = found["box"] if drawn.argument == "box" else np.hstack((found["offset"][:, :2], sides))
+        else:  # cut out of the numbers of rows, and of those of columns
+            places = (np.arange(size[0]).reshape(1, -1, 1, 1), np.arange(size[1]).reshape(1, 1, -1, 1))
+            parts = [DenseColumn(np.broadcast_to(place, (1, *shape))) for place in places]
+            rows, columns = (equation.primitive.run([part], equation.params, 1, None)[0].values()[0] for part in parts)
+            boxes[alike] = rows[0, 0, 0], columns[0, 0, 0], *rows.shape[:2]
+    return boxes
+
+
+def _within(windows: Places, boxes: Places, flipped: npt.NDArray[np.int64]) -> Places:
+    """The windows that are left of `windows` after parts are cut out of them, flipped as they are."""
+    found = np.hstack((windows[:, :2] + boxes[:, :2], boxes[:, 2:]))
+    for axis, bit in ((0, UP_DOWN), (1, LEFT_RIGHT)):
+        rest = windows[:, 2 + axis] - boxes[:, 2 + axis] - boxes[:, axis]
+        found[:, axis] = windows[:, axis] + np.where(flipped & bit, rest, boxes[:, axis])
+    return found
 
 
 def _flip(step: Step, keys: Iterator[Any], rows: int, batch: int | None) -> npt.NDArray[np.int64]:

@@ -10,8 +10,8 @@ from penstock.compiled import Compiled
 from penstock.errors import InvalidArgumentError, PenstockError
 from penstock.image.checks import check_contents
 from penstock.image.jpeg.libjpeg import check_decode_jpeg, decode_into, extract_jpeg_shape, thread_scratch
-from penstock.image.jpeg.places import FLIPS, check_places, cropped, decode_resize_into, flip_codes
-from penstock.image.kernels import ADD, DIVIDE, MULTIPLY, SUBTRACT
+from penstock.image.jpeg.places import FLIPS, check_places, cropped, flip_codes
+from penstock.image.kernels import ADD, DIVIDE, MULTIPLY, SUBTRACT, line_of
 from penstock.image.resizing.sampling import resize_bilinear_into
 
 if TYPE_CHECKING:
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from penstock.image.jpeg.places import Flips, Windows
 
     Arithmetic = Sequence[tuple[int, tuple[float, ...]]]
+    Levels = npt.NDArray[np.float32] | None
 
 
-__all__ = ["FLIPS", "JpegBlock", "Packed", "decode_resize_block"]
+__all__ = ["FLIPS", "JpegBlock", "Packed"]
 
 _KERNELS = Compiled("penstock.image.jpeg.kernels.block", most=True)
 _SMALL = Compiled("penstock.image.jpeg.kernels.small_block", most=True)
@@ -161,6 +162,7 @@ class JpegBlock:
         flip_left_right: Flips = "",
         flip_up_down: Flips = "",
         windows: Windows = None,
+        levels: Levels = None,
         last: Arithmetic = (),
         planes: bool = False,
         fancy_upscaling: bool = True,
@@ -176,6 +178,7 @@ class JpegBlock:
             flip_left_right: mirror "before" or "after" the resize, or (N,) with positions in `FLIPS`.
             flip_up_down: likewise.
             windows: (N, 4) top, left, height and width of the part to resize; the whole picture if left out.
+            levels: (C, 256) float32 that are resized in place of the values from 0 to 255, which stay if left out.
             last: what is calculated with the results, in order: an operation of `image.kernels` and a float32
                 number for each channel.
             planes: write the channels of a picture one behind the other.
@@ -188,7 +191,8 @@ class JpegBlock:
         if out.dtype not in (np.float32, np.uint8) or (multiply is not None and divide is not None):
             message = f"decode_resize takes one of multiply and divide, and gives float32 or uint8; got {out.dtype}."
             raise InvalidArgumentError(message)
-        if out.dtype == np.uint8 and (multiply is not None or divide is not None or last):
+        scaled = multiply is not None or divide is not None or levels is not None or last
+        if out.dtype == np.uint8 and scaled:
             message = "decode_resize: a uint8 result cannot be scaled; the values may not fit it."
             raise InvalidArgumentError(message, hint="Write to float32 and cast afterwards.")
         check_places(out, len(self), windows, planes=planes)
@@ -201,18 +205,18 @@ class JpegBlock:
         factor = (1.0 if multiply is None else multiply) if divide is None else divide
         places = np.arange(len(self)) * (out[0].size if len(out) else 0)
         size = height, width, channels
-        left = self._run(out, mode, factor, size, places, flips, windows, settings, last=last, planes=planes)
+        how: dict[str, Any] = {"levels": levels, "last": last, "planes": planes}
+        left = self._run(out, mode, factor, size, places, flips, windows, settings, **how)
         failed: dict[int, PenstockError] = {}
         asks = not _KERNELS.is_coming  # else these will do what that of resizing would
+        scratch = thread_scratch().of
         for row in left:
             names: dict[str, Any] = {"flip_left_right": FLIPS[flips[row, 0]], "flip_up_down": FLIPS[flips[row, 1]]}
             place = np.empty(size, out.dtype) if planes else out[row]
             try:
-                if windows is None:
-                    decode_resize_into(self._content(row), place, **scale, **names, **settings, asks=asks)
-                else:
-                    part = self._decoded(row, channels, windows, settings)
-                    resize_bilinear_into(np.ascontiguousarray(part), place, **scale, **names, asks=asks)
+                part: npt.NDArray[Any] = self._decoded(row, channels, windows, settings, scratch)
+                part = part if levels is None else levels[np.arange(channels), part]
+                resize_bilinear_into(np.ascontiguousarray(part), place, **scale, **names, asks=asks)
             except PenstockError as error:
                 failed[row] = error
                 continue
@@ -315,12 +319,19 @@ class JpegBlock:
         return failed
 
     def decode_packed(
-        self, channels: int = 3, *, fancy_upscaling: bool = True, dct_method: str = "", memory: Any = None
+        self,
+        channels: int = 3,
+        *,
+        windows: Windows = None,
+        fancy_upscaling: bool = True,
+        dct_method: str = "",
+        memory: Any = None,
     ) -> Packed:
-        """Pictures of any sizes one behind the other, for kernels that work on them.
+        """Pictures of any sizes, or their windows, one behind the other, for kernels that work on them.
 
         Args:
             channels: 1 or 3.
+            windows: as in `decode_resize`.
             fancy_upscaling: as in `decode_jpeg`.
             dct_method: as in `decode_jpeg`.
             memory: a function from a number of bytes to a uint8 array at least as large, which must not be the thread's
@@ -337,20 +348,20 @@ class JpegBlock:
         taken = self.taken(**settings)
         for row in np.flatnonzero(~taken).tolist():
             try:
-                images[row] = self._decoded(row, channels, None, settings)
+                images[row] = self._decoded(row, channels, windows, settings)
                 shapes[row] = images[row].shape
             except PenstockError as error:
                 failed[row] = error
         if taken.any():
-            shapes[taken, :2] = self.shapes()[taken, :2]
+            shapes[taken, :2] = (self.shapes()[:, :2] if windows is None else windows[:, 2:])[taken]
             shapes[taken, 2] = channels
         sizes = shapes.prod(axis=1)
         starts = np.cumsum(sizes) - sizes
         total = int(sizes.sum())
         pixels = np.empty(total, np.uint8) if memory is None else memory(total)
-        for row in self._copy(pixels, channels, np.where(taken, starts, -1), None, settings):
+        for row in self._copy(pixels, channels, np.where(taken, starts, -1), windows, settings):
             try:
-                image = images[row] if row in images else self._decoded(row, channels, None, settings)
+                image = images[row] if row in images else self._decoded(row, channels, windows, settings)
                 pixels[starts[row] : starts[row] + sizes[row]] = image.reshape(-1)
             except PenstockError as error:
                 failed[row] = error
@@ -376,6 +387,7 @@ class JpegBlock:
         windows: Windows,
         settings: Mapping[str, Any],
         *,
+        levels: Levels = None,
         last: Arithmetic = (),
         planes: bool = False,
     ) -> list[int]:
@@ -398,6 +410,7 @@ class JpegBlock:
             _NO_WINDOWS if windows is None else np.array(windows, order="C"),
             flips,
             getattr(kernels, mode),
+            _NO_FLOATS if levels is None else line_of(levels),
             np.float32(factor),
             *_constants(last, *size[1:]),
             *size,
@@ -421,11 +434,13 @@ class JpegBlock:
         flips = np.zeros((len(self), 2), np.int8)
         return self._run(out, "COPY", 1.0, (1, 1, channels), places, flips, windows, settings)
 
-    def _decoded(self, row: int, channels: int, windows: Windows, settings: Mapping[str, Any]) -> npt.NDArray[np.uint8]:
+    def _decoded(
+        self, row: int, channels: int, windows: Windows, settings: Mapping[str, Any], memory: Any = None
+    ) -> npt.NDArray[np.uint8]:
         """One picture, or its window, by libjpeg."""
         image = decode_into(
             self._content(row),
-            None,
+            memory,
             channels,
             fastdct=settings["dct_method"] != "INTEGER_ACCURATE",
             fastupsample=not settings["fancy_upscaling"],
@@ -437,15 +452,3 @@ def _constants(last: Arithmetic, width: int, channels: int) -> tuple[npt.NDArray
     """Arithmetic as the kernel takes it: numbers per channel are repeated along a row."""
     numbers = np.array([numbers[:channels] for _, numbers in last], np.float32).reshape(-1, channels)
     return np.array([code for code, _ in last], np.int64), np.tile(numbers, width)
-
-
-def decode_resize_block(
-    contents: Sequence[bytes | memoryview], out: npt.NDArray[Any], **settings: Any
-) -> dict[int, PenstockError]:
-    """`JpegBlock(contents).decode_resize(out, **settings)`.
-
-    >>> from penstock.image import encode_jpeg
-    >>> decode_resize_block([b"no picture"], np.empty((1, 2, 2, 3), np.float32))
-    {0: InvalidArgumentError("decode_jpeg: these 10 bytes are not a JPEG: they start with b'no pictu'...")}
-    """
-    return JpegBlock(contents).decode_resize(out, **settings)

@@ -52,7 +52,7 @@ def jpeg_block(column: Any, params: Mapping[str, Any], rows: int, allocate: Allo
 
 
 @of_nature(rules.DECODER)
-@traceable("image.decode_jpeg", rules.decoded, block=jpeg_block)
+@traceable("image.decode_jpeg", rules.decoded, block=jpeg_block, fresh=True)
 def decode_jpeg(
     contents: bytes,
     channels: int = 0,

@@ -1,4 +1,4 @@
-"""Where the pictures of a Block go: places, flips and windows checked, and one picture to its place by libjpeg."""
+"""Where the pictures of a Block go: places, flips and windows, checked."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from penstock.errors import InvalidArgumentError
-from penstock.image.checks import check_choice, check_contents
-from penstock.image.jpeg.libjpeg import Scratch, decode_into, thread_scratch
+from penstock.image.checks import check_choice
 from penstock.image.resizing.reference import Flip
-from penstock.image.resizing.sampling import resize_bilinear_into
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -73,52 +71,3 @@ def cropped(op: str, image: npt.NDArray[np.uint8], window: npt.NDArray[np.int64]
         )
         raise InvalidArgumentError(message)
     return image[y : y + height, x : x + width]
-
-
-def decode_resize_into(
-    contents: bytes | memoryview,
-    dst: npt.NDArray[Any],
-    *,
-    multiply: float | None = None,
-    divide: float | None = None,
-    flip_left_right: Flip = "",
-    flip_up_down: Flip = "",
-    fancy_upscaling: bool = True,
-    dct_method: str = "",
-    scratch: Scratch | None = None,
-    asks: bool = True,
-) -> None:
-    """Write `resize(decode_jpeg(contents), dst's size)`, flipped and scaled, into `dst`; equal to the last bit.
-
-    >>> from penstock.image import encode_jpeg
-    >>> batch = np.zeros((2, 2, 2, 3), np.float32)
-    >>> decode_resize_into(encode_jpeg(np.full((8, 8, 3), 255, np.uint8)), batch[0], divide=255.0)
-    >>> batch[:, 0, 0, 0].tolist()
-    [1.0, 0.0]
-
-    Args:
-        contents: the bytes of a JPEG.
-        dst: C-contiguous (H, W, C), C 1 or 3, float32; or uint8 without scaling.
-        multiply: factor applied to each result.
-        divide: divisor applied to each result; not both.
-        flip_left_right: mirror "before" or "after" the resize.
-        flip_up_down: likewise.
-        fancy_upscaling: as in `decode_jpeg`.
-        dct_method: as in `decode_jpeg`.
-        scratch: memory for the decoded image; one per thread if left out.
-        asks: whether the kernel of resizing is looked for, and compiled where it never was.
-
-    Raises:
-        DataLossError: the file is cut short or damaged; `dst` is untouched.
-        InvalidArgumentError: not a JPEG, or arguments that do not fit.
-    """
-    scratch = thread_scratch() if scratch is None else scratch
-    image = decode_into(
-        check_contents("decode_jpeg", contents),
-        scratch.of,
-        dst.shape[-1],
-        fastdct=dct_method != "INTEGER_ACCURATE",
-        fastupsample=not fancy_upscaling,
-    )
-    flips = {"flip_left_right": flip_left_right, "flip_up_down": flip_up_down}
-    resize_bilinear_into(image, dst, multiply=multiply, divide=divide, **flips, asks=asks)

@@ -42,3 +42,28 @@ def by_kind(flat: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[
     """
     no_bytes, no_floats = _NONE[flat.flags.writeable]
     return (flat, no_floats) if flat.dtype == np.uint8 else (no_bytes, flat)
+
+
+LINE = 12  # numbers: those of a line for each of four channels
+
+
+def line_of(levels: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """What kernels resize in place of values from 0 to 255, (channels, 256): flat, or the line on which it lies.
+
+    A line is a slope in two parts and what is added. With `every` value times the first part, which is exact, plus it
+    times the second, plus what is added, all in float32, a kernel computes the levels to the last bit. Lines are found
+    for three channels whose slope is a float32, or 1 by a number of 16 bits.
+
+    >>> line_of(np.tile(np.arange(256, dtype=np.float32) / np.float32(255), (3, 1))).size == LINE
+    True
+    """
+    begin, every, bits = levels[:, :1], np.arange(256, dtype=np.float32), np.int32  # of which -0.0 is not 0.0
+    with np.errstate(all="ignore"):
+        fraction, exponent = np.frexp(255 / (levels[:, 255:].astype(np.float64) - begin))
+        for slope in (levels[:, 1:2].astype(np.float64), 1 / np.ldexp(np.rint(fraction * (1 << 16)), exponent - 16)):
+            high = (slope.astype(np.float32).view(bits) & -(1 << 8)).view(np.float32)
+            low = (slope - high).astype(np.float32)
+            found = every * high + every * low + begin
+            if len(levels) == 3 and np.array_equal(found.view(bits), levels.view(bits)):
+                return np.pad(np.hstack((high, low, begin)).T, ((0, 0), (0, 1))).reshape(-1)
+    return np.array(levels, np.float32).reshape(-1)

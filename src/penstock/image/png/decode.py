@@ -325,7 +325,7 @@ def png_block(column: Any, params: Mapping[str, Any], rows: int, allocate: Alloc
 
 
 @of_nature(rules.DECODER)
-@traceable("image.decode_png", rules.decoded, block=png_block)
+@traceable("image.decode_png", rules.decoded, block=png_block, fresh=True)
 def decode_png(contents: bytes, channels: int = 0, dtype: npt.DTypeLike = np.uint8) -> npt.NDArray[Any]:
     """Decode one PNG into (height, width, channels), as tf.io.decode_png does.
 

@@ -65,7 +65,7 @@ def resize_shape(
 
 
 @of_nature(rules.COSTLY)
-@traceable("image.resize", rules.resized(resize_shape), batches=lambda rank: rank == 3)
+@traceable("image.resize", rules.resized(resize_shape), batches=lambda rank: rank == 3, fresh=True)
 def resize(
     images: npt.NDArray[Any],
     size: Sequence[int],
@@ -148,7 +148,7 @@ def _padded(spec: LeafSpec, *, target_height: Any, target_width: Any, method: st
 
 
 @of_nature(rules.COSTLY)
-@traceable("image.resize_with_pad", _padded, batches=lambda rank: rank == 3)
+@traceable("image.resize_with_pad", _padded, batches=lambda rank: rank == 3, fresh=True)
 def resize_with_pad(
     image: npt.NDArray[Any],
     target_height: int,

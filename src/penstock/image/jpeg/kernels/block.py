@@ -17,6 +17,7 @@ from penstock.image.jpeg.kernels.pixels import (
     PIXELS,
     STEP,
     along,
+    along_line,
     apart,
     between_over,
     between_times,
@@ -26,6 +27,7 @@ from penstock.image.jpeg.kernels.pixels import (
     row_of_pixels,
 )
 from penstock.image.jpeg.kernels.planes import MARGIN, decode_planes, layout, new_work, room
+from penstock.image.kernels import LINE
 from penstock.image.kernels.instructions import calculate
 
 __all__ = ["COMPONENTS", "FIELDS", "HEIGHT", "TAKEN", "WIDTH", "decode_block", "read_headers", "warm_up"]
@@ -82,6 +84,7 @@ def _resized(
     y: Any,
     x: Any,
     width: int,
+    table: Any,
     factor: Any,
     divide: bool,
     last_codes: Any,
@@ -100,6 +103,10 @@ def _resized(
     target = floats_out if direct else line
     between = np.empty(2, np.int64)  # the rows that the halves of `floats` hold, each between its columns
     between[0] = between[1] = -1
+    steps = x[0].size
+    is_line = table.size == LINE
+    levels = np.empty(2 * 4 * steps, np.float32)  # what the table has for the pixels on both sides of each column
+    lefts, rights = 8 * np.arange(steps), 8 * np.arange(steps) + 4  # where these lie
     if channels == 3:
         for j in range(width):
             x[0][j] *= 4
@@ -107,7 +114,8 @@ def _resized(
     for i in range(y_low.size):
         at = start + i * stride if direct else 0
         if channels == 1:
-            _row_of_luma(header, samples, y_low[i], y_high[i], y_weight[i], x, width, factor, divide, target, at)
+            low, high = y_low[i], y_high[i]
+            _row_of_luma(header, samples, low, high, y_weight[i], x, width, table, factor, divide, target, at)
         else:
             for side in range(2):
                 row, other = (y_high[i], y_low[i]) if side else (y_low[i], y_high[i])
@@ -115,10 +123,19 @@ def _resized(
                     half = 1 if between[0] == other else 0
                     between[half] = row
                     row_of_pixels(header, samples, row, rgbx)
-                    for j in range(0, x[0].size, STEP):
-                        along(rgbx, x[0], x[1], x[2], j, floats, half * 4 * x[0].size + 4 * j)
-            above = 0 if y_low[i] == between[0] else 4 * x[0].size
-            below = 0 if y_high[i] == between[0] else 4 * x[0].size
+                    if is_line:
+                        for j in range(0, steps, STEP):
+                            along_line(rgbx, x[0], x[1], x[2], j, floats, half * 4 * steps + 4 * j, table)
+                    elif table.size:
+                        look_up(table, rgbx, x[0], width, levels, 0)
+                        look_up(table, rgbx, x[1], width, levels, 4)
+                        for j in range(0, steps, STEP):
+                            along(levels, lefts, rights, x[2], j, floats, half * 4 * steps + 4 * j)
+                    else:
+                        for j in range(0, steps, STEP):
+                            along(rgbx, x[0], x[1], x[2], j, floats, half * 4 * steps + 4 * j)
+            above = 0 if y_low[i] == between[0] else 4 * steps
+            below = 0 if y_high[i] == between[0] else 4 * steps
             behind = plane if direct else 0
             between_rows(floats, above, below, y_weight[i], width, factor, divide, target, at, behind)
         if not direct:
@@ -127,6 +144,15 @@ def _resized(
                 _as_floats(line, floats_out, start + i * stride, plane)
             else:
                 as_bytes(line, bytes_out, start + i * stride, plane)
+
+
+@helper
+def look_up(table: Any, rgbx: Any, places: Any, width: int, levels: Any, to: int) -> None:
+    """Write what `table` has for the pixels at `places` of a row, each 8 values behind the last, from `to` on."""
+    for j in range(np.uint64(width)):
+        at, out = np.uint64(places[j]), np.uint64(to) + np.uint64(8) * j
+        for c in range(np.uint64(3)):
+            levels[out + c] = table[np.uint64(256) * c + np.uint64(rgbx[at + c])]
 
 
 @helper
@@ -194,6 +220,11 @@ def between_rows(
 
 
 @helper
+def _level(table: Any, sample: Any) -> Any:
+    return table[np.uint64(sample)] if table.size else np.float32(sample)
+
+
+@helper
 def _row_of_luma(
     header: Any,
     samples: Any,
@@ -202,6 +233,7 @@ def _row_of_luma(
     weight: Any,
     x: Any,
     width: int,
+    table: Any,
     factor: Any,
     divide: bool,
     out: Any,
@@ -211,10 +243,10 @@ def _row_of_luma(
     stride = layout(header)[2]
     top, bottom = low * stride + MARGIN, high * stride + MARGIN
     for j in range(width):
-        a = np.float32(samples[np.uint64(top + left[j])])
-        b = np.float32(samples[np.uint64(bottom + left[j])])
-        a = a + (np.float32(samples[np.uint64(top + right[j])]) - a) * across[j]
-        b = b + (np.float32(samples[np.uint64(bottom + right[j])]) - b) * across[j]
+        a = _level(table, samples[np.uint64(top + left[j])])
+        b = _level(table, samples[np.uint64(bottom + left[j])])
+        a = a + (_level(table, samples[np.uint64(top + right[j])]) - a) * across[j]
+        b = b + (_level(table, samples[np.uint64(bottom + right[j])]) - b) * across[j]
         value = a + (b - a) * weight
         out[np.uint64(at + j)] = value / factor if divide else value * factor
 
@@ -228,6 +260,7 @@ def decode_block(
     windows: Any,
     flips: Any,
     mode: int,
+    levels: Any,
     factor: Any,
     last_codes: Any,
     last_values: Any,
@@ -243,7 +276,9 @@ def decode_block(
     """Decode each file and write it to its place, an index into a flat `floats_out` or `bytes_out`; the other is empty.
 
     With COPY a picture keeps its size, else it is resized to `height` and `width`, and multiplied or divided by
-    `factor`; then come the operations `last_codes`, each with its row of `last_values`. Its channels are `separate`,
+    `factor`. `levels` (256 for each channel), unless empty, are what is resized in place of the values from 0 to 255;
+    of three channels they may be a LINE.
+    Then come the operations `last_codes`, each with its row of `last_values`. Its channels are `separate`,
     one behind the other, or lie side by side. `table` is that of `read_headers`;
     `windows` (N, 4) holds top, left, height and width of the part to take, or is empty; `flips` (N, 2) what becomes of
     columns and of rows. `done[n]` is 1 where the place was written, 0 where it is left as it was. The result says how
@@ -281,6 +316,8 @@ def decode_block(
         size = out_rows * out_columns * channels
         if places[n] < 0 or places[n] + size > max(floats_out.size, bytes_out.size):
             continue
+        if levels.size not in (0, 256 * channels, LINE if channels == 3 else 0):
+            continue
         only_luma = channels == 1
         if not decode_planes(addresses[n], lengths[n], header, work, samples, only_luma, top, top + rows):
             continue
@@ -299,6 +336,7 @@ def decode_block(
                 y,
                 x,
                 width,
+                levels,
                 factor,
                 divide,
                 last_codes,
@@ -322,6 +360,6 @@ def warm_up() -> None:
     done = np.zeros(0, np.int8)
     read_headers(nothing, nothing, table)
     one, numbers = np.float32(1), np.zeros((0, 3), np.float32)
-    given: Any = nothing, nothing, table, few, none, flips, COPY, one, nothing, numbers
+    given: Any = nothing, nothing, table, few, none, flips, COPY, floats, one, nothing, numbers
     compiled: Any = decode_block
     compiled(*given, 1, 1, 3, False, floats, few, nothing, done)

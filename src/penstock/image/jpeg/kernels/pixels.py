@@ -144,8 +144,11 @@ STEP = 4  # pixels
 
 
 def _along(code: Code) -> None:
+    """Also with a line, its slope in two parts and where it begins, of four values each; these come last."""
     column, to = code.args[4], code.args[6]
     b = code.builder
+    numbers = [code.load(code.at(7, ir.Constant(ir.IntType(64), 4 * k)), 4) for k in range(3) if len(code.args) > 7]
+    line = [code.shuffled(four, four, [lane % 4 for lane in range(4 * STEP)]) for four in numbers]
 
     def pixels(positions: int) -> Any:
         parts = []
@@ -153,7 +156,10 @@ def _along(code: Code) -> None:
             index = b.load(code.at(positions, code.offset(column, k)))
             parts.append(code.load(code.at(0, index), 4))
         whole = code.both(code.both(parts[0], parts[1]), code.both(parts[2], parts[3]))
-        return b.uitofp(whole, ir.VectorType(F32, 4 * STEP))
+        levels = whole if whole.type.element == F32 else b.uitofp(whole, ir.VectorType(F32, 4 * STEP))
+        if not line:
+            return levels
+        return b.fadd(b.fadd(b.fmul(levels, line[0]), b.fmul(levels, line[1])), line[2])
 
     weights = code.load(code.at(3, column), STEP)
     across = code.shuffled(weights, weights, [lane // 4 for lane in range(4 * STEP)])
@@ -162,7 +168,13 @@ def _along(code: Code) -> None:
 
 
 along = vector_step(_along, "aaaaiai")
-"""along(rgbx, left, right, weights, column, floats, to): STEP pixels between two of a row each, four values a pixel."""
+"""along(pixels, left, right, weights, column, floats, to): STEP pixels between two of a row each, of four values.
+
+The values are bytes or float32.
+"""
+
+along_line = vector_step(_along, "aaaaiaia")
+"""along_line(…, line): value c is first times `line[c]`, plus it times `line[4 + c]`, plus `line[8 + c]`."""
 
 
 def _between(*, divide: bool, planes: bool = False) -> Callable[[Code], None]:
