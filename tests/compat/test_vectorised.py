@@ -9,7 +9,47 @@ from penstock.compat import tf
 IMAGES = np.random.default_rng(3).integers(0, 256, (6, 8, 10, 3), np.uint8)
 VECTORS = np.random.default_rng(4).normal(size=(9, 4)).astype(np.float32)
 WORDS = [b"cats/1.jpg", b"dogs/22.jpg", b"birds/3.png", b"cats/4.jpg"]
+NAMES = ["a", "b", "c"]
+SCALES = {"a": 2.0, "b": 3.0, "c": 4.0}
+BOUNDS = ((0.0, 1.0), (0.25, 0.5))
+ROWS = {name: VECTORS[:, place] for place, name in enumerate(NAMES)}
+FEATURES = {name: tf.io.FixedLenFeature([], tf.int64) for name in NAMES}
+RECORDS = [tf.train.Example(features=tf.train.Features(feature={
+    name: tf.train.Feature(int64_list=tf.train.Int64List(value=[place + row])) for place, name in enumerate(NAMES)
+})).SerializeToString() for row in range(5)]  # fmt: skip
+
+
+def with_names(row):
+    out = {}
+    for name in NAMES:
+        out[name] = tf.math.log(tf.maximum(tf.cast(row[name], tf.float32), 0.0) + 1.0)
+    return out
+
+
+def with_containers(row):
+    columns, found = [], {}
+    for name, scale in SCALES.items():
+        columns.append(row[name] * scale)
+    for place, (low, high) in enumerate(BOUNDS):
+        found[f"{place}"] = tf.clip_by_value(tf.stack(columns), low, high)
+    return found, tf.concat([found["0"], found["1"]], axis=0)
+
+
+def with_features(record):
+    example = tf.io.parse_single_example(record, FEATURES)
+    for name in list(example.keys()):
+        value = example[name]
+        if value.dtype == tf.int64:
+            value = tf.cast(value, tf.int32)
+        example[name] = value
+    return example
+
+
 BY_BLOCK = {
+    "loop over a list of names": (ROWS, with_names),
+    "loops over a dict and a tuple": (ROWS, with_containers),
+    "record with global features": (RECORDS, with_features),
+    "zeros of either sign": (np.float32([0.0, -0.0, 1.0, np.nan]), lambda x: (tf.maximum(x, 0.0), tf.minimum(x, -0.0))),
     "image": (IMAGES, lambda x: tf.image.resize(tf.cast(x, tf.float32) / 255.0, [4, 5])),
     "transfer learning": (IMAGES, lambda x: tf.image.resize((tf.cast(x, tf.float32) / 127.5) - 1, (6, 6))),
     "augmented": (
@@ -56,7 +96,7 @@ def verdict(ds):
 
 
 def alike(one, other):
-    leaves, others = (part if isinstance(part, tuple) else (part,) for part in (one, other))
+    leaves, others = map(tf.nest.flatten, (one, other))
     for a, b in zip(leaves, others, strict=True):
         x, y = np.asarray(a), np.asarray(b)
         assert (x.dtype, x.shape) == (y.dtype, y.shape)
@@ -75,7 +115,7 @@ def test_runs_by_block_with_equal_bits(name):
     once = plain.map(lambda x: (np.random.get_state() and None) or function(x))
     one_by_one = list(once.iterator(epoch=0))
     assert "runs per element" in verdict(once)
-    assert len(found) == len(values) == len(one_by_one)
+    assert len(found) == len(plain) == len(one_by_one)
     if "drawn" not in name and name != "augmented":  # another plan draws other numbers
         for left, right in zip(found, one_by_one, strict=True):
             alike(left, right)

@@ -28,6 +28,7 @@ from penstock.compat.values import lowered, over_flat, raised
 from penstock.keys import fold
 from penstock.trace.drawing import element_key
 from penstock.trace.graph import Allocate, Const, GraphBuilder, Keys, NotTraceable, Operand, Primitive
+from penstock.trace.rowwise import Form, all_at_once
 from penstock.trace.tracer import Tracer
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -149,11 +150,13 @@ def op(
     is tried on small values. `block(*args)` is its form for whole Blocks, with the rows along a first axis of every
     operand; it may give None. With `text` it takes text as well, as arrays of bytes, and may give such. `exact` says
     that it works on each number by itself, with the same bits in an array of any length. One that is so, or `ragged`,
-    whose last bits may differ, takes ragged tensors too. One that `draws` has a parameter `seed`, and gets the key to
-    draw from as `key=`.
+    whose last bits may differ, takes ragged tensors too. A `ragged` one runs by Block where its bits were tried to be
+    equal. One that `draws` has a parameter `seed`, and gets the key to draw from as `key=`.
     """
 
     def decorate(function: F) -> F:
+        form = Form(function, functools.partial(_wide, function)) if ragged and not exact else None
+
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             kwargs.pop("name", None)
@@ -169,7 +172,7 @@ def op(
                 if (exact or ragged) and any(isinstance(part, RaggedTensor) for part in template):
                     return raised(over_flat(lambda *parts: function(*parts, **named), template))
                 return _raised_nest(function(*template, **named))
-            return _bound(name, _Call(function, template, named), operands, rule, block, exact, None, text=text)
+            return _bound(name, _Call(function, template, named), operands, rule, block, exact, None, form, text=text)
 
         marked: Any = call
         marked.__penstock_primitive__ = True
@@ -243,6 +246,7 @@ def _bound(
     block: Callable[..., Any] | None,
     exact: bool,
     seed: int | None,
+    form: Form | None = None,
     *,
     text: bool = False,
 ) -> Any:
@@ -262,7 +266,7 @@ def _bound(
     def run(
         columns: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
     ) -> Sequence[Column]:
-        return _run(call, columns, rows, block, exact, structures[0], text=text)
+        return _run(call, columns, rows, block, exact, structures[0], form, text=text)
 
     keys: list[Operand] = []
     if call.keyed:
@@ -322,6 +326,7 @@ def _run(
     block: Callable[..., Any] | None,
     exact: bool,
     structure: Structure,
+    form: Form | None,
     *,
     text: bool,
 ) -> Sequence[Column]:
@@ -335,9 +340,12 @@ def _run(
                     return [BytesColumn.from_values(found.reshape(-1).tolist(), found.shape[1:], rows)]
                 return [DenseColumn(found)]
         elif exact:
-            rank = max(array.ndim for array in arrays)
-            wide = [a.reshape(a.shape[0], *(1,) * (rank - a.ndim), *a.shape[1:]) for a in arrays]
-            return [DenseColumn(np.asarray(call(wide)))]
+            return [DenseColumn(_wide(lambda *wide: call(wide), *arrays))]
+        elif form is not None and not call.kwargs:
+            parts = [columns[part.index] if isinstance(part, _Slot) else Const(part) for part in call.args]
+            tried = all_at_once(form, parts, {})
+            if tried is not None:
+                return [tried]
     values = [_values(column) for column in columns]
     made: list[list[Any]] = [[] for _ in range(structure.size)]
     for row in range(rows):
@@ -345,6 +353,13 @@ def _run(
         for place, leaf in zip(made, leaves, strict=True):
             place.append(as_leaf(leaf))
     return [column_of(place) for place in made]
+
+
+def _wide(function: Callable[..., Any], *values: Any) -> np.ndarray:
+    """The results for all rows, of a function that works on each number by itself."""
+    rank = max(map(np.ndim, values))
+    wide = [a.reshape(a.shape[0], *(1,) * (rank - a.ndim), *a.shape[1:]) if np.ndim(a) else a for a in values]
+    return np.asarray(function(*wide))
 
 
 def _texts(column: BytesColumn) -> np.ndarray:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from dataclasses import is_dataclass
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path, PurePath
 from types import CodeType, FunctionType, ModuleType
@@ -93,6 +94,11 @@ def is_penstocks(value: Any) -> bool:
     if not isinstance(module, str) or module.partition(".")[0] != "penstock":
         return False
     return not is_users(value) if type(value) is FunctionType else not is_users_path(module)
+
+
+def is_frozen(kind: type) -> bool:
+    """Return whether a class is a frozen dataclass of penstock's: feature specs, dtypes and the like are constants."""
+    return is_penstocks(kind) and is_dataclass(kind) and kind.__dataclass_params__.frozen  # type: ignore[attr-defined,no-any-return]
 
 
 def _is_users_module(module: ModuleType) -> bool:

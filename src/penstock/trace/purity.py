@@ -13,7 +13,6 @@ import re
 from abc import ABC, ABCMeta
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
-from dataclasses import is_dataclass
 from enum import Enum, EnumMeta
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
@@ -33,7 +32,7 @@ from penstock.functions.captured import (
     known_alike,
 )
 from penstock.functions.code import steps
-from penstock.functions.ownership import is_penstocks, is_users
+from penstock.functions.ownership import is_frozen, is_penstocks, is_users
 from penstock.functions.uses import attribute
 from penstock.trace.arithmetic import UFUNCS
 from penstock.trace.numpy_rows import REDUCTIONS
@@ -426,7 +425,7 @@ class _Inspection:
         """What a following attribute is looked up in, or whether the value itself may be used."""
         if isinstance(value, ModuleType) or (isinstance(value, type) and is_penstocks(value)) or is_plain_object(value):
             return value, None
-        if _is_frozen(type(value)) or has_constants(value):
+        if is_frozen(type(value)) or has_constants(value):
             return value, None
         if self.live is not None and self._in_top and "." not in spelled and _is_live(value):
             self.live[id(value)] = value
@@ -450,9 +449,9 @@ class _Inspection:
             return self._array(value, spelled)
         if isinstance(value, (type, BuiltinFunctionType)) and value in _BUILTINS:
             return None
-        if isinstance(value, type) and (_is_plain_type(value) or _is_frozen(value)):
+        if isinstance(value, type) and (_is_plain_type(value) or is_frozen(value)):
             return None
-        if _is_frozen(type(value)):
+        if is_frozen(type(value)):
             return None
         if id(value) in _MAKING:
             return None
@@ -553,8 +552,3 @@ def _only_called(value: Any) -> bool:
 def _is_plain_type(kind: type) -> bool:
     """numpy's scalars, text and bytes, but no class made of them."""
     return issubclass(kind, (np.generic, str, bytes)) and kind.__module__ in _PLAIN
-
-
-def _is_frozen(kind: type) -> bool:
-    """Frozen dataclasses of our own: feature specs and the like."""
-    return is_penstocks(kind) and is_dataclass(kind) and kind.__dataclass_params__.frozen  # type: ignore[attr-defined]

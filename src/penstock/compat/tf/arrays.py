@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import time as _time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -279,20 +280,21 @@ def _alike(values: Any) -> list[np.ndarray]:
     return [whole(part, None if hasattr(part, "dtype") else known) for part in parts]
 
 
-def _stacked(values: Any, axis: Any = 0) -> Any:
-    parts = list(values) if isinstance(values, (tuple, list)) else [values]
-    if not all(isinstance(part, np.ndarray) and part.shape == parts[0].shape for part in parts):
+def _joined(function: Callable[..., Any], values: Any, axis: Any) -> Any:
+    """The form for Blocks of what joins values of one dtype; a constant among them has fewer dimensions."""
+    if not isinstance(values, (tuple, list)) or not all(isinstance(part, np.ndarray) for part in values):
         return None
-    return np.stack(parts, inside(_numbers(axis))) if len({part.dtype for part in parts}) == 1 else None
+    kinds = {(part.ndim, part.dtype) for part in values}
+    return function(values, inside(_numbers(axis))) if len(kinds) == 1 else None
 
 
-@op("stack")
+@op("stack", block=lambda values, axis=0: _joined(np.stack, values, axis))
 def stack(values: Any, axis: Any = 0) -> Any:
     """Values of one shape side by side along a new axis."""
     return np.stack(_alike(values), _numbers(axis))
 
 
-@op("concat")
+@op("concat", block=lambda values, axis: _joined(np.concatenate, values, axis))
 def concat(values: Any, axis: Any) -> Any:
     """Values one after the other along an axis that they have."""
     if not isinstance(values, np.ndarray) and any(isinstance(part, ps.RaggedTensor) for part in values):

@@ -47,6 +47,15 @@ def _floored(x: Any, y: Any) -> Any:
     return np.floor_divide(x, y)
 
 
+def _larger(x: Any, y: Any) -> Any:
+    """The larger number; of 0.0 and -0.0 the first, where numpy takes either."""
+    return np.where(x == y, x, np.maximum(x, y))
+
+
+def _smaller(x: Any, y: Any) -> Any:
+    return np.where(x == y, x, np.minimum(x, y))
+
+
 def _same(x: Any, value: float) -> Any:
     return np.asarray(value, np.asarray(x).dtype)[()]
 
@@ -92,8 +101,8 @@ multiply = _binary("multiply", np.multiply, exact=True)
 floordiv = _binary("floordiv", _floored, exact=True)
 floormod = mod = _binary("floormod", np.remainder, exact=True)
 pow = _binary("pow", np.power)
-maximum = _binary("maximum", np.maximum)
-minimum = _binary("minimum", np.minimum)
+maximum = _binary("maximum", _larger, exact=True)
+minimum = _binary("minimum", _smaller, exact=True)
 atan2 = _binary("atan2", np.arctan2)
 squared_difference = _binary("squared_difference", lambda x, y: np.square(x - y), exact=True)
 greater = _binary("greater", np.greater, exact=True)
@@ -136,11 +145,11 @@ def add_n(inputs: Any) -> Any:
     return sum(_alike(inputs)[1:], _alike(inputs)[0])
 
 
-@op("clip_by_value", ragged=True)
+@op("clip_by_value", exact=True)
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any) -> Any:
     """The values, with those outside of the two bounds moved to the nearer one."""
     array, low, high = _alike([array_of(t), clip_value_min, clip_value_max])
-    return np.minimum(np.maximum(array, low), high)[()]
+    return _smaller(_larger(array, low), high)[()]
 
 
 @op("clip_by_norm")
