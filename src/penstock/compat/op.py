@@ -167,7 +167,7 @@ def op(
                 seed = _seed_of(named)
                 if not operands and _reading.builder is None:
                     return _raised_nest(function(*template, **named, key=seeds.key(seed)))
-                return _bound(name, _Call(function, template, named, keyed=True), operands, None, None, False, seed)
+                return _bound(name, _Call(function, template, named, keyed=True), operands, None, block, False, seed)
             if not operands:
                 if (exact or ragged) and any(isinstance(part, RaggedTensor) for part in template):
                     return raised(over_flat(lambda *parts: function(*parts, **named), template))
@@ -330,8 +330,8 @@ def _run(
     *,
     text: bool,
 ) -> Sequence[Column]:
-    if all(isinstance(column, DenseColumn) or (text and isinstance(column, BytesColumn)) for column in columns):
-        arrays = [column.array if isinstance(column, DenseColumn) else _texts(column) for column in columns]
+    if all(isinstance(column, (DenseColumn, np.ndarray, *((BytesColumn,) if text else ()))) for column in columns):
+        arrays = [_texts(one) if isinstance(one, BytesColumn) else getattr(one, "array", one) for one in columns]
         if block is not None:
             whole = call(arrays, block)
             if whole is not None:

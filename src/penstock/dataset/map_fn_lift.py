@@ -186,8 +186,8 @@ def lifted(fn: Callable[[Any], Any], leaves: Sequence[Any], structure: Structure
 
 def _keys(builder: GraphBuilder, graph: Graph, size: int | None) -> KeysFrom:
     """What the rows draw from: each takes as many keys as its graph says, one row after the other."""
-    if size is None:
-        msg = "map_fn draws for a number of rows that differs between batches"
+    if size is None or graph.draws is None:
+        msg = "map_fn draws for a number of rows that differs between batches, or differently for each row"
         raise NotTraceable(msg)
     return KeysFrom(builder.next_draw(size * graph.draws))
 
@@ -232,7 +232,7 @@ def _run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate
     size = sizes.pop()
     flat = [column.unbatched([size] * rows) for column in columns]
     fused = optimised(graph, copied=range(len(graph.outputs)))
-    keys = keys_of_rows(operands[-1], size, graph.draws) if graph.random else None
+    keys = None if graph.draws is None or not graph.random else keys_of_rows(operands[-1], size, graph.draws)
     made = fused.run(flat, rows * size, None, keys)
     pieces = [in_one_piece(_column(column, rows * size), None) for column in made]  # as np.stack makes one of them
     found = without_aliasing(pieces, fused.sharing())

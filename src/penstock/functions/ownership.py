@@ -98,7 +98,7 @@ def is_penstocks(value: Any) -> bool:
 
 def is_frozen(kind: type) -> bool:
     """Return whether a class is a frozen dataclass of penstock's: feature specs, dtypes and the like are constants."""
-    return is_penstocks(kind) and is_dataclass(kind) and kind.__dataclass_params__.frozen  # type: ignore[attr-defined,no-any-return]
+    return is_penstocks(kind) and is_dataclass(kind) and kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
 
 
 def _is_users_module(module: ModuleType) -> bool:

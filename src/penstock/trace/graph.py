@@ -23,6 +23,10 @@ class NotTraceable(BaseException):
     """The function did something a stand-in value cannot follow; the text says what."""
 
 
+class Forked(NotTraceable):
+    """The function asked whether a value is true, and it is not decided which way to go."""
+
+
 class Allocate(Protocol):
     """Gives memory for the rows of one output, already in their final place; None where there is none."""
 
@@ -136,7 +140,7 @@ class Graph(_Computed):
     equations: tuple[Equation, ...]
     outputs: tuple[Operand, ...]
     structure: Structure
-    draws: int = 0  # keys that an element takes, in order; those of a seed are not counted
+    draws: int | None = 0  # keys that an element takes, in order, but those of a seed; None if its ways differ
     _unneeded: Mapping[int, Sequence[int]] = field(init=False, repr=False, compare=False)  # after which equation, which
 
     def __post_init__(self) -> None:
@@ -233,6 +237,20 @@ class GraphBuilder(_Computed):
     inputs: tuple[LeafSpec, ...]
     equations: list[Equation] = field(default_factory=list)
     draws: int = 0
+    decided: tuple[bool, ...] | None = None  # for the first values that are asked; None if none may be asked
+    conditions: list[Ref] = field(default_factory=list)  # that were asked
+
+    def chosen(self, condition: Ref) -> bool:
+        """Which way the function goes on from here."""
+        if self.decided is None:
+            message = "it branches on a value: an if, a while, and, or, not, assert"
+            raise NotTraceable(message)
+        if condition not in self.conditions:
+            self.conditions.append(condition)
+        at = self.conditions.index(condition)
+        if at >= len(self.decided):
+            raise Forked
+        return self.decided[at]
 
     def next_draw(self, count: int = 1) -> int:
         """The ordinal of the next key; `count` are taken."""
@@ -271,7 +289,7 @@ class Halves:
         for i in range(len(builder.equations)):
             numbers = self._numbers[i in self.late]
             numbers[i] = len(numbers)
-        self._after = [_changed(builder.equations[i], self._moved) for i in sorted(self.late)]
+        self._after = [changed(builder.equations[i], self._moved) for i in sorted(self.late)]
 
     def is_late(self, ref: Ref) -> bool:
         return ref.equation in self.late if ref.equation >= 0 else ref.index >= self._elements
@@ -316,14 +334,14 @@ class Halves:
     def before(self) -> Graph:
         builder = self._builder
         early = [equation for i, equation in enumerate(builder.equations) if i not in self.late]
-        equations = tuple(_changed(equation, self._early) for equation in early)
+        equations = tuple(changed(equation, self._early) for equation in early)
         outputs = tuple(map(self._early, self._outputs))
         return Graph(builder.inputs[: self._elements], equations, outputs, _several(outputs), builder.draws)
 
     def after(self) -> Graph:
         builder, results = self._builder, tuple(self._results)
         specs = [builder.spec_of(self._outputs[place]) for place in self.crossing]
-        equations = tuple(_changed(equation, self._numbered) for equation in self._after)
+        equations = tuple(changed(equation, self._numbered) for equation in self._after)
         inputs = (*specs, *builder.inputs[self._elements :])
         return Graph(inputs, equations, results, _several(results), builder.draws)
 
@@ -331,7 +349,7 @@ class Halves:
 _BEHIND = -2  # stands for an equation in operands that are such inputs
 
 
-def _changed(equation: Equation, change: Callable[[Operand], Operand]) -> Equation:
+def changed(equation: Equation, change: Callable[[Operand], Operand]) -> Equation:
     return Equation(equation.primitive, tuple(map(change, equation.operands)), equation.params, equation.specs)
 
 

@@ -340,7 +340,7 @@ class _Inspection:
         local = set(code.co_varnames) | set(code.co_cellvars)
         for step in steps(code):
             name = step.name
-            if name not in _ATTRIBUTE and chain is not MISSING and not isinstance(chain, ModuleType):
+            if name not in _ATTRIBUTE and chain is not MISSING and not _is_namespace(chain):
                 why, chain = self._value(chain, spelled), MISSING
                 if why:
                     return why
@@ -363,7 +363,7 @@ class _Inspection:
                 chain, why = self._step(chain, spelled)
             elif name in _ATTRIBUTE and chain is not MISSING:
                 spelled = f"{spelled}.{step.value}"
-                place = vars(chain) if isinstance(chain, (ModuleType, type)) else None  # what is frozen stays
+                place = vars(chain) if _is_namespace(chain) or isinstance(chain, type) else None  # what is frozen stays
                 try:
                     chain = getattr(chain, step.value)
                 except AttributeError:
@@ -375,7 +375,7 @@ class _Inspection:
                 why = None if step.value in METHODS else f"it uses .{step.value}"
                 self._methods.add(step.value)
                 self._writes = self._writes or step.value in _WRITING
-            elif isinstance(chain, ModuleType):
+            elif _is_namespace(chain):
                 return f"it passes the module {spelled} on"
             elif name.startswith("LOAD_FAST") and step.value in objects:
                 spelled = step.value
@@ -423,7 +423,7 @@ class _Inspection:
 
     def _step(self, value: Any, spelled: str) -> tuple[Any, str | None]:
         """What a following attribute is looked up in, or whether the value itself may be used."""
-        if isinstance(value, ModuleType) or (isinstance(value, type) and is_penstocks(value)) or is_plain_object(value):
+        if _is_namespace(value) or (isinstance(value, type) and is_penstocks(value)) or is_plain_object(value):
             return value, None
         if is_frozen(type(value)) or has_constants(value):
             return value, None
@@ -493,6 +493,11 @@ class _Inspection:
         self._mutable = True
         self.reads.append((value, CONTENT, content(value)))
         return None
+
+
+def _is_namespace(value: Any) -> bool:
+    """Return whether a value is a module, or names of penstock's that stand below one, as `tf.bitwise`."""
+    return isinstance(value, ModuleType) or (is_penstocks(type(value)) and type(value).__name__ == "Namespace")
 
 
 def _is_live(value: Any) -> bool:

@@ -223,6 +223,13 @@ class Tracer(NDArrayOperatorsMixin):
     def __iter__(self) -> Iterator[Tracer]:
         return iter([self[i] for i in range(len(self))])
 
+    def __bool__(self) -> bool:
+        spec = self._tensor()
+        if spec.shape:
+            message = "it branches on an array"
+            raise NotTraceable(message)
+        return self.builder.chosen(self.ref) if spec.dtype == np.bool_ else bool(self != 0)
+
     def __pow__(self, by: Any) -> Any:
         if not self.ndim or self.dtype.kind != "f" or type(by) not in (int, float) or by in (-1, 0, 0.5, 1):
             return bind(POWER, [self, by], {})[0]  # which is another function than np.power
@@ -235,7 +242,6 @@ class Tracer(NDArrayOperatorsMixin):
         msg = "it is called in a way that has no form for whole Blocks"
         raise NotTraceable(msg)
 
-    __bool__ = _refused("it branches on a value: an if, a while, and, or, not, assert")
     __int__ = __float__ = __complex__ = __round__ = _refused("it converts a value to a number of Python")
     item = tolist = _refused("it converts a value to a number of Python")
     tobytes = _refused("it gives a value as bytes")
