@@ -11,9 +11,9 @@ import numpy as np
 
 import penstock as ps
 from penstock.compat.dtypes import as_dtype
-from penstock.compat.op import _reading, known, op, through
-from penstock.compat.stand_ins import SymbolicTensor
-from penstock.compat.values import array_of, whole
+from penstock.compat.op import known, op, through
+from penstock.compat.operators import _reading
+from penstock.compat.values import Tensor, array_of, lowered, whole
 from penstock.errors import InvalidArgumentError
 from penstock.trace.graph import NotTraceable
 from penstock.trace.tracer import Tracer
@@ -70,7 +70,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None) -> Any:
     """A value as a tensor: Python's integers become int32, floats float32, text bytes.
 
     >>> constant([1, 2]).dtype
-    dtype('int32')
+    tf.int32
     """
     return _converted(value, dtype, shape)
 
@@ -185,12 +185,9 @@ def _shape(input: Any, out_type: Any) -> Any:
 
 def _shape_call(input: Any, out_type: Any = "int32", name: Any = None) -> Any:
     """The shape as a vector, int32; of a stand-in whose shape is known it is the same for all elements."""
-    if (
-        isinstance(input, Tracer)
-        and isinstance(input.spec, ps.TensorSpec)
-        and None not in (input.spec.shape or (None,))
-    ):
-        return constant(np.asarray(input.spec.shape, as_dtype(out_type).dtype))
+    spec = getattr(lowered(input), "spec", None)  # of a Tracer
+    if isinstance(spec, ps.TensorSpec) and None not in (spec.shape or (None,)):
+        return constant(np.asarray(spec.shape, as_dtype(out_type).dtype))
     return _shape(input, out_type)
 
 
@@ -267,19 +264,6 @@ def transpose(a: Any, perm: Any = None, conjugate: bool = False) -> Any:
     return np.conj(found) if conjugate else found
 
 
-def _alike(values: Any) -> list[np.ndarray]:
-    """Values of one dtype: Python's numbers take that of the tensors beside them."""
-    parts = list(values)
-    known = next((np.asarray(part).dtype for part in parts if hasattr(part, "dtype")), None)
-    if known is None:
-        arrays = [whole(part) for part in parts]
-        common = np.result_type(*arrays) if arrays and not arrays[0].dtype.hasobject else None
-        if common == np.float64:  # of Python's floats and integers
-            common = np.dtype(np.float32)
-        return arrays if common is None else [part.astype(common) for part in arrays]
-    return [whole(part, None if hasattr(part, "dtype") else known) for part in parts]
-
-
 def _joined(function: Callable[..., Any], values: Any, axis: Any) -> Any:
     """The form for Blocks of what joins values of one dtype; a constant among them has fewer dimensions."""
     if not isinstance(values, (tuple, list)) or not all(isinstance(part, np.ndarray) for part in values):
@@ -288,20 +272,20 @@ def _joined(function: Callable[..., Any], values: Any, axis: Any) -> Any:
     return function(values, inside(_numbers(axis))) if len(kinds) == 1 else None
 
 
-@op("stack", block=lambda values, axis=0: _joined(np.stack, values, axis))
+@op("stack", alike="values", block=lambda values, axis=0: _joined(np.stack, values, axis))
 def stack(values: Any, axis: Any = 0) -> Any:
     """Values of one shape side by side along a new axis."""
-    return np.stack(_alike(values), _numbers(axis))
+    return np.stack([whole(value) for value in values], _numbers(axis))
 
 
-@op("concat", block=lambda values, axis: _joined(np.concatenate, values, axis))
+@op("concat", alike="values", block=lambda values, axis: _joined(np.concatenate, values, axis))
 def concat(values: Any, axis: Any) -> Any:
     """Values one after the other along an axis that they have."""
     if not isinstance(values, np.ndarray) and any(isinstance(part, ps.RaggedTensor) for part in values):
         return _concat_ragged(
             [part if isinstance(part, ps.RaggedTensor) else list(whole(part)) for part in values], axis
         )
-    parts = [values] if isinstance(values, np.ndarray) else _alike(values)
+    parts = [values] if isinstance(values, np.ndarray) else [whole(value) for value in values]
     return np.concatenate(parts, _numbers(axis))
 
 
@@ -385,7 +369,7 @@ def bitcast(input: Any, type: Any) -> Any:
 
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
     """The value as numpy has it; None for what is not known before the elements come."""
-    return None if isinstance(tensor, Tracer) else array_of(tensor)
+    return None if isinstance(lowered(tensor), Tracer) else array_of(tensor)
 
 
 known(get_static_value)
@@ -402,9 +386,7 @@ def timestamp(name: Any = None) -> Any:
 
 def is_tensor(x: Any) -> bool:
     """Whether a value is a tensor already."""
-    from penstock.compat.values import Tensor, Text
-
-    return isinstance(x, (Tensor, Text, SymbolicTensor, ps.RaggedTensor, ps.SparseTensor))
+    return isinstance(x, (Tensor, ps.RaggedTensor, ps.SparseTensor))
 
 
 def _of_shape(x: Any, shape: Any, *, rows: bool = False) -> Any:

@@ -13,8 +13,9 @@ import penstock as ps
 from penstock.block.structure import flatten, map_leaves
 from penstock.compat.calling import argument, called, returned
 from penstock.compat.dtypes import as_dtype, plain_nest
-from penstock.compat.op import _emptied, _reading, known
-from penstock.compat.stand_ins import SymbolicTensor
+from penstock.compat.op import _emptied, known
+from penstock.compat.operators import _reading, reading
+from penstock.compat.tf.arrays import convert_to_tensor
 from penstock.compat.values import array_of, lowered, raised, whole
 from penstock.trace.drawing import SPAN, branch
 from penstock.trace.graph import NotTraceable
@@ -40,11 +41,11 @@ def _as_told(result: Any, types: Any) -> Any:
     wanted = types.dtype if isinstance(types, ps.TensorSpec) else types
     if isinstance(result, (ps.RaggedTensor, ps.SparseTensor)):
         return result
-    return raised(array_of(lowered(result), as_dtype(wanted)))
+    return convert_to_tensor(result, as_dtype(wanted))
 
 
 def _only_real(values: Any) -> None:
-    if any(isinstance(leaf, Tracer) for leaf in flatten(values)[0]):
+    if any(isinstance(lowered(leaf), Tracer) for leaf in flatten(values)[0]):
         message = "it calls a Python function of its own"
         raise NotTraceable(message)
 
@@ -52,7 +53,8 @@ def _only_real(values: Any) -> None:
 def py_function(func: Callable[..., Any], inp: Any = (), Tout: Any = (), name: Any = None) -> Any:
     """`func` called with tensors, its results in the dtypes of `Tout`. It is called for each element."""
     _only_real(tuple(inp))
-    return _as_told(func(*(raised(array_of(value)) for value in inp)), Tout)
+    with reading(None, mapped=False):
+        return _as_told(func(*(raised(array_of(value)) for value in inp)), Tout)
 
 
 def numpy_function(
@@ -60,7 +62,12 @@ def numpy_function(
 ) -> Any:
     """`func` called with numpy values, its results in the dtypes of `Tout`. It is called for each element."""
     _only_real(tuple(inp))
-    return _as_told(func(*(array_of(value) for value in inp)), Tout)
+    with reading(None, mapped=False):
+        return _as_told(func(*(_own(array_of(value)) for value in inp)), Tout)
+
+
+def _own(value: Any) -> Any:
+    return value.copy() if isinstance(value, np.ndarray) else value
 
 
 py_func = numpy_function
@@ -151,16 +158,12 @@ def map_fn(
     """`fn` of each row, the results stacked."""
     wanted = dtype if fn_output_signature is None else fn_output_signature
     signature = None if wanted is None else _signature(wanted)
-    rows = map_leaves(_rows, tuple(elems) if type(elems) is tuple else elems)
+    rows = map_leaves(array_of, tuple(elems) if type(elems) is tuple else elems)
     made = ps.map_fn(called(fn), rows, fn_output_signature=signature)
     return map_leaves(argument, made)
 
 
 known(map_fn)
-
-
-def _rows(leaf: Any) -> Any:
-    return leaf.plain() if isinstance(leaf, SymbolicTensor) else array_of(leaf)
 
 
 def _signature(wanted: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 import penstock as ps
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import known, op
-from penstock.compat.tf.arrays import _alike, _extents, _numbers, constant
+from penstock.compat.tf.arrays import _extents, _numbers, constant
 from penstock.compat.values import array_of, whole
 from penstock.errors import InvalidArgumentError
 from penstock.trace.graph import NotTraceable
@@ -68,10 +68,9 @@ def _masked_rule(spec: Any) -> Any:
     return ps.TensorSpec((None,), spec.dtype)
 
 
-@op("where")
+@op("where", alike="x y")
 def _where(condition: Any, x: Any, y: Any) -> Any:
-    first, second = _alike([x, y])
-    return np.where(condition, first, second)[()]
+    return np.where(condition, x, y)[()]
 
 
 @op("where", rule=lambda condition: ps.TensorSpec((None, len(condition.shape)), np.int64))
