@@ -45,7 +45,35 @@ def with_features(record):
     return example
 
 
+SERIES = tf.constant(np.sin(np.arange(30_000)).astype(np.float32))  # which is too large to be watched
+OPS = [lambda x: x, lambda x: x[::-1], lambda x: x * 2.0, lambda x: x + tf.constant([1.0, 2.0, 3.0, 4.0])]
+
+
+def chosen(x):
+    x = tf.switch_case(tf.cast(x[0] * 3.0, tf.int32), [lambda f=f: f(x) for f in OPS])
+    x = tf.cond(x[1] > 0.0, lambda: x[::-1], lambda: 1.0 - x)
+    return tf.reduce_sum(x), tf.case([(x[2] > 1.0, lambda: 7), (x[2] > 0.0, lambda: 8)], default=lambda: 9)
+
+
+def augmented(image):
+    if tf.random.uniform(()) > 0.5:
+        image = tf.image.random_flip_left_right(image)
+    which = tf.random.uniform([], 0, 3, tf.int32)
+    image = tf.switch_case(which, [lambda: image, lambda: tf.image.random_brightness(image, 0.2), lambda: 255 - image])
+    drawn = tf.random.uniform([2], dtype=tf.float64), tf.random.uniform([], 5, 9, tf.int64)
+    return tf.cond(drawn[0][0] < 0.5, lambda: image, lambda: tf.image.random_hue(image, 0.1)), *drawn
+
+
 BY_BLOCK = {
+    "a range of a series": (np.arange(50), lambda i: tf.gather(SERIES, tf.range(i, i + 24))),
+    "a slice of a series": (np.arange(1, 50), lambda i: (SERIES[i : i + 24], SERIES[i - 1 : i + 3][-1], SERIES[i + 24])),
+    "ranges that begin elsewhere": (np.arange(9), lambda i: tf.range(2 + i, i + 7 - 1) + tf.range(i - 1, i + 3)),
+    "a look-up table": (np.arange(9), lambda i: (SERIES[i % 4], tf.gather([3, 4, 5], [i % 3, 1]), tf.one_hot(i, 5))),
+    "branches": (VECTORS, chosen),
+    "constants of a channel": (
+        IMAGES,
+        lambda x: (tf.cast(x, tf.float32) - [1.0, 2.0, 3.0]) / tf.constant([4.0, 5.0, 6.0]),
+    ),
     "loop over a list of names": (ROWS, with_names),
     "loops over a dict and a tuple": (ROWS, with_containers),
     "record with global features": (RECORDS, with_features),
@@ -129,6 +157,43 @@ def test_random_functions_draw_the_same_by_block_and_one_by_one():
     assert [x.numpy().tolist() for x in ds] == [x.tolist() for x in ds.iterator(epoch=0, executor="inline")]
     assert len({tuple(x) for x in np.stack(list(ds.iterator(epoch=0))).tolist()}) == 50
     assert "runs by Block" in verdict(ds)
+
+
+def seeded(ds, by_block):
+    options = tf.data.Options()
+    options.seed = 3
+    options.experimental_optimization.map_vectorization = by_block
+    return ds.with_options(options)
+
+
+def test_branches_on_random_numbers_are_those_of_each_element():
+    ds = tf.data.Dataset.from_tensor_slices(np.concatenate([IMAGES] * 5)).map(augmented)
+    fast, plain = (list(seeded(ds, by_block).iterator(epoch=0)) for by_block in (True, False))
+    assert "branch(" in verdict(seeded(ds, by_block=True))
+    assert "switched off" in verdict(seeded(ds, by_block=False))
+    for left, right in zip(fast, plain, strict=True):
+        alike(left, right)
+    assert len({one[2].tobytes() for one in fast}) > 2
+
+
+@pytest.mark.parametrize("bad", [-3, 29_990, 40_000])
+@pytest.mark.parametrize("function", [
+    lambda i: tf.gather(SERIES, tf.range(i, i + 24)),
+    lambda i: tf.reduce_sum(SERIES[i : i + 24]),
+    lambda i: SERIES[i],
+])  # fmt: skip
+def test_a_place_out_of_range_is_that_of_its_element(function, bad):
+    ds = tf.data.Dataset.from_tensor_slices(np.array([*range(20), bad, 7])).map(function)
+    found = []
+    for by_block in (True, False):
+        values, error = [], None
+        try:
+            for one in seeded(ds, by_block):
+                values.append(one.numpy().tobytes())
+        except tf.errors.InvalidArgumentError as caught:
+            error = str(caught)
+        found.append((values, error))
+    assert found[0] == found[1]
 
 
 def test_what_python_does_beside_runs_per_element_and_says_why():

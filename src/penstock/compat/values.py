@@ -21,8 +21,8 @@ from penstock.compat.dtypes import DType, as_dtype
 from penstock.compat.operators import Operators, _objects, dtype_of
 from penstock.compat.stand_ins import item
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.trace.graph import NotTraceable
-from penstock.trace.tracer import Tracer
+from penstock.trace.graph import Const, NotTraceable
+from penstock.trace.tracer import Tracer, holds_stand_ins, looked_up
 
 COMPOSITES: dict[type, Any] = {}  # penstock's sparse and ragged tensors, and what makes those of `composites` of them
 
@@ -156,9 +156,11 @@ class Value(Operators):
         raise InvalidTypeError(message, hint="x.ref() is a key for the tensor; x.numpy() is its value.")
 
     def __getitem__(self, key: Any) -> Any:
-        index = key if isinstance(key, tuple) else (key,)
+        index = tuple(map(_lowered, key if isinstance(key, tuple) else (key,)))
         if type(self._value) is Tracer:
-            return raised(item(self._value, tuple(map(lowered, index))))
+            return raised(item(self._value, index))
+        if holds_stand_ins(index):
+            return raised(looked_up(Const(self._value), index if len(index) > 1 else index[0]))
         try:
             return raised(_objects(self._value)[tuple(map(_indexing, index))])
         except IndexError as error:
@@ -260,12 +262,14 @@ class Reference:
         return id(self._tensor)
 
 
-def _indexing(part: Any) -> Any:
+def _lowered(part: Any) -> Any:
+    """One part of an index as numpy has it, or as the stand-ins that it holds."""
+    return slice(*map(lowered, (part.start, part.stop, part.step))) if isinstance(part, slice) else lowered(part)
+
+
+def _indexing(value: Any) -> Any:
     """One part of an index; TensorFlow takes whole numbers, slices, `...`, None and a mask."""
-    value = lowered(part)
-    if isinstance(value, slice):
-        return slice(*map(lowered, (value.start, value.stop, value.step)))
-    if value is None or value is Ellipsis or isinstance(value, (int, np.integer)):
+    if value is None or value is Ellipsis or isinstance(value, (slice, int, np.integer)):
         return value
     if isinstance(value, np.ndarray) and (value.dtype.kind == "b" or not value.ndim):
         return value

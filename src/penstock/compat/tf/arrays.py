@@ -13,9 +13,10 @@ import penstock as ps
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import known, op, through
 from penstock.compat.operators import _reading
-from penstock.compat.values import Tensor, array_of, lowered, whole
+from penstock.compat.values import Tensor, array_of, lowered, raised, whole
 from penstock.errors import InvalidArgumentError
 from penstock.trace.graph import NotTraceable
+from penstock.trace.items import distance
 from penstock.trace.tracer import Tracer
 
 newaxis = None
@@ -154,9 +155,19 @@ def _range_rule(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None
     return ps.TensorSpec((None,), known if dtype is None else dtype)
 
 
-@op("range", rule=_range_rule)
-def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None) -> Any:
+@known
+def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: Any = None) -> Any:
     """The numbers from `start` in steps of `delta`; int32 for Python's integers, float32 for its floats."""
+    first, last = lowered(start), lowered(limit)
+    if type(first) is type(last) is Tracer and type(delta) is int and delta == 1 and dtype is None:
+        length = distance(first.builder.equations, first.ref, last.ref)
+        if length is not None and first.dtype == last.dtype and first.dtype in (np.int32, np.int64) and not first.ndim:
+            return raised(first + np.arange(builtins.max(length, 0), dtype=first.dtype))
+    return _range(start, limit, delta, dtype)
+
+
+@op("range", rule=_range_rule)
+def _range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None) -> Any:
     first, last = (0, start) if limit is None else (start, limit)
     parts = [whole(part) for part in (first, last, delta)]
     given = [a.dtype for a, part in zip(parts, (first, last, delta), strict=True) if hasattr(part, "dtype")]

@@ -12,9 +12,10 @@ import penstock as ps
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import known, op
 from penstock.compat.tf.arrays import _extents, _numbers, constant
-from penstock.compat.values import array_of, whole
+from penstock.compat.values import array_of, lowered, whole
 from penstock.errors import InvalidArgumentError
 from penstock.trace.graph import NotTraceable
+from penstock.trace.tracer import Tracer
 
 
 @op("slice")
@@ -42,9 +43,25 @@ def _gathered(array: Any, at: Any, along: int, batch_dims: int) -> Any:
     return np.take(array, at, along)
 
 
-@op("gather")
-def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = None, batch_dims: int = 0) -> Any:
+@op("gather", exact=True)
+def _taken(indices: Any, params: Any) -> Any:
+    """Rows of what is the same for every element: for all indices of a Block at once."""
+    return _gathered(params, indices, 0, 0)
+
+
+@known
+def gather(
+    params: Any, indices: Any, validate_indices: Any = None, axis: Any = None, batch_dims: int = 0, name: Any = None
+) -> Any:
     """Rows by their numbers."""
+    table = array_of(params)
+    if isinstance(lowered(indices), Tracer) and isinstance(table, np.ndarray) and not batch_dims and axis in (None, 0):
+        return _taken(indices, table)
+    return _gather(params, indices, validate_indices, axis, batch_dims)
+
+
+@op("gather")
+def _gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = None, batch_dims: int = 0) -> Any:
     return _gathered(array_of(params), array_of(indices), batch_dims if axis is None else _numbers(axis), batch_dims)
 
 
@@ -86,7 +103,17 @@ def where(condition: Any, x: Any = None, y: Any = None, name: Any = None) -> Any
 known(where)
 
 
-@op("one_hot")
+def _hot(indices: Any, *others: Any, **named: Any) -> Any:
+    """The form for Blocks of one_hot along the last axis, with all else the same for every element."""
+    plain = named.get("axis", others[3] if len(others) > 3 else None) in (None, -1)
+    return (
+        one_hot.__wrapped__(indices, *others, **named)
+        if plain and not any(map(np.ndim, (*others, *named.values())))
+        else None
+    )  # type: ignore[attr-defined]
+
+
+@op("one_hot", block=_hot)
 def one_hot(
     indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: Any = None, dtype: Any = None
 ) -> Any:
