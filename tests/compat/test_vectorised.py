@@ -66,7 +66,10 @@ def augmented(image):
 
 BY_BLOCK = {
     "a range of a series": (np.arange(50), lambda i: tf.gather(SERIES, tf.range(i, i + 24))),
-    "a slice of a series": (np.arange(1, 50), lambda i: (SERIES[i : i + 24], SERIES[i - 1 : i + 3][-1], SERIES[i + 24])),
+    "a slice of a series": (
+        np.arange(1, 50),
+        lambda i: (SERIES[i : i + 24], SERIES[i - 1 : i + 3][-1], SERIES[i + 24]),
+    ),
     "ranges that begin elsewhere": (np.arange(9), lambda i: tf.range(2 + i, i + 7 - 1) + tf.range(i - 1, i + 3)),
     "a look-up table": (np.arange(9), lambda i: (SERIES[i % 4], tf.gather([3, 4, 5], [i % 3, 1]), tf.one_hot(i, 5))),
     "branches": (VECTORS, chosen),
@@ -197,9 +200,12 @@ def test_a_place_out_of_range_is_that_of_its_element(function, bad):
 
 
 def test_what_python_does_beside_runs_per_element_and_says_why():
-    ds = tf.data.Dataset.range(3).map(lambda x: tf.py_function(lambda v: v.numpy() + 1, [x], tf.int64))
+    def beside(x):
+        return tf.py_function(lambda v: v.numpy() + 1, [x], tf.int64)
+
+    ds = tf.data.Dataset.range(3).map(beside)
     assert [x.numpy() for x in ds] == [1, 2, 3]
-    assert "runs per element: it calls" in verdict(ds)
+    assert f"runs per element: line {beside.__code__.co_firstlineno + 1}: it calls" in verdict(ds)
 
 
 def test_a_random_map_is_not_moved_behind_a_shuffle():
@@ -215,3 +221,26 @@ def test_errors_are_those_of_the_users_line():
     with pytest.raises(tf.errors.InvalidArgumentError, match="gather takes numbers below 2") as caught:
         list(tf.data.Dataset.range(5).map(fails))
     assert "map(fails)" in str(caught.value)
+
+
+def helped(x):
+    y = x * 2
+    return y + np.random.get_state()[2]
+
+
+def converted(x):
+    y = x + 1
+    return tf.fill([2], float(y))
+
+
+@pytest.mark.parametrize(("function", "line", "reason"), [(helped, 2, "np.random"), (converted, 2, "number of Python")])
+def test_explain_names_the_line_that_keeps_a_function_from_running_by_block(function, line, reason):
+    text = verdict(tf.data.Dataset.range(4).map(function))
+    said = next(one for one in text.splitlines() if "runs per element" in one)
+    assert f"runs per element: line {function.__code__.co_firstlineno + line}: it " in said
+    assert reason in said
+
+
+def test_explain_tells_what_is_called_for_each_row():
+    text = verdict(tf.data.Dataset.range(4).map(lambda x: tf.cumsum(tf.stack([x, x * 2]), reverse=True)))
+    assert "stack → math.cumsum (row by row)" in text

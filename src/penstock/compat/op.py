@@ -292,7 +292,8 @@ def _bound(
     keys: list[Operand] = []
     if call.keyed:
         keys.append(Keys(builder.next_draw() if seed is None else 0, seed))
-    refs = builder.bind(Primitive(name, specs_of, run), [*keys, *(operand.ref for operand in operands)], {})
+    primitive = Primitive(name, specs_of, run, by_row=block is None and not exact and form is None)
+    refs = builder.bind(primitive, [*keys, *(operand.ref for operand in operands)], {})
     specs = builder.equations[-1].specs
     leaves = [raised(Tracer(builder, ref, spec)) for ref, spec in zip(refs, specs, strict=True)]
     return structures[0].build(leaves)

@@ -19,7 +19,7 @@ import numpy as np
 from penstock.block.arena import ARENA
 from penstock.block.column import Column, DenseColumn, ListColumn, column_of, concat
 from penstock.block.fixed import without_aliasing
-from penstock.block.spec import LeafSpec, spec_of
+from penstock.block.spec import LeafSpec
 from penstock.block.structure import Structure
 from penstock.trace.graph import (
     Allocate,
@@ -130,10 +130,10 @@ def _needed(builder: GraphBuilder, wanted: Sequence[Operand]) -> list[int]:
 def _branch(ways: Sequence[tuple[Graph, list[Ref]]]) -> tuple[Primitive, list[Operand]]:
     """The primitive of some ways, and its operands behind the number of the way."""
     graphs = [graph for graph, _ in ways]
-    if not all(graph.structure.same_as(graphs[0].structure) for graph in graphs):
+    if any(graph.structure != graphs[0].structure for graph in graphs):
         message = "it branches on a value, and its ways return different nests"
         raise NotTraceable(message)
-    specs = [_relaxed([_spec(graph, k) for graph in graphs]) for k in range(len(graphs[0].outputs))]
+    specs = [_relaxed([graph.output_spec(k) for graph in graphs]) for k in range(len(graphs[0].outputs))]
     refs = list(dict.fromkeys(ref for _, taken in ways for ref in taken))
     random = any(graph.random for graph in graphs)
     places = [[refs.index(ref) for ref in taken] for _, taken in ways]
@@ -154,12 +154,6 @@ def _branch(ways: Sequence[tuple[Graph, list[Ref]]]) -> tuple[Primitive, list[Op
     presumes = any(graph.presumes for graph in graphs)
     primitive = Primitive(name, lambda _, __: specs, run, presumes=lambda _: presumes)
     return primitive, [*refs, *([KeysFrom(0)] if random else [])]
-
-
-def _spec(graph: Graph, k: int) -> LeafSpec:
-    spec = graph.spec_of(graph.outputs[k])
-    found: LeafSpec = spec_of(spec.value) if isinstance(spec, Const) else spec
-    return found
 
 
 def _relaxed(specs: Sequence[LeafSpec]) -> LeafSpec:

@@ -13,10 +13,22 @@ from typing import Any, Protocol, TypeGuard
 import numpy as np
 
 from penstock.block.column import Column
-from penstock.block.spec import LeafSpec
+from penstock.block.spec import LeafSpec, spec_of
 from penstock.block.structure import Structure
 
 _MOST = 1000  # operations of a function: a loop over the rows of an array is no gain as a graph
+
+
+class Reason(str):
+    """Why a function has no graph, and the line of the user's code that says so, if it is known."""
+
+    line: int | None = None
+
+    @classmethod
+    def at(cls, line: int | None, why: str) -> Reason:
+        found = cls(why)
+        found.line = line
+        return found
 
 
 class NotTraceable(BaseException):
@@ -207,6 +219,12 @@ class Graph(_Computed):
     def _may_be_a_view(self, ref: Ref) -> bool:
         return ref.equation >= 0 and not self.equations[ref.equation].primitive.fresh
 
+    def output_spec(self, output: int) -> LeafSpec:
+        """The spec of an output, which may be a constant."""
+        spec = self.spec_of(self.outputs[output])
+        found: LeafSpec = spec_of(spec.value) if isinstance(spec, Const) else spec
+        return found
+
     def used(self, outputs: Iterable[int]) -> frozenset[int]:
         """The numbers of the inputs that something is computed of, or that are some of these outputs themselves."""
         operands = [operand for equation in self.equations for operand in equation.operands]
@@ -227,7 +245,8 @@ class Graph(_Computed):
 
     def describe(self) -> str:
         """The primitives in order, for `explain`."""
-        return " → ".join(equation.primitive.name for equation in self.equations) or "identity"
+        primitives = [equation.primitive for equation in self.equations]
+        return " → ".join(one.name + " (row by row)" * one.by_row for one in primitives) or "identity"
 
 
 @dataclass(slots=True)

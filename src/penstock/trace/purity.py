@@ -32,9 +32,10 @@ from penstock.functions.captured import (
     known_alike,
 )
 from penstock.functions.code import steps
-from penstock.functions.ownership import is_frozen, is_penstocks, is_users
+from penstock.functions.ownership import is_frozen, is_penstocks, is_users, is_users_code
 from penstock.functions.uses import attribute
 from penstock.trace.arithmetic import UFUNCS
+from penstock.trace.graph import Reason
 from penstock.trace.numpy_rows import REDUCTIONS
 from penstock.trace.tracer import FUNCTIONS
 
@@ -207,6 +208,7 @@ class _Inspection:
         self.live: dict[int, np.ndarray] | None = None  # large arrays, where they may be used
         self.top: FunctionType | None = None  # who may use them
         self._in_top = False
+        self._line: int | None = None  # of the user's code that was looked at last
         self.looked_deeper = False  # whether the verdict follows from more than what was read
         self._methods: set[str] = set()  # that are called of what is only known when it runs
         self._passed_on: list[tuple[Any, str]] = []  # objects of the user's which may be what they are called of
@@ -222,8 +224,8 @@ class _Inspection:
 
             why = why_visible_here(function, self._held, alike=True)
             passed_on = (why_visible_here(one, alike=True) for one in self._used if one is not function)
-            why = why or next((why for why in passed_on if why), None)  # as map_fn is given one
-        return why
+            return why or next((why for why in passed_on if why), None)  # as map_fn is given one
+        return None if why is None else Reason.at(self._line, why)
 
     def function(self, function: Any) -> str | None:
         behind = function.__func__ if type(function) is MethodType else function
@@ -338,8 +340,9 @@ class _Inspection:
         chain: Any = MISSING  # the module or class that the next attribute is looked up in
         spelled = ""
         local = set(code.co_varnames) | set(code.co_cellvars)
+        users = is_users_code(code, None)
         for step in steps(code):
-            name = step.name
+            name, self._line = step.name, (users and step.line) or self._line
             if name not in _ATTRIBUTE and chain is not MISSING and not _is_namespace(chain):
                 why, chain = self._value(chain, spelled), MISSING
                 if why:

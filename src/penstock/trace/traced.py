@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import traceback
 import weakref
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,15 +14,16 @@ from typing import Any, TypeVar
 import numpy as np
 
 from penstock.block.leaf import as_leaf
-from penstock.block.spec import LeafSpec, TensorSpec, spec_of
+from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.block.structure import NONE, Structure, components, flatten
 from penstock.errors import PenstockError, said
 from penstock.forked import new_lock
 from penstock.functions.captured import Captured, known_alike, values_of
+from penstock.functions.ownership import is_users_code
 from penstock.functions.uses import attribute
 from penstock.trace.branches import Way, explored, parted
 from penstock.trace.drawing import OF_STAND_INS, SPAN, drawing
-from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable, Operand, Ref
+from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable, Operand, Reason, Ref
 from penstock.trace.purity import METHODS, TOO_LARGE, inspected, inspected_live
 from penstock.trace.tables import among_stand_ins, holds_tables, of_each_element
 from penstock.trace.tracer import Tracer, holds_stand_ins, listed, made
@@ -81,9 +83,15 @@ def _explored(of: Callable[[GraphBuilder], Any], specs: Sequence[LeafSpec], stru
     try:
         return explored(run, specs)
     except NotTraceable as error:
-        return str(error)
+        return Reason.at(_line(error), str(error))
     except Exception as error:  # the real elements decide: the same call on them raises, or it does not
-        return f"on a stand-in it raised {type(error).__name__}: {said(error)}".splitlines()[0]
+        return Reason.at(_line(error), f"on a stand-in it raised {type(error).__name__}: {said(error)}".splitlines()[0])
+
+
+def _line(error: BaseException) -> int | None:
+    """The line of the user's code that an error comes from."""
+    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    return next((line for code, line in reversed(frames) if is_users_code(code, None)), None)
 
 
 def one_of(by: Tracer, functions: Sequence[Callable[[], Any]]) -> tuple[list[Tracer], Structure]:
@@ -211,10 +219,4 @@ def traced_spec(function: Callable[..., Any], spec: Any) -> Any:
     graph = traced(function, structure, leaves).graph
     if graph is None or graph.presumes:
         return None
-    found = []
-    for output in graph.outputs:
-        known = graph.spec_of(output)
-        if isinstance(known, Const):
-            known = spec_of(known.value)
-        found.append(known)
-    return graph.structure.build(found)
+    return graph.structure.build([graph.output_spec(k) for k in range(len(graph.outputs))])

@@ -105,12 +105,10 @@ known(where)
 
 def _hot(indices: Any, *others: Any, **named: Any) -> Any:
     """The form for Blocks of one_hot along the last axis, with all else the same for every element."""
-    plain = named.get("axis", others[3] if len(others) > 3 else None) in (None, -1)
-    return (
-        one_hot.__wrapped__(indices, *others, **named)
-        if plain and not any(map(np.ndim, (*others, *named.values())))
-        else None
-    )  # type: ignore[attr-defined]
+    along = named.get("axis", others[3] if len(others) > 3 else None)
+    if along not in (None, -1) or any(map(np.ndim, (*others, *named.values()))):
+        return None
+    return vars(one_hot)["__wrapped__"](indices, *others, **named)
 
 
 @op("one_hot", block=_hot)
