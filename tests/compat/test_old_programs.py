@@ -113,7 +113,7 @@ def test_native_and_borrowed_words_give_one_plan_of_operations():
     for ds in (native, borrowed):
         assert "runs by Block" in str(ds.explain())
         assert "per element" not in str(ds.explain())
-    assert [x.tobytes() for x in native] == [x.tobytes() for x in borrowed]
+    assert [x.tobytes() for x in native] == [x.numpy().tobytes() for x in borrowed]
 
 
 @pytest.mark.parametrize(

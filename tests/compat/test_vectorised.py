@@ -9,7 +9,78 @@ from penstock.compat import tf
 IMAGES = np.random.default_rng(3).integers(0, 256, (6, 8, 10, 3), np.uint8)
 VECTORS = np.random.default_rng(4).normal(size=(9, 4)).astype(np.float32)
 WORDS = [b"cats/1.jpg", b"dogs/22.jpg", b"birds/3.png", b"cats/4.jpg"]
+NAMES = ["a", "b", "c"]
+SCALES = {"a": 2.0, "b": 3.0, "c": 4.0}
+BOUNDS = ((0.0, 1.0), (0.25, 0.5))
+ROWS = {name: VECTORS[:, place] for place, name in enumerate(NAMES)}
+FEATURES = {name: tf.io.FixedLenFeature([], tf.int64) for name in NAMES}
+RECORDS = [tf.train.Example(features=tf.train.Features(feature={
+    name: tf.train.Feature(int64_list=tf.train.Int64List(value=[place + row])) for place, name in enumerate(NAMES)
+})).SerializeToString() for row in range(5)]  # fmt: skip
+
+
+def with_names(row):
+    out = {}
+    for name in NAMES:
+        out[name] = tf.math.log(tf.maximum(tf.cast(row[name], tf.float32), 0.0) + 1.0)
+    return out
+
+
+def with_containers(row):
+    columns, found = [], {}
+    for name, scale in SCALES.items():
+        columns.append(row[name] * scale)
+    for place, (low, high) in enumerate(BOUNDS):
+        found[f"{place}"] = tf.clip_by_value(tf.stack(columns), low, high)
+    return found, tf.concat([found["0"], found["1"]], axis=0)
+
+
+def with_features(record):
+    example = tf.io.parse_single_example(record, FEATURES)
+    for name in list(example.keys()):
+        value = example[name]
+        if value.dtype == tf.int64:
+            value = tf.cast(value, tf.int32)
+        example[name] = value
+    return example
+
+
+SERIES = tf.constant(np.sin(np.arange(30_000)).astype(np.float32))  # which is too large to be watched
+OPS = [lambda x: x, lambda x: x[::-1], lambda x: x * 2.0, lambda x: x + tf.constant([1.0, 2.0, 3.0, 4.0])]
+
+
+def chosen(x):
+    x = tf.switch_case(tf.cast(x[0] * 3.0, tf.int32), [lambda f=f: f(x) for f in OPS])
+    x = tf.cond(x[1] > 0.0, lambda: x[::-1], lambda: 1.0 - x)
+    return tf.reduce_sum(x), tf.case([(x[2] > 1.0, lambda: 7), (x[2] > 0.0, lambda: 8)], default=lambda: 9)
+
+
+def augmented(image):
+    if tf.random.uniform(()) > 0.5:
+        image = tf.image.random_flip_left_right(image)
+    which = tf.random.uniform([], 0, 3, tf.int32)
+    image = tf.switch_case(which, [lambda: image, lambda: tf.image.random_brightness(image, 0.2), lambda: 255 - image])
+    drawn = tf.random.uniform([2], dtype=tf.float64), tf.random.uniform([], 5, 9, tf.int64)
+    return tf.cond(drawn[0][0] < 0.5, lambda: image, lambda: tf.image.random_hue(image, 0.1)), *drawn
+
+
 BY_BLOCK = {
+    "a range of a series": (np.arange(50), lambda i: tf.gather(SERIES, tf.range(i, i + 24))),
+    "a slice of a series": (
+        np.arange(1, 50),
+        lambda i: (SERIES[i : i + 24], SERIES[i - 1 : i + 3][-1], SERIES[i + 24]),
+    ),
+    "ranges that begin elsewhere": (np.arange(9), lambda i: tf.range(2 + i, i + 7 - 1) + tf.range(i - 1, i + 3)),
+    "a look-up table": (np.arange(9), lambda i: (SERIES[i % 4], tf.gather([3, 4, 5], [i % 3, 1]), tf.one_hot(i, 5))),
+    "branches": (VECTORS, chosen),
+    "constants of a channel": (
+        IMAGES,
+        lambda x: (tf.cast(x, tf.float32) - [1.0, 2.0, 3.0]) / tf.constant([4.0, 5.0, 6.0]),
+    ),
+    "loop over a list of names": (ROWS, with_names),
+    "loops over a dict and a tuple": (ROWS, with_containers),
+    "record with global features": (RECORDS, with_features),
+    "zeros of either sign": (np.float32([0.0, -0.0, 1.0, np.nan]), lambda x: (tf.maximum(x, 0.0), tf.minimum(x, -0.0))),
     "image": (IMAGES, lambda x: tf.image.resize(tf.cast(x, tf.float32) / 255.0, [4, 5])),
     "transfer learning": (IMAGES, lambda x: tf.image.resize((tf.cast(x, tf.float32) / 127.5) - 1, (6, 6))),
     "augmented": (
@@ -56,7 +127,7 @@ def verdict(ds):
 
 
 def alike(one, other):
-    leaves, others = (part if isinstance(part, tuple) else (part,) for part in (one, other))
+    leaves, others = map(tf.nest.flatten, (one, other))
     for a, b in zip(leaves, others, strict=True):
         x, y = np.asarray(a), np.asarray(b)
         assert (x.dtype, x.shape) == (y.dtype, y.shape)
@@ -75,7 +146,7 @@ def test_runs_by_block_with_equal_bits(name):
     once = plain.map(lambda x: (np.random.get_state() and None) or function(x))
     one_by_one = list(once.iterator(epoch=0))
     assert "runs per element" in verdict(once)
-    assert len(found) == len(values) == len(one_by_one)
+    assert len(found) == len(plain) == len(one_by_one)
     if "drawn" not in name and name != "augmented":  # another plan draws other numbers
         for left, right in zip(found, one_by_one, strict=True):
             alike(left, right)
@@ -91,10 +162,50 @@ def test_random_functions_draw_the_same_by_block_and_one_by_one():
     assert "runs by Block" in verdict(ds)
 
 
+def seeded(ds, by_block):
+    options = tf.data.Options()
+    options.seed = 3
+    options.experimental_optimization.map_vectorization = by_block
+    return ds.with_options(options)
+
+
+def test_branches_on_random_numbers_are_those_of_each_element():
+    ds = tf.data.Dataset.from_tensor_slices(np.concatenate([IMAGES] * 5)).map(augmented)
+    fast, plain = (list(seeded(ds, by_block).iterator(epoch=0)) for by_block in (True, False))
+    assert "branch(" in verdict(seeded(ds, by_block=True))
+    assert "switched off" in verdict(seeded(ds, by_block=False))
+    for left, right in zip(fast, plain, strict=True):
+        alike(left, right)
+    assert len({one[2].tobytes() for one in fast}) > 2
+
+
+@pytest.mark.parametrize("bad", [-3, 29_990, 40_000])
+@pytest.mark.parametrize("function", [
+    lambda i: tf.gather(SERIES, tf.range(i, i + 24)),
+    lambda i: tf.reduce_sum(SERIES[i : i + 24]),
+    lambda i: SERIES[i],
+])  # fmt: skip
+def test_a_place_out_of_range_is_that_of_its_element(function, bad):
+    ds = tf.data.Dataset.from_tensor_slices(np.array([*range(20), bad, 7])).map(function)
+    found = []
+    for by_block in (True, False):
+        values, error = [], None
+        try:
+            for one in seeded(ds, by_block):
+                values.append(one.numpy().tobytes())
+        except tf.errors.InvalidArgumentError as caught:
+            error = str(caught)
+        found.append((values, error))
+    assert found[0] == found[1]
+
+
 def test_what_python_does_beside_runs_per_element_and_says_why():
-    ds = tf.data.Dataset.range(3).map(lambda x: tf.py_function(lambda v: v.numpy() + 1, [x], tf.int64))
+    def beside(x):
+        return tf.py_function(lambda v: v.numpy() + 1, [x], tf.int64)
+
+    ds = tf.data.Dataset.range(3).map(beside)
     assert [x.numpy() for x in ds] == [1, 2, 3]
-    assert "runs per element: it calls" in verdict(ds)
+    assert f"runs per element: line {beside.__code__.co_firstlineno + 1}: it calls" in verdict(ds)
 
 
 def test_a_random_map_is_not_moved_behind_a_shuffle():
@@ -110,3 +221,26 @@ def test_errors_are_those_of_the_users_line():
     with pytest.raises(tf.errors.InvalidArgumentError, match="gather takes numbers below 2") as caught:
         list(tf.data.Dataset.range(5).map(fails))
     assert "map(fails)" in str(caught.value)
+
+
+def helped(x):
+    y = x * 2
+    return y + np.random.get_state()[2]
+
+
+def converted(x):
+    y = x + 1
+    return tf.fill([2], float(y))
+
+
+@pytest.mark.parametrize(("function", "line", "reason"), [(helped, 2, "np.random"), (converted, 2, "number of Python")])
+def test_explain_names_the_line_that_keeps_a_function_from_running_by_block(function, line, reason):
+    text = verdict(tf.data.Dataset.range(4).map(function))
+    said = next(one for one in text.splitlines() if "runs per element" in one)
+    assert f"runs per element: line {function.__code__.co_firstlineno + line}: it " in said
+    assert reason in said
+
+
+def test_explain_tells_what_is_called_for_each_row():
+    text = verdict(tf.data.Dataset.range(4).map(lambda x: tf.cumsum(tf.stack([x, x * 2]), reverse=True)))
+    assert "stack → math.cumsum (row by row)" in text

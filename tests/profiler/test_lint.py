@@ -56,7 +56,7 @@ def load(path):
 
 
 def branching(x):
-    return x if x % 2 else -x
+    return x if int(x) % 2 else -x
 
 
 def fraction(x):

@@ -118,7 +118,7 @@ def slow_clock(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("function", "grows"), [(lambda x: x * np.float32(2), True), (lambda x: x if x % 2 else -x, False)]
+    ("function", "grows"), [(lambda x: x * np.float32(2), True), (lambda x: x if int(x) % 2 else -x, False)]
 )
 def test_what_only_computes_is_not_slower_for_its_neighbours(slow_clock, function, grows):
     ds = ps.Dataset.range(4096).map(function, num_parallel_calls=1)

@@ -170,7 +170,7 @@ def test_most_of_these_functions_do_run_by_block():
 @pytest.mark.parametrize(
     ("function", "reason"),
     [
-        (lambda x: x if x > 3 else -x, "branch"),
+        (lambda x: x if x > 3 else (x, x), "branch"),
         (lambda x: int(x), "converts"),
         (lambda x: x[0], "index"),
         (lambda x: [i for i in x], "loops"),  # noqa: C416 - a loop is the case it is about

@@ -77,6 +77,13 @@ LOOK_UPS = {
     "one-hot": one_hot,
     "two names": one_hot_under_two_names,
 }
+LONG = np.sin(np.arange(40_000, dtype=np.float32)).reshape(20_000, 2)  # too large to be watched
+SLICES = {
+    "of a table": lambda y: TABLE[y : y + 3],
+    "of rows": lambda y: (CUBE[y : y + 2], CUBE[y + 1 : y + 2].sum()),
+    "of a large one": lambda y: (LONG[y : y + 24], LONG[y + 1 - 2 : 23 + y][0], len(LONG)),
+    "of nothing": lambda y: (TABLE[y:y], y),
+}
 MADE = {
     "made of numbers": lambda y: (y, np.arange(5), np.linspace(0, 1, 3), np.eye(2)[0] * 1),
     "calculated from constants": lambda y: (
@@ -169,6 +176,27 @@ def test_look_ups(name, dtype):
     rows = np.random.default_rng(0).integers(0, 10, 60).astype(dtype)
     assert graph_of(LOOK_UPS[name], rows) is not None
     same(LOOK_UPS[name], rows)
+
+
+@pytest.mark.parametrize("name", SLICES)
+@pytest.mark.parametrize("wrong", [3, -1, -3, 8, 9, 19_990, 1 << 40])
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint16])
+def test_slices_between_two_places(name, wrong, dtype):
+    rows = np.random.default_rng(0).integers(1, 7, 60)
+    assert graph_of(SLICES[name], rows.astype(dtype)) is not None
+    if np.iinfo(dtype).min <= wrong <= np.iinfo(dtype).max:
+        rows[41] = wrong
+        same(SLICES[name], rows.astype(dtype))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda y: TABLE[y : 2 * y], lambda y: TABLE[y : y + 4 : 2], lambda y: TABLE[y + 1 : y], lambda y: TABLE[:y]],
+)
+def test_slices_of_unknown_length_run_as_written(function):
+    rows = np.full(20, 3)
+    assert graph_of(function, rows) is None
+    same(function, rows)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -16,9 +16,9 @@ import numpy as np
 
 from penstock.block.leaf import NESTED
 from penstock.block.structure import flatten, map_leaves
-from penstock.compat.op import known, reading
-from penstock.compat.stand_ins import SymbolicTensor
-from penstock.compat.values import Tensor, Text, array_of, lowered, raised
+from penstock.compat.op import known
+from penstock.compat.operators import reading
+from penstock.compat.values import Tensor, array_of, lowered, raised
 from penstock.trace.tracer import Tracer
 
 _SHOWN = False
@@ -75,8 +75,6 @@ def run(function: Callable[..., Any], element: tuple[Any, ...]) -> Any:
 
 def argument(leaf: Any) -> Any:
     """What a function gets for a leaf."""
-    if isinstance(leaf, Tracer):
-        return SymbolicTensor.of(leaf)
     if hasattr(type(leaf), NESTED):
         from penstock.compat.dataset import adopted
 
@@ -93,14 +91,14 @@ def returned(result: Any) -> Any:
 
 def _leaf(leaf: Any) -> Any:
     kind = type(leaf)
-    if kind is Tensor or kind is Text or kind is int or kind is float:
+    if kind is Tensor:
+        return leaf._value
+    if kind is int or kind is float:
         return array_of(leaf)
-    if kind is list and not any(isinstance(item, Tracer) for item in leaf):
+    if kind is list and not any(isinstance(lowered(item), Tracer) for item in leaf):
         return array_of(leaf)
     if kind is list:
         from penstock.compat.tf.arrays import stack
 
-        return stack(leaf)
-    if kind is SymbolicTensor:
-        return leaf.plain()
+        return lowered(stack(leaf))
     return np.bool_(leaf) if kind is bool else lowered(leaf)

@@ -9,9 +9,8 @@ either case with equal bits.
 from __future__ import annotations
 
 import functools
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -23,34 +22,18 @@ from penstock.block.spec import LeafSpec, TensorSpec, spec_of
 from penstock.block.structure import Structure, flatten
 from penstock.block.tensors import RaggedTensor
 from penstock.compat.dtypes import DType, plain
-from penstock.compat.stand_ins import SymbolicTensor
+from penstock.compat.operators import _reading, matched
 from penstock.compat.values import lowered, over_flat, raised
 from penstock.keys import fold
 from penstock.trace.drawing import element_key
-from penstock.trace.graph import Allocate, Const, GraphBuilder, Keys, NotTraceable, Operand, Primitive
+from penstock.trace.graph import Allocate, Const, Keys, NotTraceable, Operand, Primitive
+from penstock.trace.rowwise import Form, all_at_once
 from penstock.trace.tracer import Tracer
 
 F = TypeVar("F", bound=Callable[..., Any])
 Rule = Callable[..., LeafSpec]
 
 _EXTENTS = (1, 6)  # what stands for an unknown extent when a function is tried out for the shape of its result
-
-
-class _Reading(threading.local):
-    builder: GraphBuilder | None = None
-
-
-_reading = _Reading()
-
-
-@contextmanager
-def reading(builder: GraphBuilder | None) -> Iterator[None]:
-    """While a function is read: where random functions put their equations."""
-    before, _reading.builder = _reading.builder, builder
-    try:
-        yield
-    finally:
-        _reading.builder = before
 
 
 class _Seeds:
@@ -115,22 +98,53 @@ def _filled(part: Any, values: Sequence[Any]) -> Any:
 
 
 def _emptied(part: Any, found: list[Tracer]) -> Any:
-    if isinstance(part, Tracer):
-        found.append(part)
-        return _Slot(len(found) - 1)
     if type(part) is dict:
         return {name: _emptied(item, found) for name, item in part.items()}
     if type(part) in (tuple, list):
         return type(part)(_emptied(item, found) for item in part)
-    return plain(part) if type(part) is DType else lowered(part)
+    value = plain(part) if type(part) is DType else lowered(part)
+    if not isinstance(value, Tracer):
+        return value
+    found.append(value)
+    return _Slot(len(found) - 1)
 
 
-def _raised_nest(value: Any) -> Any:
-    if type(value) in (tuple, list):
-        return type(value)(map(_raised_nest, value))
+def _raised_nest(value: Any, given: Sequence[np.ndarray] = ()) -> Any:
+    """The results of a function as tensors, which share no memory with the arrays that the user has given it."""
+    if isinstance(value, (tuple, list)):
+        parts = [_raised_nest(item, given) for item in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     if type(value) is dict:
-        return {name: _raised_nest(item) for name, item in value.items()}
+        return {name: _raised_nest(item, given) for name, item in value.items()}
+    if given and isinstance(value, np.ndarray) and any(np.may_share_memory(value, array) for array in given):
+        value = value.copy()
     return raised(value)
+
+
+def _arrays(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[np.ndarray]:
+    """The arrays among the arguments, which the user may write into later."""
+    return [part for part in (*args, *kwargs.values()) if isinstance(part, np.ndarray)]
+
+
+def _places(function: Callable[..., Any], names: str) -> list[tuple[str, int]]:
+    """The parameters of these names, with their numbers."""
+    known = list(inspect.signature(function).parameters)
+    return [(name, known.index(name)) for name in names.split()]
+
+
+def _match(places: list[tuple[str, int]], args: tuple[Any, ...], kwargs: dict[str, Any], *, first: bool) -> Any:
+    """The arguments, those in `places` in one dtype; a single one of them is a list of operands."""
+    found = list(args)
+    held: list[tuple[Any, Any]] = [(found, at) if at < len(found) else (kwargs, name) for name, at in places]
+    if all(part is found or key in kwargs for part, key in held):
+        values = [part[key] for part, key in held]
+        if len(held) > 1:
+            values = matched(values, first=first or _reading.mapped)
+        elif isinstance(values[0], (list, tuple)) and values[0]:
+            values = [matched(values[0], first=False)]
+        for (part, key), value in zip(held, values, strict=True):
+            part[key] = value
+    return found
 
 
 def op(
@@ -142,6 +156,8 @@ def op(
     text: bool = False,
     draws: bool = False,
     ragged: bool = False,
+    alike: str = "",
+    first: bool = False,
 ) -> Callable[[F], F]:
     """Declare a function of numpy values as the operation `name`.
 
@@ -149,14 +165,21 @@ def op(
     is tried on small values. `block(*args)` is its form for whole Blocks, with the rows along a first axis of every
     operand; it may give None. With `text` it takes columns of byte strings as well. It gives arrays or columns.
     `exact` says that it works on each number by itself, with the same bits in an array of any length. One that is so,
-    or `ragged`, whose last bits may differ, takes ragged tensors too. One that `draws` has a parameter `seed`, and gets
-    the key to draw from as `key=`.
+    or `ragged`, whose last bits may differ, takes ragged tensors too. A `ragged` one runs by Block where its bits were
+    tried to be equal. One that `draws` has a parameter `seed`, and gets the key to draw from as `key=`. The parameters
+    named by `alike`, or the items of the only one, come in one dtype, as `operators.matched` finds it.
     """
 
     def decorate(function: F) -> F:
+        places = _places(function, alike)
+        form = Form(function, functools.partial(_wide, function)) if ragged and not exact else None
+
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             kwargs.pop("name", None)
+            given = _arrays(args, kwargs)
+            if places:
+                args = tuple(_match(places, args, kwargs, first=first))
             operands: list[Tracer] = []
             template = _emptied(args, operands)
             named = _emptied(kwargs, operands)
@@ -164,12 +187,12 @@ def op(
                 seed = _seed_of(named)
                 if not operands and _reading.builder is None:
                     return _raised_nest(function(*template, **named, key=seeds.key(seed)))
-                return _bound(name, _Call(function, template, named, keyed=True), operands, None, None, False, seed)
+                return _bound(name, _Call(function, template, named, keyed=True), operands, None, block, False, seed)
             if not operands:
                 if (exact or ragged) and any(isinstance(part, RaggedTensor) for part in template):
                     return raised(over_flat(lambda *parts: function(*parts, **named), template))
-                return _raised_nest(function(*template, **named))
-            return _bound(name, _Call(function, template, named), operands, rule, block, exact, None, text=text)
+                return _raised_nest(function(*template, **named), given)
+            return _bound(name, _Call(function, template, named), operands, rule, block, exact, None, form, text=text)
 
         marked: Any = call
         marked.__penstock_primitive__ = True
@@ -197,12 +220,11 @@ def through(function: Any, *, first: Callable[[Any], Any] = lambda value: value,
                 template = (first(template[0]), *template[1:])
                 if ragged and isinstance(template[0], RaggedTensor):
                     return raised(over_flat(lambda *parts: function(*parts, **named), template))
-            return _raised_nest(function(*template, **named))
+            return _raised_nest(function(*template, **named), _arrays(args, kwargs))
         alone = len(operands) == 1 and _Slot(0) in (*template[:1], *list(named.values())[: not template])
         if alone:
-            plainly = [Tracer(operand.builder, operand.ref, operand.spec) for operand in operands]
-            leaves, structure = flatten(function(*_filled(template, plainly), **_filled(named, plainly)))
-            return structure.build([SymbolicTensor.of(leaf) if isinstance(leaf, Tracer) else leaf for leaf in leaves])
+            leaves, structure = flatten(function(*_filled(template, operands), **_filled(named, operands)))
+            return structure.build([raised(leaf) for leaf in leaves])
         if draws:
             message = f"a parameter of {function.__name__} that differs between elements"
             raise NotTraceable(message)
@@ -228,11 +250,13 @@ def _seed_of(named: dict[str, Any]) -> int | None:
     return None if seed is None else int(seed)
 
 
-def applied(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`function(*args, **kwargs)` for stand-ins among the arguments, row by row."""
+def applied(
+    name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, exact: bool = False
+) -> Any:
+    """`function(*args, **kwargs)` for stand-ins among the arguments, row by row; at once if it is `exact`."""
     operands: list[Tracer] = []
     call = _Call(function, _emptied(args, operands), _emptied(kwargs, operands))
-    return _bound(name, call, operands, None, None, False, None)
+    return _bound(name, call, operands, None, None, exact, None, text=exact)
 
 
 def _bound(
@@ -243,6 +267,7 @@ def _bound(
     block: Callable[..., Any] | None,
     exact: bool,
     seed: int | None,
+    form: Form | None = None,
     *,
     text: bool = False,
 ) -> Any:
@@ -262,14 +287,15 @@ def _bound(
     def run(
         columns: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
     ) -> Sequence[Column]:
-        return _run(call, columns, rows, block, exact, structures[0], text=text)
+        return _run(call, columns, rows, block, exact, structures[0], form, text=text)
 
     keys: list[Operand] = []
     if call.keyed:
         keys.append(Keys(builder.next_draw() if seed is None else 0, seed))
-    refs = builder.bind(Primitive(name, specs_of, run), [*keys, *(operand.ref for operand in operands)], {})
+    primitive = Primitive(name, specs_of, run, by_row=block is None and not exact and form is None)
+    refs = builder.bind(primitive, [*keys, *(operand.ref for operand in operands)], {})
     specs = builder.equations[-1].specs
-    leaves = [SymbolicTensor(builder, ref, spec) for ref, spec in zip(refs, specs, strict=True)]
+    leaves = [raised(Tracer(builder, ref, spec)) for ref, spec in zip(refs, specs, strict=True)]
     return structures[0].build(leaves)
 
 
@@ -322,20 +348,25 @@ def _run(
     block: Callable[..., Any] | None,
     exact: bool,
     structure: Structure,
+    form: Form | None,
     *,
     text: bool,
 ) -> Sequence[Column]:
-    if all(isinstance(column, DenseColumn) or (text and isinstance(column, BytesColumn)) for column in columns):
+    if all(isinstance(column, (DenseColumn, np.ndarray, *((BytesColumn,) if text else ()))) for column in columns):
         arrays = [column.array if isinstance(column, DenseColumn) else column for column in columns]
+        whole = None
         if block is not None:
             whole = call(arrays, block)
-            if whole is not None:
-                parts = whole if isinstance(whole, tuple) else (whole,)
-                return [part if isinstance(part, Column) else DenseColumn(np.asarray(part)) for part in parts]
         elif exact:
-            rank = max(array.ndim for array in arrays)
-            wide = [a.reshape(a.shape[0], *(1,) * (rank - a.ndim), *a.shape[1:]) for a in arrays]
-            return [DenseColumn(np.asarray(call(wide)))]
+            whole = _wide(lambda *wide: call(wide), *arrays)
+        elif form is not None and not call.kwargs:
+            parts = [columns[part.index] if isinstance(part, _Slot) else Const(part) for part in call.args]
+            tried = all_at_once(form, parts, {})
+            if tried is not None:
+                return [tried]
+        if whole is not None:
+            made = whole if isinstance(whole, tuple) else (whole,)
+            return [part if isinstance(part, Column) else DenseColumn(np.asarray(part)) for part in made]
     values = [_values(column) for column in columns]
     made: list[list[Any]] = [[] for _ in range(structure.size)]
     for row in range(rows):
@@ -343,6 +374,13 @@ def _run(
         for place, leaf in zip(made, leaves, strict=True):
             place.append(as_leaf(leaf))
     return [column_of(place) for place in made]
+
+
+def _wide(function: Callable[..., Any], *values: Any) -> np.ndarray:
+    """The results for all rows, of a function that works on each number by itself."""
+    rank = max(map(np.ndim, values))
+    wide = [a.reshape(a.shape[0], *(1,) * (rank - a.ndim), *a.shape[1:]) if np.ndim(a) else a for a in values]
+    return np.asarray(function(*wide))
 
 
 def texts_of(column: BytesColumn) -> np.ndarray:

@@ -1,26 +1,30 @@
-"""What code gets for a tensor: numpy's array, and bytes, with the few methods of a tensor.
+"""Tensor: an immutable value with TensorFlow's methods, and the conversions to and from values as numpy has them.
 
 >>> x = raised(np.float32(2.5))
->>> x.numpy(), (x * 2).numpy(), x.shape, x.get_shape().as_list()
-(np.float32(2.5), np.float32(5.0), TensorShape([]), [])
+>>> x * 2, x.shape, x.get_shape().as_list()
+(<tf.Tensor: shape=(), dtype=float32, numpy=5.0>, TensorShape([]), [])
 >>> raised(b"cats/1.jpg").numpy()
 b'cats/1.jpg'
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from penstock.block.tensors import RaggedTensor, SparseTensor
-from penstock.compat.dtypes import DTYPES, DType, as_dtype
+from penstock.compat.dtypes import DType, as_dtype
+from penstock.compat.operators import Operators, _objects, dtype_of
+from penstock.compat.stand_ins import item
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.trace.tracer import Tracer
+from penstock.trace.graph import Const, NotTraceable
+from penstock.trace.tracer import Tracer, holds_stand_ins, looked_up
 
 COMPOSITES: dict[type, Any] = {}  # penstock's sparse and ragged tensors, and what makes those of `composites` of them
-_SMALL = (np.dtype(np.int8), np.dtype(np.uint8), np.dtype(np.int16), np.dtype(np.uint16))
 
 
 class TensorShape(tuple[Any, ...]):
@@ -91,154 +95,186 @@ def shape_fits(shape: tuple[int, ...], wanted: Any) -> None:
         raise InvalidArgumentError(message, hint="set_shape only says what is known of a shape; tf.reshape changes it.")
 
 
-class Tensor(np.ndarray):
-    """A numpy array with the methods that code written for TensorFlow calls on a tensor.
+class Value(Operators):
+    """A value that can be read: a tensor, or what a variable holds."""
 
-    Everything numpy does with an array it does with this. Text is an array of `bytes`, a single text a `Text`.
-    """
+    __slots__ = ()
+    __penstock_leaf__ = True
+
+    @staticmethod
+    def of(value: Any) -> Tensor:
+        found = _NEW(Tensor)
+        _HOLD(found, value)
+        return found
 
     def numpy(self) -> Any:
-        """The value as numpy has it: an array, or a scalar."""
-        found = self.view(np.ndarray)
-        return found if found.ndim else found[()]
+        """The value as numpy has it, in memory of its own: an array, a number, or bytes."""
+        value = self._value
+        if type(value) is Tracer:
+            message = "it asks a tensor for its value"
+            raise NotTraceable(message)
+        return value.copy() if isinstance(value, np.ndarray) else value
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        if type(self._value) is Tracer:
+            self.numpy()
+        array = _objects(self._value)
+        if copy or (dtype is not None and np.dtype(dtype) != array.dtype):
+            return np.array(array, dtype)
+        found: np.ndarray = np.asarray(array).view()
+        found.flags.writeable = False
+        return found
+
+    def __buffer__(self, flags: int) -> memoryview:
+        return memoryview(self.__array__())  # type: ignore[arg-type]
 
     @property
     def shape(self) -> TensorShape:
-        return TensorShape(np.ndarray.shape.__get__(self))
-
-    @shape.setter
-    def shape(self, shape: Any) -> None:
-        np.ndarray.shape.__set__(self, shape)  # type: ignore[attr-defined]
-
-    def get_shape(self) -> TensorShape:
-        return self.shape
-
-    def set_shape(self, shape: Any) -> None:
-        """Check what is said of the shape: it is known, as the value is there."""
-        shape_fits(self.shape, shape)
-
-    def __getitem__(self, key: Any) -> Any:
-        return raised(super().__getitem__(key))
-
-    def __iter__(self) -> Iterator[Any]:
-        return map(raised, self.view(np.ndarray))
-
-    def __truediv__(self, other: Any) -> Any:
-        return raised(true_divide(self, other))
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return raised(true_divide(other, self))
-
-    def __add__(self, other: Any) -> Any:
-        if not self.dtype.hasobject or isinstance(other, Tracer):
-            return super().__add__(other)
-        return raised(np.add(*same_text(self, other)))
-
-    def __radd__(self, other: Any) -> Any:
-        if not self.dtype.hasobject or isinstance(other, Tracer):
-            return super().__radd__(other)
-        return raised(np.add(*same_text(other, self)))
-
-    def __eq__(self, other: object) -> Any:
-        if isinstance(other, Tracer):  # which knows what it is compared with
-            return NotImplemented
-        return raised(np.equal(*same_text(self, other)))
-
-    def __ne__(self, other: object) -> Any:
-        if isinstance(other, Tracer):
-            return NotImplemented
-        return raised(np.not_equal(*same_text(self, other)))
-
-    __hash__ = None
-
-    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-        return array.view(Tensor)
-
-    def __repr__(self) -> str:
-        return f"<tf.Tensor: shape={self.shape}, dtype={as_dtype(self.dtype).name}, numpy={self.numpy()!r}>"
-
-    def __str__(self) -> str:
-        return f"tf.Tensor({self.numpy()}, shape={self.shape}, dtype={as_dtype(self.dtype).name})"
-
-    def __format__(self, spec: str) -> str:
-        return format(self.numpy(), spec) if spec else str(self)
-
-
-class Text(bytes):
-    """A single text: bytes with the methods of a tensor. It equals the same text as `str`, as a tensor does."""
-
-    def numpy(self) -> bytes:
-        return bytes(self)
-
-    @property
-    def shape(self) -> TensorShape:
-        return TensorShape()
+        return TensorShape(getattr(self._value, "shape", ()))
 
     @property
     def dtype(self) -> DType:
-        return DTYPES["string"]
+        return as_dtype(dtype_of(self._value))
+
+    @property
+    def ndim(self) -> int:
+        return getattr(self._value, "ndim", 0)
 
     def get_shape(self) -> TensorShape:
         return self.shape
 
     def set_shape(self, shape: Any) -> None:
-        shape_fits((), shape)
+        """Check that this is the shape of the value."""
+        shape_fits(self.shape, shape)
 
-    @property
-    def ndim(self) -> int:
-        return 0
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        found = one_text(bytes(self))
-        return found if dtype is None or np.dtype(dtype).kind == "O" else found.astype(dtype)
-
-    def __eq__(self, other: object) -> Any:
-        if isinstance(other, (bytes, str)):
-            return bytes(self) == (other.encode() if isinstance(other, str) else bytes(other))
-        if isinstance(other, np.ndarray):
-            return raised(np.equal(*same_text(bytes(self), other)))
-        return NotImplemented
-
-    def __ne__(self, other: object) -> Any:
-        found = self.__eq__(other)
-        if found is NotImplemented:
-            return found
-        return ~found if isinstance(found, np.ndarray) else not found
-
-    def __add__(self, other: Any) -> Any:
-        if isinstance(other, np.ndarray):
-            return raised(np.add(*same_text(bytes(self), other)))
-        return Text(bytes(self) + (other.encode() if isinstance(other, str) else bytes(other)))
-
-    def __radd__(self, other: Any) -> Any:
-        return Text((other.encode() if isinstance(other, str) else bytes(other)) + bytes(self))
+    def ref(self) -> Reference:
+        """A key for dicts and sets: a tensor itself has no hash."""
+        return Reference(self)
 
     def __hash__(self) -> int:
-        return bytes.__hash__(self)
+        message = "A tensor is unhashable."
+        raise InvalidTypeError(message, hint="x.ref() is a key for the tensor; x.numpy() is its value.")
 
-    def __repr__(self) -> str:
-        return f"<tf.Tensor: shape=(), dtype=string, numpy={bytes(self)!r}>"
+    def __getitem__(self, key: Any) -> Any:
+        index = tuple(map(_lowered, key if isinstance(key, tuple) else (key,)))
+        if type(self._value) is Tracer:
+            return raised(item(self._value, index))
+        if holds_stand_ins(index):
+            return raised(looked_up(Const(self._value), index if len(index) > 1 else index[0]))
+        try:
+            return raised(_objects(self._value)[tuple(map(_indexing, index))])
+        except IndexError as error:
+            message = f"x[{key!r:.60}] of a tensor of shape {list(self.shape)}: {error}."
+            raise InvalidArgumentError(message) from None
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            message = "A tensor without dimensions has no len()."
+            raise InvalidTypeError(message)
+        return len(self._value)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.ndim:
+            message = "Cannot iterate over a tensor without dimensions."
+            raise InvalidTypeError(message)
+        return map(raised, self._value)
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __int__(self) -> int:
+        return int(self._value)
+
+    def __float__(self) -> float:
+        return float(self._value)
+
+    def __complex__(self) -> complex:
+        return complex(self._value)
+
+    def __index__(self) -> int:
+        return operator.index(self._value)
+
+    def __getattr__(self, name: str) -> Any:
+        from penstock.compat.teaching import unknown
+
+        owner = "tf.Tensor"
+        raise unknown(owner, name, NUMPYS, dir(Tensor))
 
     def __str__(self) -> str:
-        return f"tf.Tensor({bytes(self)!r}, shape=(), dtype=string)"
+        return f"tf.Tensor({self._value}, shape={self.shape}, dtype={self.dtype.name})"
+
+    def __format__(self, spec: str) -> str:
+        return format(self._value, spec)
 
 
-def true_divide(left: Any, right: Any) -> Any:
-    """`left / right` with TensorFlow's dtype: of integers of up to 16 bits it is float32."""
-    x, y = lowered(left), lowered(right)
-    if any(getattr(part, "dtype", None) in _SMALL for part in (x, y)):
-        small = [part.dtype for part in (x, y) if isinstance(part, (np.ndarray, np.generic))]
-        if all(dtype in _SMALL for dtype in small):
-            x, y = (np.asarray(part, np.float32)[()] for part in (x, y))
-    return np.true_divide(x, y)
+@dataclass(frozen=True, eq=False, repr=False, init=False)  # frozen: what a function captures stays as it is
+class Tensor(Value):
+    """An immutable value: an array, a number, or a byte string; or, while a function is read, what stands for one."""
+
+    __slots__ = ()
+
+    _value: Any  # as numpy has it, or a Tracer
+
+    def __reduce__(self) -> Any:
+        return Tensor.of, (self._value,)
+
+    def __repr__(self) -> str:
+        shown = str(self._value) if isinstance(self._value, np.generic) else repr(self._value)
+        line = "\n" if "\n" in shown else ""
+        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={line}{shown}>"
 
 
-def same_text(left: Any, right: Any) -> tuple[Any, Any]:
-    """Two sides of a comparison as numpy compares them: text as bytes on either side."""
-    x, y = lowered(left), lowered(right)
-    if any(isinstance(part, (str, bytes)) or getattr(part, "dtype", np.dtype(int)).kind in "SUO" for part in (x, y)):
-        return _as_bytes(x), _as_bytes(y)
-    return x, y
+_NEW, _HOLD = object.__new__, vars(Operators)["_value"].__set__
+NUMPYS = {  # what arrays of numpy's have and tensors do not
+    **{name: f"Write tf.reduce_{name}(x)." for name in ("mean", "sum", "max", "min", "prod", "std", "any", "all")},
+    **{name: f"Write tf.{name}(x, …)." for name in ("reshape", "transpose", "squeeze", "round", "argmax", "argmin")},
+    **{name: f"Write tf.{name}(x, …)." for name in ("argsort", "sort", "cumsum", "repeat", "size")},
+    **dict.fromkeys(("flatten", "ravel"), "Write tf.reshape(x, [-1])."),
+    **dict.fromkeys(("tolist", "item", "tobytes", "data", "flat"), "Write x.numpy(), which gives numpy's value."),
+    "astype": "Write tf.cast(x, dtype).",
+    "var": "Write tf.math.reduce_variance(x).",
+    "cumprod": "Write tf.math.cumprod(x).",
+    "clip": "Write tf.clip_by_value(x, low, high).",
+    "T": "Write tf.transpose(x).",
+    "swapaxes": "Write tf.transpose(x, perm).",
+    "dot": "Write tf.tensordot(x, y, 1).",
+    "take": "Write tf.gather(x, indices).",
+    "copy": "Write tf.identity(x): a tensor never changes.",
+    "fill": "Write tf.fill(dims, value).",
+    "decode": "Write x.numpy().decode().",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """A tensor as a key of a dict: two are equal if they hold the same object."""
+
+    _tensor: Any
+
+    def deref(self) -> Any:
+        """Return the tensor."""
+        return self._tensor
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reference) and self._tensor is other._tensor
+
+    def __hash__(self) -> int:
+        return id(self._tensor)
+
+
+def _lowered(part: Any) -> Any:
+    """One part of an index as numpy has it, or as the stand-ins that it holds."""
+    return slice(*map(lowered, (part.start, part.stop, part.step))) if isinstance(part, slice) else lowered(part)
+
+
+def _indexing(value: Any) -> Any:
+    """One part of an index; TensorFlow takes whole numbers, slices, `...`, None and a mask."""
+    if value is None or value is Ellipsis or isinstance(value, (slice, int, np.integer)):
+        return value
+    if isinstance(value, np.ndarray) and (value.dtype.kind == "b" or not value.ndim):
+        return value
+    message = f"{value!r:.60} is no index of a tensor."
+    raise InvalidTypeError(message, hint="Write whole numbers and slices; tf.gather(x, indices) takes several rows.")
 
 
 def _as_bytes(value: Any) -> Any:
@@ -253,25 +289,19 @@ def _as_bytes(value: Any) -> Any:
 
 
 def raised(value: Any) -> Any:
-    """A numpy value as a tensor; anything else as it is."""
+    """A value as numpy has it, or a stand-in, as a tensor; anything else as it is."""
     kind = type(value)
     if kind is np.ndarray:
-        if not value.ndim and value.dtype.hasobject:
-            return raised(value[()])
-        return value.view(Tensor)
-    if kind is bytes:
-        return Text(value)
-    if isinstance(value, np.generic):
-        return Text(value) if isinstance(value, bytes) else np.asarray(value).view(Tensor)
+        return Tensor.of(value if value.ndim else value[()])
+    if kind is bytes or kind is Tracer or isinstance(value, np.generic):
+        return Tensor.of(bytes(value) if isinstance(value, np.bytes_) else value)
     return COMPOSITES[kind](value) if kind in COMPOSITES else value
 
 
 def lowered(value: Any) -> Any:
-    """A tensor as numpy has it; anything else as it is."""
-    if isinstance(value, Tensor):
-        return value.numpy()
-    if type(value) is Text:
-        return bytes(value)
+    """A tensor as numpy has it, or as the stand-in that it holds; anything else as it is."""
+    if isinstance(value, Operators):
+        return value._value
     if isinstance(value, (SparseTensor, RaggedTensor)) and hasattr(value, "_plain"):
         return value._plain()
     return value
@@ -289,7 +319,7 @@ def array_of(value: Any, dtype: Any = None) -> Any:
     """
     wanted = None if dtype is None else as_dtype(dtype)
     found = lowered(value)
-    if isinstance(found, (SparseTensor, RaggedTensor)):
+    if isinstance(found, (SparseTensor, RaggedTensor, Tracer)):
         return found
     if isinstance(found, np.ndarray):
         array = found

@@ -20,10 +20,9 @@ from penstock.block.structure import Structure, flatten
 from penstock.block.tensors import RaggedTensor
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.physical.stages.batch import stack_block
-from penstock.physical.vectorise import in_one_piece, optimised
+from penstock.physical.vectorise import column_of_output, in_one_piece, optimised
 from penstock.trace.graph import (
     Allocate,
-    Const,
     DrawKeys,
     Graph,
     GraphBuilder,
@@ -173,7 +172,7 @@ def lifted(fn: Callable[[Any], Any], leaves: Sequence[Any], structure: Structure
     if graph is None:
         msg = f"map_fn calls its function row by row: {traced.reason}"
         raise NotTraceable(msg)
-    made = [_output_spec(graph, output) for output in graph.outputs]
+    made = [_tensor(graph.output_spec(k)) for k in range(len(graph.outputs))]
     if signature is not None and (signature.ragged() or not signature.agrees(made, graph.structure)):
         msg = "map_fn converts its results, or makes them ragged"
         raise NotTraceable(msg)
@@ -186,8 +185,8 @@ def lifted(fn: Callable[[Any], Any], leaves: Sequence[Any], structure: Structure
 
 def _keys(builder: GraphBuilder, graph: Graph, size: int | None) -> KeysFrom:
     """What the rows draw from: each takes as many keys as its graph says, one row after the other."""
-    if size is None:
-        msg = "map_fn draws for a number of rows that differs between batches"
+    if size is None or graph.draws is None:
+        msg = "map_fn draws for a number of rows that differs between batches, or differently for each row"
         raise NotTraceable(msg)
     return KeysFrom(builder.next_draw(size * graph.draws))
 
@@ -208,10 +207,7 @@ def _rows(specs: Sequence[LeafSpec]) -> tuple[int | None, list[LeafSpec]]:
     return sizes.pop(), found
 
 
-def _output_spec(graph: Graph, output: Any) -> TensorSpec:
-    spec = graph.spec_of(output)
-    if isinstance(spec, Const):
-        spec = spec_of(spec.value)
+def _tensor(spec: LeafSpec) -> TensorSpec:
     if not isinstance(spec, TensorSpec):
         msg = "map_fn gives what is no array"
         raise NotTraceable(msg)
@@ -232,9 +228,10 @@ def _run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate
     size = sizes.pop()
     flat = [column.unbatched([size] * rows) for column in columns]
     fused = optimised(graph, copied=range(len(graph.outputs)))
-    keys = keys_of_rows(operands[-1], size, graph.draws) if graph.random else None
+    keys = None if graph.draws is None or not graph.random else keys_of_rows(operands[-1], size, graph.draws)
     made = fused.run(flat, rows * size, None, keys)
-    pieces = [in_one_piece(_column(column, rows * size), None) for column in made]  # as np.stack makes one of them
+    columns = [column_of_output(column, rows * size) for column in made]
+    pieces = [in_one_piece(column, None) for column in columns]  # as np.stack makes one of them
     found = without_aliasing(pieces, fused.sharing())
     return list(stack_block(Block(graph.structure, found, rows * size), size).columns)
 
@@ -257,14 +254,6 @@ def _sizes(column: Column) -> set[int]:
         return {len(item) for item in column.items}
     assert isinstance(column, (DenseColumn, BytesColumn))
     return {(column.array if isinstance(column, DenseColumn) else column.starts).shape[1]}
-
-
-def _column(value: Column | Const, rows: int) -> Column:
-    if not isinstance(value, Const):
-        return value
-    if isinstance(value.value, bytes):
-        return BytesColumn.from_values([value.value] * rows)
-    return DenseColumn(np.full(rows, value.value))
 
 
 MAP_FN = Primitive("map_fn", _rule, _run)

@@ -24,6 +24,7 @@ class Instruction:
     after: int
     target: int | None
     jump: int
+    line: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,8 @@ def _decoded(code: CodeType) -> Instructions:
         after = step.offset + 2 if following is None else following.offset
         arg = 0 if step.arg is None else step.arg
         at[step.offset] = Instruction(
-            step.opcode, step.opname, arg, step.argval, step.argrepr, after, target, more
+            step.opcode, step.opname, arg, step.argval, step.argrepr, after, target, more,
+            None if step.positions is None else step.positions.lineno,
         )  # fmt: skip
     handlers = tuple(
         Handler(entry.start, entry.end, entry.target, entry.depth, entry.lasti)

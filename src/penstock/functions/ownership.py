@@ -18,6 +18,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from dataclasses import is_dataclass
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path, PurePath
 from types import CodeType, FunctionType, ModuleType
@@ -105,6 +106,11 @@ def is_plain_object(value: Any) -> bool:
         and not isinstance(value, type)
         and all(map(is_users, kind.__mro__[:-1]))
     )
+
+
+def is_frozen(kind: type) -> bool:
+    """Return whether a class is a frozen dataclass of penstock's: feature specs, dtypes and the like are constants."""
+    return is_penstocks(kind) and is_dataclass(kind) and kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
 
 
 def _is_users_module(module: ModuleType) -> bool:

@@ -218,7 +218,9 @@ def _verdict(step: Map | Filter, spec: Any, options: Options) -> str:
         used = beginning is not None and (isinstance(step, Map) or beginning.gains)
         if beginning is not None and used and not options.experimental_optimization.approximate_image:
             return beginning.described(optimised, may_end=isinstance(step, Map))
-        return f"runs per element: {broken_by(function, structure, leaves) or found.reason}"
+        line = getattr(found.reason, "line", None)
+        where = "" if line is None else f"line {line}: "
+        return f"runs per element: {broken_by(function, structure, leaves) or where + found.reason}"
     return f"runs by Block: {optimised(found.graph, copied=range(len(found.graph.outputs))).describe()}"
 
 

@@ -11,6 +11,8 @@ import itertools
 import operator
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -92,6 +94,7 @@ class Element(threading.local):
         return self.draws.one(self.row, Keys(self.ordinal - 1, seed))
 
 
+SPAN = 64  # keys that a branch may take: behind it the same ones are drawn, whichever it was
 _element = Element()
 _outside = int.from_bytes(os.urandom(8), "little"), itertools.count()
 
@@ -143,3 +146,11 @@ class drawing:
 
     def __exit__(self, *raised: object) -> None:
         _element.draws, _element.row, _element.ordinal = self._outer
+
+
+@contextmanager
+def branch() -> Iterator[None]:
+    """Take `SPAN` keys of the element for what is called inside, however many it draws."""
+    begin = _element.ordinal
+    yield
+    _element.ordinal = max(_element.ordinal, begin + SPAN)

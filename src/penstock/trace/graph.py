@@ -13,14 +13,30 @@ from typing import Any, Protocol, TypeGuard
 import numpy as np
 
 from penstock.block.column import Column
-from penstock.block.spec import LeafSpec
+from penstock.block.spec import LeafSpec, spec_of
 from penstock.block.structure import Structure
 
 _MOST = 1000  # operations of a function: a loop over the rows of an array is no gain as a graph
 
 
+class Reason(str):
+    """Why a function has no graph, and the line of the user's code that says so, if it is known."""
+
+    line: int | None = None
+
+    @classmethod
+    def at(cls, line: int | None, why: str) -> Reason:
+        found = cls(why)
+        found.line = line
+        return found
+
+
 class NotTraceable(BaseException):
     """The function did something a stand-in value cannot follow; the text says what."""
+
+
+class Forked(NotTraceable):
+    """The function asked whether a value is true, and it is not decided which way to go."""
 
 
 class Allocate(Protocol):
@@ -138,7 +154,7 @@ class Graph(_Computed):
     equations: tuple[Equation, ...]
     outputs: tuple[Operand, ...]
     structure: Structure
-    draws: int = 0  # keys that an element takes, in order; those of a seed are not counted
+    draws: int | None = 0  # keys that an element takes, in order, but those of a seed; None if its ways differ
     _unneeded: Mapping[int, Sequence[int]] = field(init=False, repr=False, compare=False)  # after which equation, which
 
     def __post_init__(self) -> None:
@@ -205,6 +221,12 @@ class Graph(_Computed):
     def _may_be_a_view(self, ref: Ref) -> bool:
         return ref.equation >= 0 and not self.equations[ref.equation].primitive.fresh
 
+    def output_spec(self, output: int) -> LeafSpec:
+        """The spec of an output, which may be a constant."""
+        spec = self.spec_of(self.outputs[output])
+        found: LeafSpec = spec_of(spec.value) if isinstance(spec, Const) else spec
+        return found
+
     def used(self, outputs: Iterable[int]) -> frozenset[int]:
         """The numbers of the inputs that something is computed of, or that are some of these outputs themselves."""
         operands = [operand for equation in self.equations for operand in equation.operands]
@@ -225,7 +247,8 @@ class Graph(_Computed):
 
     def describe(self) -> str:
         """The primitives in order, for `explain`."""
-        return " → ".join(equation.primitive.name for equation in self.equations) or "identity"
+        primitives = [equation.primitive for equation in self.equations]
+        return " → ".join(one.name + " (row by row)" * one.by_row for one in primitives) or "identity"
 
 
 @dataclass(slots=True)
@@ -236,6 +259,8 @@ class GraphBuilder(_Computed):
     equations: list[Equation] = field(default_factory=list)
     draws: int = 0
     written: set[Ref] = field(default_factory=set)  # what was in memory that has been written into since
+    decided: tuple[bool, ...] | None = None  # for the first values that are asked; None if none may be asked
+    conditions: list[Ref] = field(default_factory=list)  # that were asked
 
     def sharing(self, ref: Ref) -> set[Ref]:
         """The values that may share memory with one, itself included; an input also stands for what is not known."""
@@ -253,6 +278,18 @@ class GraphBuilder(_Computed):
         if not self.written.isdisjoint(operands):
             message = "it reads an array after writing into it under another name"
             raise NotTraceable(message)
+
+    def chosen(self, condition: Ref) -> bool:
+        """Which way the function goes on from here."""
+        if self.decided is None:
+            message = "it branches on a value: an if, a while, and, or, not, assert"
+            raise NotTraceable(message)
+        if condition not in self.conditions:
+            self.conditions.append(condition)
+        at = self.conditions.index(condition)
+        if at >= len(self.decided):
+            raise Forked
+        return self.decided[at]
 
     def next_draw(self, count: int = 1) -> int:
         """The ordinal of the next key; `count` are taken."""
@@ -293,7 +330,7 @@ class Halves:
         for i in range(len(builder.equations)):
             numbers = self._numbers[i in self.late]
             numbers[i] = len(numbers)
-        self._after = [_changed(builder.equations[i], self._moved) for i in sorted(self.late)]
+        self._after = [changed(builder.equations[i], self._moved) for i in sorted(self.late)]
 
     def is_late(self, ref: Ref) -> bool:
         return ref.equation in self.late if ref.equation >= 0 else ref.index >= self._elements
@@ -338,14 +375,14 @@ class Halves:
     def before(self) -> Graph:
         builder = self._builder
         early = [equation for i, equation in enumerate(builder.equations) if i not in self.late]
-        equations = tuple(_changed(equation, self._early) for equation in early)
+        equations = tuple(changed(equation, self._early) for equation in early)
         outputs = tuple(map(self._early, self._outputs))
         return Graph(builder.inputs[: self._elements], equations, outputs, _several(outputs), builder.draws)
 
     def after(self) -> Graph:
         builder, results = self._builder, tuple(self._results)
         specs = [builder.spec_of(self._outputs[place]) for place in self.crossing]
-        equations = tuple(_changed(equation, self._numbered) for equation in self._after)
+        equations = tuple(changed(equation, self._numbered) for equation in self._after)
         inputs = (*specs, *builder.inputs[self._elements :])
         return Graph(inputs, equations, results, _several(results), builder.draws)
 
@@ -353,7 +390,7 @@ class Halves:
 _BEHIND = -2  # stands for an equation in operands that are such inputs
 
 
-def _changed(equation: Equation, change: Callable[[Operand], Operand]) -> Equation:
+def changed(equation: Equation, change: Callable[[Operand], Operand]) -> Equation:
     return Equation(equation.primitive, tuple(map(change, equation.operands)), equation.params, equation.specs)
 
 

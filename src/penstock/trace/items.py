@@ -17,7 +17,7 @@ from penstock.block.column import Column, DenseColumn, column_of
 from penstock.block.leaf import as_leaf
 from penstock.block.spec import TensorSpec
 from penstock.trace.arithmetic import is_basic
-from penstock.trace.graph import Allocate, Const, NotTraceable, Primitive
+from penstock.trace.graph import Allocate, Const, Equation, NotTraceable, Operand, Primitive, Ref
 from penstock.trace.rowwise import Place, probe, rowwise
 
 _LARGEST = 1 << 24  # bytes of a table, which is kept for as long as the graph
@@ -110,6 +110,49 @@ def _looked_up(
     else:
         found = table.array[(_rows(rows, arrays), *Place.filled(places, arrays))]
     return [DenseColumn(found[(slice(None), *behind)] if behind else found)]
+
+
+def _window_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
+    array, *bounds = specs[0].value, *specs[1:]
+    if not is_table(array, live=True) or not all(_is_place(bound) and not bound.shape for bound in bounds):
+        _refuse("the bounds of the slice are no integers, or the array is none whose items are kept")
+    return [TensorSpec((params["length"], *array.shape[1:]), array.dtype)]
+
+
+def _windows(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> list[Column]:
+    array, length = operands[0].value, params["length"]
+    begin, end = (operand.array.astype(np.int64) for operand in operands[1:])
+    last = len(array) - length
+    same = kind_of_table(array) == params["like"] and is_table(array, live=True)
+    if not same or begin.min() < 0 or begin.max() > last or np.any(end != begin + length):
+        message = "a slice of an array is shorter than others, or the array has become another one"
+        raise ValueError(message)
+    shape, strides = (last + 1, length, *array.shape[1:]), (array.strides[0], *array.strides)
+    return [DenseColumn(np.lib.stride_tricks.as_strided(array, shape, strides)[begin])]
+
+
+WINDOW = Primitive("slice", _window_rule, _windows, presumes=lambda params: True)  # an element may have a view
+
+
+def distance(equations: Sequence[Equation], begin: Operand, end: Operand) -> int | None:
+    """How far two numbers are apart, if they are sums of one value and of constants; None if nothing tells."""
+    (first, low), (second, high) = (_sum(equations, operand) for operand in (begin, end))
+    return high - low if first == second else None
+
+
+def _sum(equations: Sequence[Equation], value: Operand) -> tuple[Operand, int]:
+    """A value, and the constant that was added to it."""
+    total = 0
+    while isinstance(value, Ref) and value.equation >= 0:
+        equation = equations[value.equation]
+        sign = {"add": 1, "subtract": -1}.get(equation.primitive.name)
+        first, second = equation.operands if sign else (value, value)
+        if sign == 1 and isinstance(first, Const):
+            first, second = second, first
+        if not isinstance(second, Const) or not isinstance(second.value, (int, np.integer)):
+            break
+        value, total = first, total + (sign or 0) * int(second.value)
+    return value, total
 
 
 def _rows(rows: int, places: Sequence[np.ndarray]) -> np.ndarray:

@@ -417,7 +417,8 @@ class _Tracing:
             now = [after.template(value) for value in self.variables.values()]
             if before.outputs != after.outputs or not alike(held, now):
                 raise  # it has changed a dict before it failed
-            return str(error)
+            both = traced(self.whole.function, self._structure, self.builder.inputs).reason, str(error)
+            return both[not all(why.startswith("it branches") for why in both)]  # a statement alone has no ways
         for name in sorted(put_off.reads(set(gives))):
             old = f"{name}.{len(self._steps)}"
             self._steps.append((self.whole.part([], [name], [name]), [name], [old]))

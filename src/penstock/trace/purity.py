@@ -13,7 +13,6 @@ import re
 from abc import ABC, ABCMeta
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
-from dataclasses import is_dataclass
 from enum import Enum, EnumMeta
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
@@ -31,9 +30,10 @@ from penstock.functions.captured import (
 )
 from penstock.functions.code import steps
 from penstock.functions.memory import recalled
-from penstock.functions.ownership import is_penstocks, is_plain_object, is_users
+from penstock.functions.ownership import is_frozen, is_penstocks, is_plain_object, is_users, is_users_code
 from penstock.functions.uses import attribute
 from penstock.trace.arithmetic import UFUNCS
+from penstock.trace.graph import Reason
 from penstock.trace.numpy_rows import REDUCTIONS
 from penstock.trace.tracer import FUNCTIONS
 
@@ -207,6 +207,7 @@ class _Inspection:
         self.live: dict[int, np.ndarray] | None = None  # large arrays, where they may be used
         self.top: FunctionType | None = None  # who may use them
         self._in_top = False
+        self._line: int | None = None  # of the user's code that was looked at last
         self.watched: list[Any] = []  # what was looked at to tell whether anything captured is written to
         self._methods: set[str] = set()  # that are called of what is only known when it runs
         self._passed_on: list[tuple[Any, str]] = []  # objects of the user's which may be what they are called of
@@ -222,8 +223,8 @@ class _Inspection:
             why = why_visible_here(function, self._held, alike=True, watched=self.watched)
             used = (one for one in self._used if one is not function)
             passed_on = (why_visible_here(one, alike=True, watched=self.watched) for one in used)
-            why = why or next((why for why in passed_on if why), None)  # as map_fn is given one
-        return why
+            return why or next((why for why in passed_on if why), None)  # as map_fn is given one
+        return None if why is None else Reason.at(self._line, why)
 
     def function(self, function: Any) -> str | None:
         behind = function.__func__ if type(function) is MethodType else function
@@ -338,9 +339,10 @@ class _Inspection:
         chain: Any = MISSING  # the module or class that the next attribute is looked up in
         spelled = ""
         local = set(code.co_varnames) | set(code.co_cellvars)
+        users = is_users_code(code, None)
         for step in steps(code):
-            name = step.name
-            if name not in _ATTRIBUTE and chain is not MISSING and not isinstance(chain, ModuleType):
+            name, self._line = step.name, (users and step.line) or self._line
+            if name not in _ATTRIBUTE and chain is not MISSING and not _is_namespace(chain):
                 why, chain = self._value(chain, spelled), MISSING
                 if why:
                     return why
@@ -363,7 +365,7 @@ class _Inspection:
                 chain, why = self._step(chain, spelled)
             elif name in _ATTRIBUTE and chain is not MISSING:
                 spelled = f"{spelled}.{step.value}"
-                place = vars(chain) if isinstance(chain, (ModuleType, type)) else None  # what is frozen stays
+                place = vars(chain) if _is_namespace(chain) or isinstance(chain, type) else None  # what is frozen stays
                 if place is not None:
                     self.reads.append((place, step.value, place.get(step.value, MISSING)))
                 try:
@@ -375,7 +377,7 @@ class _Inspection:
                 why = None if step.value in METHODS else f"it uses .{step.value}"
                 self._methods.add(step.value)
                 self._writes = self._writes or step.value in _WRITING
-            elif isinstance(chain, ModuleType):
+            elif _is_namespace(chain):
                 return f"it passes the module {spelled} on"
             elif name.startswith("LOAD_FAST") and step.value in objects:
                 spelled = step.value
@@ -423,9 +425,9 @@ class _Inspection:
 
     def _step(self, value: Any, spelled: str) -> tuple[Any, str | None]:
         """What a following attribute is looked up in, or whether the value itself may be used."""
-        if isinstance(value, ModuleType) or (isinstance(value, type) and is_penstocks(value)) or is_plain_object(value):
+        if _is_namespace(value) or (isinstance(value, type) and is_penstocks(value)) or is_plain_object(value):
             return value, None
-        if _is_frozen(type(value)) or has_constants(value):
+        if is_frozen(type(value)) or has_constants(value):
             return value, None
         if self.live is not None and self._in_top and "." not in spelled and _is_live(value):
             self.live[id(value)] = value
@@ -449,9 +451,9 @@ class _Inspection:
             return self._array(value, spelled)
         if isinstance(value, (type, BuiltinFunctionType)) and value in _BUILTINS:
             return None
-        if isinstance(value, type) and (_is_plain_type(value) or _is_frozen(value)):
+        if isinstance(value, type) and (_is_plain_type(value) or is_frozen(value)):
             return None
-        if _is_frozen(type(value)):
+        if is_frozen(type(value)):
             return None
         if id(value) in _MAKING:
             return None
@@ -493,6 +495,11 @@ class _Inspection:
         self._mutable = True
         self.reads.append((value, CONTENT, content(value)))
         return None
+
+
+def _is_namespace(value: Any) -> bool:
+    """Return whether a value is a module, or names of penstock's that stand below one, as `tf.bitwise`."""
+    return isinstance(value, ModuleType) or (is_penstocks(type(value)) and type(value).__name__ == "Namespace")
 
 
 def _is_live(value: Any) -> bool:
@@ -540,8 +547,3 @@ def _only_called(value: Any) -> bool:
 def _is_plain_type(kind: type) -> bool:
     """numpy's scalars, text and bytes, but no class made of them."""
     return issubclass(kind, (np.generic, str, bytes)) and kind.__module__ in _PLAIN
-
-
-def _is_frozen(kind: type) -> bool:
-    """Frozen dataclasses of our own: feature specs and the like."""
-    return is_penstocks(kind) and is_dataclass(kind) and kind.__dataclass_params__.frozen  # type: ignore[attr-defined]

@@ -127,7 +127,7 @@ def called_by_row(
         return found
 
     def run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> list[Column]:
-        whole = None if form is None else _all_at_once(form, operands, {})
+        whole = None if form is None else all_at_once(form, operands, {})
         if whole is not None:
             return [whole]
         made = map(as_found, _values_of_rows(operands, rows))
@@ -198,14 +198,14 @@ def _run(
 ) -> Column:
     if form.spreads:
         operands = [_spread(operand, rows) for operand in operands]
-    whole = _all_at_once(form, operands, params)
+    whole = all_at_once(form, operands, params)
     if whole is not None:
         return whole
     made = (form.of_row(*row, **params) for row in _values_of_rows(operands, rows))
     return _stacked(next(made), made, rows, allocate)
 
 
-def _all_at_once(form: Form, operands: Sequence[Any], params: Mapping[str, Any]) -> Column | None:
+def all_at_once(form: Form, operands: Sequence[Any], params: Mapping[str, Any]) -> Column | None:
     """The results where they are those of each row, bit for bit."""
     if form.of_rows is None or not all(_in_one_piece(operand, form.largest) for operand in operands):
         return None

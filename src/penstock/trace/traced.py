@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from types import FunctionType, MethodType
@@ -12,17 +13,19 @@ from typing import Any
 import numpy as np
 
 from penstock.block.leaf import as_leaf
-from penstock.block.spec import LeafSpec, TensorSpec, spec_of
+from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.block.structure import NONE, Structure, components, flatten
 from penstock.errors import PenstockError, said
 from penstock.functions.captured import Captured
 from penstock.functions.memory import notes_of, recalled
+from penstock.functions.ownership import is_users_code
 from penstock.functions.uses import attribute
-from penstock.trace.drawing import OF_STAND_INS, drawing
-from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable, Operand, Ref
+from penstock.trace.branches import Way, explored, parted
+from penstock.trace.drawing import OF_STAND_INS, SPAN, drawing
+from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable, Operand, Reason, Ref
 from penstock.trace.purity import METHODS, TOO_LARGE, inspected, inspected_live, why_impure
 from penstock.trace.tables import among_stand_ins, holds_tables, of_each_element
-from penstock.trace.tracer import Tracer, holds_stand_ins, listed
+from penstock.trace.tracer import Tracer, holds_stand_ins, listed, made
 
 _CODE = FunctionType, classmethod, staticmethod, functools.cached_property
 
@@ -53,30 +56,66 @@ def trace(function: Callable[..., Any], structure: Structure, specs: Sequence[Le
         why = why or "its elements differ in rank"
     if why:
         return Traced(None, why)
-    found = too_large if live else _run(function, GraphBuilder(tuple(specs)), structure)
-    if isinstance(found, str):
-        builder = GraphBuilder(tuple(specs))
-        among = among_stand_ins(function, builder, live)
-        other = found if among is None else _run(among, builder, structure)
+    found = too_large if live else _explored(lambda _: function, specs, structure)
+    if isinstance(found, str) and among_stand_ins(function, GraphBuilder(tuple(specs)), live) is not None:
+        other = _explored(lambda builder: among_stand_ins(function, builder, live), specs, structure)
         found = found if isinstance(other, str) or holds_tables(other) else other
     return Traced(None, found) if isinstance(found, str) else Traced(found, "", seen)
 
 
-def _run(function: Callable[..., Any], builder: GraphBuilder, structure: Structure) -> Graph | str:
-    """The graph of a pure function, or why there is none."""
-    stand_ins = [Tracer(builder, Ref(-1, i), spec) for i, spec in enumerate(builder.inputs)]
-    try:
-        element = structure.build(stand_ins)
+def _explored(of: Callable[[GraphBuilder], Any], specs: Sequence[LeafSpec], structure: Structure) -> Graph | str:
+    """The graph of a pure function, which is another for each builder, or why there is none."""
+
+    def run(builder: GraphBuilder) -> tuple[list[Operand], Structure]:
+        function = of(builder)
+        element = structure.build([Tracer(builder, Ref(-1, i), spec) for i, spec in enumerate(builder.inputs)])
         with drawing(OF_STAND_INS):
             result = function(*element) if structure.unpacks else function(element)
         leaves, shape = flatten(components(result))
         if shape == NONE:
-            return "it returns None, which is no leaf"
-        return builder.finish([output_of(leaf) for leaf in of_each_element(leaves, builder)], shape)
+            message = "it returns None, which is no leaf"
+            raise NotTraceable(message)
+        return [output_of(leaf) for leaf in of_each_element(leaves, builder)], shape
+
+    try:
+        return explored(run, specs)
     except NotTraceable as error:
-        return str(error)
+        return Reason.at(_line(error), str(error))
     except Exception as error:  # the real elements decide: the same call on them raises, or it does not
-        return f"on a stand-in it raised {type(error).__name__}: {said(error)}".splitlines()[0]
+        return Reason.at(_line(error), f"on a stand-in it raised {type(error).__name__}: {said(error)}".splitlines()[0])
+
+
+def _line(error: BaseException) -> int | None:
+    """The line of the user's code that an error comes from."""
+    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    return next((line for code, line in reversed(frames) if is_users_code(code, None)), None)
+
+
+def one_of(by: Tracer, functions: Sequence[Callable[[], Any]]) -> tuple[list[Tracer], Structure]:
+    """What the function of the number `by` returns, each of which is run on what the stand-ins' builder has."""
+    builder, ways = by.builder, []
+    begin, drawn, decided = len(builder.equations), builder.draws, builder.decided
+    written = set(builder.written)
+    builder.decided = None  # a way goes on with what comes behind it, and these do not
+    for function in functions:
+        try:
+            leaves, structure = flatten(function())
+            leaves = [made(builder, leaf) if isinstance(leaf, np.ndarray) and leaf.ndim else leaf for leaf in leaves]
+            if structure == NONE or builder.draws > drawn + SPAN:
+                message = f"a branch returns None, or draws more than {SPAN} times"
+                raise NotTraceable(message)
+            if builder.written != written:
+                message = "a branch writes into an array"
+                raise NotTraceable(message)
+            own = GraphBuilder(builder.inputs, [*builder.equations], builder.draws)
+            ways.append(Way(own, [output_of(leaf) for leaf in leaves], structure))
+        finally:
+            del builder.equations[begin:]
+            builder.draws, builder.written = drawn, set(written)
+    builder.decided, builder.draws = decided, drawn + SPAN
+    refs = parted(builder, by.ref, ways)
+    specs = builder.equations[-1].specs
+    return [Tracer(builder, ref, spec) for ref, spec in zip(refs, specs, strict=True)], ways[0].structure
 
 
 def why_not_made(structure: Structure) -> str | None:
@@ -153,10 +192,4 @@ def traced_spec(function: Callable[..., Any], spec: Any) -> Any:
     graph = traced(function, structure, leaves).graph
     if graph is None or graph.presumes:
         return None
-    found = []
-    for output in graph.outputs:
-        known = graph.spec_of(output)
-        if isinstance(known, Const):
-            known = spec_of(known.value)
-        found.append(known)
-    return graph.structure.build(found)
+    return graph.structure.build([graph.output_spec(k) for k in range(len(graph.outputs))])

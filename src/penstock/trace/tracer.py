@@ -27,7 +27,7 @@ from penstock.trace.arithmetic import (
     permuted,
 )
 from penstock.trace.graph import Const, GraphBuilder, Keys, KeysFrom, NotTraceable, Operand, Primitive, Ref
-from penstock.trace.items import LIST, LOOK_UP, LOOK_UP_MANY, MADE, WRITE, kind_of_table
+from penstock.trace.items import LIST, LOOK_UP, LOOK_UP_MANY, MADE, WINDOW, WRITE, distance, kind_of_table
 from penstock.trace.numpy_rows import (
     ALONG,
     CONCATENATE,
@@ -215,6 +215,13 @@ class Tracer(NDArrayOperatorsMixin):
     def __iter__(self) -> Iterator[Tracer]:
         return iter([self[i] for i in range(len(self))])
 
+    def __bool__(self) -> bool:
+        spec = self._tensor()
+        if spec.shape:
+            message = "it branches on an array"
+            raise NotTraceable(message)
+        return self.builder.chosen(self.ref) if spec.dtype == np.bool_ else bool(self != 0)
+
     def __pow__(self, by: Any) -> Any:
         if not self.ndim or self.dtype.kind != "f" or type(by) not in (int, float) or by in (-1, 0, 0.5, 1):
             return bind(POWER, [self, by], {})[0]  # which is another function than np.power
@@ -227,7 +234,6 @@ class Tracer(NDArrayOperatorsMixin):
         msg = "it is called in a way that has no form for whole Blocks"
         raise NotTraceable(msg)
 
-    __bool__ = _refused("it branches on a value: an if, a while, and, or, not, assert")
     __int__ = __float__ = __complex__ = __round__ = _refused("it converts a value to a number of Python")
     item = tolist = _refused("it converts a value to a number of Python")
     tobytes = _refused("it gives a value as bytes")
@@ -355,6 +361,14 @@ def looked_up(table: Any, index: Any) -> Tracer:
 
     In a `Const` it is looked up as it will be.
     """
+    bounds = [index.start, index.stop] if type(index) is slice and index.step is None else []
+    if bounds and type(table) is not Tracer and all(type(bound) is Tracer for bound in bounds):
+        length = distance(bounds[0].builder.equations, bounds[0].ref, bounds[1].ref)
+        if length is None or length < 0:
+            message = "it slices an array by values, and the length of the slice is not known"
+            raise NotTraceable(message)
+        kind = kind_of_table(table.value if isinstance(table, Const) else table)
+        return bind(WINDOW, [table, *bounds], {"length": length, "like": kind})[0]
     at, places = _indexed(index)
     single = type(table) is not Tracer and not any(place.ndim for place in places)
     like = {"like": kind_of_table(table.value)} if isinstance(table, Const) else {}
@@ -369,6 +383,7 @@ def made(builder: GraphBuilder, array: np.ndarray) -> Tracer:
 
 def holds_stand_ins(value: Any) -> bool:
     """Whether something is a stand-in, or a nest of lists and tuples with some."""
+    value = (value.start, value.stop) if type(value) is slice else value
     return isinstance(value, Tracer) or (type(value) in (tuple, list) and any(map(holds_stand_ins, value)))
 
 

@@ -36,9 +36,7 @@ from penstock.compat.tf.calling import (
 from penstock.compat.tf.calling import tf_print as print
 from penstock.compat.tf.gathering import *  # noqa: F403
 from penstock.compat.tf.variable import Variable
-from penstock.compat.values import Tensor as _Array
-from penstock.compat.values import TensorShape
-from penstock.compat.values import Text as _Text
+from penstock.compat.values import Tensor, TensorShape
 
 __version__ = "2.21.0"
 version = Namespace("tf.version", VERSION=__version__)
@@ -46,17 +44,6 @@ __name__ = "penstock.compat.tf"
 
 AUTOTUNE = ps.AUTOTUNE
 _bool = builtins.bool  # `bool` is a dtype here
-
-
-class _TensorType(type):
-    """`isinstance(x, tf.Tensor)`: arrays, and single texts."""
-
-    def __instancecheck__(cls, value: object) -> _bool:
-        return isinstance(value, (_Array, _Text))
-
-
-class Tensor(metaclass=_TensorType):
-    """What elements are: numpy arrays with the methods of a tensor. Made by `tf.constant`."""
 
 
 class _SpecType(type):

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import builtins
 import time as _time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import penstock as ps
 from penstock.compat.dtypes import as_dtype
-from penstock.compat.op import _reading, known, op, through
-from penstock.compat.stand_ins import SymbolicTensor
-from penstock.compat.values import array_of, whole
+from penstock.compat.op import known, op, through
+from penstock.compat.operators import _reading
+from penstock.compat.values import Tensor, array_of, lowered, raised, whole
 from penstock.errors import InvalidArgumentError
 from penstock.trace.graph import NotTraceable
+from penstock.trace.items import distance
 from penstock.trace.tracer import Tracer
 
 newaxis = None
@@ -69,7 +71,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None) -> Any:
     """A value as a tensor: Python's integers become int32, floats float32, text bytes.
 
     >>> constant([1, 2]).dtype
-    dtype('int32')
+    tf.int32
     """
     return _converted(value, dtype, shape)
 
@@ -153,9 +155,19 @@ def _range_rule(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None
     return ps.TensorSpec((None,), known if dtype is None else dtype)
 
 
-@op("range", rule=_range_rule)
-def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None) -> Any:
+@known
+def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: Any = None) -> Any:
     """The numbers from `start` in steps of `delta`; int32 for Python's integers, float32 for its floats."""
+    first, last = lowered(start), lowered(limit)
+    if type(first) is type(last) is Tracer and type(delta) is int and delta == 1 and dtype is None:
+        length = distance(first.builder.equations, first.ref, last.ref)
+        if length is not None and first.dtype == last.dtype and first.dtype in (np.int32, np.int64) and not first.ndim:
+            return raised(first + np.arange(builtins.max(length, 0), dtype=first.dtype))
+    return _range(start, limit, delta, dtype)
+
+
+@op("range", rule=_range_rule)
+def _range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None) -> Any:
     first, last = (0, start) if limit is None else (start, limit)
     parts = [whole(part) for part in (first, last, delta)]
     given = [a.dtype for a, part in zip(parts, (first, last, delta), strict=True) if hasattr(part, "dtype")]
@@ -184,12 +196,9 @@ def _shape(input: Any, out_type: Any) -> Any:
 
 def _shape_call(input: Any, out_type: Any = "int32", name: Any = None) -> Any:
     """The shape as a vector, int32; of a stand-in whose shape is known it is the same for all elements."""
-    if (
-        isinstance(input, Tracer)
-        and isinstance(input.spec, ps.TensorSpec)
-        and None not in (input.spec.shape or (None,))
-    ):
-        return constant(np.asarray(input.spec.shape, as_dtype(out_type).dtype))
+    spec = getattr(lowered(input), "spec", None)  # of a Tracer
+    if isinstance(spec, ps.TensorSpec) and None not in (spec.shape or (None,)):
+        return constant(np.asarray(spec.shape, as_dtype(out_type).dtype))
     return _shape(input, out_type)
 
 
@@ -266,40 +275,28 @@ def transpose(a: Any, perm: Any = None, conjugate: bool = False) -> Any:
     return np.conj(found) if conjugate else found
 
 
-def _alike(values: Any) -> list[np.ndarray]:
-    """Values of one dtype: Python's numbers take that of the tensors beside them."""
-    parts = list(values)
-    known = next((np.asarray(part).dtype for part in parts if hasattr(part, "dtype")), None)
-    if known is None:
-        arrays = [whole(part) for part in parts]
-        common = np.result_type(*arrays) if arrays and not arrays[0].dtype.hasobject else None
-        if common == np.float64:  # of Python's floats and integers
-            common = np.dtype(np.float32)
-        return arrays if common is None else [part.astype(common) for part in arrays]
-    return [whole(part, None if hasattr(part, "dtype") else known) for part in parts]
-
-
-def _stacked(values: Any, axis: Any = 0) -> Any:
-    parts = list(values) if isinstance(values, (tuple, list)) else [values]
-    if not all(isinstance(part, np.ndarray) and part.shape == parts[0].shape for part in parts):
+def _joined(function: Callable[..., Any], values: Any, axis: Any) -> Any:
+    """The form for Blocks of what joins values of one dtype; a constant among them has fewer dimensions."""
+    if not isinstance(values, (tuple, list)) or not all(isinstance(part, np.ndarray) for part in values):
         return None
-    return np.stack(parts, inside(_numbers(axis))) if len({part.dtype for part in parts}) == 1 else None
+    kinds = {(part.ndim, part.dtype) for part in values}
+    return function(values, inside(_numbers(axis))) if len(kinds) == 1 else None
 
 
-@op("stack")
+@op("stack", alike="values", block=lambda values, axis=0: _joined(np.stack, values, axis))
 def stack(values: Any, axis: Any = 0) -> Any:
     """Values of one shape side by side along a new axis."""
-    return np.stack(_alike(values), _numbers(axis))
+    return np.stack([whole(value) for value in values], _numbers(axis))
 
 
-@op("concat")
+@op("concat", alike="values", block=lambda values, axis: _joined(np.concatenate, values, axis))
 def concat(values: Any, axis: Any) -> Any:
     """Values one after the other along an axis that they have."""
     if not isinstance(values, np.ndarray) and any(isinstance(part, ps.RaggedTensor) for part in values):
         return _concat_ragged(
             [part if isinstance(part, ps.RaggedTensor) else list(whole(part)) for part in values], axis
         )
-    parts = [values] if isinstance(values, np.ndarray) else _alike(values)
+    parts = [values] if isinstance(values, np.ndarray) else [whole(value) for value in values]
     return np.concatenate(parts, _numbers(axis))
 
 
@@ -383,7 +380,7 @@ def bitcast(input: Any, type: Any) -> Any:
 
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
     """The value as numpy has it; None for what is not known before the elements come."""
-    return None if isinstance(tensor, Tracer) else array_of(tensor)
+    return None if isinstance(lowered(tensor), Tracer) else array_of(tensor)
 
 
 known(get_static_value)
@@ -400,9 +397,7 @@ def timestamp(name: Any = None) -> Any:
 
 def is_tensor(x: Any) -> bool:
     """Whether a value is a tensor already."""
-    from penstock.compat.values import Tensor, Text
-
-    return isinstance(x, (Tensor, Text, SymbolicTensor, ps.RaggedTensor, ps.SparseTensor))
+    return isinstance(x, (Tensor, ps.RaggedTensor, ps.SparseTensor))
 
 
 def _of_shape(x: Any, shape: Any, *, rows: bool = False) -> Any:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import penstock as ps
 from penstock.block.structure import flatten, map_leaves
-from penstock.compat.calling import argument, called
+from penstock.compat.calling import argument, called, returned
 from penstock.compat.dtypes import as_dtype, plain_nest
 from penstock.compat.op import _emptied, known
-from penstock.compat.stand_ins import SymbolicTensor
+from penstock.compat.operators import _reading, reading
+from penstock.compat.tf.arrays import convert_to_tensor
 from penstock.compat.values import array_of, lowered, raised, whole
+from penstock.trace.drawing import SPAN, branch
 from penstock.trace.graph import NotTraceable
+from penstock.trace.traced import one_of
 from penstock.trace.tracer import Tracer
 
 
@@ -37,11 +41,11 @@ def _as_told(result: Any, types: Any) -> Any:
     wanted = types.dtype if isinstance(types, ps.TensorSpec) else types
     if isinstance(result, (ps.RaggedTensor, ps.SparseTensor)):
         return result
-    return raised(array_of(lowered(result), as_dtype(wanted)))
+    return convert_to_tensor(result, as_dtype(wanted))
 
 
 def _only_real(values: Any) -> None:
-    if any(isinstance(leaf, Tracer) for leaf in flatten(values)[0]):
+    if any(isinstance(lowered(leaf), Tracer) for leaf in flatten(values)[0]):
         message = "it calls a Python function of its own"
         raise NotTraceable(message)
 
@@ -49,7 +53,8 @@ def _only_real(values: Any) -> None:
 def py_function(func: Callable[..., Any], inp: Any = (), Tout: Any = (), name: Any = None) -> Any:
     """`func` called with tensors, its results in the dtypes of `Tout`. It is called for each element."""
     _only_real(tuple(inp))
-    return _as_told(func(*(raised(array_of(value)) for value in inp)), Tout)
+    with reading(None, mapped=False):
+        return _as_told(func(*(raised(array_of(value)) for value in inp)), Tout)
 
 
 def numpy_function(
@@ -57,37 +62,77 @@ def numpy_function(
 ) -> Any:
     """`func` called with numpy values, its results in the dtypes of `Tout`. It is called for each element."""
     _only_real(tuple(inp))
-    return _as_told(func(*(array_of(value) for value in inp)), Tout)
+    with reading(None, mapped=False):
+        return _as_told(func(*(_own(array_of(value)) for value in inp)), Tout)
+
+
+def _own(value: Any) -> Any:
+    return value.copy() if isinstance(value, np.ndarray) else value
 
 
 py_func = numpy_function
 
 
+@known
+def _one_of(number: Any, functions: list[Any]) -> Any:
+    """What the function of this number returns; numbers drawn behind it are the same, whichever it is."""
+    if isinstance(number, Tracer):
+        leaves, structure = one_of(number, [partial(_returned, function) for function in functions])
+        return structure.build(list(map(argument, leaves)))
+    builder = _reading.builder
+    begin = 0 if builder is None else builder.draws
+    with branch():
+        result = _returned(functions[int(number)])
+    if builder is not None:
+        builder.draws = max(builder.draws, begin + SPAN)
+    return result if result is None else map_leaves(lambda leaf: argument(_in_one_piece(leaf)), result)
+
+
+def _returned(function: Callable[[], Any]) -> Any:
+    return returned(function())
+
+
+def _in_one_piece(leaf: Any) -> Any:
+    return leaf.copy() if isinstance(leaf, np.ndarray) and not leaf.flags.c_contiguous else leaf
+
+
+def _truth(pred: Any) -> Any:
+    value = lowered(pred)
+    return value != 0 if isinstance(value, Tracer) else bool(value)
+
+
+@known
 def cond(
     pred: Any, true_fn: Any = None, false_fn: Any = None, name: Any = None, fn1: Any = None, fn2: Any = None
 ) -> Any:
     """What one of two functions returns."""
-    return (true_fn or fn1)() if bool(lowered(pred)) else (false_fn or fn2)()
+    return _one_of(_truth(pred), [false_fn or fn2, true_fn or fn1])
 
 
+@known
 def case(pred_fn_pairs: Any, default: Any = None, exclusive: Any = False, strict: Any = False, name: Any = None) -> Any:
     """What the function behind the first true condition returns."""
-    pairs = pred_fn_pairs.items() if isinstance(pred_fn_pairs, dict) else pred_fn_pairs
-    for condition, chosen in pairs:
-        if bool(lowered(condition)):
-            return chosen()
-    return default()
+    pairs = [*(pred_fn_pairs.items() if isinstance(pred_fn_pairs, dict) else pred_fn_pairs)]
+    number: Any = len(pairs)
+    for at in reversed(range(len(pairs))):
+        number = _where(_truth(pairs[at][0]), at, number)
+    return _one_of(number, [*(chosen for _, chosen in pairs), default])
 
 
+@known
 def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: Any = None) -> Any:
     """What the function of this number returns, by default the last one."""
-    at = int(lowered(branch_index))
-    fns = (
-        branch_fns
-        if isinstance(branch_fns, dict)
-        else dict(branch_fns if isinstance(branch_fns[0], tuple) else enumerate(branch_fns))
-    )
-    return fns[at]() if at in fns else (default or fns[max(fns)])()
+    pairs = branch_fns.items() if isinstance(branch_fns, dict) else branch_fns
+    fns = dict(pairs if isinstance(branch_fns, dict) or isinstance(branch_fns[0], tuple) else enumerate(pairs))
+    index, number = lowered(branch_index), len(fns)
+    for at, key in enumerate(fns):
+        number = _where(index == key, at, number)
+    return _one_of(number, [*fns.values(), default or fns[max(fns)]])
+
+
+def _where(condition: Any, first: Any, second: Any) -> Any:
+    """`np.where` of a stand-in, or of what is known."""
+    return np.where(condition, first, second) if isinstance(condition, Tracer) else first if condition else second
 
 
 def while_loop(cond: Any, body: Any, loop_vars: Any, *args: Any, maximum_iterations: Any = None, **other: Any) -> Any:
@@ -113,16 +158,12 @@ def map_fn(
     """`fn` of each row, the results stacked."""
     wanted = dtype if fn_output_signature is None else fn_output_signature
     signature = None if wanted is None else _signature(wanted)
-    rows = map_leaves(_rows, tuple(elems) if type(elems) is tuple else elems)
+    rows = map_leaves(array_of, tuple(elems) if type(elems) is tuple else elems)
     made = ps.map_fn(called(fn), rows, fn_output_signature=signature)
     return map_leaves(argument, made)
 
 
 known(map_fn)
-
-
-def _rows(leaf: Any) -> Any:
-    return leaf.plain() if isinstance(leaf, SymbolicTensor) else array_of(leaf)
 
 
 def _signature(wanted: Any) -> Any:

@@ -11,10 +11,11 @@ import numpy as np
 import penstock as ps
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import known, op
-from penstock.compat.tf.arrays import _alike, _extents, _numbers, constant
-from penstock.compat.values import array_of, whole
+from penstock.compat.tf.arrays import _extents, _numbers, constant
+from penstock.compat.values import array_of, lowered, whole
 from penstock.errors import InvalidArgumentError
 from penstock.trace.graph import NotTraceable
+from penstock.trace.tracer import Tracer
 
 
 @op("slice")
@@ -46,9 +47,25 @@ def _below(at: Any, extent: int) -> Any:
     return at
 
 
-@op("gather")
-def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = None, batch_dims: int = 0) -> Any:
+@op("gather", exact=True)
+def _taken(indices: Any, params: Any) -> Any:
+    """Rows of what is the same for every element: for all indices of a Block at once."""
+    return _gathered(params, indices, 0, 0)
+
+
+@known
+def gather(
+    params: Any, indices: Any, validate_indices: Any = None, axis: Any = None, batch_dims: int = 0, name: Any = None
+) -> Any:
     """Rows by their numbers."""
+    table = array_of(params)
+    if isinstance(lowered(indices), Tracer) and isinstance(table, np.ndarray) and not batch_dims and axis in (None, 0):
+        return _taken(indices, table)
+    return _gather(params, indices, validate_indices, axis, batch_dims)
+
+
+@op("gather")
+def _gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = None, batch_dims: int = 0) -> Any:
     return _gathered(array_of(params), array_of(indices), batch_dims if axis is None else _numbers(axis), batch_dims)
 
 
@@ -78,10 +95,9 @@ def _masked_rule(spec: Any) -> Any:
     return ps.TensorSpec((None,), spec.dtype)
 
 
-@op("where")
+@op("where", alike="x y")
 def _where(condition: Any, x: Any, y: Any) -> Any:
-    first, second = _alike([x, y])
-    return np.where(condition, first, second)[()]
+    return np.where(condition, x, y)[()]
 
 
 @op("where", rule=lambda condition: ps.TensorSpec((None, len(condition.shape)), np.int64))
@@ -97,7 +113,15 @@ def where(condition: Any, x: Any = None, y: Any = None, name: Any = None) -> Any
 known(where)
 
 
-@op("one_hot")
+def _hot(indices: Any, *others: Any, **named: Any) -> Any:
+    """The form for Blocks of one_hot along the last axis, with all else the same for every element."""
+    along = named.get("axis", others[3] if len(others) > 3 else None)
+    if along not in (None, -1) or any(map(np.ndim, (*others, *named.values()))):
+        return None
+    return vars(one_hot)["__wrapped__"](indices, *others, **named)
+
+
+@op("one_hot", block=_hot)
 def one_hot(
     indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: Any = None, dtype: Any = None
 ) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.compat.op import op
 from penstock.compat.teaching import missing_in
-from penstock.compat.tf.arrays import _alike, eye
+from penstock.compat.tf.arrays import eye
 from penstock.compat.tf.math import einsum, l2_normalize, matmul, norm, tensordot
 from penstock.compat.values import lowered, whole
 
@@ -17,7 +17,7 @@ __all__ = ["einsum", "eye", "l2_normalize", "matmul", "norm", "tensordot"]
 
 @op("linalg.matvec")
 def matvec(a: Any, b: Any, transpose_a: bool = False) -> Any:
-    matrix, vector = _alike([whole(a), whole(b)])
+    matrix, vector = whole(a), whole(b)
     return np.matmul(matrix.swapaxes(-1, -2) if transpose_a else matrix, vector[..., None])[..., 0]
 
 
@@ -73,7 +73,7 @@ def det(input: Any) -> Any:
 
 @op("linalg.cross")
 def cross(a: Any, b: Any) -> Any:
-    one, other = _alike([whole(a), whole(b)])
+    one, other = whole(a), whole(b)
     return np.cross(one, other)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
@@ -9,11 +10,11 @@ import numpy as np
 
 from penstock.block.tensors import RaggedTensor
 from penstock.compat.dtypes import as_dtype
-from penstock.compat.op import op
+from penstock.compat.op import known, op
+from penstock.compat.operators import calculated
 from penstock.compat.teaching import Namespace, missing_in
-from penstock.compat.tf.arrays import _alike, _axis, inside
-from penstock.compat.values import array_of, same_text, whole
-from penstock.compat.values import true_divide as _divided
+from penstock.compat.tf.arrays import _axis, inside
+from penstock.compat.values import Tensor, array_of, whole
 from penstock.errors import InvalidArgumentError
 
 pi = np.pi
@@ -29,10 +30,10 @@ def _unary(name: str, function: Callable[[Any], Any], *, exact: bool = False) ->
     return call
 
 
-def _binary(name: str, function: Callable[[Any, Any], Any], *, exact: bool = False) -> Any:
-    @op(f"math.{name}", exact=exact, ragged=True)
+def _binary(name: str, function: Callable[[Any, Any], Any], *, exact: bool = False, first: bool = False) -> Any:
+    @op(f"math.{name}", exact=exact, ragged=True, alike="x y", first=first)
     def call(x: Any, y: Any) -> Any:
-        return function(*_alike([x, y]))[()]
+        return function(x, y)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"`{name}` of two values, number by number; Python's numbers take the other's dtype."
@@ -43,12 +44,27 @@ def _pairs(x: Any, y: Any) -> Any:
     return np.stack(np.broadcast_arrays(x, y), -1)
 
 
+def _operator(name: str, operation: str = "", *, first: bool = False) -> Any:
+    def call(x: Any, y: Any, name: Any = None) -> Any:
+        return calculated(operation, x, y, first=first)
+
+    operation = operation or name
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"`{name}` of two values, number by number; both have one dtype, as with the operators."
+    return known(call)
+
+
 def _rounded(x: Any) -> Any:
     return np.rint(x) if np.asarray(x).dtype.kind == "f" else x
 
 
-def _floored(x: Any, y: Any) -> Any:
-    return np.floor_divide(x, y)
+def _larger(x: Any, y: Any) -> Any:
+    """The larger number; of 0.0 and -0.0 the first, where numpy takes either."""
+    return np.where(x == y, x, np.maximum(x, y))
+
+
+def _smaller(x: Any, y: Any) -> Any:
+    return np.where(x == y, x, np.minimum(x, y))
 
 
 def _same(x: Any, value: float) -> Any:
@@ -90,23 +106,17 @@ is_inf = _unary("is_inf", np.isinf, exact=True)
 is_finite = _unary("is_finite", np.isfinite, exact=True)
 logical_not = _unary("logical_not", np.logical_not, exact=True)
 
-add = _binary("add", np.add, exact=True)
-subtract = _binary("subtract", np.subtract, exact=True)
-multiply = _binary("multiply", np.multiply, exact=True)
-floordiv = _binary("floordiv", _floored, exact=True)
-floormod = mod = _binary("floormod", np.remainder, exact=True)
-pow = _binary("pow", np.power)
-maximum = _binary("maximum", np.maximum)
-minimum = _binary("minimum", np.minimum)
-atan2 = _binary("atan2", np.arctan2)
+add = _operator("add", first=True)
+subtract, multiply = _operator("subtract", "sub"), _operator("multiply", "mul")
+truediv, pow = _operator("truediv", first=True), _operator("pow")
+floordiv, floormod = _operator("floordiv"), _operator("floormod", "mod")
+mod = floormod
+maximum, minimum, atan2 = _operator("maximum"), _operator("minimum"), _operator("atan2")
+equal, not_equal = _operator("equal"), _operator("not_equal")
+greater, greater_equal = _operator("greater", "gt"), _operator("greater_equal", "ge")
+less, less_equal = _operator("less", "lt"), _operator("less_equal", "le")
+logical_and, logical_or, logical_xor = map(_operator, ("logical_and", "logical_or", "logical_xor"))
 squared_difference = _binary("squared_difference", lambda x, y: np.square(x - y), exact=True)
-greater = _binary("greater", np.greater, exact=True)
-greater_equal = _binary("greater_equal", np.greater_equal, exact=True)
-less = _binary("less", np.less, exact=True)
-less_equal = _binary("less_equal", np.less_equal, exact=True)
-logical_and = _binary("logical_and", np.logical_and, exact=True)
-logical_or = _binary("logical_or", np.logical_or, exact=True)
-logical_xor = _binary("logical_xor", np.logical_xor, exact=True)
 divide_no_nan = _binary(
     "divide_no_nan",
     lambda x, y: np.divide(
@@ -115,36 +125,21 @@ divide_no_nan = _binary(
 )
 
 
-@op("math.truediv", exact=True)
-def truediv(x: Any, y: Any) -> Any:
+@known
+def divide(x: Any, y: Any, name: Any = None) -> Any:
     """`x / y`: integers of up to 16 bits give float32, longer ones float64."""
-    return _divided(*_alike([x, y]))[()]
+    return x / y if isinstance(x, Tensor) or isinstance(y, Tensor) else truediv(x, y)
 
 
-divide = truediv
-
-
-@op("math.equal", ragged=True)
-def equal(x: Any, y: Any) -> Any:
-    """Where two values are equal; text is compared with text and with `str`."""
-    return np.equal(*same_text(array_of(x), array_of(y)))
-
-
-@op("math.not_equal", ragged=True)
-def not_equal(x: Any, y: Any) -> Any:
-    return np.not_equal(*same_text(array_of(x), array_of(y)))
-
-
-@op("math.add_n", exact=False)
+@op("math.add_n", alike="inputs")
 def add_n(inputs: Any) -> Any:
-    return sum(_alike(inputs)[1:], _alike(inputs)[0])
+    return sum(inputs[1:], inputs[0])
 
 
-@op("clip_by_value", ragged=True)
+@op("clip_by_value", exact=True, alike="t clip_value_min clip_value_max", first=True)
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any) -> Any:
     """The values, with those outside of the two bounds moved to the nearer one."""
-    array, low, high = _alike([array_of(t), clip_value_min, clip_value_max])
-    return np.minimum(np.maximum(array, low), high)[()]
+    return _smaller(_larger(t, clip_value_min), clip_value_max)[()]
 
 
 @op("clip_by_norm")
@@ -320,6 +315,9 @@ def bincount(
     return found.astype(as_dtype(dtype).dtype if weights is None else whole(weights).dtype)[slice(None) if axis else 0]
 
 
+TopK = namedtuple("TopK", ["values", "indices"])
+
+
 @op("math.top_k")
 def top_k(input: Any, k: int = 1, sorted: bool = True) -> Any:
     """The greatest values along the last axis, and their places."""
@@ -329,7 +327,7 @@ def top_k(input: Any, k: int = 1, sorted: bool = True) -> Any:
         raise InvalidArgumentError(message)
     falling = ~array if array.dtype.kind in "iub" else -array  # the least integer has no negative
     at = np.argsort(falling, -1, kind="stable")[..., :k]
-    return np.take_along_axis(array, at, -1), at.astype(np.int32)
+    return TopK(np.take_along_axis(array, at, -1), at.astype(np.int32))
 
 
 @op("math.in_top_k")
@@ -346,20 +344,20 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12) -> Any:
     return array * (1 / np.sqrt(np.maximum(total, np.asarray(epsilon, array.dtype)))).astype(array.dtype)
 
 
-@op("matmul")
+@op("matmul", alike="a b", first=True)
 def matmul(
     a: Any,
     b: Any,
     transpose_a: bool = False,
     transpose_b: bool = False,
 ) -> Any:
-    left, right = _alike([a, b])
+    left, right = whole(a), whole(b)
     return (left.swapaxes(-1, -2) if transpose_a else left) @ (right.swapaxes(-1, -2) if transpose_b else right)
 
 
-@op("tensordot")
+@op("tensordot", alike="a b", first=True)
 def tensordot(a: Any, b: Any, axes: Any) -> Any:
-    return np.tensordot(*_alike([a, b]), axes)  # type: ignore[call-overload]
+    return np.tensordot(a, b, axes)
 
 
 @op("norm")
@@ -412,7 +410,7 @@ conj = _unary("conj", np.conj, exact=True)
 angle = _unary("angle", np.angle)
 softsign = _unary("softsign", lambda x: x / (_same(x, 1) + np.abs(x)), exact=True)
 log_sigmoid = _unary("log_sigmoid", lambda x: -np.logaddexp(_same(x, 0), -x))
-multiply_no_nan = _binary("multiply_no_nan", lambda x, y: np.where(y == 0, y, x) * y, exact=True)
+multiply_no_nan = _binary("multiply_no_nan", lambda x, y: np.where(y == 0, y, x) * y, exact=True, first=True)
 scalar_mul, accumulate_n, realdiv = multiply, add_n, truediv
 
 
@@ -421,7 +419,7 @@ def _towards_zero(x: Any, y: Any) -> Any:
 
 
 truncatediv = _binary("truncatediv", _towards_zero, exact=True)
-truncatemod = _binary("truncatemod", np.fmod, exact=True)
+truncatemod = _operator("truncatemod")
 
 
 @op("math.zero_fraction")
@@ -453,13 +451,13 @@ def polyval(coeffs: Any, x: Any) -> Any:
 
 @op("einsum")
 def einsum(equation: str, *inputs: Any, optimize: Any = "greedy") -> Any:
-    return np.einsum(equation, *_alike(inputs))
+    return np.einsum(equation, *map(whole, inputs))
 
 
-@op("searchsorted")
+@op("searchsorted", alike="sorted_sequence values", first=True)
 def searchsorted(sorted_sequence: Any, values: Any, side: Any = "left", out_type: Any = "int32") -> Any:
     """Where each value stands in a sorted sequence; of several sequences, each in the row that is its own."""
-    rows, wanted = _alike([whole(sorted_sequence), whole(values)])
+    rows, wanted = whole(sorted_sequence), whole(values)
     if rows.ndim == 1:
         return np.searchsorted(rows, wanted, side).astype(as_dtype(out_type).dtype)
     found = [np.searchsorted(row, its, side) for row, its in zip(_rows_of(rows), _rows_of(wanted), strict=True)]
@@ -536,12 +534,12 @@ segment_min, unsorted_segment_min = _segments("min", np.minimum, _most)
 # `tf.bitwise`
 bitwise = Namespace(
     "tf.bitwise",
-    bitwise_and=_binary("bitwise_and", np.bitwise_and, exact=True),
-    bitwise_or=_binary("bitwise_or", np.bitwise_or, exact=True),
-    bitwise_xor=_binary("bitwise_xor", np.bitwise_xor, exact=True),
+    bitwise_and=_operator("bitwise_and", "and"),
+    bitwise_or=_operator("bitwise_or", "or"),
+    bitwise_xor=_operator("bitwise_xor", "xor"),
     invert=_unary("invert", np.invert, exact=True),
-    left_shift=_binary("left_shift", np.left_shift, exact=True),
-    right_shift=_binary("right_shift", np.right_shift, exact=True),
+    left_shift=_operator("left_shift"),
+    right_shift=_operator("right_shift"),
 )
 
 __getattr__ = missing_in("tf.math", globals())

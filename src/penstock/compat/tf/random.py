@@ -7,6 +7,7 @@ calls. They are other numbers than TensorFlow's.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +21,10 @@ from penstock.compat.teaching import missing_in
 from penstock.compat.tf.arrays import _extents
 from penstock.compat.values import whole
 from penstock.errors import InvalidArgumentError
-from penstock.keys import fold
+from penstock.image.drawn import uniforms
+from penstock.keys import draws, fold
+
+_FEW = 256  # numbers that are drawn from the key itself: a generator takes longer to make
 
 
 def set_seed(seed: Any) -> None:
@@ -35,11 +39,11 @@ def _generator(key: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key))
 
 
-def _drawn(name: str) -> Callable[[Callable[..., Any]], tuple[Any, Any]]:
+def _drawn(name: str, block: Callable[..., Any] | None = None) -> Callable[[Callable[..., Any]], tuple[Any, Any]]:
     """Declare a function of a key and a shape as `tf.random.{name}`, and as `tf.random.stateless_{name}`."""
 
     def decorate(function: Callable[..., Any]) -> tuple[Any, Any]:
-        @op(f"random.{name}", draws=True)
+        @op(f"random.{name}", draws=True, block=block)
         @functools.wraps(function)
         def drawn(shape: Any, *args: Any, key: int = 0, **kwargs: Any) -> Any:
             return function(key, shape, *args, **kwargs)
@@ -54,19 +58,35 @@ def _drawn(name: str) -> Callable[[Callable[..., Any]], tuple[Any, Any]]:
     return decorate
 
 
-@_drawn("uniform")
-def _uniform(key: int, shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32") -> Any:
-    """Numbers in [minval, maxval); floats in [0, 1) by default."""
+def _uniform_block(shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32", *, key: np.ndarray) -> Any:
+    """The form for Blocks of a few numbers within bounds that are the same for all elements."""
+    parts = (shape, minval, maxval)
+    few = not any(isinstance(part, np.ndarray) for part in parts) and math.prod(_extents(shape)) <= _FEW
+    wide = few and as_dtype(dtype).dtype.kind in "iu" and not 0 < int(maxval or 0) - int(minval) < 2**32
+    return _uniform(key, *parts, dtype) if few and not wide else None
+
+
+def _uniform(key: Any, shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32") -> Any:
+    """Numbers in [minval, maxval); floats in [0, 1) by default. An array of keys gives a few for each."""
     wanted = as_dtype(dtype).dtype
     extents = _extents(shape)
+    count, keys = math.prod(extents), np.asarray(key, np.uint64)
     if wanted.kind in "iu":
         if maxval is None:
             message = f"Integers need a maxval: tf.random.uniform({list(extents)}, maxval=10, dtype=tf.{wanted.name})."
             raise InvalidArgumentError(message)
-        return np.asarray(_generator(key).integers(int(minval), int(maxval), extents), wanted)[()]
+        begin, bound = int(minval), int(maxval) - int(minval)
+        if count > _FEW or not 0 < bound < 2**32:
+            return np.asarray(_generator(key).integers(begin, int(maxval), extents), wanted)[()]
+        return (begin + draws(keys[..., None], 0, count, bound)).astype(wanted).reshape((*keys.shape, *extents))[()]
     low, high = wanted.type(minval), wanted.type(1 if maxval is None else maxval)
-    unit = _generator(key).random(extents, np.float64 if wanted.itemsize == 8 else np.float32)
-    return np.asarray(np.asarray(unit, wanted) * (high - low) + low, wanted)[()]
+    if count > _FEW:
+        unit = _generator(key).random(extents, np.float64 if wanted.itemsize == 8 else np.float32)
+    elif wanted.itemsize == 8:
+        unit = uniforms(key, count, 0.0, 1.0)
+    else:
+        unit = draws(keys[..., None], 0, count, 1 << 24).astype(np.float32) * np.float32(2**-24)
+    return np.asarray(np.asarray(unit, wanted) * (high - low) + low, wanted).reshape((*keys.shape, *extents))[()]
 
 
 @_drawn("normal")
@@ -101,7 +121,7 @@ def poisson(shape: Any, lam: Any, dtype: Any = "float32", *, key: int = 0) -> An
     return np.asarray(_generator(key).poisson(mean, (*_extents(shape), *mean.shape)), as_dtype(dtype).dtype)[()]
 
 
-(uniform, stateless_uniform), (normal, stateless_normal) = _uniform, _normal
+(uniform, stateless_uniform), (normal, stateless_normal) = _drawn("uniform", _uniform_block)(_uniform), _normal
 truncated_normal, stateless_truncated_normal = _truncated
 
 

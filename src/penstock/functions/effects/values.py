@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from penstock.functions.ownership import is_frozen
+
 
 @dataclass(frozen=True, slots=True)
 class Own:
@@ -192,7 +194,8 @@ def is_plain(value: Any) -> bool:
     if kind is tuple or kind is frozenset:
         return all(map(is_plain, value))
     # of the class, since an object may say anything about its own
-    return issubclass(kind, (np.generic, np.dtype, Enum)) or (kind.__module__, kind.__name__) in _ALSO_PLAIN
+    known = issubclass(kind, (np.generic, np.dtype, Enum)) or (kind.__module__, kind.__name__) in _ALSO_PLAIN
+    return known or is_frozen(kind)
 
 
 _ALSO_PLAIN = {
@@ -212,7 +215,6 @@ _ALSO_PLAIN = {
     ("pathlib._local", "WindowsPath"),
     ("operator", "itemgetter"),
     ("operator", "attrgetter"),
-    ("penstock.block.spec", "TensorSpec"),
 }
 
 

@@ -1,0 +1,340 @@
+"""The operators of a tensor, and the table of what it takes beside it.
+
+TensorFlow casts the other operand to the tensor's dtype where it is a number of numpy's, converts it where it is a
+number or a list of Python's, and refuses a tensor of another dtype. The operators work on values as numpy has them, and
+on the stand-ins of `penstock.trace`: what a function of `map` calculates with these becomes a graph over whole Blocks.
+"""
+
+from __future__ import annotations
+
+import operator
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from penstock.block.tensors import RaggedTensor, SparseTensor
+from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.trace.graph import GraphBuilder, NotTraceable
+from penstock.trace.tracer import Tracer
+
+TEXT = np.dtype(object)  # the dtype of byte strings
+_SMALL = frozenset(map(np.dtype, ("int8", "uint8", "int16", "uint16")))
+_KINDS: dict[type, str] = {bool: "b", int: "i", float: "f", complex: "c", str: "O", bytes: "O"}
+
+# The table. A tensor of each kind of dtype takes Python's values of these kinds. In eager code only these integers take
+# a bool; in `map` all of them do.
+_TAKEN = {"f": "fib", "c": "cfi", "i": "i", "u": "i", "b": "b", "O": "O"}
+_TAKEN_IN_MAP = {**_TAKEN, "c": "cfib", "i": "ib", "u": "ib"}
+_TAKING_BOOL = frozenset(map(np.dtype, ("int32", "int64", "uint64")))
+
+
+class _Reading(threading.local):
+    """The place that code runs in: `mapped` inside a function of a data set, `builder` while that is read."""
+
+    builder: GraphBuilder | None = None
+    mapped = False
+
+
+_reading = _Reading()
+
+
+@contextmanager
+def reading(builder: GraphBuilder | None, *, mapped: bool = True) -> Iterator[None]:
+    """Run a function of a data set; random functions add their equations to `builder`."""
+    before = _reading.builder, _reading.mapped
+    _reading.builder, _reading.mapped = builder, mapped
+    try:
+        yield
+    finally:
+        _reading.builder, _reading.mapped = before
+
+
+def dtype_of(value: Any) -> np.dtype:
+    """The dtype of a value as numpy has it, or of a stand-in; byte strings have `TEXT`."""
+    if type(value) is Tracer:
+        spec: Any = value.spec
+        return TEXT if spec.dtype is bytes else value.dtype
+    if isinstance(value, (RaggedTensor, SparseTensor)):
+        value = value.values
+    found: np.dtype = getattr(value, "dtype", TEXT)
+    return found
+
+
+def kind_of(dtype: np.dtype) -> str:
+    """The kind of a dtype: bfloat16, which is no dtype of numpy's own, is a float."""
+    return "f" if dtype.kind == "V" else dtype.kind
+
+
+def converted(value: Any, dtype: np.dtype) -> Any:
+    """The operand beside a tensor of `dtype`, as numpy has it.
+
+    >>> converted(2, np.dtype("float32")), converted(np.float64(2.7), np.dtype("int32")), converted("a", TEXT)
+    (np.float32(2.0), np.int32(2), b'a')
+
+    Raises InvalidTypeError for a value that the tensor does not take.
+    """
+    python = _KINDS.get(type(value))
+    if python is None:
+        if isinstance(value, (Operators, RaggedTensor, SparseTensor)):
+            found = value._value if isinstance(value, Operators) else value
+            if dtype_of(found) != dtype:
+                raise _refused(dtype, "a tensor of", _name(dtype_of(found)))
+            return found
+        if type(value) is Tracer:
+            return value if dtype_of(value) == dtype else value.astype(dtype)
+        if value is None:
+            message = "None is no operand of a tensor."
+            raise InvalidArgumentError(message)
+        from penstock.compat.values import whole
+
+        listed = isinstance(value, (list, tuple))
+        array = whole(value)
+        python = {"u": "i", "V": "f"}.get(array.dtype.kind, array.dtype.kind)
+        if (python == "O") != (dtype == TEXT) or (listed and array.size and not _takes(dtype, python)):
+            raise _refused(dtype, type(value).__name__, repr(value))
+        array = array if array.dtype == dtype else array.astype(dtype)
+        return array if array.ndim else array[()]
+    if not _takes(dtype, python):
+        raise _refused(dtype, type(value).__name__, repr(value))
+    if python == "O":
+        return value.encode() if isinstance(value, str) else value
+    try:
+        return dtype.type(value)
+    except OverflowError:  # an integer loses its upper bits, as in TensorFlow
+        return np.asarray(value & 0xFFFFFFFFFFFFFFFF, np.uint64).astype(dtype)[()]
+
+
+def _takes(dtype: np.dtype, python: str) -> bool:
+    taken = (_TAKEN_IN_MAP if _reading.mapped else _TAKEN)[kind_of(dtype)]
+    return python in taken or (python == "b" and dtype in _TAKING_BOOL)
+
+
+def _refused(dtype: np.dtype, kind: str, value: str) -> InvalidTypeError:
+    message = f"A tensor of {_name(dtype)} takes no such operand: {kind} {value:.40}."
+    return InvalidTypeError(message, hint="tf.cast(x, dtype) casts a tensor, and makes one of a list.")
+
+
+def _name(dtype: np.dtype) -> str:
+    return "string" if dtype == TEXT else dtype.name
+
+
+def matched(values: Sequence[Any], *, first: bool) -> list[Any]:
+    """The operands of a function in one dtype, as numpy has them: that of the `first` operand, or of the first tensor.
+
+    TensorFlow takes the first operand in `map`, and the first tensor in eager code and of the items of a list.
+    """
+    from penstock.compat.values import array_of
+
+    head = values[0]
+    if not first:
+        head = next((value for value in values if _is_tensor(value)), head)
+    free = array_of(head)
+    dtype = dtype_of(free)
+    return [free if value is head else converted(value, dtype) for value in values]
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, (Operators, RaggedTensor, SparseTensor))
+
+
+def _objects(text: Any) -> Any:
+    """A byte string as an array without dimensions: numpy's own of it would drop zeros at its end."""
+    if not isinstance(text, bytes):
+        return text
+    found = np.empty((), object)
+    found[()] = text
+    return found
+
+
+def _row_by_row(name: str, function: Callable[..., Any], left: Any, right: Any, *, exact: bool = False) -> Any:
+    from penstock.compat.op import applied
+
+    return applied(name, function, (left, right), {}, exact=exact)._value
+
+
+def _of(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    """A function of numpy's, on stand-ins too; on byte strings it is called with arrays of objects."""
+
+    def call(left: Any, right: Any) -> Any:
+        if Tracer not in (type(left), type(right)):
+            return ufunc(left, right)
+        try:
+            return ufunc(left, right)
+        except NotTraceable:
+            return _row_by_row(ufunc.__name__, ufunc, left, right)
+
+    def of_text(left: Any, right: Any) -> Any:
+        return ufunc(_objects(left), _objects(right))
+
+    def calculate(left: Any, right: Any) -> Any:
+        if dtype_of(left) != TEXT:
+            return call(left, right)
+        if Tracer in (type(left), type(right)):
+            return _row_by_row(f"strings.{ufunc.__name__}", of_text, left, right, exact=True)
+        return of_text(left, right)
+
+    return calculate
+
+
+def _comparing(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    """`==` and `!=`: values whose shapes do not fit are not equal."""
+    compare = _of(ufunc)
+
+    def call(left: Any, right: Any) -> Any:
+        try:
+            return compare(left, right)
+        except ValueError:
+            return np.bool_(ufunc is np.not_equal)
+
+    return call
+
+
+def _whole(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    """`//` and `%`, which refuse to divide an integer by 0."""
+    divide = _of(ufunc)
+
+    def checked(left: Any, right: Any) -> Any:
+        if not np.all(right):
+            message = "Integer division by zero."
+            raise InvalidArgumentError(message, hint="tf.where(y == 0, 1, y) is never 0.")
+        return ufunc(left, right)
+
+    def call(left: Any, right: Any) -> Any:
+        if dtype_of(right).kind not in "iu":
+            return divide(left, right)
+        if type(right) is Tracer:
+            return _row_by_row(ufunc.__name__, checked, left, right, exact=True)
+        return divide(left, right) if np.all(right) else checked(left, right)
+
+    return call
+
+
+_divide = _of(np.true_divide)
+
+
+def quotient(left: Any, right: Any) -> Any:
+    """`left / right`: of integers of up to 16 bits it is float32, of longer ones float64."""
+    if dtype_of(left) in _SMALL:
+        left, right = left.astype(np.float32), right.astype(np.float32)
+    return _divide(left, right)
+
+
+def power(left: Any, right: Any) -> Any:
+    """`left ** right`; a single exponent as a number of Python's, of which numpy knows that 2 is a square."""
+    return operator.pow(left, right.item() if isinstance(right, np.generic) else right)
+
+
+def _product(left: Any, right: Any) -> Any:
+    if any(value.ndim < 2 for value in (left, right)):
+        message = "x @ y needs values of at least two dimensions."
+        raise InvalidArgumentError(message, hint="tf.tensordot(x, y, 1) takes vectors.")
+    return _MATMUL(left, right)
+
+
+_MATMUL = _of(np.matmul)
+
+# The operators: how they are calculated, and the kinds of the dtypes that have them.
+OPERATORS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
+    "add": (_of(np.add), "iufcO"),
+    "sub": (_of(np.subtract), "iufc"),
+    "mul": (_of(np.multiply), "iufcb"),
+    "truediv": (quotient, "iufc"),
+    "floordiv": (_whole(np.floor_divide), "iuf"),
+    "mod": (_whole(np.remainder), "iuf"),
+    "pow": (power, "ifc"),
+    "matmul": (_product, "ifc"),
+    "and": (_of(np.bitwise_and), "iub"),
+    "or": (_of(np.bitwise_or), "iub"),
+    "xor": (_of(np.bitwise_xor), "iub"),
+    "lt": (_of(np.less), "iuf"),
+    "le": (_of(np.less_equal), "iuf"),
+    "gt": (_of(np.greater), "iuf"),
+    "ge": (_of(np.greater_equal), "iuf"),
+    "eq": (_comparing(np.equal), "iufcbO"),
+    "ne": (_comparing(np.not_equal), "iufcbO"),
+}
+FUNCTIONS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {  # and functions that are no operators of Python's
+    "maximum": (_of(np.maximum), "iuf"),
+    "minimum": (_of(np.minimum), "iuf"),
+    "atan2": (_of(np.arctan2), "f"),
+    "logical_and": (_of(np.logical_and), "b"),
+    "logical_or": (_of(np.logical_or), "b"),
+    "logical_xor": (_of(np.logical_xor), "b"),
+    "equal": (_of(np.equal), "iufcbO"),
+    "not_equal": (_of(np.not_equal), "iufcbO"),
+    "truncatemod": (_of(np.fmod), "iuf"),
+    "left_shift": (_of(np.left_shift), "iu"),
+    "right_shift": (_of(np.right_shift), "iu"),
+}
+_ALONE = {"neg": (np.negative, "ifc"), "abs": (np.abs, "ifc"), "invert": (np.invert, "iub")}
+_COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+
+
+class Operators:
+    """A value with TensorFlow's operators: they give new tensors and write into nothing."""
+
+    __slots__ = ("_value",)
+    __array_priority__ = 100  # numpy's arrays and numbers leave `array + tensor` to the tensor
+    _value: Any
+
+    of: Callable[[Any], Any]  # makes a tensor of a value as numpy has it, or of a stand-in
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        message = "A tensor does not support item assignment."
+        raise InvalidTypeError(message, hint="tf.tensor_scatter_nd_update(x, indices, updates) gives a changed copy.")
+
+
+def _check(name: str, dtype: np.dtype, kinds: str) -> None:
+    if kind_of(dtype) not in kinds:
+        message = f"{name} takes no tensor of {_name(dtype)}."
+        raise InvalidTypeError(message, hint="tf.cast(x, dtype) casts numbers; text has tf.strings.")
+
+
+def _binary(name: str, *, reflected: bool = False) -> Callable[[Any, Any], Any]:
+    function, kinds = OPERATORS[name]
+
+    def operate(self: Operators, other: Any) -> Any:
+        if isinstance(other, (RaggedTensor, SparseTensor)):
+            return NotImplemented
+        if other is None and name in ("eq", "ne"):
+            return name == "ne"
+        value = self._value
+        dtype = dtype_of(value)
+        given = converted(other, dtype)
+        _check(f"__{name}__", dtype, kinds)
+        return self.of(function(given, value) if reflected else function(value, given))
+
+    return operate
+
+
+def _unary(name: str) -> Callable[[Any], Any]:
+    function, kinds = _ALONE[name]
+
+    def operate(self: Operators) -> Any:
+        _check(f"__{name}__", dtype_of(self._value), kinds)
+        return self.of(function(self._value))
+
+    return operate
+
+
+def calculated(name: str, x: Any, y: Any, *, first: bool = False) -> Any:
+    """The function of this name of two operands, one of which may be a tensor or a ragged one."""
+    from penstock.compat.values import over_flat, raised
+
+    function, kinds = OPERATORS.get(name) or FUNCTIONS[name]
+    left, right = matched([x, y], first=first or _reading.mapped)
+    _check(f"tf.{name}", dtype_of(left), kinds)
+    if isinstance(left, RaggedTensor) or isinstance(right, RaggedTensor):
+        return raised(over_flat(function, [left, right]))
+    return raised(function(left, right))
+
+
+for _operation in OPERATORS:
+    setattr(Operators, f"__{_operation}__", _binary(_operation))
+    if _operation not in _COMPARISONS:
+        setattr(Operators, f"__r{_operation}__", _binary(_operation, reflected=True))
+for _operation in _ALONE:
+    setattr(Operators, f"__{_operation}__", _unary(_operation))
