@@ -1,6 +1,5 @@
 """Input pipelines of older programs, in the words of their time; only the import lines are those of penstock."""
 
-import threading
 from collections import OrderedDict, defaultdict
 
 import numpy as np
@@ -200,23 +199,8 @@ def test_structures_that_differ():
 
 
 @pytest.mark.parametrize("deterministic", [True, None])
-def test_a_step_that_keeps_the_order_does_so_whatever_the_options_say(deterministic):
-    gate = threading.Event()
-
-    def numbered(x):
-        if x == 0:
-            gate.wait(10)  # until a later one has come
-        elif x == 1:
-            gate.set()
-        return x
-
-    free = tf.data.Options()
-    free.deterministic = False
+def test_deprecated_steps_hand_on_whether_they_keep_the_order(deterministic):
     numbers = tf.data.Dataset.range(8)
-    mapped = numbers.map(lambda x: tf.numpy_function(numbered, [x], tf.int64), 4, deterministic=deterministic)
-    found = [int(x) for x in mapped.with_options(free)]
-    assert (found == list(range(8))) == (deterministic is True)
-
     parse = tf.data.experimental.parse_example_dataset({}, 4, deterministic=deterministic)
     assert parse(tf.data.Dataset.from_tensors(b"").batch(1))._plan.deterministic is deterministic
     in_turn = tf.data.experimental.parallel_interleave(tf.data.Dataset.range, 2, sloppy=not deterministic)
