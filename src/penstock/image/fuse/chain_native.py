@@ -156,6 +156,13 @@ def _separated(line: Any, floats_out: Any, bytes_out: Any, start: int, plane: in
                 bytes_out[to + j] = np.uint8(np.int32(line[np.uint64(3) * j + c]))
 
 
+@helper
+def _lay_on_line(levels: Any, first: int, n: int, slope: Any, rest: Any, begin: Any) -> None:
+    start = np.uint64(first)
+    for j in range(start, start + np.uint64(n)):
+        levels[j] = levels[j] * slope + levels[j] * rest + begin
+
+
 @maker
 def _one(
     src: Any,
@@ -226,12 +233,11 @@ def _one(
                 load(src, 3 * y * width, n, a)
             levels = b if colour(codes, args, first, last, means, a, b, doubts, n) else a
             for c in range(3 if table.size else 0):
-                for j in range(np.uint64(c * n), np.uint64((c + 1) * n)):
-                    level = levels[j]
-                    if table.size == LINE:
-                        levels[j] = level * table[c] + level * table[4 + c] + table[8 + c]
-                    else:
-                        levels[j] = table[np.uint64(256 * c) + np.uint64(level)]
+                if table.size == LINE:
+                    _lay_on_line(levels, c * n, n, table[c], table[4 + c], table[8 + c])
+                else:
+                    for j in range(np.uint64(c * n), np.uint64((c + 1) * n)):
+                        levels[j] = table[np.uint64(256 * c) + np.uint64(levels[j])]
             row = lower if side else upper
             along(levels, n, left, x_weight, mirrored, reverse, row)
             if side:
