@@ -263,13 +263,6 @@ def transpose(a: Any, perm: Any = None, conjugate: bool = False) -> Any:
     return np.conj(found) if conjugate else found
 
 
-def _stacked(values: Any, axis: Any = 0) -> Any:
-    parts = list(values) if isinstance(values, (tuple, list)) else [values]
-    if not all(isinstance(part, np.ndarray) and part.shape == parts[0].shape for part in parts):
-        return None
-    return np.stack(parts, inside(_numbers(axis))) if len({part.dtype for part in parts}) == 1 else None
-
-
 @op("stack", alike="values")
 def stack(values: Any, axis: Any = 0) -> Any:
     """Values of one shape side by side along a new axis."""
