@@ -98,6 +98,9 @@ class DType:
     def __repr__(self) -> str:
         return f"tf.{self.name}"
 
+    def __str__(self) -> str:
+        return f"<dtype: {self.name!r}>"
+
 
 def _ml_dtypes() -> Any:
     return import_module("ml_dtypes")

@@ -40,9 +40,7 @@ class TensorShape(tuple[Any, ...]):
     def rank(self) -> int:
         return len(self)
 
-    @property
-    def ndims(self) -> int:
-        return len(self)
+    ndims = rank
 
     @property
     def dims(self) -> list[Any]:
