@@ -15,8 +15,9 @@ from penstock.compat import tf as ours
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.compat.expressions import EXACT, described, evaluated
+from tests.compat.operands import OPERANDS, VALUES, differs, results
 
-# Wrong calls: both must refuse them. Numbers of two dtypes are left out: numpy adds them, TensorFlow does not.
+# Wrong calls: both must refuse them.
 REFUSED = r"""
 tf.reshape([1, 2, 3], [2, 2])
 tf.concat([[1, 2], [[3]]], 0)
@@ -38,12 +39,23 @@ tf.slice([1, 2, 3], [2], [5])
 tf.split([1, 2, 3], 2)
 tf.one_hot([0.5], 2)
 tf.debugging.assert_equal(1, 2)
+tf.constant(1) + tf.constant(1.0)
+tf.constant(1) + 1.5
 """.strip().splitlines()
 
 
 def _values(compare: Comparer) -> None:
     for expression in EXACT:
         compare.same(expression, json.dumps(evaluated(expression, ours)), json.dumps(evaluated(expression, tf)))
+
+
+def _operands(compare: Comparer) -> None:
+    for dtype in VALUES:
+        for (expression, *rows), (_, *expected) in zip(results(dtype, ours), results(dtype, tf), strict=True):
+            for place, found, other in zip(("eager", "map"), rows, expected, strict=True):
+                known = [differs(expression, dtype, operand) for operand in OPERANDS]
+                kept = [[None if why else one for one, why in zip(row, known, strict=True)] for row in (found, other)]
+                compare.same(f"{expression}, {dtype}, {place}", *map(json.dumps, kept))
 
 
 def _refusals(compare: Comparer) -> None:
@@ -118,4 +130,9 @@ def _described(expression: str, module: Any, texts: list[bytes], pattern: str) -
     return json.dumps(described(eval(expression, names), module))
 
 
-CHECKS = [Check("compat: values", _values), Check("compat: refusals", _refusals), Check("compat: texts", _texts)]
+CHECKS = [
+    Check("compat: values", _values),
+    Check("compat: operands", _operands),
+    Check("compat: refusals", _refusals),
+    Check("compat: texts", _texts),
+]

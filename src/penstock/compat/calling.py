@@ -18,7 +18,7 @@ from penstock.block.leaf import NESTED
 from penstock.block.structure import flatten, map_leaves
 from penstock.compat.op import known
 from penstock.compat.operators import reading
-from penstock.compat.values import Tensor, array_of, lowered, raised
+from penstock.compat.values import array_of, lowered, raised
 from penstock.trace.tracer import Tracer
 
 _SHOWN = False
@@ -91,8 +91,6 @@ def returned(result: Any) -> Any:
 
 def _leaf(leaf: Any) -> Any:
     kind = type(leaf)
-    if kind is Tensor:
-        return leaf._value
     if kind is int or kind is float:
         return array_of(leaf)
     if kind is list and not any(isinstance(lowered(item), Tracer) for item in leaf):

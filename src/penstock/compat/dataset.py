@@ -167,7 +167,7 @@ class Dataset(ps.Dataset):
         name: Any = None,
     ) -> Dataset:
         """What `generator(*args)` yields; the arguments are numpy values there, as in TensorFlow."""
-        signature = output_signature
+        signature = None if output_signature is None else map_leaves(lowered, output_signature)
         if signature is None and output_types is not None:
             signature = create._signature(plain_nest(output_types), output_shapes)
         values = None if args is None else tuple(map(array_of, args))
@@ -225,18 +225,19 @@ class Dataset(ps.Dataset):
         return found
 
     @property
+    def element_spec(self) -> Any:
+        """The nest of `tf.TensorSpec` of an element."""
+        return map_leaves(raised, super().element_spec)
+
+    @property
     def output_types(self) -> Any:
         """TensorFlow 1's name for the dtypes of `element_spec`."""
-        from penstock.compat.dtypes import as_dtype
-
-        return map_leaves(lambda spec: as_dtype(spec.dtype), self.element_spec)
+        return map_leaves(lambda spec: spec.dtype, self.element_spec)
 
     @property
     def output_shapes(self) -> Any:
         """TensorFlow 1's name for the shapes of `element_spec`."""
-        from penstock.compat.values import TensorShape
-
-        return map_leaves(lambda spec: TensorShape(spec.shape), self.element_spec)
+        return map_leaves(lambda spec: spec.shape, self.element_spec)
 
     def make_one_shot_iterator(self) -> Iterator:
         """TensorFlow 1's name for `iter(ds)`."""
@@ -314,8 +315,10 @@ def _raised(leaf: Any) -> Any:
 
 def _given(value: Any) -> Any:
     """An argument of a method as penstock takes it."""
-    if isinstance(value, ps.Dataset):
-        return value
+    if isinstance(value, Dataset):  # as penstock's, whose methods read specs of numpy's dtypes
+        found = object.__new__(ps.Dataset)
+        vars(found).update(vars(value))
+        return found
     if inspect.isroutine(value) or inspect.isclass(value):
         return called(value) if not isinstance(value, type) else value
     if isinstance(value, (dict, tuple)) and not isinstance(value, ps.Options):
@@ -329,8 +332,6 @@ _PLAIN = {
     "iterator",
     "to_torch",
     "to_jax",
-    "to_keras",
-    "to_tf",
     "explain",
     "lint",
     "memory",

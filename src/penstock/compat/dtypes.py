@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -97,6 +98,9 @@ class DType:
     def __repr__(self) -> str:
         return f"tf.{self.name}"
 
+    def __str__(self) -> str:
+        return f"<dtype: {self.name!r}>"
+
 
 def _ml_dtypes() -> Any:
     return import_module("ml_dtypes")
@@ -115,6 +119,10 @@ def as_dtype(dtype: Any) -> DType:
     """
     if type(dtype) is DType:
         return dtype
+    return _of_numpy(dtype) if isinstance(dtype, np.dtype) else _as_dtype(dtype)
+
+
+def _as_dtype(dtype: Any) -> DType:
     if dtype in (bytes, str):
         return DTYPES["string"]
     if dtype is int:
@@ -133,6 +141,9 @@ def as_dtype(dtype: Any) -> DType:
         message = f"{dtype!r:.60} is no dtype of an element."
         raise InvalidTypeError(message, hint=f"There are {', '.join(DTYPES)}.")
     return DTYPES[found.name]
+
+
+_of_numpy = functools.cache(_as_dtype)
 
 
 def plain(dtype: Any) -> Any:

@@ -98,11 +98,12 @@ def _filled(part: Any, values: Sequence[Any]) -> Any:
 
 
 def _emptied(part: Any, found: list[Tracer]) -> Any:
-    if type(part) is dict:
+    kind = type(part)
+    if kind is dict:
         return {name: _emptied(item, found) for name, item in part.items()}
-    if type(part) in (tuple, list):
-        return type(part)(_emptied(item, found) for item in part)
-    value = plain(part) if type(part) is DType else lowered(part)
+    if kind is tuple or kind is list:
+        return kind(_emptied(item, found) for item in part)
+    value = plain(part) if kind is DType else lowered(part)
     if not isinstance(value, Tracer):
         return value
     found.append(value)

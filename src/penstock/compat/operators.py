@@ -7,10 +7,10 @@ on the stand-ins of `penstock.trace`: what a function of `map` calculates with t
 
 from __future__ import annotations
 
+import functools
 import operator
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from penstock.trace.graph import GraphBuilder, NotTraceable
 from penstock.trace.tracer import Tracer
 
 TEXT = np.dtype(object)  # the dtype of byte strings
+_NUMPYS = (np.ndarray, np.generic)
 _SMALL = frozenset(map(np.dtype, ("int8", "uint8", "int16", "uint16")))
 _KINDS: dict[type, str] = {bool: "b", int: "i", float: "f", complex: "c", str: "O", bytes: "O"}
 
@@ -41,15 +42,20 @@ class _Reading(threading.local):
 _reading = _Reading()
 
 
-@contextmanager
-def reading(builder: GraphBuilder | None, *, mapped: bool = True) -> Iterator[None]:
+class reading:
     """Run a function of a data set; random functions add their equations to `builder`."""
-    before = _reading.builder, _reading.mapped
-    _reading.builder, _reading.mapped = builder, mapped
-    try:
-        yield
-    finally:
-        _reading.builder, _reading.mapped = before
+
+    __slots__ = ("_before", "_now")
+
+    def __init__(self, builder: GraphBuilder | None, *, mapped: bool = True) -> None:
+        self._now = builder, mapped
+
+    def __enter__(self) -> None:
+        self._before = _reading.builder, _reading.mapped
+        _reading.builder, _reading.mapped = self._now
+
+    def __exit__(self, *error: object) -> None:
+        _reading.builder, _reading.mapped = self._before
 
 
 def dtype_of(value: Any) -> np.dtype:
@@ -130,14 +136,10 @@ def matched(values: Sequence[Any], *, first: bool) -> list[Any]:
 
     head = values[0]
     if not first:
-        head = next((value for value in values if _is_tensor(value)), head)
+        head = next((value for value in values if isinstance(value, (Operators, RaggedTensor, SparseTensor))), head)
     free = array_of(head)
     dtype = dtype_of(free)
     return [free if value is head else converted(value, dtype) for value in values]
-
-
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, (Operators, RaggedTensor, SparseTensor))
 
 
 def _objects(text: Any) -> Any:
@@ -197,7 +199,7 @@ def _whole(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     divide = _of(ufunc)
 
     def checked(left: Any, right: Any) -> Any:
-        if not np.all(right):
+        if not right.all():
             message = "Integer division by zero."
             raise InvalidArgumentError(message, hint="tf.where(y == 0, 1, y) is never 0.")
         return ufunc(left, right)
@@ -207,7 +209,7 @@ def _whole(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
             return divide(left, right)
         if type(right) is Tracer:
             return _row_by_row(ufunc.__name__, checked, left, right, exact=True)
-        return divide(left, right) if np.all(right) else checked(left, right)
+        return divide(left, right) if right.all() else checked(left, right)
 
     return call
 
@@ -238,36 +240,36 @@ _MATMUL = _of(np.matmul)
 
 # The operators: how they are calculated, and the kinds of the dtypes that have them.
 OPERATORS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
-    "add": (_of(np.add), "iufcO"),
-    "sub": (_of(np.subtract), "iufc"),
-    "mul": (_of(np.multiply), "iufcb"),
+    "add": (np.add, "iufcO"),
+    "sub": (np.subtract, "iufc"),
+    "mul": (np.multiply, "iufcb"),
     "truediv": (quotient, "iufc"),
     "floordiv": (_whole(np.floor_divide), "iuf"),
     "mod": (_whole(np.remainder), "iuf"),
     "pow": (power, "ifc"),
     "matmul": (_product, "ifc"),
-    "and": (_of(np.bitwise_and), "iub"),
-    "or": (_of(np.bitwise_or), "iub"),
-    "xor": (_of(np.bitwise_xor), "iub"),
-    "lt": (_of(np.less), "iuf"),
-    "le": (_of(np.less_equal), "iuf"),
-    "gt": (_of(np.greater), "iuf"),
-    "ge": (_of(np.greater_equal), "iuf"),
+    "and": (np.bitwise_and, "iub"),
+    "or": (np.bitwise_or, "iub"),
+    "xor": (np.bitwise_xor, "iub"),
+    "lt": (np.less, "iuf"),
+    "le": (np.less_equal, "iuf"),
+    "gt": (np.greater, "iuf"),
+    "ge": (np.greater_equal, "iuf"),
     "eq": (_comparing(np.equal), "iufcbO"),
     "ne": (_comparing(np.not_equal), "iufcbO"),
 }
 FUNCTIONS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {  # and functions that are no operators of Python's
-    "maximum": (_of(np.maximum), "iuf"),
-    "minimum": (_of(np.minimum), "iuf"),
-    "atan2": (_of(np.arctan2), "f"),
-    "logical_and": (_of(np.logical_and), "b"),
-    "logical_or": (_of(np.logical_or), "b"),
-    "logical_xor": (_of(np.logical_xor), "b"),
-    "equal": (_of(np.equal), "iufcbO"),
-    "not_equal": (_of(np.not_equal), "iufcbO"),
-    "truncatemod": (_of(np.fmod), "iuf"),
-    "left_shift": (_of(np.left_shift), "iu"),
-    "right_shift": (_of(np.right_shift), "iu"),
+    "maximum": (np.maximum, "iuf"),
+    "minimum": (np.minimum, "iuf"),
+    "atan2": (np.arctan2, "f"),
+    "logical_and": (np.logical_and, "b"),
+    "logical_or": (np.logical_or, "b"),
+    "logical_xor": (np.logical_xor, "b"),
+    "equal": (np.equal, "iufcbO"),
+    "not_equal": (np.not_equal, "iufcbO"),
+    "truncatemod": (np.fmod, "iuf"),
+    "left_shift": (np.left_shift, "iu"),
+    "right_shift": (np.right_shift, "iu"),
 }
 _ALONE = {"neg": (np.negative, "ifc"), "abs": (np.abs, "ifc"), "invert": (np.invert, "iub")}
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
@@ -293,19 +295,38 @@ def _check(name: str, dtype: np.dtype, kinds: str) -> None:
         raise InvalidTypeError(message, hint="tf.cast(x, dtype) casts numbers; text has tf.strings.")
 
 
+@functools.cache
+def _quick(name: str, dtype: np.dtype, kind: type) -> Callable[[Any, Any], Any] | None:
+    """The function of two values of this dtype, if values of type `kind` become it without further questions."""
+    function, kinds = OPERATORS[name]
+    taken = issubclass(kind, Operators) or _KINDS[kind] in _TAKEN[kind_of(dtype)]
+    return function if taken and dtype != TEXT and kind_of(dtype) in kinds else None
+
+
 def _binary(name: str, *, reflected: bool = False) -> Callable[[Any, Any], Any]:
     function, kinds = OPERATORS[name]
+    calculate = _of(function) if isinstance(function, np.ufunc) else function
 
     def operate(self: Operators, other: Any) -> Any:
+        value = self._value
+        kind: Any = type(other)
+        if isinstance(value, _NUMPYS) and (kind is int or kind is float or kind is type(self)):
+            quick = _quick(name, value.dtype, kind)  # type: ignore[arg-type]
+            if quick is not None:
+                try:
+                    given = other._value if kind is type(self) else value.dtype.type(other)
+                except OverflowError:
+                    given = None
+                if isinstance(given, _NUMPYS) and given.dtype == value.dtype:
+                    return self.of(quick(given, value) if reflected else quick(value, given))
         if isinstance(other, (RaggedTensor, SparseTensor)):
             return NotImplemented
         if other is None and name in ("eq", "ne"):
             return name == "ne"
-        value = self._value
         dtype = dtype_of(value)
         given = converted(other, dtype)
         _check(f"__{name}__", dtype, kinds)
-        return self.of(function(given, value) if reflected else function(value, given))
+        return self.of(calculate(given, value) if reflected else calculate(value, given))
 
     return operate
 
@@ -327,6 +348,7 @@ def calculated(name: str, x: Any, y: Any, *, first: bool = False) -> Any:
     function, kinds = OPERATORS.get(name) or FUNCTIONS[name]
     left, right = matched([x, y], first=first or _reading.mapped)
     _check(f"tf.{name}", dtype_of(left), kinds)
+    function = _of(function) if isinstance(function, np.ufunc) else function
     if isinstance(left, RaggedTensor) or isinstance(right, RaggedTensor):
         return raised(over_flat(function, [left, right]))
     return raised(function(left, right))

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.block.spec import TensorSpec
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.compat.dtypes import DType, as_dtype
 from penstock.compat.operators import Operators, _objects, dtype_of
@@ -39,9 +40,7 @@ class TensorShape(tuple[Any, ...]):
     def rank(self) -> int:
         return len(self)
 
-    @property
-    def ndims(self) -> int:
-        return len(self)
+    ndims = rank
 
     @property
     def dims(self) -> list[Any]:
@@ -188,9 +187,6 @@ class Value(Operators):
     def __float__(self) -> float:
         return float(self._value)
 
-    def __complex__(self) -> complex:
-        return complex(self._value)
-
     def __index__(self) -> int:
         return operator.index(self._value)
 
@@ -226,22 +222,23 @@ class Tensor(Value):
 
 _NEW, _HOLD = object.__new__, vars(Operators)["_value"].__set__
 NUMPYS = {  # what arrays of numpy's have and tensors do not
-    **{name: f"Write tf.reduce_{name}(x)." for name in ("mean", "sum", "max", "min", "prod", "std", "any", "all")},
-    **{name: f"Write tf.{name}(x, …)." for name in ("reshape", "transpose", "squeeze", "round", "argmax", "argmin")},
-    **{name: f"Write tf.{name}(x, …)." for name in ("argsort", "sort", "cumsum", "repeat", "size")},
-    **dict.fromkeys(("flatten", "ravel"), "Write tf.reshape(x, [-1])."),
-    **dict.fromkeys(("tolist", "item", "tobytes", "data", "flat"), "Write x.numpy(), which gives numpy's value."),
-    "astype": "Write tf.cast(x, dtype).",
-    "var": "Write tf.math.reduce_variance(x).",
-    "cumprod": "Write tf.math.cumprod(x).",
-    "clip": "Write tf.clip_by_value(x, low, high).",
-    "T": "Write tf.transpose(x).",
-    "swapaxes": "Write tf.transpose(x, perm).",
-    "dot": "Write tf.tensordot(x, y, 1).",
-    "take": "Write tf.gather(x, indices).",
-    "copy": "Write tf.identity(x): a tensor never changes.",
-    "fill": "Write tf.fill(dims, value).",
-    "decode": "Write x.numpy().decode().",
+    name: f"Write {written.format(name)}."
+    for names, written in {
+        "mean sum max min prod std any all": "tf.reduce_{}(x)",
+        "reshape transpose squeeze round argmax argmin argsort sort cumsum repeat size": "tf.{}(x, …)",
+        "tolist item tobytes data flat": "x.numpy(), which gives numpy's value",
+        "flatten ravel": "tf.reshape(x, [-1])",
+        "T swapaxes": "tf.transpose(x, perm)",
+        "astype": "tf.cast(x, dtype)",
+        "var": "tf.math.reduce_variance(x)",
+        "cumprod": "tf.math.cumprod(x)",
+        "clip": "tf.clip_by_value(x, low, high)",
+        "dot": "tf.tensordot(x, y, 1)",
+        "take": "tf.gather(x, indices)",
+        "copy": "tf.identity(x)",
+        "decode": "x.numpy().decode()",
+    }.items()
+    for name in names.split()
 }
 
 
@@ -302,7 +299,7 @@ def lowered(value: Any) -> Any:
     """A tensor as numpy has it, or as the stand-in that it holds; anything else as it is."""
     if isinstance(value, Operators):
         return value._value
-    if isinstance(value, (SparseTensor, RaggedTensor)) and hasattr(value, "_plain"):
+    if isinstance(value, (SparseTensor, RaggedTensor, TensorSpec)) and hasattr(value, "_plain"):
         return value._plain()
     return value
 

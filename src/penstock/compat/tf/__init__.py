@@ -13,6 +13,7 @@ import penstock as ps
 from penstock.block.spec import ValueSpec
 from penstock.compat.composites import RaggedTensor, SparseTensor
 from penstock.compat.dtypes import DTYPES, DType, as_dtype, plain
+from penstock.compat.specs import TensorSpec
 from penstock.compat.teaching import Namespace, unknown
 from penstock.compat.tf.arrays import *  # noqa: F403
 from penstock.compat.tf.arrays import bitcast, broadcast_to, cast, constant, convert_to_tensor
@@ -44,23 +45,6 @@ __name__ = "penstock.compat.tf"
 
 AUTOTUNE = ps.AUTOTUNE
 _bool = builtins.bool  # `bool` is a dtype here
-
-
-class _SpecType(type):
-    def __instancecheck__(cls, value: object) -> _bool:
-        return isinstance(value, ps.TensorSpec)
-
-
-class TensorSpec(metaclass=_SpecType):
-    """Shape and dtype of a leaf of an element; `None` stands for an extent that differs."""
-
-    def __new__(cls, shape: Any = None, dtype: Any = "float32", name: Any = None) -> Any:
-        return ps.TensorSpec(shape, plain(dtype))
-
-    @staticmethod
-    def from_tensor(tensor: Any, name: Any = None) -> Any:
-        """The spec of a value."""
-        return ps.TensorSpec(np.shape(tensor), plain(tensor.dtype))
 
 
 def SparseTensorSpec(shape: Any = None, dtype: Any = "float32") -> Any:

@@ -41,7 +41,7 @@ def _as_told(result: Any, types: Any) -> Any:
     wanted = types.dtype if isinstance(types, ps.TensorSpec) else types
     if isinstance(result, (ps.RaggedTensor, ps.SparseTensor)):
         return result
-    return convert_to_tensor(result, as_dtype(wanted))
+    return raised(_own(array_of(lowered(result), as_dtype(wanted))))
 
 
 def _only_real(values: Any) -> None:
@@ -67,6 +67,7 @@ def numpy_function(
 
 
 def _own(value: Any) -> Any:
+    """A value in memory that no one else can write into."""
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
@@ -167,7 +168,7 @@ known(map_fn)
 
 
 def _signature(wanted: Any) -> Any:
-    return wanted if isinstance(wanted, (ps.TensorSpec, ps.RaggedTensorSpec)) else plain_nest(wanted)
+    return lowered(wanted) if isinstance(wanted, (ps.TensorSpec, ps.RaggedTensorSpec)) else plain_nest(wanted)
 
 
 def vectorized_map(fn: Any, elems: Any, fallback_to_while_loop: Any = True, warn: Any = True) -> Any:

@@ -135,7 +135,7 @@ def mock_data(
     >>> with tfds.testing.mock_data(num_examples=5):
     ...     ds = tfds.load("mnist", split="train")
     ...     len(ds), ds.element_spec["image"].shape
-    (5, (28, 28, 1))
+    (5, TensorShape([28, 28, 1]))
     """
     with tempfile.TemporaryDirectory(prefix="penstock-mock-", ignore_cleanup_errors=True) as folder:
         _active.append(_Mock(folder, num_examples, num_sub_examples, max_value, as_dataset_fn))
