@@ -175,11 +175,9 @@ def test_small_inner_data_sets_run_together_while_they_are_measured(monkeypatch)
         assert [step.ratio for step in inner] == [number / made[-1] for number in made]
 
 
-def test_windows_that_are_copied_at_once_have_a_row():
+def test_windows_that_are_copied_at_once_are_a_step_of_their_own():
     found = analysed_once(ps.Dataset.range(400).window(4, 1, drop_remainder=True).flat_map(lambda w: w.batch(4)))
-    first, others = found.step("flat_map#1/batch"), found.step("flat_map#1/windows")
-    assert first.elements + others.elements == 397
-    assert others.elements > 300
+    assert [(step.name, step.elements) for step in found.steps][-1] == ("flat_map#1", 397)
 
 
 def test_repeated_and_shared_steps_are_one_row():

@@ -26,7 +26,6 @@ from penstock.functions.captured import (
     OWN,
     SIZE,
     Captured,
-    TakingNumbers,
     alike_key,
     content,
     keep_alike,
@@ -157,8 +156,6 @@ def inspected(
 
     `held` is what they are given and others have too, who would see it written into.
     """
-    if type(function) is TakingNumbers:
-        function = function.function
     alike = None if objects or held else known_alike(function)
     return _inspected(function, objects, held) if alike is None else (None, alike.captured_by(function))
 
