@@ -45,7 +45,7 @@ def together(monkeypatch: pytest.MonkeyPatch) -> Together:
 
     def counted(inputs: InnerInputs, most: int, until: float) -> Any:
         made = small(inputs, most, until)
-        if made is not None and any(made.maps):
+        if made is not None and any(each.maps for each in made.maps):
             found.inputs.append(len(made.inputs))
         return made
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -15,18 +15,15 @@ from penstock.block.footprint import footprint
 from penstock.errors import Context, annotate
 from penstock.physical.chained import Begun
 from penstock.physical.executor import Reader
-from penstock.physical.inner_plans import Little, Made, Opening, together
+from penstock.physical.inner_plans import NO_MAPS, Little, Made, Maps, Opening, together
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stretch import failed
-from penstock.physical.transform import FunctionTransform
 
 AT_ONCE = 0.002  # seconds
 _MOST_OUTER = 16
 MOST_SMALL = 64  # inputs that are read together
 _OF_EACH, _OF_ALL = 1 << 12, 1 << 22  # about the bytes that these may have
 _OTHERS, _SELDOM = 16, 64  # inputs in a row that were not small, behind which only each 64th is looked at
-
-Maps = Sequence[FunctionTransform]
 
 
 @dataclass(slots=True)
@@ -56,7 +53,7 @@ class Input:
     error: Exception | None = None  # met ahead of its turn
     place: State = None  # of the cursor, in front of that error
     nbytes: int = 0  # of the Block at hand
-    maps: Maps = ()  # of a small one, which are to run on what it gives
+    maps: Maps = NO_MAPS  # of a small one, which are to run on what it gives
 
     @property
     def is_whole(self) -> bool:
@@ -229,9 +226,7 @@ class InnerInputs:
         began = time.perf_counter()
         following = self._make_next()
         while isinstance(following, Closed):
-            started = time.perf_counter()
             little = self._little(following)
-            now = time.perf_counter()
             if little is None or (littles and not little.goes_with(littles[0])):
                 break
             inputs.append(following)
@@ -239,10 +234,10 @@ class InnerInputs:
             nbytes += little.nbytes
             following = None
             if self._reader is not None:
-                self._reader.tried(now - started)
+                self._reader.tried(little.seconds)
                 if not self._reader.quick():
                     break
-            if len(inputs) >= few or now > until or nbytes > min(most * _OF_EACH, _OF_ALL):
+            if len(inputs) >= few or time.perf_counter() > until or nbytes > min(most * _OF_EACH, _OF_ALL):
                 break
             if self._ask == 1 and not self.outer.available():  # the next one may take long to come
                 break

@@ -8,6 +8,7 @@ place: their source, and functions that close over another value. Small ones are
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import FunctionType, MethodType
@@ -18,11 +19,13 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, Column, DenseColumn
+from penstock.block.numbers import Numbers
 from penstock.functions.captured import are_same
 from penstock.options import Options
 from penstock.physical.lower import Lowering, lower, opener, transforms_of
 from penstock.physical.stage import Stage
-from penstock.physical.transform import FunctionTransform
+from penstock.physical.stretch import Stretch
+from penstock.physical.transform import FunctionTransform, run_all
 from penstock.plan import counted, ops
 from penstock.plan.fused import FusedMap
 from penstock.plan.inputs import Scan
@@ -94,12 +97,10 @@ class Form:
             (node,) = node.inputs
         return cuts, maps
 
-    def maps_of(self, maps: list[FunctionTransform], functions: Functions) -> list[FunctionTransform]:
-        """Return the maps of a plan with these functions; the very same list if its functions do the same."""
+    def maps_of(self, maps: list[FunctionTransform], functions: Functions) -> Maps:
+        """Return the maps of a plan with these functions."""
         others = self.filled(self.scan, functions).functions
-        if not others:
-            return maps
-        return [each.plain(others[id(each.function)]) if id(each.function) in others else each for each in maps]
+        return Maps(maps, [others.get(id(each.function)) for each in maps])
 
     def filled(self, scan: Scan, functions: Functions) -> Filled:
         """For a plan like it."""
@@ -204,14 +205,41 @@ class Made(NamedTuple):
     key: Key | None
 
 
+class Maps(NamedTuple):
+    """The maps of a small inner data set: those of its form, and the functions that differ from theirs."""
+
+    maps: Sequence[FunctionTransform] = ()
+    own: Sequence[Callable[..., Any] | None] = ()
+
+    def run(self, block: Block, numbers: np.ndarray) -> Stretch:
+        return self.run_of([self], block, np.zeros(block.size, np.int64), numbers)
+
+    @staticmethod
+    def run_of(inputs: Sequence[Maps], block: Block, which: np.ndarray, numbers: np.ndarray) -> Stretch:
+        """Return what maps of one form make of elements, each of the input `which`, where it has this number."""
+        transforms = []
+        for index, transform in enumerate(inputs[0].maps):
+            functions = [each.own[index] or transform.function for each in inputs]
+            if all(function is transform.function for function in functions):
+                transforms.append(transform.again())
+            else:
+                of_each = iter([functions[at] for at in which.tolist()])
+                transforms.append(transform.plain(lambda *given, of_each=of_each: next(of_each)(*given)))
+        return run_all(transforms, block, Numbers(numbers))
+
+
+NO_MAPS = Maps()
+
+
 class Little(NamedTuple):
     """A small inner data set: its source, all that this has, the bytes of that; what is cut of it, and its maps."""
 
     source: Source
     part: Any
     nbytes: int
-    cuts: Cuts = ()
-    maps: Sequence[FunctionTransform] = ()
+    seconds: float  # that reading took
+    cuts: Cuts
+    maps: Maps
 
     def goes_with(self, other: Little) -> bool:
         """Whether both may be read together."""
@@ -261,16 +289,21 @@ class Opening:
             return None
         plan, key = made.plan, made.key
         if type(plan) is Scan:
-            part = plan.source.small()
-            return None if part is None else Little(plan.source, *part)
+            return _little(plan.source, (), NO_MAPS)
         form = None if key is None else self._plans.form(plan, key)
         found = None if form is None else form.small(self._lowering.options)
         if key is None or form is None or found is None:
             return None
-        part = key.scan.source.small()
-        if part is None or (isinstance(part[0], Block) and not _is_plain(part[0])):
+        little = _little(key.scan.source, found[0], form.maps_of(found[1], key.functions))
+        if little is None or (isinstance(little.part, Block) and not _is_plain(little.part)):
             return None
-        return Little(key.scan.source, *part, found[0], form.maps_of(found[1], key.functions))
+        return little
+
+
+def _little(source: Source, cuts: Cuts, maps: Maps) -> Little | None:
+    began = time.perf_counter()
+    part = source.small()
+    return None if part is None else Little(source, *part, time.perf_counter() - began, cuts, maps)
 
 
 def together(inputs: Sequence[Little]) -> tuple[Block | None, list[int]] | None:

@@ -12,17 +12,15 @@ from itertools import islice
 import numpy as np
 
 from penstock.block.block import Block, concat_blocks, joins_freely
-from penstock.block.numbers import Numbers
 from penstock.errors import PenstockError, marked
 from penstock.physical.access import scattered
 from penstock.physical.chained import Growing, SlotStates
 from penstock.physical.executor import Reader
-from penstock.physical.inner_inputs import AT_ONCE, MOST_SMALL, InnerInputs, Input, Maps, Small
-from penstock.physical.inner_plans import Opening
+from penstock.physical.inner_inputs import AT_ONCE, MOST_SMALL, InnerInputs, Input, Small
+from penstock.physical.inner_plans import NO_MAPS, Maps, Opening
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Stage, State
 from penstock.physical.stretch import Stretch
-from penstock.physical.transform import run_all
 
 _MOST_EARLY = 128  # elements that an input is asked for ahead of its turn, where they come at once
 _PATIENCE = 64  # times that inputs are asked for little, until they all run out together
@@ -45,7 +43,7 @@ class _Part:
     first: int
     count: int  # elements at hand
     given: int = 0  # elements before these
-    maps: Maps = ()
+    maps: Maps = NO_MAPS
     whole: bool = False  # nothing comes behind them
     opens: int = -1  # with its first turn: its number among those that were read together
 
@@ -263,7 +261,7 @@ class Interleave(Stage):
         self._changed = self._states.moved.add
         self._blocked: int | None = None  # the slot without which there is no whole round, until its turn
         self._woven: _Woven | None = None  # made, and not all given yet
-        self._ahead = AT_ONCE / 4  # seconds to read small inputs for at a time
+        self._ahead = AT_ONCE  # seconds to read small inputs for at a time
         self._patience = _PATIENCE
         self._most_mapped = _MOST_MAPPED  # elements that maps are given at a time
         self._early = 1  # elements to ask an input for ahead of its turn
@@ -522,10 +520,9 @@ class Interleave(Stage):
     def _learn_ahead(self, seconds: float) -> None:
         """Read for longer at a time where none of the inputs takes long."""
         if seconds < 2 * self._ahead:
-            most = max(4 * AT_ONCE, min(self._cycle_length * _OF_A_CALL, _LONG_AHEAD))
-            self._ahead = min(2 * self._ahead, most)
+            self._ahead = min(2 * self._ahead, _LONG_AHEAD)
         else:
-            self._ahead = max(self._ahead / 2, AT_ONCE / 4)
+            self._ahead = max(self._ahead / 2, AT_ONCE)
 
     def _at_hand(self, order: list[int], want: int) -> int:
         """The rounds for which all slots have elements, up to those that are worth putting together."""
@@ -567,7 +564,7 @@ class Interleave(Stage):
 
     def _part(self, woven: _Woven, want: int, behind: Block | None) -> Block | None:
         stop = min(woven.given + want, woven.block.size)
-        if any(woven.maps):
+        if any(each.maps for each in woven.maps):
             stop = min(woven.given + self._most_mapped, stop)
             inputs = woven.turns.inputs(woven.given, stop)
             piece = self._mapped(woven.block.slice(woven.given, stop), *inputs, woven.maps)
@@ -586,7 +583,7 @@ class Interleave(Stage):
 
         Where any fails each input is run by itself: a result may be of another kind than those of other inputs.
         """
-        found = self._run(block, which, numbers, maps, lambda at: id(maps[at]))
+        found = self._run(block, which, numbers, maps, lambda at: id(maps[at].maps))
         if found.failures:
             found = self._run(block, which, numbers, maps, lambda at: at)
         self._most_mapped = 1 if found.failures else min(2 * self._most_mapped, _MOST_MAPPED)
@@ -596,14 +593,14 @@ class Interleave(Stage):
         self, block: Block, which: np.ndarray, numbers: np.ndarray, maps: list[Maps], group: Callable[[int], int]
     ) -> Stretch:
         groups: dict[int, list[int]] = {}
-        for at in np.unique(which).tolist():
+        for at in sorted(set(which.tolist())):
             groups.setdefault(group(at), []).append(at)
         parts = []
         for inputs in groups.values():
-            places = np.flatnonzero(np.isin(which, inputs))
-            alike = block if len(groups) == 1 else block.take(places)
-            transforms = [transform.again() for transform in maps[inputs[0]]]
-            parts.append((places, run_all(transforms, alike, Numbers(numbers[places]))))
+            places = np.flatnonzero(np.isin(which, inputs)) if len(groups) > 1 else np.arange(block.size)
+            some = block if len(groups) == 1 else block.take(places)
+            of_some = np.searchsorted(inputs, which[places])
+            parts.append((places, Maps.run_of([maps[at] for at in inputs], some, of_some, numbers[places])))
         return parts[0][1] if len(parts) == 1 else scattered(parts)
 
     def _move_on(self, woven: _Woven) -> None:
@@ -635,7 +632,7 @@ class Interleave(Stage):
         assert cursor is not None
         piece: Block | Exception = cursor.peek()
         count = min(want, self._block_length - self._given_in_turn, cursor.available())
-        if slot.maps:
+        if slot.maps.maps:
             count = min(count, self._most_mapped)
             numbers = cursor.offset + np.arange(count)
             piece = self._mapped(cursor.peek().slice(0, count), np.zeros(count, int), numbers, [slot.maps])
