@@ -1,4 +1,4 @@
-"""What a function makes of windows is copied for many of them at once, and nobody can tell."""
+"""`window_in_place` copies the elements of many windows at once, and nobody can tell."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from tests.physical.test_whole_inputs import leaves
 
 import penstock as ps
 from penstock.errors import InvalidArgumentError
-from penstock.physical import windows
-from penstock.physical.inner_plans import Opening
-from penstock.plan.visible import Plans
+from penstock.functions.effects.planning import why_plans_otherwise
+from penstock.physical.stages import windowed
+from penstock.physical.stages.windowed import Windowed
 from penstock.testing import assert_same_elements
 
 SIZE = 4
+ALONE = ps.Options(experimental_optimization={"window_in_place": False})
 CONFIG = {"size": 3, "names": ["x", "y"]}
 NOTED: list[int] = []
 
@@ -36,35 +37,37 @@ class Config:
 
 
 class Cuts:
-    """How many windows were cut at once, each time that some were."""
+    """The elements copied at once, and the bytes of these, each time that some were copied."""
 
     def __init__(self) -> None:
         self.counts: list[int] = []
+        self.nbytes: list[int] = []
 
 
 @pytest.fixture
 def cuts(monkeypatch: pytest.MonkeyPatch) -> Cuts:
     found = Cuts()
-    cut = Opening.cut
+    make = Windowed.make
 
-    def counted(opening: Opening, block: Any, most: int) -> Any:
-        made = cut(opening, block, most)
-        if made is not None:
-            found.counts.append(len(made[1]))
+    def counted(stage: Windowed, want: int) -> Any:
+        made = make(stage, want)
+        if made is not None and made.block is not None:
+            found.counts.append(made.size)
+            found.nbytes.append(made.block.nbytes)
         return made
 
-    monkeypatch.setattr(Opening, "cut", counted)
+    monkeypatch.setattr(Windowed, "make", counted)
     return found
 
 
-def pieces(ds: Any, state: Any = None, *, states: bool = False) -> tuple[list[Any], list[Any]]:
+def pieces(ds: Any, state: Any = None, most: int = 300, *, states: bool = False) -> tuple[list[Any], list[Any]]:
     """Elements and failures, and the states in front of each, if they are asked for."""
     found: list[Any] = []
     places: list[Any] = []
     with ds.iterator(executor="inline", epoch=0) as iterator:
         if state is not None:
             iterator.load_state_dict(state)
-        while len(found) < 300:
+        while len(found) < most:
             if states:
                 places.append(iterator.state_dict())
             try:
@@ -79,19 +82,21 @@ def pieces(ds: Any, state: Any = None, *, states: bool = False) -> tuple[list[An
     return found, places
 
 
-def check_the_same(ds: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """With and without: the same elements and failures, and states from which either way goes on."""
+def check_the_same(ds: Any) -> list[Any]:
+    """Check the elements, failures and states of the rule against windows that are opened one by one.
+
+    Either way resumes from the states of both.
+    """
+    plain = ds.with_options(ALONE)
     at_once, places = pieces(ds, states=True)
     assert pieces(ds)[0] == at_once
-    with monkeypatch.context() as without:
-        without.setattr(Opening, "cut", lambda opening, block, most: None)
-        alone, others = pieces(ds, states=True)
-        assert at_once == alone
-        for at in range(0, len(alone), 3):
-            assert pieces(ds, places[at])[0] == alone[at:]
-    for at in range(0, len(alone), 3):
-        assert pieces(ds, others[at])[0] == alone[at:]
-        assert pieces(ds, places[at])[0] == alone[at:]
+    alone, others = pieces(plain, states=True)
+    assert at_once == alone
+    for at in range(len(alone)):
+        assert pieces(ds, places[at], 9)[0] == alone[at : at + 9]
+    for at in range(0, len(alone), 4):
+        assert pieces(ds, others[at], 9)[0] == alone[at : at + 9]
+        assert pieces(plain, places[at], 9)[0] == alone[at : at + 9]
     return alone
 
 
@@ -153,27 +158,27 @@ def elements(kind: str, count: int, rng: np.random.Generator) -> Any:
 
 @pytest.mark.parametrize("name", SINGLE)
 @pytest.mark.parametrize("kind", ["scalar", "vector", "text"])
-def test_one_component(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_component(name: str, kind: str) -> None:
     chosen = random.Random(f"{name} {kind}")
     for _ in range(3):
         data = elements(kind, chosen.choice([0, 3, 4, 17, 40]), np.random.default_rng(1))
         size, shift, stride = chosen.choice([1, 4, 4, 5]), chosen.choice([1, 1, 2, 5]), chosen.choice([1, 1, 3])
         ds = ps.Dataset.from_tensor_slices(data).window(size, shift, stride, drop_remainder=chosen.random() < 0.5)
         ds = ds.flat_map(SINGLE[name]) if chosen.random() < 0.7 else ds.interleave(SINGLE[name], 1, 2)
-        check_the_same(ds, monkeypatch)
+        check_the_same(ds)
 
 
 @pytest.mark.parametrize("name", SEVERAL)
-def test_several_components(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_components(name: str) -> None:
     chosen, rng = random.Random(name), np.random.default_rng(2)
     for drop in (True, False):
         count = chosen.choice([5, 23])
         data = elements("vector", count, rng), elements(chosen.choice(["scalar", "text", "flags"]), count, rng)
         ds = ps.Dataset.from_tensor_slices(data).window(SIZE, chosen.choice([1, 3]), chosen.choice([1, 2]), drop)
-        check_the_same(ds.flat_map(SEVERAL[name]), monkeypatch)
+        check_the_same(ds.flat_map(SEVERAL[name]))
 
 
-def test_every_component_of_a_dict(monkeypatch: pytest.MonkeyPatch, cuts: Cuts) -> None:
+def test_every_component_of_a_dict(cuts: Cuts) -> None:
     data = {"x": np.arange(30.0), "y": np.arange(30), "z": np.arange(60).reshape(30, 2)}
     ds = ps.Dataset.from_tensor_slices(data).window(SIZE, 2)
     for open_window in (
@@ -181,17 +186,17 @@ def test_every_component_of_a_dict(monkeypatch: pytest.MonkeyPatch, cuts: Cuts) 
         lambda w: ps.Dataset.zip({k: v.batch(SIZE) for k, v in w.items()}),
         lambda w: ps.Dataset.zip(tuple(w[k].batch(SIZE) for k in CONFIG["names"])),
     ):
-        check_the_same(ds.flat_map(open_window), monkeypatch)
+        check_the_same(ds.flat_map(open_window))
     assert max(cuts.counts) > 3
 
 
-def test_ragged_elements_are_opened_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ragged_elements_are_opened_one_by_one() -> None:
     ds = ps.Dataset.from_generator(lambda: (np.arange(at % 3) for at in range(12)))
-    found = check_the_same(ds.window(2).flat_map(lambda w: w.batch(2)), monkeypatch)
+    found = check_the_same(ds.window(2).flat_map(lambda w: w.batch(2)))
     assert any(piece[0] is InvalidArgumentError for piece in found)
 
 
-def test_failures_take_the_place_of_their_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failures_take_the_place_of_their_windows() -> None:
     def fail(x: Any) -> Any:
         if x in (3, 17):
             raise ValueError(x)
@@ -200,24 +205,24 @@ def test_failures_take_the_place_of_their_windows(monkeypatch: pytest.MonkeyPatc
     source = ps.Dataset.range(40).map(fail)
     for shift, drop in ((1, True), (2, False), (7, True)):
         ds = source.window(SIZE, shift, drop_remainder=drop).flat_map(lambda w: w.batch(SIZE))
-        found = check_the_same(ds, monkeypatch)
+        found = check_the_same(ds)
         assert any(piece[0] is not np.ndarray for piece in found)
 
 
-def test_windows_in_another_order(monkeypatch: pytest.MonkeyPatch, cuts: Cuts) -> None:
+def test_windows_in_another_order(cuts: Cuts) -> None:
     ds = ps.Dataset.range(300).window(SIZE, 1, drop_remainder=True)
-    check_the_same(ds.skip(5).take(80).flat_map(lambda w: w.batch(SIZE)), monkeypatch)
+    check_the_same(ds.skip(5).take(80).flat_map(lambda w: w.batch(SIZE)))
     assert max(cuts.counts) > 3
-    check_the_same(ds.take(90).shuffle(20, seed=1).flat_map(lambda w: w.batch(SIZE)).batch(3), monkeypatch)
+    check_the_same(ds.take(90).shuffle(20, seed=1).flat_map(lambda w: w.batch(SIZE)).batch(3))
     joined = ds.take(9).concatenate(ds.skip(250)).flat_map(lambda w: w.batch(SIZE))
-    check_the_same(joined, monkeypatch)
+    check_the_same(joined)
 
 
-def test_behind_it_steps_run_as_ever(monkeypatch: pytest.MonkeyPatch, cuts: Cuts) -> None:
+def test_behind_it_steps_run_as_ever(cuts: Cuts) -> None:
     series = np.random.default_rng(3).normal(size=90).astype(np.float32)
     ds = ps.Dataset.from_tensor_slices(series).window(SIZE, 1, drop_remainder=True).flat_map(lambda w: w.batch(SIZE))
     split = ds.map(lambda w: (w[:-1], w[-1])).shuffle(16, seed=2).batch(8).prefetch(1)
-    check_the_same(split, monkeypatch)
+    check_the_same(split)
     assert max(cuts.counts) > 3
     for executor in ("thread", "process"):
         assert_same_elements(list(ds.iterator(executor=executor, epoch=0)), list(ds))
@@ -279,30 +284,20 @@ def test_a_size_that_changes_in_a_pass(cuts: Cuts) -> None:
     ],
 )
 def test_what_plans_the_same_for_all(function: Callable[..., Any], why: str | None) -> None:
-    found = Plans(function)
-    assert found.unchanged()
-    assert found.why_not is None if why is None else why in str(found.why_not)
+    found = why_plans_otherwise(function)
+    assert found is None if why is None else why in str(found)
 
 
-def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[int] = []
-    cut = Opening.cut
-
-    def noted(opening: Opening, block: Any, most: int) -> Any:
-        found = cut(opening, block, most)
-        made.append(0 if found is None or found[0] is None else found[0].nbytes)
-        return found
-
-    monkeypatch.setattr(Opening, "cut", noted)
+def test_memory_is_bounded(cuts: Cuts) -> None:
     wide = np.zeros((300, 1 << 12), np.float32)
     ds = ps.Dataset.from_tensor_slices(wide).window(64, 1, drop_remainder=True).flat_map(lambda w: w.batch(64))
     assert sum(1 for _ in ds) == 300 - 63
-    assert 0 < max(made) <= max(windows._NBYTES, 64 * wide[0].nbytes)
+    assert 0 < max(cuts.nbytes) <= max(windowed._NBYTES, 64 * wide[0].nbytes)
 
 
 def test_explain_says_what_is_done() -> None:
     ds = ps.Dataset.range(9).window(3)
-    assert "copies the elements of many windows at once" in ds.flat_map(SINGLE["batch"]).explain()
+    assert "window_in_place: flat_map" in ds.flat_map(SINGLE["batch"]).explain()
     assert "opens every window by itself: it reads `NOTED`" in ds.flat_map(SINGLE["printing"]).explain()
 
 

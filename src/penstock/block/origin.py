@@ -64,17 +64,6 @@ class Origin:
         shape = (len(self) // size, size, *self.file.shape[1:])
         return self._each(lambda values: values.reshape(shape))
 
-    def batched_in(self, sizes: np.ndarray) -> Origin:
-        """Batches of these sizes, one behind the other."""
-        there = np.arange(sizes.max()) < sizes[:, np.newaxis]
-
-        def spread(values: np.ndarray) -> np.ndarray:
-            found = np.full((*there.shape, *values.shape[1:]), NOBODY, np.int64)  # the -1 of offsets, too
-            found[there] = values
-            return found
-
-        return self._each(spread)
-
     def unbatched(self, lengths: Sequence[int]) -> Origin | None:
         """Origins of the parts of every element, which has so many; None for elements that were read as one."""
         if self.file.ndim < 2:

@@ -57,7 +57,7 @@ def as_written_by(call: Any, function: Any) -> Any:
             co_firstlineno=code.co_firstlineno,
             co_freevars=names,
         )
-    call.__penstock_called__ = True
+    call.__penstock_called__ = function
     for mark in ("__penstock_primitive__", "__penstock_draws__"):
         vars(call).pop(mark, None)
     return call

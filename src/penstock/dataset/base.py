@@ -21,6 +21,7 @@ from penstock.errors import (
 from penstock.options import NOTHING_SET, Options
 from penstock.plan.inputs import Scan
 from penstock.plan.node import Node, UnaryNode, inputs_first
+from penstock.plan.windows import data_sets_are_made_by
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
@@ -104,6 +105,9 @@ def of_source(source: Any) -> Dataset:
 def inner(plan: Node) -> Dataset:
     """A data set that is an element of another."""
     return Base._of(plan)
+
+
+data_sets_are_made_by(inner)
 
 
 _BUFFERS = 5  # the protocol from which large arrays may travel beside the pickle

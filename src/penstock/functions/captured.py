@@ -1,4 +1,4 @@
-"""The places that a function reads outside of itself, with what stood there, and numbers as arguments in its place."""
+"""The places that a function reads outside of itself, with what stood there."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter, is_, itemgetter
-from types import CellType, CodeType, FunctionType, MappingProxyType, MethodType
+from types import CellType, FunctionType, MappingProxyType, MethodType
 from typing import Any
 
 import numpy as np
-
-from penstock.functions.code import instructions
 
 MISSING = object()
 SIZE = object()
@@ -146,144 +144,8 @@ def are_same(first: Any, second: Any) -> bool:
     return all(map(is_, _cells(first), _cells(second)))
 
 
-class TakingNumbers:
-    """A function as one that takes numbers that it closes over as arguments, behind its own; and texts.
-
-    Those of numpy's, if it does nothing but calculate; others, if they go into its result as they are.
-
-    >>> def adding(n):
-    ...     return lambda x: x + n
-    >>> taking = TakingNumbers.of(adding(np.int64(1)))
-    >>> int(taking(3, np.int64(20)))
-    23
-    >>> taking.numbers_of(adding(np.int64(5))) == (5,), taking.numbers_of(adding(np.float32(5)))
-    (True, None)
-    """
-
-    def __init__(self, function: FunctionType, given: list[Any], places: list[int], passed: frozenset[int]) -> None:
-        self.function = function
-        self._given = given
-        self._places = places
-        self._passed = passed
-        self.kinds = [_AS_RESULTS.get(type(given[at]), type(given[at])) for at in places]
-
-    @classmethod
-    def of(cls, function: Any) -> TakingNumbers | None:
-        """None where there are none, or where more than their values may matter: see `_calculates` and `_passed`."""
-        if type(function) is not FunctionType or vars(function):
-            return None
-        if function.__defaults__ is not None or function.__kwdefaults__ is not None:
-            return None
-        given = [cell.cell_contents for cell in _cells(function)]
-        found: set[int] = set()
-        if _calculates(function) and all(type(value) in CONSTANTS or type(value) is np.ndarray for value in given):
-            found.update(at for at, value in enumerate(given) if type(value) in _NUMBERS)
-        names = _passed(function.__code__)
-        passed = {at for at, name in enumerate(function.__code__.co_freevars) if name in names}
-        passed = {at for at in passed if type(given[at]) in _NUMBERS or type(given[at]) in _AS_RESULTS}
-        return cls(function, given, sorted(found | passed), frozenset(passed)) if found or passed else None
-
-    def numbers_of(self, function: Any) -> tuple[Any, ...] | None:
-        """The numbers of another function of the same code; None where it differs in more, or in their kinds."""
-        if type(function) is not FunctionType or function.__code__ is not self.function.__code__:
-            return None
-        if function.__globals__ is not self.function.__globals__ or vars(function):
-            return None
-        if function.__defaults__ is not None or function.__kwdefaults__ is not None:
-            return None
-        numbers: list[Any] = []
-        for at, (known, cell) in enumerate(zip(self._given, _cells(function), strict=True)):
-            value = cell.cell_contents
-            if at not in self._places:
-                if value is not known:
-                    return None
-            elif type(value) is not type(known):
-                return None
-            elif at in self._passed:
-                value = _as_result(value)
-                if value is None:
-                    return None
-                numbers.append(value)
-            elif value != value:
-                return None  # what is not equal to itself may be found in a tuple all the same, by which object it is
-            else:
-                numbers.append(value)
-        return tuple(numbers)
-
-    def __call__(self, *given: Any) -> Any:
-        function, own = self.function, len(given) - len(self._places)
-        cells = list(_cells(function))
-        for place, value in zip(self._places, given[own:], strict=True):
-            cells[place] = CellType(value)
-        made = FunctionType(function.__code__, function.__globals__, function.__name__, None, tuple(cells))
-        return made(*given[:own])
-
-
 def _cells(function: FunctionType) -> tuple[CellType, ...]:
     return function.__closure__ or ()
-
-
-_NUMBERS = frozenset({  # one for each dtype
-    np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float16, np.float32,
-    np.float64,
-})  # fmt: skip
-_AS_RESULTS = {bool: np.bool_, int: np.int64, float: np.float32, bytes: bytes, str: bytes}  # of a user's function
-_PUTTING = frozenset({"LOAD_DEREF", "LOAD_CONST", "LOAD_SMALL_INT", "BUILD_TUPLE", "BUILD_CONST_KEY_MAP"})
-_OPERATIONS = frozenset({
-    "RESUME", "NOP", "CACHE", "COPY_FREE_VARS", "PUSH_NULL", "PRECALL", "CALL", "KW_NAMES", "CALL_KW", "LOAD_DEREF",
-    "LOAD_CONST", "LOAD_SMALL_INT", "BINARY_OP", "BINARY_SUBSCR", "UNARY_NEGATIVE", "UNARY_INVERT", "COMPARE_OP",
-    "BUILD_TUPLE", "BUILD_MAP", "BUILD_CONST_KEY_MAP", "LOAD_ATTR", "LOAD_METHOD", "STORE_FAST", "RETURN_VALUE",
-    "RETURN_CONST",
-})  # fmt: skip
-
-
-def _calculates(function: FunctionType) -> bool:
-    """Whether a function does nothing but operations, methods and functions of numpy: it asks for no identity.
-
-    Nor does anything that it calls, as `is`, and functions of Python's or the user's, could.
-    """
-    code = function.__code__
-    if any(isinstance(constant, CodeType) for constant in code.co_consts):
-        return False
-    for step in instructions(code).steps:
-        if step.name == "LOAD_GLOBAL":
-            if function.__globals__.get(step.value) is not np:
-                return False
-        elif step.name not in _OPERATIONS and not step.name.startswith("LOAD_FAST"):
-            return False
-    return True
-
-
-def _passed(code: CodeType) -> frozenset[str]:
-    """What a function closes over and does nothing with but to put it into its result, at its end.
-
-    >>> def labelled(f, label):
-    ...     return lambda r: (f(r), label)
-    >>> _passed(labelled(abs, 1).__code__)
-    frozenset({'label'})
-    """
-    read = instructions(code)
-    *steps, last = read.steps
-    if last.name != "RETURN_VALUE" or read.handlers or any(step.target is not None for step in steps):
-        return frozenset()
-    at = len(steps)
-    while at and (steps[at - 1].name in _PUTTING or steps[at - 1].name.startswith("LOAD_FAST")):
-        at -= 1
-    put = {step.value for step in steps[at:] if step.name == "LOAD_DEREF"}
-    return frozenset(put.difference(step.value for step in steps[:at] if isinstance(step.value, str)))
-
-
-def _as_result(value: Any) -> Any:
-    """What it becomes in an element; None if it becomes nothing."""
-    kind = type(value)
-    if kind is int and not -(2**63) <= value < 2**63:
-        return None
-    if kind is str:
-        try:
-            return value.encode()
-        except UnicodeEncodeError:
-            return None
-    return _AS_RESULTS[kind](value) if kind in _AS_RESULTS else value
 
 
 CONSTANTS = frozenset(

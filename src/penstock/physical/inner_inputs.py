@@ -15,12 +15,11 @@ from penstock.block.footprint import footprint
 from penstock.errors import Context, annotate
 from penstock.physical.chained import Begun
 from penstock.physical.executor import Reader
-from penstock.physical.inner_plans import Little, Made, Opening, together, unmeasured
+from penstock.physical.inner_plans import NO_MAPS, Little, Made, Maps, Opening, together
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stretch import failed
-from penstock.physical.windows import are_windows
 
-AT_ONCE = 0.0005  # seconds
+AT_ONCE = 0.002  # seconds
 _MOST_OUTER = 16
 MOST_SMALL = 64  # inputs that are read together
 _OF_EACH, _OF_ALL = 1 << 12, 1 << 22  # about the bytes that these may have
@@ -54,6 +53,7 @@ class Input:
     error: Exception | None = None  # met ahead of its turn
     place: State = None  # of the cursor, in front of that error
     nbytes: int = 0  # of the Block at hand
+    maps: Maps = NO_MAPS  # of a small one, which are to run on what it gives
 
     @property
     def is_whole(self) -> bool:
@@ -134,22 +134,8 @@ class Small:
     counts: list[int]
     starts: list[int]
     block: Block | None
+    maps: list[Maps]  # of each
     seconds: float  # that making and reading them took
-
-
-@dataclass(slots=True)
-class Cut:
-    """What comes of the next windows, one behind the other, as if the function had been called for each."""
-
-    block: Block
-    starts: list[int]  # of each of them in it
-    before: State  # of the outer stream, where they come next
-    number: int  # of the first of them
-
-    def __getitem__(self, at: int) -> tuple[State, int]:
-        """Where the outer stream stands in front of one of them, and its number."""
-        below, offset = self.before
-        return [below, offset + at], self.number + at
 
 
 def _apart(block: Block, start: int, stop: int) -> Block:
@@ -187,7 +173,6 @@ class InnerInputs:
         self._reader = reader
         self._elements: list[Any] | None = None  # of the outer Block at hand, from number `_first` of it on
         self._first = 0
-        self._windows = False  # whether these are windows
         self._ask = 1  # outer elements to ask for
         self._ended = False
         self._number = 0
@@ -241,22 +226,18 @@ class InnerInputs:
         began = time.perf_counter()
         following = self._make_next()
         while isinstance(following, Closed):
-            started = time.perf_counter()
             little = self._little(following)
-            now = time.perf_counter()
             if little is None or (littles and not little.goes_with(littles[0])):
                 break
             inputs.append(following)
             littles.append(little)
             nbytes += little.nbytes
             following = None
-            if little.steps is not None:
-                few = min(few, little.steps.inputs)
             if self._reader is not None:
-                self._reader.tried(now - started)
+                self._reader.tried(little.seconds)
                 if not self._reader.quick():
                     break
-            if len(inputs) >= few or now > until or nbytes > min(most * _OF_EACH, _OF_ALL):
+            if len(inputs) >= few or time.perf_counter() > until or nbytes > min(most * _OF_EACH, _OF_ALL):
                 break
             if self._ask == 1 and not self.outer.available():  # the next one may take long to come
                 break
@@ -264,8 +245,6 @@ class InnerInputs:
         if following is not None:
             self._behind.appendleft(following)
         found, seconds = self._together(littles), time.perf_counter() - began
-        if found is not None and littles[0].steps is not None:
-            found = self._through(littles, found)
         count = 0 if found is None else len(found[1])
         if count < len(inputs) or not count:
             self._others += 1
@@ -277,34 +256,8 @@ class InnerInputs:
         self._few = min(2 * self._few, MOST_SMALL) if count == len(inputs) else max(count, 1)
         if found is None:
             return None
-        return Small(inputs[:count], found[1], [0, *accumulate(found[1])], found[0], seconds)
-
-    def cut(self, want: int) -> Cut | None:
-        """What comes of the next windows, about so many elements of it, where the function need not be called for each.
-
-        None where they are to be opened, as all other inputs are.
-        """
-        while self._windows and self._reader is None and not (self._behind or self.waiting or self._ended):
-            before, number = self.outer.state(), self._number
-            try:
-                if not self._fill_outer(want):
-                    self._ended = True
-                    return None
-            except Exception as error:
-                self._number += 1
-                self._behind.append(Input(before, number, None, self.held, failed(error)))
-                return None
-            found = self._opening.cut(self.outer.peek(), want) if self._windows else None
-            if found is None:
-                return None
-            block, counts = found
-            self._others = 0
-            before = self.outer.state()
-            self.outer.pass_by(len(counts))
-            self._number += len(counts)
-            if block is not None:
-                return Cut(block, [0, *accumulate(counts)], before, number)
-        return None
+        maps = [little.maps for little in littles[:count]]
+        return Small(inputs[:count], found[1], [0, *accumulate(found[1])], found[0], maps, seconds)
 
     def _little(self, closed: Closed) -> Little | None:
         try:
@@ -315,43 +268,30 @@ class InnerInputs:
     def _together(self, littles: list[Little]) -> tuple[Block | None, list[int]] | None:
         """The elements of as many of the first of them as can be read together, and how many these are."""
 
-        def joined(count: int, join: Callable[[list[Little]], Any]) -> tuple[Block | None, list[int]] | None:
+        def joined(count: int) -> tuple[Block | None, list[int]] | None:
             try:
-                found: tuple[Block | None, list[int]] | None = join(littles[:count])
-                return found
+                return together(littles[:count])
             except Exception:  # whatever it is, the stage of one of them says so
                 return None
 
         if not littles:
             return None
-        found = joined(len(littles), together)  # measured: all of which is given
+        found = joined(len(littles))
         if found is not None:
             return found
         least, most = 0, len(littles)
         while least + 1 < most:
             middle = (least + most) // 2
-            fits = joined(middle, unmeasured) is not None
+            fits = joined(middle) is not None
             least, most = (middle, most) if fits else (least, middle)
-        return joined(least, together) if least else None
-
-    def _through(
-        self, littles: list[Little], read: tuple[Block | None, list[int]]
-    ) -> tuple[Block | None, list[int]] | None:
-        """What their steps make of that."""
-        steps = littles[0].steps
-        assert steps is not None
-        block, counts = read
-        started = time.perf_counter()
-        found = steps.run(block, counts, [little.own for little in littles[: len(counts)]])
-        if self._reader is not None:
-            self._reader.tried((time.perf_counter() - started) / max(len(found[1]) if found is not None else 1, 1))
-        return found
+        return joined(least) if least else None
 
     def read(self, small: Small, index: int, given: int = 0) -> Input:
         """One of these, of which so many elements were given."""
         closed, start, count = small.inputs[index], small.starts[index], small.counts[index]
         block = None if small.block is None or not count else _apart(small.block, start, start + count)
-        found = Input(closed.before, closed.number, Cursor.over_all(self._read, block, given), self.held)
+        cursor = Cursor.over_all(self._read, block, given)
+        found = Input(closed.before, closed.number, cursor, self.held, maps=small.maps[index])
         found.holds(0 if block is None else block.nbytes)
         return found
 
@@ -409,7 +349,6 @@ class InnerInputs:
         self._elements = None
         started = time.perf_counter()
         more = self.outer.fill(1 if self.outer.stage.seen else ask)
-        self._windows = more and are_windows(self.outer.peek())
         at_once = time.perf_counter() - started < AT_ONCE
         self._ask = min(2 * self._ask, _MOST_OUTER) if at_once else 1
         return more

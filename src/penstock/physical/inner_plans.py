@@ -3,14 +3,14 @@
 The function of an interleave makes a plan for each of its inputs, `TFRecordDataset(name).map(parse)`: the same steps,
 with the same parameters and functions, over another file. How such a plan is rewritten, whether somebody sees what its
 functions do, and how these run by Block is found of the first. The others run as it does, with what is their own in its
-place: their source, and functions that close over another value. Small ones run together: see `whole_inputs`.
+place: their source, and functions that close over another value. Small ones are read together: see `inner_inputs`.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
@@ -18,19 +18,20 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, Column, DenseColumn
-from penstock.block.structure import nest
+from penstock.block.numbers import Numbers
 from penstock.functions.captured import are_same
 from penstock.functions.memory import notes_of, own_of
 from penstock.options import Options
 from penstock.physical.lower import Lowering, lower, opener, transforms_of
 from penstock.physical.stage import Stage
-from penstock.physical.transform import FunctionTransform
-from penstock.physical.whole_inputs import Own, Steps, Watch, is_plain, is_simple
-from penstock.physical.windows import WindowPlans
+from penstock.physical.stretch import Stretch
+from penstock.physical.transform import FunctionTransform, run_all
 from penstock.plan import counted, ops
-from penstock.plan.inputs import Scan, Zip
+from penstock.plan.fused import FusedMap
+from penstock.plan.inputs import Scan
 from penstock.plan.node import UNKNOWN_CARDINALITY, Node, parameter_names, tree
 from penstock.plan.visible import acts
+from penstock.plan.windows import is_pure
 from penstock.sources.arrays import ArraysSource, BlockSource, RangeSource
 from penstock.sources.files import FilesSource
 from penstock.sources.source import Source
@@ -48,6 +49,7 @@ _KINDS = {
 _OF_FUNCTIONS = {ops.Map: "function", ops.Filter: "predicate"}
 
 Functions = tuple[Callable[..., Any], ...]
+Cuts = Sequence[ops.Take | ops.Skip]
 
 
 class Key(NamedTuple):
@@ -69,18 +71,35 @@ class Form:
     _held: Any  # of which the key has the addresses
     _acts: dict[int, bool]  # of the nodes of `plan`
     _transforms: dict[int, list[FunctionTransform]] = field(default_factory=dict)
-    _steps: dict[tuple[bool, ...], Steps | None] = field(default_factory=dict)
+    _small: list[tuple[Cuts, list[FunctionTransform]] | None] = field(default_factory=list)  # once it is asked for
 
-    def steps(self, plan: Node, functions: Functions, lowering: Lowering) -> Steps | None:
-        """The steps of plans like it; None if they run one by one.
+    def small(self, options: Options) -> tuple[Cuts, list[FunctionTransform]] | None:
+        """Return the cuts of the source and the maps behind them; None if a plan like it needs its stages."""
+        if not self._small:
+            self._small.append(self._as_small(options))
+        return self._small[0]
 
-        For all those that have the same functions, and for others, of which some close over values of their own.
-        """
-        differ = tuple([not are_same(*pair) for pair in zip(self.functions, functions, strict=True)])
-        if differ not in self._steps:
-            watch = None if lowering.meter is None else partial(lowering.meter.step, self.plan)
-            self._steps[differ] = Steps.of(plan, lowering.options, self.functions, watch)
-        return self._steps[differ]
+    def _as_small(self, options: Options) -> tuple[Cuts, list[FunctionTransform]] | None:
+        if self.plan.any_rank or options.experimental_optimization.approximate_image:
+            return None
+        cuts: list[ops.Take | ops.Skip] = []
+        maps: list[FunctionTransform] = []
+        node = self.plan
+        while node is not self.scan:
+            steps = node.steps if isinstance(node, FusedMap) else (node,)
+            if isinstance(node, (ops.Take, ops.Skip)) and node.count >= 0:
+                cuts.insert(0, node)
+            elif not cuts and all(isinstance(step, ops.Map) and is_pure(step) for step in steps):
+                maps[:0] = self.transforms(node, steps, options)
+            else:
+                return None
+            (node,) = node.inputs
+        return cuts, maps
+
+    def maps_of(self, maps: list[FunctionTransform], functions: Functions) -> Maps:
+        """Return the maps of a plan with these functions."""
+        others = self.filled(self.scan, functions).functions
+        return Maps(maps, [others.get(id(each.function)) for each in maps])
 
     def filled(self, scan: Scan, functions: Functions) -> Filled:
         """For a plan like it."""
@@ -100,7 +119,7 @@ class Form:
         """The transforms of a step of `plan`, which nobody runs."""
         found = self._transforms.get(id(node))
         if found is None:
-            found = self._transforms[id(node)] = transforms_of(node, steps, options)
+            found = self._transforms[id(node)] = transforms_of(node, steps, options, alike=True)
         return found
 
 
@@ -191,19 +210,45 @@ class Made(NamedTuple):
     key: Key | None
 
 
+class Maps(NamedTuple):
+    """The maps of a small inner data set: those of its form, and the functions that differ from theirs."""
+
+    maps: Sequence[FunctionTransform] = ()
+    own: Sequence[Callable[..., Any] | None] = ()
+
+    def run(self, block: Block, numbers: np.ndarray) -> Stretch:
+        return self.run_of([self], block, np.zeros(block.size, np.int64), numbers)
+
+    @staticmethod
+    def run_of(inputs: Sequence[Maps], block: Block, which: np.ndarray, numbers: np.ndarray) -> Stretch:
+        """Return what maps of one form make of elements, each of the input `which`, where it has this number."""
+        transforms = []
+        for index, transform in enumerate(inputs[0].maps):
+            functions = [each.own[index] or transform.function for each in inputs]
+            if all(function is transform.function for function in functions):
+                transforms.append(transform.again())
+            else:
+                of_each = iter([functions[at] for at in which.tolist()])
+                transforms.append(transform.plain(lambda *given, of_each=of_each: next(of_each)(*given)))
+        return run_all(transforms, block, Numbers(numbers))
+
+
+NO_MAPS = Maps()
+
+
 class Little(NamedTuple):
-    """A small inner data set: its source, all that this has, the bytes of that, and what is done with it."""
+    """A small inner data set: its source, all that this has, the bytes of that; what is cut of it, and its maps."""
 
     source: Source
     part: Any
     nbytes: int
-    steps: Steps | None
-    own: Own
-    watch: Watch | None
+    seconds: float  # that reading took
+    cuts: Cuts
+    maps: Maps
 
     def goes_with(self, other: Little) -> bool:
-        """Whether both may run together."""
-        return type(self.source) is type(other.source) and self.steps is other.steps
+        """Whether both may be read together."""
+        return type(self.source) is type(other.source) and self.cuts is other.cuts
 
 
 def inside(function: Any) -> str | None:
@@ -220,17 +265,15 @@ class Opening:
         self._open = opener(node)
         self._unseen = None if inside(node.function) else notes_of(node.function)
         self._plans = InnerPlans(lambda plan: lowering.optimise(plan, options))
-        self._read: dict[type[Source], Callable[[Source], Any]] = {}  # what reads a small one, if watched
-        self._together = not (lowering.memory.is_tight or lowering.provenance or options.element_timeout is not None)
-        self._windows = WindowPlans(node.function, self._open, lowering.dataset, options, lowering.meter)
+        watched = lowering.provenance or lowering.meter is not None or options.element_timeout is not None
+        self._together = not (watched or lowering.memory.is_tight)
 
     def make(self, element: Any) -> Made:
         """What the function makes of an element. Raises what it raises."""
-        made = self._open(element)
+        plan = self._open(element)
         if self._unseen is not None:
-            self._unseen["inside"] = tree(made)
+            self._unseen["inside"] = tree(plan)
             self._unseen = None
-        plan = _side_by_side(made)
         return Made(plan, None if type(plan) is Scan else self._plans.key(plan))
 
     def stage(self, made: Made, number: int) -> Stage:
@@ -246,109 +289,48 @@ class Opening:
             return None
         plan, key = made.plan, made.key
         if type(plan) is Scan:
-            watch = None if self._lowering.meter is None else partial(self._lowering.meter.step, plan)
-            part = self._part(plan.source, watch)
-            return None if part is None else Little(plan.source, *part, None, (), watch)
-        if key is None:
+            return _little(plan.source, (), NO_MAPS)
+        form = None if key is None else self._plans.form(plan, key)
+        found = None if form is None else form.small(self._lowering.options)
+        if key is None or form is None or found is None:
             return None
-        form, source = self._plans.form(plan, key), key.scan.source
-        steps = None if form is None else form.steps(plan, key.functions, self._lowering)
-        if steps is None or steps.rests():
+        little = _little(key.scan.source, found[0], form.maps_of(found[1], key.functions))
+        if little is None or (isinstance(little.part, Block) and not _is_plain(little.part)):
             return None
-        own = steps.own_of(key.functions)
-        part = None if own is None else self._part(source, steps.watch)
-        if own is None or part is None or (isinstance(part[0], Block) and not is_plain(part[0])):
-            return None
-        return Little(source, *part, steps, own, steps.watch)
-
-    def cut(self, windows: Block, most: int) -> tuple[Block | None, list[int]] | None:
-        """What comes of the first of these windows, about so many elements; None where the function is to be called."""
-        return self._windows.made(windows, most) if self._together else None
-
-    def _part(self, source: Source, watch: Watch | None) -> tuple[Any, int] | None:
-        if watch is None:
-            return source.small()
-        kind = type(source)
-        if kind not in self._read:
-            self._read[kind] = watch(0, kind.small) or kind.small
-        found: tuple[Any, int] | None = self._read[kind](source)
-        return found
+        return little
 
 
-def unmeasured(inputs: Sequence[Little]) -> tuple[Block | None, list[int]] | None:
-    """As `together`, of which nobody is told."""
-    sources, parts = [little.source for little in inputs], [little.part for little in inputs]
-    found: tuple[Block | None, list[int]] | None = type(sources[0]).together(sources, parts)
-    return found
+def _little(source: Source, cuts: Cuts, maps: Maps) -> Little | None:
+    began = time.perf_counter()
+    part = source.small()
+    return None if part is None else Little(source, *part, time.perf_counter() - began, cuts, maps)
 
 
 def together(inputs: Sequence[Little]) -> tuple[Block | None, list[int]] | None:
-    """The elements of the sources of inputs that go together, one's behind the other's, and how many each has."""
-    watch = inputs[0].watch
-    if watch is None:
-        return unmeasured(inputs)
-    counts: list[list[int]] = []
-
-    def joined() -> Block | None:
-        found = unmeasured(inputs)
-        if found is None:
-            return None
-        counts.append(found[1])
-        return found[0]
-
-    block = (watch(0, joined) or joined)()
-    return (block, counts[0]) if counts else None
+    """The elements of inputs that go together, one's behind the other's, and how many each has; before their maps."""
+    sources, parts = [little.source for little in inputs], [little.part for little in inputs]
+    found: tuple[Block | None, list[int]] | None = type(sources[0]).together(sources, parts)
+    if found is None or found[0] is None or not inputs[0].cuts:
+        return found
+    block, counts = found[0], np.array(found[1])
+    first = np.cumsum(counts) - counts
+    for cut in inputs[0].cuts:
+        some = np.minimum(counts, cut.count)
+        first, counts = (first, some) if isinstance(cut, ops.Take) else (first + some, counts - some)
+    rows = np.arange(counts.sum()) + (first - np.cumsum(counts) + counts).repeat(counts)
+    return block.take(rows) if len(rows) else None, counts.tolist()
 
 
-def _side_by_side(plan: Node) -> Node:
-    """The plan, with windows over the same elements that are zipped as one window of the components of all.
-
-    `Dataset.zip((w["x"].batch(5), w["y"].batch(5)))`: a zip is of no form, and each of thousands would be rewritten and
-    run for itself. The elements are the same, and none of them can fail: what the components hold is stacked as it is.
-    """
-    row: list[Node] = []
-    node = plan
-    while type(node) in _KINDS:
-        row.append(node)
-        (node,) = node.inputs
-    found = _as_one_window(node) if type(node) is Zip else None
-    if found is None:
-        return plan
-    for step in reversed(row):
-        found = step.with_inputs((found,))
-    return found
-
-
-def _as_one_window(node: Zip) -> Node | None:
-    """None where the parts of a zip are no windows, or no batches of windows, or differ in their sizes."""
-    windows: list[Block] = []
-    first = node.parts[0] if node.parts else node
-    for part in node.parts:
-        scan = part
-        if type(part) is ops.Batch and type(first) is ops.Batch and _alike(part, first):
-            scan = part.input
-        elif part is not first and type(first) is not Scan:
-            return None
-        if type(scan) is not Scan or type(scan.source) is not BlockSource:
-            return None
-        windows.append(scan.source.block)
-        # Whether it is one is in states, and how memory lies is not.
-        if windows[-1].size != windows[0].size or not is_simple(windows[-1]):
-            return None
-        name, where = scan.source.label, scan.where
-    if not windows:
-        return None
-    structure = nest(node.structure, [window.structure for window in windows])
-    origin = next((window.origin for window in windows if window.origin is not None), None)
-    columns = [column for window in windows for column in window.columns]
-    whole = Scan(source=BlockSource(Block(structure, columns, windows[0].size, origin), name), where=where)
-    return first.with_inputs((whole,)) if type(first) is ops.Batch else whole
-
-
-def _alike(one: ops.Batch, other: ops.Batch) -> bool:
-    """Whether two batches differ in nothing but what they are of, and where they are written."""
-    first, second = vars(one), vars(other)
-    return all(first[name] == second[name] for name in parameter_names(ops.Batch))
+def _is_plain(block: Block) -> bool:
+    """Return True if elements lie in memory as after a copy: functions may round otherwise elsewhere."""
+    for column in block.columns:
+        if type(column) is DenseColumn:
+            array = column.array
+            if not (array.dtype.isnative and array.dtype.kind in "biufcmM" and array.flags.c_contiguous):
+                return False
+        elif type(column) is not BytesColumn:
+            return False
+    return True
 
 
 def _without_elements(plan: Node, scan: Scan) -> tuple[Node, Scan]:

@@ -34,9 +34,11 @@ if TYPE_CHECKING:
     from penstock.physical.inner_plans import Filled
 
 
-def transforms_of(node: Any, steps: Sequence[Map | Filter], options: Options) -> list[FunctionTransform]:
-    """What does the steps of a node, its maps and filters."""
-    found, batches = [], _batches(node.input)
+def transforms_of(
+    node: Any, steps: Sequence[Map | Filter], options: Options, *, alike: bool = False
+) -> list[FunctionTransform]:
+    """What does the steps of a node, its maps and filters; of `alike` plans, also of one of another size."""
+    found, batches = [], _batches(node.input, alike=alike)
     for step in steps:
         found.append(transform_of(step, options, batches))
         batches = batches if isinstance(step, Map) else None  # a filter leaves some
@@ -64,13 +66,13 @@ def transform_of(
     return FilterTransform(step.predicate, step.label, step.where, vectorise=vectorise, key=key, batches=batches)
 
 
-def _batches(plan: Node) -> tuple[int, int | None] | None:
+def _batches(plan: Node, *, alike: bool) -> tuple[int, int | None] | None:
     """How many neighbours each element of a plan is a batch of, and how many there are in all; None if it is none."""
     while isinstance(plan, Map | Prefetch) or (isinstance(plan, FusedMap) and plan.kinds == {Map}):
         plan = plan.input
     if not isinstance(plan, Batch):
         return None
-    count = plan.input.cardinality
+    count = UNKNOWN_CARDINALITY if alike else plan.input.cardinality
     return plan.batch_size, None if count == UNKNOWN_CARDINALITY else sys.maxsize if count < 0 else count
 
 
@@ -92,13 +94,6 @@ class StageObserver(Protocol):
 
     def __call__(self, node: Node, stage: Stage) -> Around | None:
         """A stage, at whose `next` it may look: see `Stage.observe`."""
-
-    def step(self, plan: Node, number: int, call: Callable[..., Any]) -> Callable[..., Any] | None:
-        """What does a step of small inner data sets for several of them at once, without stages.
-
-        It gives a Block. `plan` is one as they run, whose steps have numbers from the source on. Returned is what is
-        called instead; None where nobody could tell whose work it is: then they run one by one.
-        """
 
 
 @dataclass(frozen=True, slots=True)

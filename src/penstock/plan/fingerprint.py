@@ -18,6 +18,7 @@ from penstock.functions.uses import attribute, closure
 from penstock.plan.fused import FusedMap, MapAndBatch
 from penstock.plan.node import Node, parameters
 from penstock.plan.ops import Interleave, Prefetch
+from penstock.plan.windows import WindowedFlatMap
 from penstock.sources.source import Source
 
 
@@ -61,6 +62,8 @@ def _parts(node: Node, *, free: bool) -> Iterator[Node | str]:
         own = node.steps[::-1]
     elif isinstance(node, MapAndBatch):
         own = (node.batch, *node.steps[::-1])
+    elif isinstance(node, WindowedFlatMap):
+        own = (node.as_written,)
     head = own[-1]
     if getattr(head, "num_parallel_calls", None) is not None and not isinstance(head, Interleave):
         ordered = getattr(head, "deterministic", None)

@@ -76,25 +76,6 @@ def opens_visibly(function: Callable[..., Any]) -> bool:
     return not _is_ours(type(function)) and why_visible_here(function) is not None
 
 
-class Plans:
-    """Whether a function plans the same for data sets that are alike: it names steps, and looks at no element.
-
-    `why_not` says why it might do otherwise. Another object once anything that this was read from is another.
-    """
-
-    __slots__ = ("_held", "_watched", "why_not")
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        from penstock.functions.effects.planning import why_plans_otherwise  # its tables are large
-
-        self._watched: list[Any] = []
-        self._held: list[Any] = []  # what stands there: whose address is nobody else's
-        self.why_not = why_plans_otherwise(function, self._watched, self._held)
-
-    def unchanged(self) -> bool:
-        return all(place.unchanged() for place in self._watched)
-
-
 def shown(node: Node) -> bool:
     """Whether somebody could see when the step itself calls something, or when a data set is read that it opens."""
     if isinstance(node, Scan):

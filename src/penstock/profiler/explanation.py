@@ -11,6 +11,7 @@ from typing import Any
 
 from penstock.block.structure import flatten
 from penstock.compiled import plain_versions
+from penstock.functions.effects.planning import why_plans_otherwise
 from penstock.functions.shipping import why_not_shippable
 from penstock.options import Options
 from penstock.physical.inner_plans import inside
@@ -19,7 +20,6 @@ from penstock.plan.counted import count_text
 from penstock.plan.distribution import Distribute, Remote, parted
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.fused import FusedMap, MapAndBatch, ShuffleAndRepeat, has_workers
-from penstock.plan.grouping import Window
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import AUTOTUNE, Node, short_location, tree
 from penstock.plan.node_base import question
@@ -31,13 +31,9 @@ from penstock.plan.ops import (
     Interleave,
     Map,
     Prefetch,
-    Repeat,
-    Shard,
     Shuffle,
-    Skip,
-    Take,
 )
-from penstock.plan.visible import Plans
+from penstock.plan.windows import window_below
 from penstock.profiler.analysis.as_json import analysis_values
 from penstock.profiler.analysis.figures import Analysis
 from penstock.rewrite.driver import outcomes, rewrite
@@ -107,10 +103,10 @@ def stages(plan: Node, options: Options) -> list[str]:
         steps = node.steps if isinstance(node, (FusedMap, MapAndBatch)) else (node,)
         if isinstance(node, (Map, FusedMap, MapAndBatch)):
             rows.extend(_who_calls(node))
-        if isinstance(node, FlatMap) and _over_windows(node):
-            why = Plans(node.function).why_not
-            plans = "copies the elements of many windows at once, as far as its function does not read them"
-            rows.append(f"  {node.label} {plans if why is None else f'opens every window by itself: {why}'}")
+        by_rule = options.experimental_optimization.window_in_place
+        if type(node) is FlatMap and by_rule and window_below(node) is not None:
+            why = why_plans_otherwise(node.function) or "it does more than to put elements into batches"
+            rows.append(f"  {node.label} opens every window by itself: {why}")
         found = inside(node.function) if isinstance(node, (FlatMap, Interleave)) else None
         if found is not None:
             rows += ["  the first data set that its function made:", *(f"    {row}" for row in found.splitlines())]
@@ -154,14 +150,6 @@ def _who_calls(node: Map | FusedMap | MapAndBatch) -> list[str]:
             of = "" if isinstance(node, Map) else f"of {step.label} "
             return [f"  auto: threads; processes are not considered: {of}{why}"]
     return ["  auto: threads, or worker processes where these are measured to be faster"]
-
-
-def _over_windows(node: FlatMap) -> bool:
-    """Whether its elements are windows: steps that have no function leave them what they are."""
-    below: Node = node.input
-    while isinstance(below, (Take, Skip, Shard, Shuffle, ShuffleAndRepeat, Repeat)):
-        below = below.input
-    return isinstance(below, Window)
 
 
 def _behind(step: Map | Filter, spec: Any) -> Any:

@@ -16,6 +16,7 @@ from penstock.rewrite.rules.inject_prefetch import inject_prefetch
 from penstock.rewrite.rules.keep_trivial_maps import keep_trivial_maps
 from penstock.rewrite.rules.parallelise_maps import parallelise_maps
 from penstock.rewrite.rules.shuffle_before_map import shuffle_before_map
+from penstock.rewrite.rules.window_in_place import window_in_place
 from penstock.settings import Group, Setting, Subgroup
 
 
@@ -31,6 +32,7 @@ class Move(Switches):
     shuffle_before_map = Switch(shuffle_before_map)
     reorder_data_discarding_ops = Switch(cut_before_map)
     push_into_source = Switch(cut_source)
+    window_in_place = Switch(window_in_place)
 
 
 class Parallel(Switches):

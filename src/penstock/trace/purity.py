@@ -25,7 +25,6 @@ from penstock.functions.captured import (
     OWN,
     SIZE,
     Captured,
-    TakingNumbers,
     content,
 )
 from penstock.functions.code import steps
@@ -152,8 +151,6 @@ def inspected(
 
     `held` is what they are given and others have too, who would see it written into.
     """
-    if type(function) is TakingNumbers:
-        function = function.function
     if objects or held:
         (why, _), (seen, *_) = _inspected(function, objects, held)
     else:

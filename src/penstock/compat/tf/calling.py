@@ -15,7 +15,6 @@ from penstock.compat.calling import argument, called, returned
 from penstock.compat.dtypes import as_dtype, plain_nest
 from penstock.compat.op import _emptied, known
 from penstock.compat.operators import _reading, reading
-from penstock.compat.tf.arrays import convert_to_tensor
 from penstock.compat.values import array_of, lowered, raised, whole
 from penstock.trace.drawing import SPAN, branch
 from penstock.trace.graph import NotTraceable

@@ -11,10 +11,10 @@ import numpy as np
 from penstock.block.tensors import RaggedTensor
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import known, op
-from penstock.compat.operators import calculated, matched
+from penstock.compat.operators import calculated
 from penstock.compat.teaching import Namespace, missing_in
 from penstock.compat.tf.arrays import _axis, inside
-from penstock.compat.values import Tensor, array_of, raised, whole
+from penstock.compat.values import Tensor, array_of, whole
 from penstock.errors import InvalidArgumentError
 
 pi = np.pi

@@ -1,19 +1,18 @@
 """Functions that make data sets of data sets, as `flat_map` is given: do they plan the same for all that are alike?
 
-`lambda w: w.batch(n)` names steps, and looks at no element. What it plans for one window holds for every window of as
-many elements of the same kind, as long as what it was read from stays what it is.
+`lambda w: w.batch(n)` names steps, and looks at no element. Its plan for one window is its plan for every window of the
+same size and kind.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 from penstock.functions.code import words
 from penstock.functions.effects import Certain, verdict
 from penstock.functions.effects.interpreter import Frame
-from penstock.functions.effects.objects import MAPPINGS, Watched, fields, is_dataset, is_function
+from penstock.functions.effects.objects import MAPPINGS, fields, is_dataset, is_function
 from penstock.functions.effects.values import (
     OWN,
     Arguments,
@@ -32,33 +31,11 @@ from penstock.functions.effects.values import (
 _STEPS = words("batch take skip shard map filter cardinality")  # of data sets; whose functions are looked at elsewhere
 
 
-@dataclass(frozen=True, slots=True)
-class WatchedItem:
-    """What stood under a key of a dict, a list or a tuple, or under a name in a class."""
-
-    owner: Any
-    key: Any
-    stood: Any
-
-    def unchanged(self) -> bool:
-        try:
-            found: bool = self.owner[self.key] is self.stood
-        except LookupError:
-            return False
-        return found
-
-
-Watches = list[Watched | WatchedItem]
-
-
-def why_plans_otherwise(function: Any, watched: Watches, held: list[Any]) -> str | None:
-    """Why it might plan otherwise for a data set like one that it was given, or None.
-
-    Into `watched` comes what that was read from, and into `held` what it found there: as long as that is alive, its
-    address is nobody else's.
-    """
+def why_plans_otherwise(function: Any) -> str | None:
+    """Return why a function might plan otherwise for a data set like one that it was given, or None."""
+    function = getattr(function, "__penstock_called__", function)  # the user's, in compat's
     try:
-        return verdict(function, _Planning(watched, held))
+        return verdict(function, _Planning())
     except Exception as error:  # code that is read may hold anything
         return f"it cannot be looked through ({type(error).__name__})"
 
@@ -66,14 +43,8 @@ def why_plans_otherwise(function: Any, watched: Watches, held: list[Any]) -> str
 class _Planning(Certain):
     """The world in which steps of data sets are named, of which nothing is asked but how many elements they have."""
 
-    def __init__(self, watched: Watches, held: list[Any]) -> None:
+    def __init__(self) -> None:
         super().__init__([], alike=True)
-        self.watched: Watches = watched  # type: ignore[assignment]
-        self._found = held
-
-    def reached(self, value: Any, spelled: str, path: str | None = None) -> Value:
-        self._found.append(value)
-        return super().reached(value, spelled, path)
 
     def _attribute(self, frame: Frame, atom: Atom, name: str) -> Value:
         if isinstance(atom, Own) and name in _STEPS:
@@ -81,9 +52,7 @@ class _Planning(Certain):
         return super()._attribute(frame, atom, name)
 
     def _of_class(self, atom: Known, kind: type, name: str) -> Value:
-        if name in vars(kind):
-            self.watched.append(WatchedItem(vars(kind), name, vars(kind)[name]))
-        elif not is_dataset(Made(kind)):
+        if name not in vars(kind) and not is_dataset(Made(kind)):
             raise Visible(_reads(f"{atom.spelled}.{name}"))
         return super()._of_class(atom, kind, name)
 
@@ -95,7 +64,7 @@ class _Planning(Certain):
 
     def _known_item(self, atom: Known, value: Any, key: Any) -> Value:
         try:
-            self.watched.append(WatchedItem(value, key, value[key]))
+            value[key]
         except (LookupError, TypeError):
             raise Visible(_reads(atom.spelled)) from None
         return super()._known_item(atom, value, key)
@@ -114,6 +83,8 @@ class _Planning(Certain):
         return super().operator(frame, value, name, *given)
 
     def library(self, frame: Frame, path: str, arguments: Arguments, kind: Any = None) -> Value:
+        if path == "penstock.compat.tf.data.Dataset.zip":
+            return OWN
         if path.startswith("penstock."):
             message = f"uses `{path}`"
             raise Visible(message)

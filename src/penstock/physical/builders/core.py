@@ -13,7 +13,7 @@ from penstock.physical.access import Fetch
 from penstock.physical.chained import Portioned
 from penstock.physical.executor import BatchTask, Reader
 from penstock.physical.inner_plans import Opening
-from penstock.physical.lower import Lowering, Service, lower, register
+from penstock.physical.lower import Lowering, Service, lower, register, transforms_of
 from penstock.physical.stage import Stage
 from penstock.physical.stages import shuffle as stages
 from penstock.physical.stages.apply import Apply, Stint
@@ -27,6 +27,7 @@ from penstock.physical.stages.located import Located, Numbers, Provenanced
 from penstock.physical.stages.mix import Mix
 from penstock.physical.stages.scan import Scan
 from penstock.physical.stages.shuffle import Shuffle
+from penstock.physical.stages.windowed import Windowed
 from penstock.physical.storage import settled
 from penstock.plan import counted, fused, inputs, ops
 from penstock.plan.distribution import Distribute, InTurn, Remote, parted, taken_in_turn
@@ -35,6 +36,7 @@ from penstock.plan.inputs import Scan as ScanNode
 from penstock.plan.node import Node, UnaryNode
 from penstock.plan.storing import Cache
 from penstock.plan.visible import is_called_ahead, opens_visibly
+from penstock.plan.windows import WindowedFlatMap
 
 _WHOLE_INPUT = 1 << 62  # a block length that no input reaches: flat_map stays with an input to its end
 
@@ -254,6 +256,13 @@ def _flat_map(node: ops.FlatMap, lowering: Lowering) -> Stage:
         visibly=lambda: opens_visibly(node.function),
         memory=lowering.memory,
     )
+
+
+@register(WindowedFlatMap)
+def _windowed_flat_map(node: WindowedFlatMap, lowering: Lowering) -> Stage:
+    written = node.as_written
+    transforms = transforms_of(node.maps[0], node.maps, lowering.options, alike=True) if node.maps else []
+    return Windowed(lower(node.input, lowering), node, transforms, lambda: _flat_map(written, lowering))
 
 
 @register(ops.Interleave)

@@ -12,13 +12,15 @@ from itertools import islice
 import numpy as np
 
 from penstock.block.block import Block, concat_blocks, joins_freely
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, marked
+from penstock.physical.access import scattered
 from penstock.physical.chained import Growing, SlotStates
 from penstock.physical.executor import Reader
-from penstock.physical.inner_inputs import AT_ONCE, MOST_SMALL, Cut, InnerInputs, Input, Small
-from penstock.physical.inner_plans import Opening
+from penstock.physical.inner_inputs import AT_ONCE, MOST_SMALL, InnerInputs, Input, Small
+from penstock.physical.inner_plans import NO_MAPS, Maps, Opening
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Stage, State
+from penstock.physical.stretch import Stretch
 
 _MOST_EARLY = 128  # elements that an input is asked for ahead of its turn, where they come at once
 _PATIENCE = 64  # times that inputs are asked for little, until they all run out together
@@ -26,10 +28,11 @@ _OF_A_CALL = 5e-5  # seconds that asking an input may take, as it is asked for m
 _MOST_HELD = 1 << 22  # bytes at hand beyond which no more is asked for than is needed
 _MOST_OPENED, _LONG_AHEAD = 1 << 12, 0.02  # small inputs read together, and seconds, where there are thousands of slots
 _MOST_SLOTS = 1 << 24  # with which the places of elements are numbers of 64 bits, ...
+_MOST_MAPPED = 1 << 16
 _LONGEST = 1 << 32  # ... where turns are no longer than this, which no input at hand fills
 
 
-Outer = list[tuple[State, int]] | Cut  # places in the outer stream, each with the number of the next element
+Outer = list[tuple[State, int]]  # places in the outer stream, each with the number of the next element
 
 
 @dataclass(slots=True)
@@ -39,6 +42,8 @@ class _Part:
     slot: int
     first: int
     count: int  # elements at hand
+    given: int = 0  # elements before these
+    maps: Maps = NO_MAPS
     whole: bool = False  # nothing comes behind them
     opens: int = -1  # with its first turn: its number among those that were read together
 
@@ -62,7 +67,7 @@ class _Turns:
         self._whole = np.array([part.whole for part in parts], bool)
         self._last = self._first + self._count // length * cycle  # turns in which they run out
         self.end = (int(self._last.max()) + 1, 0) if end is None else end
-        self._keys = np.empty(0, np.int64)  # of the elements: what tells their places
+        self._keys = self._which = self._numbers = np.empty(0, np.int64)  # of the elements: what tells their places
 
     def over(self) -> list[tuple[int, int, int, bool]]:
         """The slot of each input, its number among those that open, what it has given, and whether it is over."""
@@ -89,9 +94,14 @@ class _Turns:
         turn, inside = (number, 0) if self._length == 1 else np.divmod(number, self._length)
         keys = (self._first[part] + turn * self._cycle) * self._length + inside
         order = np.argsort(keys)
-        self._keys = keys[order]
+        self._keys, self._which = keys[order], part[order]
+        self._numbers = number[order] + np.array([each.given for each in self._parts])[self._which]
         rows: np.ndarray = (np.array(starts)[part] + number)[order]
         return rows
+
+    def inputs(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the input of each of these elements, and its number in the input."""
+        return self._which[start:stop], self._numbers[start:stop]
 
     def slot(self, turn: int) -> int:
         return (self._turn + turn) % self._cycle
@@ -125,10 +135,17 @@ class _Turns:
 class _Rounds:
     """Whole rounds over slots in their `order`, of which none opens or ends."""
 
-    def __init__(self, length: int, order: list[int], rounds: int) -> None:
+    def __init__(self, length: int, order: list[int], rounds: int, given: list[int]) -> None:
         self._length = length
+        self._given = np.array(given)  # elements of each before these
         self.order = order
         self.each = rounds * length  # elements of each
+
+    def inputs(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """As that of `_Turns`."""
+        turn, inside = np.divmod(np.arange(start, stop), self._length)
+        rounds, now = np.divmod(turn, len(self.order))
+        return now, self._given[now] + rounds * self._length + inside
 
     def state(self, count: int, opened: Iterable[State], outer: Outer) -> list[State]:
         """As that of `_Turns`."""
@@ -149,6 +166,12 @@ class _InRow:
     def __init__(self, length: int, starts: list[int]) -> None:
         self._length = length
         self._starts = starts
+
+    def inputs(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """As that of `_Turns`."""
+        rows = np.arange(start, stop)
+        which = np.searchsorted(self._starts, rows, "right") - 1
+        return which, rows - np.array(self._starts)[which]
 
     def state(self, count: int, opened: Iterable[State], outer: Outer) -> list[State]:
         """As that of `_Turns`."""
@@ -178,9 +201,16 @@ class _Woven:
 
     block: Block
     turns: _Turns | _Rounds | _InRow
-    small: Small | Cut | None = None  # those of its inputs that open
+    maps: list[Maps]  # of its inputs
+    small: Small | None = None  # those of its inputs that open
     given: int = 0  # elements
     start: _Midway | None = None  # the state in front of it, when somebody has asked for one
+
+
+def _given(piece: Block | Exception) -> Block:
+    if isinstance(piece, Exception):
+        raise marked(piece)
+    return piece
 
 
 class Interleave(Stage):
@@ -198,7 +228,7 @@ class Interleave(Stage):
     __slots__ = (
         "_account", "_acts_inside", "_ahead", "_block_length", "_blocked", "_changed", "_cycle_length",
         "_early", "_given_in_turn", "_held", "_hidden", "_inputs", "_looked", "_looked_all",
-        "_patience", "_singly", "_slots", "_states", "_turn", "_turns", "_visibly", "_want", "_woven",
+        "_most_mapped", "_patience", "_singly", "_slots", "_states", "_turn", "_turns", "_visibly", "_want", "_woven",
         "reader",
     )  # fmt: skip
 
@@ -231,8 +261,9 @@ class Interleave(Stage):
         self._changed = self._states.moved.add
         self._blocked: int | None = None  # the slot without which there is no whole round, until its turn
         self._woven: _Woven | None = None  # made, and not all given yet
-        self._ahead = AT_ONCE / 4  # seconds to read small inputs for at a time
+        self._ahead = AT_ONCE  # seconds to read small inputs for at a time
         self._patience = _PATIENCE
+        self._most_mapped = _MOST_MAPPED  # elements that maps are given at a time
         self._early = 1  # elements to ask an input for ahead of its turn
         self._turn = 0
         self._given_in_turn = 0
@@ -387,7 +418,9 @@ class Interleave(Stage):
         if rounds < 1:
             return False
         count = rounds * self._block_length
-        blocks = [cursor.peek().slice(0, count) for slot in order if (cursor := self._slots[slot].cursor) is not None]
+        inputs = [self._slots[slot] for slot in order]
+        cursors = [each.cursor for each in inputs if each.cursor is not None]
+        blocks = [cursor.peek().slice(0, count) for cursor in cursors]
         if any(block.structure != blocks[0].structure for block in blocks):
             return False
         try:
@@ -395,7 +428,8 @@ class Interleave(Stage):
         except PenstockError:  # elements of several kinds: whoever makes one of them says so
             return False
         index = np.arange(joined.size).reshape(len(order), rounds, self._block_length).transpose(1, 0, 2).reshape(-1)
-        self._woven = _Woven(joined.take(index), _Rounds(self._block_length, order, rounds))
+        turns = _Rounds(self._block_length, order, rounds, [cursor.offset for cursor in cursors])
+        self._woven = _Woven(joined.take(index), turns, [each.maps for each in inputs])
         return True
 
     def _may_weave(self) -> bool:
@@ -415,7 +449,8 @@ class Interleave(Stage):
         limit: tuple[int, int] | None = None  # where one runs out that goes on
         for slot in self._in_turn():
             held, first = self._slots[slot], (slot - self._turn) % cycle
-            part = _Part(slot, first, held.at_hand, held.is_whole)
+            given = 0 if held.cursor is None else held.cursor.offset
+            part = _Part(slot, first, held.at_hand, given, held.maps, held.is_whole)
             parts.append(part)
             last, rest = first + part.count // length * cycle, part.count % length
             if part.whole:
@@ -427,17 +462,13 @@ class Interleave(Stage):
         most = max(min(cycle, _MOST_OPENED), MOST_SMALL if limit is None else 0)
         taken = {part.first for part in parts}
         free += islice((first for first in range(cycle) if first not in taken), most + 1)
-        cut = self._inputs.cut(self._want) if cycle == 1 and not parts else None
-        if cut is not None:
-            self._woven = _Woven(cut.block, _InRow(length, cut.starts), cut)
-            return True
         started = time.perf_counter()
         small = self._inputs.small(most, started + self._ahead)
         if small is None:
             return False
         self._learn_ahead(small.seconds)
         if cycle == 1 and not parts and small.block is not None:
-            self._woven = _Woven(small.block, _InRow(length, small.starts), small)
+            self._woven = _Woven(small.block, _InRow(length, small.starts), small.maps, small)
             return True
         heapify(free)
         opening = 0
@@ -445,7 +476,8 @@ class Interleave(Stage):
             first = free[0]
             if limit is not None and (first, 0) > limit:
                 break
-            parts.append(_Part((self._turn + first) % cycle, first, count, whole=True, opens=opening))
+            slot, maps = (self._turn + first) % cycle, small.maps[opening]
+            parts.append(_Part(slot, first, count, maps=maps, whole=True, opens=opening))
             heapreplace(free, first + (count // length + 1) * cycle)
         else:
             opening += 1
@@ -460,7 +492,7 @@ class Interleave(Stage):
             again = [self._inputs.read(small, index) for index in range(opening)]
             self._inputs.waiting.extendleft(reversed(again))
             return False
-        self._woven = _Woven(block, turns, small)
+        self._woven = _Woven(block, turns, [part.maps for part in parts], small)
         return True
 
     def _joined(self, turns: _Turns, small: Small) -> Block | None:
@@ -488,10 +520,9 @@ class Interleave(Stage):
     def _learn_ahead(self, seconds: float) -> None:
         """Read for longer at a time where none of the inputs takes long."""
         if seconds < 2 * self._ahead:
-            most = max(4 * AT_ONCE, min(self._cycle_length * _OF_A_CALL, _LONG_AHEAD))
-            self._ahead = min(2 * self._ahead, most)
+            self._ahead = min(2 * self._ahead, _LONG_AHEAD)
         else:
-            self._ahead = max(self._ahead / 2, AT_ONCE / 4)
+            self._ahead = max(self._ahead / 2, AT_ONCE)
 
     def _at_hand(self, order: list[int], want: int) -> int:
         """The rounds for which all slots have elements, up to those that are worth putting together."""
@@ -532,13 +563,45 @@ class Interleave(Stage):
             self._early = max(self._early // 2, 1)
 
     def _part(self, woven: _Woven, want: int, behind: Block | None) -> Block | None:
-        if behind is not None and not joins_freely(behind, woven.block):
+        stop = min(woven.given + want, woven.block.size)
+        if any(each.maps for each in woven.maps):
+            stop = min(woven.given + self._most_mapped, stop)
+            inputs = woven.turns.inputs(woven.given, stop)
+            piece = self._mapped(woven.block.slice(woven.given, stop), *inputs, woven.maps)
+        else:
+            piece = woven.block.slice(woven.given, stop)
+        if behind is not None and (isinstance(piece, Exception) or not joins_freely(behind, piece)):
             return None
-        start, woven.given = woven.given, min(woven.given + want, woven.block.size)
+        woven.given += piece.size if isinstance(piece, Block) else 1
         if woven.given == woven.block.size:
             self._woven = None
             self._move_on(woven)
-        return woven.block.slice(start, woven.given)
+        return _given(piece)
+
+    def _mapped(self, block: Block, which: np.ndarray, numbers: np.ndarray, maps: list[Maps]) -> Block | Exception:
+        """Return what the maps of their inputs make of elements, up to the first failure, or that failure.
+
+        Where any fails each input is run by itself: a result may be of another kind than those of other inputs.
+        """
+        found = self._run(block, which, numbers, maps, lambda at: id(maps[at].maps))
+        if found.failures:
+            found = self._run(block, which, numbers, maps, lambda at: at)
+        self._most_mapped = 1 if found.failures else min(2 * self._most_mapped, _MOST_MAPPED)
+        return next(iter(found.pieces()))
+
+    def _run(
+        self, block: Block, which: np.ndarray, numbers: np.ndarray, maps: list[Maps], group: Callable[[int], int]
+    ) -> Stretch:
+        groups: dict[int, list[int]] = {}
+        for at in sorted(set(which.tolist())):
+            groups.setdefault(group(at), []).append(at)
+        parts = []
+        for inputs in groups.values():
+            places = np.flatnonzero(np.isin(which, inputs)) if len(groups) > 1 else np.arange(block.size)
+            some = block if len(groups) == 1 else block.take(places)
+            of_some = np.searchsorted(inputs, which[places])
+            parts.append((places, Maps.run_of([maps[at] for at in inputs], some, of_some, numbers[places])))
+        return parts[0][1] if len(parts) == 1 else scattered(parts)
 
     def _move_on(self, woven: _Woven) -> None:
         """All of it has been given."""
@@ -552,7 +615,7 @@ class Interleave(Stage):
             return
         for turn, opens, given, closed in turns.over():
             if opens >= 0:
-                if not closed and isinstance(small, Small):
+                if not closed and small is not None:
                     self._put(turn, self._inputs.read(small, opens, given))
                 continue
             if closed:
@@ -565,14 +628,24 @@ class Interleave(Stage):
         self._turn = turns.slot(turn)
 
     def _rest_of_turn(self, slot: Input, want: int, behind: Block | None) -> Block | None:
-        assert slot.cursor is not None
-        if behind is not None and not joins_freely(behind, slot.cursor.peek()):
+        cursor = slot.cursor
+        assert cursor is not None
+        piece: Block | Exception = cursor.peek()
+        count = min(want, self._block_length - self._given_in_turn, cursor.available())
+        if slot.maps.maps:
+            count = min(count, self._most_mapped)
+            numbers = cursor.offset + np.arange(count)
+            piece = self._mapped(cursor.peek().slice(0, count), np.zeros(count, int), numbers, [slot.maps])
+        if behind is not None and (isinstance(piece, Exception) or not joins_freely(behind, piece)):
             return None
-        block = slot.cursor.take_available(min(want, self._block_length - self._given_in_turn))
-        self._given_in_turn += block.size
+        if isinstance(piece, Block):
+            piece = piece.slice(0, min(count, piece.size))
+        count = piece.size if isinstance(piece, Block) else 1
+        cursor.pass_by(count)
+        self._given_in_turn += count
         if self._given_in_turn == self._block_length:
             self._pass_turn()
-        return block
+        return _given(piece)
 
     def state(self) -> State:
         if self._woven is None:
@@ -587,10 +660,8 @@ class Interleave(Stage):
             start = woven.start = _Midway(woven.turns, self._states.now(), self._outer(woven.small))
         return _Midway(start.turns, start.opened, start.outer, woven.given)
 
-    def _outer(self, opened: Small | Cut | None) -> Outer:
+    def _outer(self, opened: Small | None) -> Outer:
         """The places in front of inputs that open, and behind them all."""
-        if isinstance(opened, Cut):
-            return opened
         before = [] if opened is None else [(closed.before, closed.number) for closed in opened.inputs]
         return [*before, self._inputs.state()]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
@@ -10,18 +11,64 @@ from typing import Any
 import numpy as np
 
 from penstock.block.block import Block
+from penstock.block.column import ListColumn
 from penstock.block.footprint import footprint
 from penstock.block.structure import LEAF
 from penstock.errors import Context, annotate
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stretch import Stretch, failure, join
-from penstock.physical.windows import WindowColumn
 from penstock.plan.inputs import Scan
 from penstock.plan.node import Node
 from penstock.sources.arrays import BlockSource, read_only
 
 _AT_ONCE = 1 << 16  # elements in the windows of one Block
+
+
+class WindowColumn(ListColumn):
+    """Windows over one component, each of the elements `rows[i]` of `whole`; data sets when the `items` are asked for.
+
+    They share the elements of the Block, whose arrays nobody can write to.
+    """
+
+    __slots__ = ("dataset", "rows", "whole")
+
+    def __init__(self, whole: Block, rows: np.ndarray, dataset: Callable[[Block], Any]) -> None:
+        self.whole = whole
+        self.rows = rows
+        self.dataset = dataset
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "items":
+            raise AttributeError(name)
+        self.items = [self.dataset(self._window(rows)) for rows in self.rows]
+        return self.items
+
+    def _window(self, rows: np.ndarray) -> Block:
+        first, behind = int(rows[0]), int(rows[-1]) + 1
+        if behind - first == len(rows):
+            return self.whole.slice(first, behind)
+        return self.whole.take(rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def nbytes(self) -> int:
+        return 64 * len(self.rows)
+
+    def slice(self, start: int, stop: int) -> WindowColumn:
+        return WindowColumn(self.whole, self.rows[start:stop], self.dataset)
+
+    def take(self, rows: np.ndarray) -> WindowColumn:
+        return WindowColumn(self.whole, self.rows[rows], self.dataset)
+
+
+def _as_list(column: WindowColumn) -> tuple[Any, ...]:
+    return ListColumn, (column.items,)
+
+
+copyreg.pickle(WindowColumn, _as_list)
 
 
 class Window(StretchStage):

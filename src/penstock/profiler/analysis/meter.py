@@ -18,8 +18,7 @@ from penstock.physical.stage import Around, Stage
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import Outcome, Transform
 from penstock.plan.node import Node
-from penstock.plan.ops import Filter, Map
-from penstock.profiler.analysis.places import alike, from_source, steps_of
+from penstock.profiler.analysis.places import alike
 from penstock.runtime.autotune.figures import Flow
 from penstock.runtime.executors import ThreadReader
 from penstock.runtime.lane import Lane
@@ -160,15 +159,6 @@ class Meter:
         for index, transform in enumerate(_transforms(stage)):
             self._watch(transform, Key(number, "step", index))
         return partial(self.measured, key=Key(number, part), pulls=True)
-
-    def step(self, plan: Node, number: int, call: Callable[..., Any]) -> Callable[..., Any] | None:
-        """The same call, measured as what a step of inner data sets does: see `StageObserver.step`."""
-        places = [(node, index) for node in from_source(plan) for index in range(len(steps_of(node)))]
-        if number >= len(places):
-            return None
-        node, index = places[number]
-        takes_blocks = isinstance(steps_of(node)[index], (Map, Filter))
-        return self.measured(call, Key(self._number(node), "step" if takes_blocks else "next", index * takes_blocks))
 
     def _enter(self, number: int, lane: Lane) -> None:
         self.lanes[number] = lane
