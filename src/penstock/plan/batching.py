@@ -219,6 +219,7 @@ class Rebatch(UnaryNode):
             return None
         leaves, structure = known
         full = self.drop_remainder or self.input.cardinality == INFINITE_CARDINALITY
+        full = full or any(extent % self.sizes[0] == 0 for extent in self._extents(leaves))
         size = self.sizes[0] if full and len(set(self.sizes)) == 1 else None
         return structure.build(
             [
@@ -232,8 +233,7 @@ class Rebatch(UnaryNode):
         count = self.input.cardinality
         if count in (0, INFINITE_CARDINALITY):
             return count
-        leaves = [] if self.input.spec is None else flatten(self.input.spec)[0]
-        extents = [leaf.shape[0] for leaf in leaves if isinstance(leaf, TensorSpec) and leaf.shape[0] is not None]
+        extents = self._extents([] if self.input.spec is None else flatten(self.input.spec)[0])
         if count < 0 or not extents:
             return UNKNOWN_CARDINALITY
         turns, left = divmod(count * extents[0], sum(self.sizes))
@@ -243,6 +243,11 @@ class Rebatch(UnaryNode):
                 break
             left, found = left - size, found + 1
         return found if not left or self.drop_remainder else found + 1
+
+    @staticmethod
+    def _extents(leaves: list[LeafSpec]) -> list[int]:
+        """The known numbers of rows of the batches that come in."""
+        return [leaf.shape[0] for leaf in leaves if isinstance(leaf, TensorSpec) and leaf.shape[0] is not None]
 
 
 class PadToCardinality(UnaryNode):
