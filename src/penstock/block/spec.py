@@ -139,6 +139,13 @@ def spec_of(value: Any) -> LeafSpec:
     return ValueSpec(type(value))
 
 
+def any_extent(leaf: LeafSpec) -> LeafSpec:
+    """The spec of a leaf with open extents: what one element tells of others is their rank and dtype."""
+    if not isinstance(leaf, TensorSpec) or leaf.shape is None:
+        return leaf
+    return TensorSpec([None] * len(leaf.shape), leaf.dtype)
+
+
 # The type of an element is for type checkers: nothing looks at it while a program runs. A `Dataset` without brackets
 # has elements of any type. It is covariant, as a data set is only read: a `Dataset[np.int64]` may stand where a
 # `Dataset[np.integer[Any]]` is asked for.

@@ -67,12 +67,8 @@ class Iterator:
     def initializer(self) -> None:
         """Nothing: what TensorFlow 1 ran to begin a pass. This one has begun."""
 
-    @property
-    def element_spec(self) -> Any:
-        return self._dataset.element_spec
-
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._elements, name)
+        return getattr(self._dataset if name == "element_spec" else self._elements, name)
 
 
 def adopted(value: Any) -> Any:
@@ -238,6 +234,8 @@ class Dataset(ps.Dataset):
     make_initializable_iterator = make_one_shot_iterator
 
     def __getattr__(self, name: str) -> Any:
+        if isinstance(getattr(Dataset, name, None), property):
+            return object.__getattribute__(self, name)  # raises the AttributeError that the property has raised
         owner = "tf.data.Dataset"
         raise unknown(owner, name, _METHODS, dir(Dataset))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 import numpy as np
 
-from penstock.block.spec import LeafSpec, T_co, TensorSpec, spec_of
+from penstock.block.spec import LeafSpec, T_co, TensorSpec, any_extent, spec_of
 from penstock.block.structure import flatten, leaves_rank_open, map_leaves
 from penstock.dataset.base import inner
 from penstock.dataset.batching import Batching, Grouping
@@ -215,7 +215,7 @@ class Dataset(
             return self._seen_here(plan)
         open_rank = any(leaves_rank_open(told.spec) for told in seen.values())
         if open_rank and isinstance(plan, _RANKED):
-            return _of_one(map_leaves(_of_any_extent, self._seen_here(plan).spec))
+            return _of_one(map_leaves(any_extent, self._seen_here(plan).spec))
         if open_rank and isinstance(plan, (Unbatch, Rebatch)):  # whose number of axes is asked for
             return _of_one(map_leaves(_of_any_rank, self._seen_here(plan).spec))
         if isinstance(plan, RaggedBatch):  # which takes all extents for open ones
@@ -416,14 +416,8 @@ teach(Dataset)
 
 _MOST_FAILURES = 32  # elements to look at for one that tells its spec
 
-_RANKED = (PaddedBatch, RaggedBatch, BucketBySequenceLength, SparseBatch, Pack, BatchByTokens)  # what they take has one rank
-
-
-def _of_any_extent(leaf: LeafSpec) -> LeafSpec:
-    """What one element tells of those beside it: that rank and dtype are the same."""
-    if not isinstance(leaf, TensorSpec) or leaf.shape is None:
-        return leaf
-    return TensorSpec([None] * len(leaf.shape), leaf.dtype)
+# What these take has one rank.
+_RANKED = (PaddedBatch, RaggedBatch, BucketBySequenceLength, SparseBatch, Pack, BatchByTokens)
 
 
 def _of_any_rank(leaf: LeafSpec) -> LeafSpec:
@@ -438,7 +432,7 @@ class _Told(NamedTuple):
 
 
 def _of_one(spec: Any) -> _Told:
-    return _Told(spec, map_leaves(_of_any_extent, spec))
+    return _Told(spec, map_leaves(any_extent, spec))
 
 
 def _both(one: Any, other: Any) -> Any:
