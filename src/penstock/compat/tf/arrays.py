@@ -12,7 +12,8 @@ import penstock as ps
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import _reading, known, op, through
 from penstock.compat.stand_ins import SymbolicTensor
-from penstock.compat.values import array_of, whole
+from penstock.compat.tf import rows as _rows
+from penstock.compat.values import array_of, raised, whole
 from penstock.errors import InvalidArgumentError
 from penstock.trace.graph import NotTraceable
 from penstock.trace.tracer import Tracer
@@ -30,6 +31,8 @@ def _cast_bfloat16(x: Any, dtype: Any) -> Any:
 def cast(x: Any, dtype: Any, name: Any = None) -> Any:
     """The same numbers in another dtype; floats are cut off towards zero where they become integers."""
     wanted = as_dtype(dtype)
+    if isinstance(x, ps.SparseTensor):
+        return raised(x).with_values(cast(raised(x).values, wanted))
     if "bfloat16" in (wanted.name, getattr(getattr(x, "dtype", None), "name", None)):
         return _cast_bfloat16(x if hasattr(x, "dtype") else convert_to_tensor(x), wanted)
     return _cast(x, wanted)
@@ -107,13 +110,13 @@ def ones(shape: Any, dtype: Any = "float32") -> Any:
     return _full(shape, 1, dtype)
 
 
-@op("zeros_like")
+@op("zeros_like", ragged=True)
 def zeros_like(input: Any, dtype: Any = None) -> Any:
     array = whole(input)
     return _full(array.shape, 0, _like(array, dtype))
 
 
-@op("ones_like")
+@op("ones_like", ragged=True)
 def ones_like(input: Any, dtype: Any = None) -> Any:
     array = whole(input)
     return _full(array.shape, 1, _like(array, dtype))
@@ -172,7 +175,7 @@ def linspace(start: Any, stop: Any, num: Any, axis: int = 0) -> Any:
 
 
 def _shape_of(value: Any, out_type: Any) -> Any:
-    if isinstance(value, (ps.RaggedTensor, ps.SparseTensor)):
+    if isinstance(value, ps.SparseTensor):
         return np.asarray(value.shape, out_type)
     return np.asarray(np.shape(array_of(value)), out_type)
 
@@ -184,6 +187,8 @@ def _shape(input: Any, out_type: Any) -> Any:
 
 def _shape_call(input: Any, out_type: Any = "int32", name: Any = None) -> Any:
     """The shape as a vector, int32; of a stand-in whose shape is known it is the same for all elements."""
+    if isinstance(input, ps.RaggedTensor):
+        return _rows.DynamicRaggedShape(array_of(input), out_type)
     if (
         isinstance(input, Tracer)
         and isinstance(input.spec, ps.TensorSpec)
@@ -199,12 +204,14 @@ shape = _shape_call
 
 @op("size")
 def size(input: Any, out_type: Any = "int32") -> Any:
-    return as_dtype(out_type).dtype.type(np.size(array_of(input)))
+    value = array_of(input)
+    count = np.prod(value.shape) if isinstance(value, ps.SparseTensor) else np.size(_rows.flat(value))
+    return as_dtype(out_type).dtype.type(count)
 
 
 @op("rank")
 def rank(input: Any) -> Any:
-    return np.int32(np.ndim(array_of(input)))
+    return np.int32(len(getattr(array_of(input), "shape", ())))
 
 
 def _wide(array: Any, shape: Any) -> Any:
@@ -289,6 +296,9 @@ def _stacked(values: Any, axis: Any = 0) -> Any:
 @op("stack")
 def stack(values: Any, axis: Any = 0) -> Any:
     """Values of one shape side by side along a new axis."""
+    parts = [array_of(part) for part in values] if isinstance(values, (list, tuple)) else []
+    if _rows.is_ragged(*parts):
+        return _rows.joined(parts, int(axis) % (len(parts[0].shape) + 1))
     return np.stack(_alike(values), _numbers(axis))
 
 
@@ -308,7 +318,8 @@ def _concat_ragged(parts: list[Any], axis: Any) -> Any:
     rows = [[part[row] for row in builtins.range(len(part))] for part in parts]
     if int(axis) == 0:
         return ps.RaggedTensor.stack([row for part in rows for row in part])
-    if int(axis) != 1 or len({len(part) for part in rows}) != 1:
+    rank = builtins.max(len(part.shape) for part in parts if _rows.is_ragged(part))
+    if int(axis) % rank != 1 or len({len(part) for part in rows}) != 1:
         message = f"concat of ragged tensors of {' and '.join(str(len(part)) for part in rows)} rows with axis={axis}."
         raise InvalidArgumentError(message, hint="axis=0 sets rows below each other, axis=1 those of as many rows.")
     return ps.RaggedTensor.stack([np.concatenate(row) for row in builtins.zip(*rows, strict=True)])
@@ -337,7 +348,7 @@ def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None) -
 
 @op("tile")
 def tile(input: Any, multiples: Any) -> Any:
-    return np.tile(array_of(input), _extents(multiples))
+    return _rows.tiled(array_of(input), _extents(multiples))
 
 
 @op("repeat")
@@ -347,7 +358,8 @@ def repeat(input: Any, repeats: Any, axis: Any = None) -> Any:
 
 @op("reverse")
 def reverse(tensor: Any, axis: Any) -> Any:
-    return np.flip(array_of(tensor), _extents(axis))
+    value = array_of(tensor)
+    return _rows.reversed_(value, [at % len(value.shape) for at in _extents(axis)])
 
 
 @op("roll")

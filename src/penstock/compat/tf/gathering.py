@@ -11,6 +11,7 @@ import numpy as np
 import penstock as ps
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import known, op
+from penstock.compat.tf import rows as _rows
 from penstock.compat.tf.arrays import _alike, _extents, _numbers, constant
 from penstock.compat.values import array_of, whole
 from penstock.errors import InvalidArgumentError
@@ -45,7 +46,10 @@ def _gathered(array: Any, at: Any, along: int, batch_dims: int) -> Any:
 @op("gather")
 def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = None, batch_dims: int = 0) -> Any:
     """Rows by their numbers."""
-    return _gathered(array_of(params), array_of(indices), batch_dims if axis is None else _numbers(axis), batch_dims)
+    rows, at, along = array_of(params), array_of(indices), batch_dims if axis is None else _numbers(axis)
+    if _rows.is_ragged(rows, at):
+        return _rows.gathered(rows, at, along, batch_dims, gather)
+    return _gathered(rows, at, along, batch_dims)
 
 
 @op("gather_nd")
@@ -68,7 +72,7 @@ def _masked_rule(spec: Any) -> Any:
     return ps.TensorSpec((None,), spec.dtype)
 
 
-@op("where")
+@op("where", ragged=True)
 def _where(condition: Any, x: Any, y: Any) -> Any:
     first, second = _alike([x, y])
     return np.where(condition, first, second)[()]
@@ -76,7 +80,7 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
 
 @op("where", rule=lambda condition: ps.TensorSpec((None, len(condition.shape)), np.int64))
 def _where_true(condition: Any) -> Any:
-    return np.argwhere(array_of(condition))
+    return _rows.places(array_of(condition))
 
 
 def where(condition: Any, x: Any = None, y: Any = None, name: Any = None) -> Any:
@@ -87,7 +91,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: Any = None) -> Any
 known(where)
 
 
-@op("one_hot")
+@op("one_hot", ragged=True)
 def one_hot(
     indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: Any = None, dtype: Any = None
 ) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import penstock as ps
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import known, op
 from penstock.compat.teaching import Namespace, missing_in
@@ -79,7 +80,7 @@ def _of_all(keys: np.ndarray, table: StaticHashTable) -> Any:
     return made.reshape(keys.shape)
 
 
-@op("lookup", block=_of_all, text=True)
+@op("lookup", block=_of_all, text=True, ragged=True)
 def _looked_up(keys: Any, table: StaticHashTable) -> Any:
     return _of_all(whole(keys), table)[()]
 
@@ -110,6 +111,8 @@ class StaticHashTable:
 
     @known
     def lookup(self, keys: Any, name: Any = None) -> Any:
+        if isinstance(keys, ps.SparseTensor):
+            return raised(keys).with_values(_looked_up(raised(keys).values, self))
         return _looked_up(keys, self)
 
     __getitem__ = lookup

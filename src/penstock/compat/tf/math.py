@@ -12,6 +12,7 @@ from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import op
 from penstock.compat.teaching import Namespace, missing_in
 from penstock.compat.tf.arrays import _alike, _axis, inside
+from penstock.compat.tf.rows import flat
 from penstock.compat.values import array_of, same_text, whole
 from penstock.compat.values import true_divide as _divided
 from penstock.errors import InvalidArgumentError
@@ -300,8 +301,8 @@ def cumprod(x: Any, axis: int = 0) -> Any:
 
 @op("math.bincount")
 def bincount(arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = "int32") -> Any:
-    each = None if weights is None else whole(weights).reshape(-1)
-    found = np.bincount(whole(arr).reshape(-1), each, int(minlength or 0))
+    each = None if weights is None else flat(weights)
+    found = np.bincount(flat(arr), each, int(minlength or 0))
     wanted = as_dtype(dtype).dtype if each is None else each.dtype
     return found[: None if maxlength is None else int(maxlength)].astype(wanted)
 
