@@ -23,7 +23,6 @@ from penstock.compat.op import seeds
 from penstock.compat.teaching import unknown
 from penstock.compat.values import Tensor, array_of, lowered, raised
 from penstock.dataset import create
-from penstock.errors import InvalidArgumentError
 
 _METHODS = {
     "experimental_save": "Write ds.save(path).",
@@ -90,24 +89,6 @@ def adopted(value: Any) -> Any:
     return found
 
 
-class _Slices:
-    """The slices of a nest in which there are ragged or sparse tensors."""
-
-    def __init__(self, values: Any) -> None:
-        leaves, self._structure = flatten(values)
-        self._leaves = [list(leaf) if isinstance(leaf, ps.SparseTensor) else leaf for leaf in leaves]
-        lengths = {len(leaf) for leaf in self._leaves}
-        if len(lengths) > 1:
-            message = f"from_tensor_slices cuts along the first axis, of which there are {sorted(lengths)}."
-            raise InvalidArgumentError(message)
-
-    def __len__(self) -> int:
-        return len(self._leaves[0])
-
-    def __getitem__(self, number: int) -> Any:
-        return self._structure.build([leaf[number] for leaf in self._leaves])
-
-
 def ps_dataset(value: Any) -> Dataset:
     """What stands for a data set inside of a plan."""
     found: Dataset = adopted(ps.Dataset._of(value.__penstock_dataset__, ps.Options()))
@@ -139,10 +120,8 @@ class Dataset(ps.Dataset):
         """The slices of arrays along their first axis; Python's integers are int32, floats float32."""
         values = _values(tensors)
         leaves = flatten(values)[0] if not isinstance(values, list) else []
-        if any(isinstance(leaf, (ps.RaggedTensor, ps.SparseTensor)) for leaf in leaves):
-            made = ps.Dataset.from_sequence(_Slices(values))
-        else:
-            made = ps.Dataset.from_tensor_slices(values)
+        composite = any(isinstance(leaf, (ps.RaggedTensor, ps.SparseTensor)) for leaf in leaves)
+        made = ps.Dataset.from_tensors(values).unbatch() if composite else ps.Dataset.from_tensor_slices(values)
         found: Dataset = adopted(made)
         return found
 
@@ -258,7 +237,7 @@ def _cast(element: Any, spec: Any) -> Any:
         fits = isinstance(element, (tuple, list)) and len(element) == len(spec)
         return tuple(_cast(*pair) for pair in builtins.zip(element, spec, strict=True)) if fits else element
     if not isinstance(spec, ps.TensorSpec):
-        return element
+        return lowered(element)
     value = array_of(list(element) if isinstance(element, tuple) else element)
     known = isinstance(value, (np.ndarray, np.generic)) and not np.asarray(value).dtype.hasobject
     return value.astype(spec.dtype) if known and spec.dtype is not bytes else value

@@ -19,7 +19,7 @@ import numpy as np
 
 from penstock.block.column import BytesColumn, Column, DenseColumn, column_of
 from penstock.block.leaf import as_leaf
-from penstock.block.spec import LeafSpec, TensorSpec, any_extent, spec_of
+from penstock.block.spec import LeafSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec, any_extent, spec_of
 from penstock.block.structure import Structure, flatten
 from penstock.block.tensors import RaggedTensor
 from penstock.compat.dtypes import DType, plain
@@ -33,6 +33,7 @@ from penstock.trace.tracer import Tracer
 F = TypeVar("F", bound=Callable[..., Any])
 Rule = Callable[..., LeafSpec]
 
+_COMPOSITES = RaggedTensorSpec, SparseTensorSpec
 _EXTENT = 6  # stands for an unknown extent, besides 1, when a function is tried out for the shape of its result
 
 
@@ -169,7 +170,8 @@ def op(
                 if (exact or ragged) and any(isinstance(part, RaggedTensor) for part in template):
                     return raised(over_flat(lambda *parts: function(*parts, **named), template))
                 return _raised_nest(function(*template, **named))
-            return _bound(name, _Call(function, template, named), operands, rule, block, exact, None, text=text)
+            made = _Call(function, template, named)
+            return _bound(name, made, operands, rule, block, exact, None, text=text, ragged=ragged)
 
         marked: Any = call
         marked.__penstock_primitive__ = True
@@ -245,13 +247,14 @@ def _bound(
     seed: int | None,
     *,
     text: bool = False,
+    ragged: bool = False,
 ) -> Any:
     builder = operands[0].builder if operands else _reading.builder
     assert builder is not None
     structures: list[Structure] = []
 
     def specs_of(specs: Sequence[Any], params: Mapping[str, Any]) -> Sequence[LeafSpec]:
-        if rule is not None:
+        if rule is not None and (ragged or not any(isinstance(spec, _COMPOSITES) for spec in specs)):
             known, structure = flatten(call(specs, rule))
             structures.append(structure)
             return known

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import os
 import sys
 from collections.abc import Iterator as AbstractIterator
@@ -214,10 +214,9 @@ class Dataset(
         if not seen:
             return self._seen_here(plan)
         open_rank = any(leaves_rank_open(told.spec) for told in seen.values())
-        if open_rank and isinstance(plan, _RANKED):
-            return _of_one(map_leaves(any_extent, self._seen_here(plan).spec))
-        if open_rank and isinstance(plan, (Unbatch, Rebatch)):  # whose number of axes is asked for
-            return _of_one(map_leaves(_of_any_rank, self._seen_here(plan).spec))
+        if open_rank and isinstance(plan, (*_RANKED, Unbatch, Rebatch)):
+            loose = any_extent if isinstance(plan, _RANKED) else _of_any_rank
+            return _of_one(map_leaves(loose, self._seen_here(plan).spec))
         if isinstance(plan, RaggedBatch):  # which takes all extents for open ones
             seen = {number: _of_one(told.certain) for number, told in seen.items()}
         certain = _above(plan, {number: told.certain for number, told in seen.items()})
@@ -234,9 +233,11 @@ class Dataset(
         if told is not None:  # which leaves a rank open
             return _Told(told, told)
         if isinstance(plan, (FlatMap, Interleave, GroupByWindow)):
-            made = [found for found in (self._made_by(plan, 0), self._made_by(plan, 1)) if found is not None]
-            if made:
-                return _Told(made[0].spec, functools.reduce(_both, [found.certain for found in made]))
+            made, other = self._made_by(plan, 0), None
+            with contextlib.suppress(Exception):  # of an element that gives nothing
+                other = self._made_by(plan, 1)
+            if made is not None:
+                return made if other is None else _Told(made.spec, _both(made.certain, other.certain))
         for element in self._first_of(plan):
             return _of_one(map_leaves(spec_of, element))
         message = "The spec of a data set without elements is not known."

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from penstock.block.leaf import as_leaf
-from penstock.block.spec import LeafSpec, TensorSpec, spec_of
+from penstock.block.spec import LeafSpec, RaggedTensorSpec, TensorSpec, spec_of
 from penstock.block.structure import NONE, Structure, components, flatten
 from penstock.errors import PenstockError, said
 from penstock.forked import new_lock
@@ -181,6 +181,7 @@ def traced_spec(function: Callable[..., Any], spec: Any) -> Any:
     if isinstance(told, (FunctionType, MethodType)):
         return told(spec)
     leaves, structure = flatten(spec)
+    leaves = [leaf.as_value() if isinstance(leaf, RaggedTensorSpec) else leaf for leaf in leaves]
     graph = traced(function, structure, leaves).graph
     if graph is None or graph.presumes:
         return None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import penstock as ps
-from penstock.block.spec import ValueSpec
+from penstock.block.spec import SparseTensorSpec
 from penstock.compat.dtypes import as_dtype, plain
 from penstock.compat.op import known, op, through
 from penstock.compat.teaching import missing_in
@@ -98,7 +98,9 @@ def _sparse_of(values: Any, indices: Any, shape: Any, ordered: bool) -> Any:
     return ps.SparseTensor(at[order], values.values[order], np.array([*values.dense_shape[:-1], *shape]))
 
 
-_sparse = op("io.SparseFeature", rule=lambda values, *args: ValueSpec(ps.SparseTensor, values.dtype))(_sparse_of)
+_sparse = op("io.SparseFeature", rule=lambda values, *args: SparseTensorSpec(None, values.dtype), ragged=True)(
+    _sparse_of
+)
 
 
 def _parsing(parse: Any) -> Any:
