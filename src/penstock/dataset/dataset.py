@@ -186,13 +186,12 @@ class Dataset(
         return self._known.certain
 
     @property
-    def _known(self) -> _Told:
-        """What is known of the elements."""
+    def _known(self) -> Any:
+        """What is known of the elements, a `_Told`."""
         if self._found_spec is None:
             spec = self._plan.spec
             self._found_spec = self._seen_spec(self._plan) if spec is None else _Told(spec, spec)
-        found: _Told = self._found_spec
-        return found
+        return self._found_spec
 
     def _seen_spec(self, plan: Node) -> _Told:
         """What is known of a plan that does not tell its spec: inferred from its inputs, else seen of an element."""

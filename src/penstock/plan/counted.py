@@ -252,9 +252,8 @@ class Unbatch(UnaryNode):
 
 def holds_ragged_slices(plan: Node) -> bool:
     """Return True if `unbatch` makes elements with slices of ragged tensors, which `batch` makes ragged tensors of."""
-    if plan.height > DEEP or not any(isinstance(node, Unbatch) for node in plan.walk()) or plan.spec is None:
-        return False
-    return any(map(is_ragged_slice, flatten(plan.spec)[0]))
+    found = plan.spec if plan.height <= DEEP and any(isinstance(node, Unbatch) for node in plan.walk()) else None
+    return found is not None and any(map(is_ragged_slice, flatten(found)[0]))
 
 
 def _is_long(leaf: Any) -> bool:

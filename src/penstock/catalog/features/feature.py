@@ -170,9 +170,8 @@ def spec_in_sequences(shape: tuple[int | None, ...], dtype: Any, lengths: Length
     >>> spec_in_sequences((2,), np.int64, (None,))
     TensorSpec(shape=(None, 2), dtype=int64)
     """
-    if len(lengths) < 2:
-        return TensorSpec((*lengths, *shape), dtype)
-    return RaggedTensorSpec(((None,) * len(lengths) + shape), dtype, ragged_rank=len(lengths) - 1)
+    found = TensorSpec((*lengths, *shape), dtype)
+    return found if len(lengths) < 2 else RaggedTensorSpec(found.shape, dtype, np.int64, len(lengths) - 1)
 
 
 def rows_of(stored: Any) -> list[Any]:
