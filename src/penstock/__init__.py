@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from penstock import errors
-from penstock.block.spec import RaggedTensorSpec, TensorSpec
+from penstock.block.spec import RaggedTensorSpec, SparseTensorSpec, TensorSpec
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.dataset.dataset import Dataset
 from penstock.dataset.files import TFRecordDataset
@@ -45,6 +45,7 @@ __all__ = [
     "RaggedTensorSpec",
     "Recorder",
     "SparseTensor",
+    "SparseTensorSpec",
     "TFRecordDataset",
     "TensorSpec",
     "TextLineDataset",

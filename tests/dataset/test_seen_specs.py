@@ -55,7 +55,7 @@ def of_any_length(x):
 def test_the_rows_of_a_ragged_batch_are_seen_to_be_ragged(behind):
     spec = behind(ps.Dataset.range(4).map(of_any_length).ragged_batch(2)).element_spec
     assert spec == behind(ps.Dataset.range(4).map(of_any_length).ragged_batch(2)).map(opaque_rows).element_spec
-    assert spec.kind is ps.RaggedTensor
+    assert spec.value_type is ps.RaggedTensor
 
 
 def opaque_rows(rows):

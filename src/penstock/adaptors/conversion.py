@@ -99,7 +99,7 @@ def unheld_spec(
         return None if holds(spec.dtype) else _dtype(held, name, spec.dtype, otherwise)
     if isinstance(spec, RaggedTensorSpec):
         return _tensor(held, name, RaggedTensor, otherwise)
-    kind = getattr(spec, "kind", None)
+    kind = getattr(spec, "value_type", None)
     if kind in (RaggedTensor, SparseTensor):
         return _tensor(held, name, kind, otherwise)
     return _dataset(held, name)

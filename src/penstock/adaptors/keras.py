@@ -198,7 +198,7 @@ def adapter_type() -> type:
 
         def get_tf_dataset(self) -> Any:
             data: Any = self._dataset
-            spec, seen = data.element_spec, data.__penstock_dataset__.spec is None
+            spec, seen = data._known.spec, data.__penstock_dataset__.spec is None
             if self._weights is not None:
                 spec = self._weights.spec(spec)
             return to_tf(lambda: self._pass(_same), spec, self._dataset.cardinality(), seen=seen)

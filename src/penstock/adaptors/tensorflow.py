@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from penstock.adaptors.conversion import called, column_names, framework
-from penstock.block.spec import RaggedTensorSpec, TensorSpec, ValueSpec
+from penstock.block.spec import RaggedTensorSpec, SparseTensorSpec, TensorSpec, ValueSpec, spec_of
 from penstock.block.structure import flatten
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import InvalidTypeError
@@ -26,8 +26,8 @@ def to_tf(passes: Callable[[], Iterator[Any]], spec: Any, cardinality: int, *, s
         message = "tf.data has no elements that are dataclasses."
         raise InvalidTypeError(message, hint="Make a dict or a named tuple of them with map(), as dataclasses.asdict.")
     names = column_names(structure)
-    if any(getattr(leaf, "kind", None) is RaggedTensor for leaf in leaves):  # its rank is not known before one is seen
-        leaves = _with_ragged_shapes(leaves, structure.flatten(next(passes())))
+    if any(isinstance(leaf, RaggedTensorSpec) and leaf.shape is None for leaf in leaves):  # an element shows the rank
+        leaves, seen = [spec_of(leaf) for leaf in structure.flatten(next(passes()))], True
     specs = [_spec(tf, name, leaf, seen=seen) for name, leaf in zip(names, leaves, strict=True)]
     plain = all(isinstance(leaf, TensorSpec) for leaf in leaves)
 
@@ -59,26 +59,15 @@ def _tf_dtype(tf: Any, name: str, dtype: Any) -> Any:
         raise InvalidTypeError(message, hint="Convert it with map(), as value.astype(np.int64).") from error
 
 
-def _with_ragged_shapes(specs: list[Any], values: list[Any]) -> list[Any]:
-    return [
-        RaggedTensorSpec((None, *value.shape[1:]), value.dtype, value.row_splits.dtype)
-        if isinstance(value, RaggedTensor)
-        else spec
-        for spec, value in zip(specs, values, strict=True)
-    ]
-
-
 def _spec(tf: Any, name: str, spec: Any, *, seen: bool) -> Any:
-    if isinstance(spec, TensorSpec):
-        shape = (None, *spec.shape[1:]) if seen and spec.shape else spec.shape
-        return tf.TensorSpec(shape, _tf_dtype(tf, name, spec.dtype))
-    if isinstance(spec, RaggedTensorSpec):
-        ragged = sum(extent is None for extent in spec.shape[1:])
-        return tf.RaggedTensorSpec(
-            spec.shape, _tf_dtype(tf, name, spec.dtype), ragged_rank=ragged, row_splits_dtype=spec.row_splits_dtype
-        )
-    if getattr(spec, "kind", None) is SparseTensor:
-        return tf.SparseTensorSpec(None, _tf_dtype(tf, name, spec.dtype))
+    if not isinstance(spec, ValueSpec):
+        found, dtype = spec.as_value(), _tf_dtype(tf, name, spec.dtype)
+        shape = (None, *found.shape[1:]) if seen and found.shape else found.shape
+        if isinstance(found, TensorSpec):
+            return tf.TensorSpec(shape, dtype)
+        if isinstance(found, RaggedTensorSpec):
+            return tf.RaggedTensorSpec(shape, dtype, found.ragged_rank, found.row_splits_dtype)
+        return tf.SparseTensorSpec(None if seen else shape, dtype)
     message = f"{called(name)} is a data set, which tf.data cannot take from here."
     raise InvalidTypeError(message, hint="Make elements of it before: flat_map(lambda window: window.batch(8)).")
 
@@ -123,9 +112,10 @@ def _signature(tf: Any, spec: Any) -> Any:
         return TensorSpec(None if spec.shape.rank is None else spec.shape.as_list(), _numpy_dtype(tf, spec.dtype))
     if isinstance(spec, tf.RaggedTensorSpec) and spec.shape.rank is not None:
         splits = spec.row_splits_dtype.as_numpy_dtype
-        return RaggedTensorSpec(spec.shape.as_list(), _numpy_dtype(tf, spec.dtype), splits)
+        return RaggedTensorSpec(spec.shape.as_list(), _numpy_dtype(tf, spec.dtype), splits, spec.ragged_rank)
     if isinstance(spec, tf.SparseTensorSpec):
-        return ValueSpec(SparseTensor, _numpy_dtype(tf, spec.dtype))
+        shape = None if spec.shape.rank is None else spec.shape.as_list()
+        return SparseTensorSpec(shape, _numpy_dtype(tf, spec.dtype))
     message = f"from_tf cannot take elements of {spec}."
     hint = "Make elements of nested data sets with flat_map; a ragged tensor needs a rank."
     raise InvalidTypeError(message, hint=hint)

@@ -22,7 +22,7 @@ from penstock.block.arrow_nest import column_names, spec_from_json, spec_to_json
 from penstock.block.arrow_values import Array, is_strings, lists_of, numbers_of, objects_of, strings_of
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
-from penstock.block.spec import LeafSpec, TensorSpec, ValueSpec
+from penstock.block.spec import LeafSpec, RaggedTensorSpec, TensorSpec
 from penstock.block.structure import Structure, flatten, map_leaves
 from penstock.block.tensors import RaggedTensor
 from penstock.errors import DataLossError, InvalidArgumentError, InvalidTypeError
@@ -111,7 +111,7 @@ class _Leaf:
     def spec(self) -> LeafSpec:
         found = self.values.spec()
         if len(self.levels) > 1:
-            return ValueSpec(RaggedTensor, found.dtype)
+            return RaggedTensorSpec((*(None,) * len(self.levels), *found.shape), found.dtype)
         return TensorSpec((None, *found.shape), found.dtype) if self.levels else found
 
     def column(self) -> Column:

@@ -262,11 +262,11 @@ def leaf_type(spec: LeafSpec) -> Any:
         if spec.open_rank:
             return of_any_rank(spec.dtype)
         return fixed_type(spec) if spec.fixed else ragged_type(len(spec.shape), spec.dtype)
-    if spec.kind is SparseTensor:
+    if spec.value_type is SparseTensor:
         return sparse_type(spec.dtype)
-    if spec.kind is RaggedTensor:
+    if spec.value_type is RaggedTensor:
         return ragged_tensor_type(spec.dtype)
-    message = f"A {spec.kind.__name__} inside an element cannot be stored."
+    message = f"A {spec.value_type.__name__} inside an element cannot be stored."
     raise InvalidTypeError(message, hint="Store the elements of a nested data set: flat_map takes it apart.")
 
 
@@ -278,7 +278,7 @@ def encode(column: Column, spec: LeafSpec) -> Array:
         if spec.fixed:
             return encode_fixed(column, spec)
         return encode_ragged(column.values(), len(spec.shape), spec.dtype)
-    if spec.kind is SparseTensor:
+    if spec.value_type is SparseTensor:
         return encode_sparse(column.values(), spec.dtype)
     return encode_ragged_tensors(column.values(), spec.dtype)
 
@@ -291,6 +291,6 @@ def decode(array: Array, spec: LeafSpec) -> Column:
         if spec.fixed:
             return decode_fixed(array, spec)
         return ListColumn(decode_ragged(array, len(spec.shape), spec.dtype))
-    if spec.kind is SparseTensor:
+    if spec.value_type is SparseTensor:
         return ListColumn(decode_sparse(array, spec.dtype))
     return ListColumn(decode_ragged_tensors(array, spec.dtype))

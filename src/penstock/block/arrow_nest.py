@@ -6,12 +6,11 @@ import sys
 from types import NoneType
 from typing import Any
 
-from penstock.block.spec import LeafSpec, TensorSpec, ValueSpec, dtype_name
+from penstock.block.spec import LeafSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec, ValueSpec, dtype_name
 from penstock.block.structure import LEAF, NONE, Structure, field_names
-from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import DataLossError, InvalidTypeError
 
-_KINDS = {"SparseTensor": SparseTensor, "RaggedTensor": RaggedTensor}
+_KINDS: dict[str, Any] = {"SparseTensor": SparseTensorSpec, "RaggedTensor": RaggedTensorSpec}
 
 
 def structure_to_json(structure: Structure) -> Any:
@@ -67,9 +66,12 @@ def _found_type(name: str, names: tuple[str, ...]) -> type:
 
 
 def spec_to_json(spec: LeafSpec) -> Any:
+    assert not isinstance(spec, ValueSpec)  # a data set, of which no file is written
+    found = {"dtype": dtype_name(spec.dtype), "shape": None if spec.shape is None else list(spec.shape)}
     if isinstance(spec, TensorSpec):
-        return {"dtype": dtype_name(spec.dtype), "shape": None if spec.open_rank else list(spec.shape)}
-    return {"dtype": dtype_name(spec.dtype), "kind": spec.kind.__name__}
+        return found
+    ragged = [dtype_name(spec.row_splits_dtype), spec.ragged_rank] if isinstance(spec, RaggedTensorSpec) else []
+    return {**found, "kind": spec.value_type.__name__, "ragged": ragged}
 
 
 def spec_from_json(stored: Any) -> LeafSpec:
@@ -78,7 +80,8 @@ def spec_from_json(stored: Any) -> LeafSpec:
     if stored["kind"] not in _KINDS:
         message = f"A stored leaf is of the unknown kind {stored['kind']!r:.40}."
         raise DataLossError(message)
-    return ValueSpec(_KINDS[stored["kind"]], TensorSpec((), stored["dtype"]).dtype)
+    found: LeafSpec = _KINDS[stored["kind"]](stored.get("shape"), stored["dtype"], *stored.get("ragged", ()))
+    return found
 
 
 def column_names(structure: Structure) -> list[str]:

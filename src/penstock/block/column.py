@@ -350,10 +350,9 @@ def column_of(values: list[Any], *, any_rank: bool = False) -> Column:
                 raise _mixed(spec_of(first), spec_of(value), row)
         return DenseColumn(np.array(values, first.dtype))
     if not isinstance(first, np.ndarray):
-        found = spec_of(first)
         for row, value in enumerate(values):
-            if spec_of(value) != found:
-                raise _mixed(found, spec_of(value), row)
+            if type(value) is not kind or getattr(value, "dtype", None) != getattr(first, "dtype", None):
+                raise _mixed(spec_of(first), spec_of(value), row)
         return ListColumn(list(values))
     same = True
     for row, value in enumerate(values):

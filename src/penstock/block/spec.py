@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -36,8 +36,58 @@ def dtype_name(dtype: DType) -> str:
     return "bytes" if dtype is bytes else str(np.dtype(dtype))
 
 
-@dataclass(frozen=True, slots=True)
-class TensorSpec:
+class _Shaped:
+    """The spec of a value with a shape and a dtype; a shape of None leaves the rank open."""
+
+    __slots__ = ()
+    __penstock_leaf__ = True
+
+    shape: Any
+    dtype: Any
+
+    def __init__(self, shape: Sequence[int | None] | None, dtype: Any = np.float32) -> None:
+        found = None if shape is None else tuple(None if d is None else int(d) for d in shape)
+        object.__setattr__(self, "shape", found)
+        object.__setattr__(self, "dtype", as_dtype(dtype))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(shape={self.shape}, dtype={dtype_name(self.dtype)})"
+
+    def of_shape(self, shape: Shape | None, deeper: int = 0) -> Self:
+        """The same spec with another shape, of values that are so much `deeper`."""
+        return type(self)(shape, self.dtype)
+
+    def as_value(self) -> TensorSpec | RaggedTensorSpec | SparseTensorSpec:
+        """The spec of the value by itself."""
+        found: Any = self
+        return found  # type: ignore[no-any-return]
+
+    def relax(self, other: LeafSpec, *, any_rank: bool = False) -> Self | None:
+        """The narrowest spec that both satisfy, or None when dtype or rank differ; with `any_rank` ranks may."""
+        if not isinstance(other, type(self)) or self.dtype != other.dtype:
+            return None
+        if self.shape is None or other.shape is None:
+            return self.of_shape(None)
+        if len(self.shape) != len(other.shape):
+            return self.of_shape(None) if any_rank else None
+        return self.of_shape(tuple(a if a == b else None for a, b in zip(self.shape, other.shape, strict=True)))
+
+    def admits(self, value: Any) -> bool:
+        """Whether a converted leaf value satisfies this spec."""
+        wanted = self.as_value()
+        return wanted.relax(spec_of(value)) == wanted
+
+    def batched(self, size: int | None) -> Self:
+        """The spec of several such values as one."""
+        return self if self.shape is None else self.of_shape((size, *self.shape), 1)
+
+    def unbatched(self) -> Self:
+        """The spec of a slice along the first axis."""
+        return self if self.shape is None else self.of_shape(self.shape[1:], -1)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class TensorSpec(_Shaped):
     """Shape and dtype of a leaf; `None` stands for a dimension that differs between elements.
 
     >>> TensorSpec((None, 3), np.float32)
@@ -47,28 +97,8 @@ class TensorSpec:
     open: elements of the generator may differ in rank.
     """
 
-    __penstock_leaf__ = True
-
     shape: Shape
     dtype: DType
-
-    def __init__(self, shape: Sequence[int | None] | None, dtype: Any = np.float32) -> None:
-        found = None if shape is None else tuple(None if d is None else int(d) for d in shape)
-        object.__setattr__(self, "shape", found)
-        object.__setattr__(self, "dtype", as_dtype(dtype))
-
-    def __repr__(self) -> str:
-        return f"TensorSpec(shape={self.shape}, dtype={dtype_name(self.dtype)})"
-
-    def relax(self, other: LeafSpec, *, any_rank: bool = False) -> TensorSpec | None:
-        """The narrowest spec that both satisfy, or None when dtype or rank differ; with `any_rank` ranks may."""
-        if not isinstance(other, TensorSpec) or self.dtype != other.dtype:
-            return None
-        if self.open_rank or other.open_rank:
-            return TensorSpec(None, self.dtype)
-        if len(self.shape) != len(other.shape):
-            return TensorSpec(None, self.dtype) if any_rank else None
-        return TensorSpec([a if a == b else None for a, b in zip(self.shape, other.shape, strict=True)], self.dtype)
 
     @property
     def open_rank(self) -> bool:
@@ -80,40 +110,80 @@ class TensorSpec:
         """Whether every extent is known."""
         return self.shape is not None and None not in self.shape
 
-    def admits(self, value: Any) -> bool:
-        """Whether a converted leaf value satisfies this spec."""
-        found = spec_of(value)
-        return isinstance(found, TensorSpec) and self.admits_spec(found)
 
-    def admits_spec(self, found: TensorSpec) -> bool:
-        if self.open_rank:
-            return bool(found.dtype == self.dtype)
-        return (
-            found.dtype == self.dtype
-            and len(found.shape) == len(self.shape)
-            and all(want is None or want == have for want, have in zip(self.shape, found.shape, strict=True))
-        )
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class SparseTensorSpec(_Shaped):
+    """Shape and dtype of a SparseTensor; `None` stands for a dimension that differs, or for an unknown shape.
 
-    def batched(self, size: int | None) -> TensorSpec:
-        return self if self.open_rank else TensorSpec((size, *self.shape), self.dtype)
+    >>> SparseTensorSpec((None, 4), np.int64)
+    SparseTensorSpec(shape=(None, 4), dtype=int64)
+    """
+
+    value_type: ClassVar[type] = SparseTensor
+
+    shape: Shape | None
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class RaggedTensorSpec(_Shaped):
+    """Shape and dtype of a RaggedTensor, or of rows that become one; `None` stands for a dimension that differs.
+
+    The first `ragged_rank` dimensions after the outermost one are ragged; by default all up to the last that differs.
+    Values of `ragged_rank` 0 are arrays, the slices of a RaggedTensor: `batch` makes a RaggedTensor of them again.
+
+    >>> RaggedTensorSpec((None, None), np.int64)
+    RaggedTensorSpec(shape=(None, None), dtype=int64, ragged_rank=1, row_splits_dtype=int64)
+
+    Raises InvalidTypeError for another `row_splits_dtype` than int32 and int64.
+    """
+
+    value_type: ClassVar[type] = RaggedTensor
+
+    shape: Shape
+    dtype: Any
+    row_splits_dtype: np.dtype
+    ragged_rank: int
+
+    def __init__(
+        self,
+        shape: Sequence[int | None] | None,
+        dtype: Any = np.float32,
+        row_splits_dtype: Any = np.int64,
+        ragged_rank: int | None = None,
+    ) -> None:
+        splits = as_dtype(row_splits_dtype)
+        if splits not in (np.dtype(np.int32), np.dtype(np.int64)):
+            message = f"row_splits_dtype must be int32 or int64, got {dtype_name(splits)}."
+            raise InvalidTypeError(message)
+        if ragged_rank is None:
+            ragged_rank = max((axis for axis, dim in enumerate(shape or ()) if dim is None), default=shape is None)
+        _Shaped.__init__(self, shape, dtype)
+        object.__setattr__(self, "row_splits_dtype", splits)
+        object.__setattr__(self, "ragged_rank", int(ragged_rank))
+
+    def __repr__(self) -> str:
+        splits = f"ragged_rank={self.ragged_rank}, row_splits_dtype={dtype_name(self.row_splits_dtype)}"
+        return f"{_Shaped.__repr__(self)[:-1]}, {splits})"
+
+    def of_shape(self, shape: Shape | None, deeper: int = 0) -> RaggedTensorSpec:
+        return RaggedTensorSpec(shape, self.dtype, self.row_splits_dtype, self.ragged_rank + deeper)
+
+    def as_value(self) -> RaggedTensorSpec | TensorSpec:
+        return self if self.ragged_rank else TensorSpec(self.shape, self.dtype)
 
 
 @dataclass(frozen=True, slots=True)
 class ValueSpec:
-    """Spec of a leaf that is no plain array: a sparse or ragged tensor, or a nested data set."""
+    """Spec of a leaf that is no tensor: a nested data set."""
 
     __penstock_leaf__ = True
 
-    kind: type
+    value_type: type
     dtype: DType = None
 
     def __repr__(self) -> str:
-        return f"{self.kind.__name__}Spec({'' if self.dtype is None else 'dtype=' + dtype_name(self.dtype)})"
-
-    @property
-    def value_type(self) -> type:
-        """The class of the values."""
-        return self.kind
+        return f"{self.value_type.__name__}Spec()"
 
     def relax(self, other: LeafSpec, *, any_rank: bool = False) -> ValueSpec | None:
         return self if self == other else None
@@ -125,7 +195,7 @@ class ValueSpec:
         return self
 
 
-LeafSpec = TensorSpec | ValueSpec
+LeafSpec = TensorSpec | RaggedTensorSpec | SparseTensorSpec | ValueSpec
 
 
 def spec_of(value: Any) -> LeafSpec:
@@ -134,9 +204,16 @@ def spec_of(value: Any) -> LeafSpec:
         return TensorSpec((), bytes)
     if isinstance(value, (np.ndarray, np.generic)):
         return TensorSpec(value.shape, value.dtype)
-    if isinstance(value, (SparseTensor, RaggedTensor)):
-        return ValueSpec(type(value), as_dtype(value.dtype))
+    if isinstance(value, SparseTensor):
+        return SparseTensorSpec(value.shape, value.dtype)
+    if isinstance(value, RaggedTensor):
+        return RaggedTensorSpec(value.shape, value.dtype, value.row_splits.dtype, value.ragged_rank)
     return ValueSpec(type(value))
+
+
+def any_extent(leaf: LeafSpec) -> LeafSpec:
+    """The spec of a leaf with open extents: what one element tells of others is their rank and dtype."""
+    return leaf if isinstance(leaf, ValueSpec) or leaf.shape is None else leaf.of_shape((None,) * len(leaf.shape))
 
 
 # The type of an element is for type checkers: nothing looks at it while a program runs. A `Dataset` without brackets
@@ -151,33 +228,3 @@ else:
     from typing import TypeVar
 
     T_co = TypeVar("T_co", covariant=True)
-
-
-@dataclass(frozen=True, slots=True)
-class RaggedTensorSpec:
-    """Shape and dtype of a RaggedTensor, or of rows that become one; `None` stands for a dimension that differs.
-
-    >>> RaggedTensorSpec((None,), np.int64)
-    RaggedTensorSpec(shape=(None,), dtype=int64, row_splits_dtype=int64)
-
-    Raises InvalidTypeError for another `row_splits_dtype` than int32 and int64.
-    """
-
-    __penstock_leaf__ = True
-
-    shape: Shape
-    dtype: Any
-    row_splits_dtype: np.dtype
-
-    def __init__(self, shape: Sequence[int | None], dtype: Any = np.float32, row_splits_dtype: Any = np.int64) -> None:
-        splits = as_dtype(row_splits_dtype)
-        if splits not in (np.dtype(np.int32), np.dtype(np.int64)):
-            message = f"row_splits_dtype must be int32 or int64, got {dtype_name(splits)}."
-            raise InvalidTypeError(message)
-        object.__setattr__(self, "shape", tuple(None if d is None else int(d) for d in shape))
-        object.__setattr__(self, "dtype", as_dtype(dtype))
-        object.__setattr__(self, "row_splits_dtype", splits)
-
-    def __repr__(self) -> str:
-        names = f"dtype={dtype_name(self.dtype)}, row_splits_dtype={dtype_name(self.row_splits_dtype)}"
-        return f"RaggedTensorSpec(shape={self.shape}, {names})"

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from penstock.errors import InvalidArgumentError
+from penstock.errors import InvalidArgumentError, InvalidTypeError
 
 
 def _dtype_of(values: np.ndarray) -> Any:
@@ -37,8 +37,18 @@ def _filled(shape: tuple[int, ...], values: np.ndarray, default_value: Any) -> n
     return found
 
 
+class _NoArray:
+    """Values that numpy must not take for a sequence of rows: whether these make an array depends on the data."""
+
+    __slots__ = ()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        message = f"A {type(self).__name__} is no array."
+        raise InvalidTypeError(message, hint="Write x.to_dense() (in code for TensorFlow x.to_tensor()), or x.values.")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class SparseTensor:
+class SparseTensor(_NoArray):
     """Values at given positions of an array that is empty elsewhere: what `VarLenFeature` gives.
 
     `indices` is int64 of shape (values, rank), `values` has one entry per row of it, `dense_shape` is int64 (rank,).
@@ -140,7 +150,7 @@ class SparseTensor:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RaggedTensor:
+class RaggedTensor(_NoArray):
     """Rows of differing length: row i is `values[row_splits[i]:row_splits[i + 1]]`.
 
     `values` is an array with the values along axis 0, or a RaggedTensor for further ragged dimensions; `row_splits` is
@@ -236,6 +246,11 @@ class RaggedTensor:
     def flat_values(self) -> np.ndarray:
         """The innermost values, of all rows."""
         return self.values.flat_values if isinstance(self.values, RaggedTensor) else self.values
+
+    @property
+    def ragged_rank(self) -> int:
+        """The number of ragged dimensions."""
+        return 1 + (self.values.ragged_rank if isinstance(self.values, RaggedTensor) else 0)
 
     @property
     def row_lengths(self) -> np.ndarray:

@@ -217,11 +217,6 @@ class RaggedTensor(_Composite, ps.RaggedTensor, metaclass=_Taught):
         return raised(self._plain().flat_values)
 
     @property
-    def ragged_rank(self) -> int:
-        inner = self.values
-        return 1 + (inner.ragged_rank if type(inner) is RaggedTensor else 0)
-
-    @property
     def nested_row_splits(self) -> tuple[Any, ...]:
         inner = self.values
         return (self.row_splits, *(inner.nested_row_splits if type(inner) is RaggedTensor else ()))
@@ -423,6 +418,10 @@ def _operator(name: str, function: Callable[[Any, Any], Any], *, reflected: bool
     setattr(RaggedTensor, name, call)
 
 
+def _unary(name: str, function: Callable[[Any], Any]) -> None:
+    setattr(RaggedTensor, name, lambda self: self.with_flat_values(function(self.flat_values)))
+
+
 def _tensor(value: Any) -> Any:
     """A side of an operator as a tensor; Python's numbers as they are, so that they take the other's dtype."""
     if isinstance(value, (str, bytes)):
@@ -433,6 +432,8 @@ def _tensor(value: Any) -> Any:
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
     _operator(f"__{_name}__", getattr(operator, _name))
     _operator(f"__r{_name}__", getattr(operator, _name), reflected=True)
+for _name in ("neg", "abs", "invert"):
+    _unary(f"__{_name}__", getattr(operator, _name))
 for _name in ("lt", "le", "gt", "ge", "eq", "ne", "and_", "or_"):
     _operator(f"__{_name.rstrip('_')}__", getattr(operator, _name))
 RaggedTensor.__hash__ = None  # type: ignore[assignment,method-assign]

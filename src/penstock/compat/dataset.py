@@ -24,7 +24,6 @@ from penstock.compat.op import seeds
 from penstock.compat.teaching import Namespace, unknown
 from penstock.compat.values import Tensor, array_of, lowered, raised
 from penstock.dataset import create
-from penstock.errors import InvalidArgumentError
 
 _METHODS = {
     "experimental_save": "Write ds.save(path).",
@@ -74,12 +73,8 @@ class Iterator:
     def initializer(self) -> None:
         """Nothing: what TensorFlow 1 ran to begin a pass. This one has begun."""
 
-    @property
-    def element_spec(self) -> Any:
-        return self._dataset.element_spec
-
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._elements, name)
+        return getattr(self._dataset if name == "element_spec" else self._elements, name)
 
 
 def adopted(value: Any) -> Any:
@@ -99,24 +94,6 @@ def adopted(value: Any) -> Any:
         options._freeze()
         found._options = options
     return found
-
-
-class _Slices:
-    """The slices of a nest in which there are ragged or sparse tensors."""
-
-    def __init__(self, values: Any) -> None:
-        leaves, self._structure = flatten(values)
-        self._leaves = [list(leaf) if isinstance(leaf, ps.SparseTensor) else leaf for leaf in leaves]
-        lengths = {len(leaf) for leaf in self._leaves}
-        if len(lengths) > 1:
-            message = f"from_tensor_slices cuts along the first axis, of which there are {sorted(lengths)}."
-            raise InvalidArgumentError(message)
-
-    def __len__(self) -> int:
-        return len(self._leaves[0])
-
-    def __getitem__(self, number: int) -> Any:
-        return self._structure.build([leaf[number] for leaf in self._leaves])
 
 
 def ps_dataset(value: Any) -> Dataset:
@@ -150,10 +127,8 @@ class Dataset(ps.Dataset):
         """The slices of arrays along their first axis; Python's integers are int32, floats float32."""
         values = _values(tensors)
         leaves = flatten(values)[0] if not isinstance(values, list) else []
-        if any(isinstance(leaf, (ps.RaggedTensor, ps.SparseTensor)) for leaf in leaves):
-            made = ps.Dataset.from_sequence(_Slices(values))
-        else:
-            made = ps.Dataset.from_tensor_slices(values)
+        composite = any(isinstance(leaf, (ps.RaggedTensor, ps.SparseTensor)) for leaf in leaves)
+        made = ps.Dataset.from_tensors(values).unbatch() if composite else ps.Dataset.from_tensor_slices(values)
         found: Dataset = adopted(made)
         return found
 
@@ -246,6 +221,8 @@ class Dataset(ps.Dataset):
     make_initializable_iterator = make_one_shot_iterator
 
     def __getattr__(self, name: str) -> Any:
+        if isinstance(getattr(Dataset, name, None), property):
+            return object.__getattribute__(self, name)  # raises the AttributeError that the property has raised
         owner = "tf.data.Dataset"
         raise unknown(owner, name, _METHODS, dir(Dataset))
 
@@ -268,7 +245,7 @@ def _cast(element: Any, spec: Any) -> Any:
         fits = isinstance(element, (tuple, list)) and len(element) == len(spec)
         return tuple(_cast(*pair) for pair in builtins.zip(element, spec, strict=True)) if fits else element
     if not isinstance(spec, ps.TensorSpec):
-        return element
+        return lowered(element)
     value = array_of(list(element) if isinstance(element, tuple) else element)
     known = isinstance(value, (np.ndarray, np.generic)) and not np.asarray(value).dtype.hasobject
     return value.astype(spec.dtype) if known and spec.dtype is not bytes else value

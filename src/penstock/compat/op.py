@@ -18,7 +18,7 @@ import numpy as np
 
 from penstock.block.column import BytesColumn, Column, DenseColumn, column_of
 from penstock.block.leaf import as_leaf
-from penstock.block.spec import LeafSpec, TensorSpec, spec_of
+from penstock.block.spec import LeafSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec, any_extent, spec_of
 from penstock.block.structure import Structure, flatten
 from penstock.block.tensors import RaggedTensor
 from penstock.compat.dtypes import DType, plain
@@ -33,7 +33,8 @@ from penstock.trace.tracer import Tracer
 F = TypeVar("F", bound=Callable[..., Any])
 Rule = Callable[..., LeafSpec]
 
-_EXTENTS = (1, 6)  # what stands for an unknown extent when a function is tried out for the shape of its result
+_COMPOSITES = RaggedTensorSpec, SparseTensorSpec
+_EXTENT = 6  # stands for an unknown extent, besides 1, when a function is tried out for the shape of its result
 
 
 class _Seeds:
@@ -193,7 +194,8 @@ def op(
                 if (exact or ragged) and any(isinstance(part, RaggedTensor) for part in template):
                     return raised(over_flat(lambda *parts: function(*parts, **named), template))
                 return _raised_nest(function(*template, **named), given)
-            return _bound(name, _Call(function, template, named), operands, rule, block, exact, None, form, text=text)
+            made = _Call(function, template, named)
+            return _bound(name, made, operands, rule, block, exact, None, form, text=text, ragged=ragged)
 
         marked: Any = call
         marked.__penstock_primitive__ = True
@@ -271,13 +273,14 @@ def _bound(
     form: Form | None = None,
     *,
     text: bool = False,
+    ragged: bool = False,
 ) -> Any:
     builder = operands[0].builder if operands else _reading.builder
     assert builder is not None
     structures: list[Structure] = []
 
     def specs_of(specs: Sequence[Any], params: Mapping[str, Any]) -> Sequence[LeafSpec]:
-        if rule is not None:
+        if rule is not None and (ragged or not any(isinstance(spec, _COMPOSITES) for spec in specs)):
             known, structure = flatten(call(specs, rule))
             structures.append(structure)
             return known
@@ -302,31 +305,48 @@ def _bound(
 
 def _tried(name: str, call: _Call, specs: Sequence[Any]) -> tuple[list[LeafSpec], Structure]:
     """What a function gives, by calling it on small values of these specs, once for every size they may have."""
-    found: list[LeafSpec] | None = None
-    structure = None
     open_extents = any(isinstance(spec, TensorSpec) and (spec.open_rank or None in spec.shape) for spec in specs)
-    for extent in _EXTENTS if open_extents else _EXTENTS[:1]:
+    try:
+        found, structure = _tried_on(call, specs, 1, (1,))
+        others = [_tried_on(call, specs, _EXTENT, (1, _EXTENT))[0]] if open_extents else []
+    except Exception as error:  # the real elements decide whether this is an error
+        message = f"{name} of a value whose shape differs between elements, or of another kind: {error}"
+        raise NotTraceable(message.splitlines()[0]) from None
+    if any(map(_may_be_an_extent, specs)) and any(isinstance(leaf, TensorSpec) and leaf.shape for leaf in found):
         try:
-            with np.errstate(all="ignore"):
-                result = call([_probe(spec, extent) for spec in specs])
-            leaves, structure = flatten(result)
-            now = [spec_of(as_leaf(leaf)) for leaf in leaves]
-        except Exception as error:  # the real elements decide whether this is an error
-            message = f"{name} of a value whose shape differs between elements, or of another kind: {error}"
-            raise NotTraceable(message.splitlines()[0]) from None
-        if found is not None:
-            relaxed = [a.relax(b) if type(a) is type(b) else None for a, b in zip(found, now, strict=False)]
-            if len(found) != len(now) or None in relaxed:
-                message = f"{name} gives values whose rank differs between elements"
-                raise NotTraceable(message)
-            now = [spec for spec in relaxed if spec is not None]
-        found = now
-    assert found is not None
-    assert structure is not None
+            others.append(_tried_on(call, specs, 1, (0, 2))[0])
+        except Exception:  # no other extent, or place, suits the operands that are not numbers
+            others.append(list(map(any_extent, found)))
+    for other in others:
+        relaxed = [a.relax(b) if type(a) is type(b) else None for a, b in zip(found, other, strict=False)]
+        if len(found) != len(other) or None in relaxed:
+            message = f"{name} gives values whose rank differs between elements"
+            raise NotTraceable(message)
+        found = [spec for spec in relaxed if spec is not None]
     return found, structure
 
 
-def _probe(spec: Any, extent: int) -> Any:
+def _tried_on(
+    call: _Call, specs: Sequence[Any], extent: int, numbers: Sequence[int]
+) -> tuple[list[LeafSpec], Structure]:
+    """The specs of the results where extents that are open are `extent`, and whole numbers the first that suits."""
+    try:
+        with np.errstate(all="ignore"):
+            result = call([_probe(spec, extent, numbers[0]) for spec in specs])
+    except Exception:
+        if len(numbers) == 1:
+            raise
+        return _tried_on(call, specs, extent, numbers[1:])
+    leaves, structure = flatten(result)
+    return [spec_of(as_leaf(leaf)) for leaf in leaves], structure
+
+
+def _may_be_an_extent(spec: Any) -> bool:
+    """Return True for whole numbers that may say how large a result is."""
+    return isinstance(spec, TensorSpec) and spec.dtype is not bytes and spec.dtype.kind in "iub" and len(spec.shape) < 3
+
+
+def _probe(spec: Any, extent: int, number: int) -> Any:
     if isinstance(spec, Keys):
         return 1
     if isinstance(spec, Const):
@@ -339,7 +359,7 @@ def _probe(spec: Any, extent: int) -> Any:
         found = np.empty(shape, object)
         found.reshape(-1)[:] = b"1"
         return found if shape else b"1"
-    return np.ones(shape, spec.dtype)[()]
+    return np.full(shape, number if _may_be_an_extent(spec) else 1, spec.dtype)[()]
 
 
 def _run(

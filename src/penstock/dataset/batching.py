@@ -26,7 +26,7 @@ class Batching(Base):
         def iterator(self) -> Iterator: ...
 
         @property
-        def element_spec(self) -> Any: ...
+        def _known(self) -> Any: ...
 
     def padded_batch(
         self,
@@ -112,7 +112,7 @@ class Batching(Base):
         """Exactly `cardinality` elements: those there are, with a True added under `mask_key`, then zeros with a False.
 
         With it every batch of an evaluation is full, and nothing is left out. The elements are dicts of arrays of known
-        shape; where only running can tell, one element is made to see, as by `element_spec`.
+        shape; if only running can tell the shape, the first element is computed for it.
 
         >>> import penstock as ps
         >>> ds = ps.Dataset.from_tensor_slices({"x": [5, 6, 7]}).pad_to_cardinality(4).batch(2)
@@ -122,9 +122,7 @@ class Batching(Base):
         Raises InvalidArgumentError for a data set with more elements, during the pass if their number is not known
         before, and InvalidTypeError for elements that are no dicts.
         """
-        spec = self._plan.spec
-        element = self.element_spec if spec is None else spec
-        return self._then(PadToCardinality, count=cardinality, mask_key=mask_key, element=element)
+        return self._then(PadToCardinality, count=cardinality, mask_key=mask_key, element=self._known.spec)
 
     def get_single_element(self) -> Any:
         """The only element.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterator as AbstractIterator
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 import numpy as np
 
-from penstock.block.spec import LeafSpec, T_co, TensorSpec, spec_of
-from penstock.block.structure import leaves_rank_open, map_leaves
+from penstock.block.spec import LeafSpec, T_co, TensorSpec, any_extent, spec_of
+from penstock.block.structure import flatten, leaves_rank_open, map_leaves
 from penstock.dataset.base import inner
 from penstock.dataset.batching import Batching, Grouping
 from penstock.dataset.converting import Converting
@@ -34,7 +35,7 @@ from penstock.plan.counted import Seen, Unbatch, count_text, counted, known_card
 from penstock.plan.grouping import BucketBySequenceLength, GroupByWindow
 from penstock.plan.inputs import Scan
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node
-from penstock.plan.ops import FlatMap, Interleave, Take
+from penstock.plan.ops import FlatMap, Interleave, Skip, Take
 from penstock.plan.packing import BatchByTokens, Pack
 
 if TYPE_CHECKING:
@@ -170,10 +171,11 @@ class Dataset(
     def element_spec(self) -> Any:
         """The nest of `TensorSpec` of an element.
 
-        Known without running anything for data sets of sources and operations that penstock knows. Of a step whose
-        function tells nothing one element is made, inline, and described, of `flat_map`, `interleave` and
-        `group_by_window` the data set that their function returns; what the steps behind it make of that is known
-        again. A dimension of such a step's elements that differs later is not seen; where it is padded, it is None.
+        Every element has this structure, these dtypes and these shapes; a dimension that may differ is None. The spec
+        is known without running anything for data sets of sources and operations that penstock knows. If a function
+        tells nothing, one element is computed, inline: it gives dtype and rank, and all its dimensions are None. Of
+        `flat_map`, `interleave` and `group_by_window` the data sets that their function returns for the first two
+        elements are described. The steps after them are known again.
 
         >>> import penstock as ps
         >>> ps.Dataset.range(3).map(lambda x: (x, x / 2)).batch(2).element_spec
@@ -181,13 +183,18 @@ class Dataset(
 
         Raises InvalidTypeError for a data set without elements whose spec is not known.
         """
+        return self._known.certain
+
+    @property
+    def _known(self) -> Any:
+        """What is known of the elements, a `_Told`."""
         if self._found_spec is None:
             spec = self._plan.spec
-            self._found_spec = self._seen_spec(self._plan) if spec is None else spec
+            self._found_spec = self._seen_spec(self._plan) if spec is None else _Told(spec, spec)
         return self._found_spec
 
-    def _seen_spec(self, plan: Node) -> Any:
-        """The spec of a plan that does not tell it: inferred from its inputs' where these are seen, else seen."""
+    def _seen_spec(self, plan: Node) -> _Told:
+        """What is known of a plan that does not tell its spec: inferred from its inputs, else seen of an element."""
         found: dict[int, _Told] = {}
         waiting = [plan]
         while waiting:  # no recursion over the depth
@@ -199,48 +206,53 @@ class Dataset(
             waiting.pop()
             seen = {id(below): found[id(below)] for below in node.inputs if id(below) in found}
             found[id(node)] = self._seen_above(node, seen)
-        return found[id(plan)].spec
+        return found[id(plan)]
 
     def _seen_above(self, plan: Node, seen: dict[int, _Told]) -> _Told:
         """The spec of a plan, where those of its inputs that do not tell theirs are known by now."""
-        if not seen or isinstance(plan, RaggedBatch):  # what becomes ragged is not known of one element's shape
-            return _of_one(self._seen_here(plan))
+        if not seen:
+            return self._seen_here(plan)
         open_rank = any(leaves_rank_open(told.spec) for told in seen.values())
-        if open_rank and isinstance(plan, _RANKED):
-            return _of_one(map_leaves(_of_any_extent, self._seen_here(plan)))
-        if open_rank and isinstance(plan, (Unbatch, Rebatch)):  # whose number of axes is asked for
-            return _of_one(map_leaves(_of_any_rank, self._seen_here(plan)))
+        if open_rank and isinstance(plan, (*_RANKED, Unbatch, Rebatch)):
+            loose = any_extent if isinstance(plan, _RANKED) else _of_any_rank
+            return _of_one(map_leaves(loose, self._seen_here(plan).spec))
+        if isinstance(plan, RaggedBatch):  # which takes all extents for open ones
+            seen = {number: _of_one(told.certain) for number, told in seen.items()}
         certain = _above(plan, {number: told.certain for number, told in seen.items()})
-        if certain is not None and isinstance(plan, (PaddedBatch, BucketBySequenceLength)):
+        if certain is not None and isinstance(plan, (PaddedBatch, RaggedBatch, BucketBySequenceLength)):
             return _Told(certain, certain)  # of others' extents that are padded one element tells nothing
         spec = _above(plan, {number: told.spec for number, told in seen.items()})
         if spec is not None:
             return _of_one(spec) if certain is None else _Told(spec, certain)
-        spec = self._seen_here(plan)
-        return _of_one(map_leaves(_of_any_rank, spec) if open_rank else spec)
+        told = self._seen_here(plan)
+        return _of_one(map_leaves(_of_any_rank, told.spec)) if open_rank else told
 
-    def _seen_here(self, plan: Node) -> Any:
+    def _seen_here(self, plan: Node) -> _Told:
         told = plan.source.spec if isinstance(plan, Scan) else getattr(plan, "element_spec", None)
         if told is not None:  # which leaves a rank open
-            return told
-        if isinstance(plan, (FlatMap, Interleave)):
-            for element in self._first_of(plan.input):
-                made = plan.function(*element) if type(element) is tuple else plan.function(element)
-                if isinstance(made, Dataset):
-                    return made.element_spec
-                break
-        if isinstance(plan, GroupByWindow):
-            for element in self._first_of(plan.input):
-                key = plan.key_func(*element) if type(element) is tuple else plan.key_func(element)
-                window = Dataset._of(Take(input=plan.input, count=1), self._options)
-                made = plan.reduce_func(np.int64(key), window)
-                if isinstance(made, Dataset):
-                    return made.element_spec
-                break
+            return _Told(told, told)
+        if isinstance(plan, (FlatMap, Interleave, GroupByWindow)):
+            made, other = self._made_by(plan, 0), None
+            with contextlib.suppress(Exception):  # of an element that gives nothing
+                other = self._made_by(plan, 1)
+            if made is not None:
+                return made if other is None else _Told(made.spec, _both(made.certain, other.certain))
         for element in self._first_of(plan):
-            return map_leaves(spec_of, element)
+            return _of_one(map_leaves(spec_of, element))
         message = "The spec of a data set without elements is not known."
         raise InvalidTypeError(message)
+
+    def _made_by(self, plan: FlatMap | Interleave | GroupByWindow, number: int) -> _Told | None:
+        """What is known of the data set that a function makes of element `number`; None without such an element."""
+        for element in self._first_of(Skip(input=plan.input, count=number)):
+            given = element if type(element) is tuple else (element,)
+            if isinstance(plan, GroupByWindow):
+                window = Dataset._of(Take(input=plan.input, count=1), self._options)
+                made = plan.reduce_func(np.int64(plan.key_func(*given)), window)
+            else:
+                made = plan.function(*given)
+            return made._known if isinstance(made, Dataset) else None
+        return None
 
     def _first_of(self, plan: Node) -> AbstractIterator[Any]:
         """One element of a part of the plan, or none where it has none, without a trace in its caches.
@@ -381,6 +393,8 @@ class Dataset(
         def __getattr__(self, name: str) -> Any:
             if name == "nbytes":  # buffers ask it of each element that they hold
                 raise AttributeError(name)
+            if isinstance(getattr(Dataset, name, None), property):
+                return object.__getattribute__(self, name)  # raises the AttributeError that the property has raised
             raise unknown(Dataset.__name__, name, METHODS, dir(Dataset))
 
     def __repr__(self) -> str:
@@ -402,14 +416,8 @@ teach(Dataset)
 
 _MOST_FAILURES = 32  # elements to look at for one that tells its spec
 
-_RANKED = (PaddedBatch, BucketBySequenceLength, SparseBatch, Pack, BatchByTokens)  # what they take has one rank
-
-
-def _of_any_extent(leaf: LeafSpec) -> LeafSpec:
-    """What one element tells of those beside it: that rank and dtype are the same."""
-    if not isinstance(leaf, TensorSpec) or leaf.shape is None:
-        return leaf
-    return TensorSpec([None] * len(leaf.shape), leaf.dtype)
+# What these take has one rank.
+_RANKED = (PaddedBatch, RaggedBatch, BucketBySequenceLength, SparseBatch, Pack, BatchByTokens)
 
 
 def _of_any_rank(leaf: LeafSpec) -> LeafSpec:
@@ -424,7 +432,13 @@ class _Told(NamedTuple):
 
 
 def _of_one(spec: Any) -> _Told:
-    return _Told(spec, map_leaves(_of_any_extent, spec))
+    return _Told(spec, map_leaves(any_extent, spec))
+
+
+def _both(one: Any, other: Any) -> Any:
+    """What two specs have in common, the first where they are of different kinds."""
+    leaves, structure = flatten(one)
+    return structure.build([a.relax(b, any_rank=True) or a for a, b in zip(leaves, flatten(other)[0], strict=True)])
 
 
 def _above(plan: Node, specs: dict[int, Any]) -> Any:

@@ -77,7 +77,7 @@ class Frameworks(Base):
         def iterator(self, *, epoch: int | None = None) -> Iterator: ...
 
         @property
-        def element_spec(self) -> Any: ...
+        def _known(self) -> Any: ...
 
     def to_torch(
         self,
@@ -256,7 +256,7 @@ class Frameworks(Base):
         from penstock.adaptors.tensorflow import to_tf
 
         seen = self._plan.spec is None
-        return to_tf(self.iterator, self.element_spec, self.cardinality(), seen=seen)
+        return to_tf(self.iterator, self._known.spec, self.cardinality(), seen=seen)
 
     @staticmethod
     def from_tf(dataset: Any) -> Dataset:

@@ -151,7 +151,7 @@ def _admits(wanted: Wanted, found: LeafSpec) -> bool:
         return isinstance(found, TensorSpec) and len(found.shape) == len(wanted.shape) and _fits(wanted, found)
     if isinstance(found, TensorSpec):
         return len(found.shape) == len(wanted.shape) and _fits(TensorSpec(wanted.shape, wanted.dtype), found)
-    return found.kind is RaggedTensor and found.dtype == wanted.dtype
+    return isinstance(found, RaggedTensorSpec) and found.dtype == wanted.dtype
 
 
 def _fits(wanted: TensorSpec, found: TensorSpec) -> bool:

@@ -14,7 +14,8 @@ from penstock.dataset.base import Base
 from penstock.errors import InvalidTypeError
 from penstock.options import Options
 from penstock.plan import ops
-from penstock.plan.counted import Unbatch
+from penstock.plan.batching import BatchOfSlices
+from penstock.plan.counted import Unbatch, holds_ragged_slices
 from penstock.plan.indexing import All, autotuned_buffer, unwieldy
 from penstock.plan.inputs import Concatenate
 from penstock.plan.node import AUTOTUNE, UNKNOWN_CARDINALITY, UnaryNode
@@ -187,7 +188,10 @@ class Transform(Base, Generic[T_co]):
 
         Byte strings become an object array of `bytes`. Behind a parallel map the workers make the batches, and their
         memory is used again once nobody holds them. Raises InvalidArgumentError for elements of differing shape.
+        Slices of a ragged tensor, as `unbatch` makes them, become a ragged tensor again.
         """
+        if holds_ragged_slices(self._plan):
+            return self._then(BatchOfSlices, batch_size=batch_size, drop_remainder=bool(drop_remainder))
         return self._then(
             ops.Batch,
             batch_size=batch_size,

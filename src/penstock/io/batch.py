@@ -15,8 +15,7 @@ import numpy as np
 
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn, column_of, used_numbers
 from penstock.block.leaf import as_leaf
-from penstock.block.spec import LeafSpec, TensorSpec, ValueSpec
-from penstock.block.tensors import RaggedTensor, SparseTensor
+from penstock.block.spec import LeafSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec
 from penstock.compiled import Compiled
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, annotate
 from penstock.io.columns import BytesValues, DenseValues, ParsedColumn, outside, plain_columns
@@ -200,22 +199,20 @@ def batch(serialized: Tracer, features: Mapping[str, Feature]) -> dict[str, Trac
     return {output.name: value for output, value in zip(expected.outputs, found, strict=True)}
 
 
+def _spec_of(feature: Feature) -> TensorSpec | SparseTensorSpec | RaggedTensorSpec:
+    """The spec of what one example has of a feature."""
+    if isinstance(feature, FixedLenFeature):
+        return TensorSpec(feature.shape, feature.dtype)
+    if isinstance(feature, FixedLenSequenceFeature):
+        return TensorSpec((None, *feature.shape), feature.dtype)
+    if isinstance(feature, VarLenFeature):
+        return SparseTensorSpec((None,), feature.dtype)
+    return RaggedTensorSpec(None if feature.partitions else (None,), feature.dtype)
+
+
 def _single_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[LeafSpec]:
     byte_string(specs[0])
-    found: list[LeafSpec] = []
-    for output in params["expected"].outputs:
-        feature = output.feature
-        if isinstance(feature, FixedLenFeature):
-            found.append(TensorSpec(feature.shape, feature.dtype))
-        elif isinstance(feature, FixedLenSequenceFeature):
-            found.append(TensorSpec((None, *feature.shape), feature.dtype))
-        elif isinstance(feature, VarLenFeature):
-            found.append(ValueSpec(SparseTensor, feature.dtype))
-        elif feature.partitions:
-            found.append(ValueSpec(RaggedTensor, feature.dtype))
-        else:
-            found.append(TensorSpec((None,), feature.dtype))
-    return found
+    return [_spec_of(output.feature).as_value() for output in params["expected"].outputs]
 
 
 def _single_run(
@@ -239,18 +236,7 @@ def _batch_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[LeafSpe
     if not isinstance(spec, TensorSpec) or spec.dtype is not bytes or len(spec.shape) != 1:
         msg = "parse_example of what is no vector of byte strings"
         raise NotTraceable(msg)
-    size = spec.shape[0]
-    found: list[LeafSpec] = []
-    for output in params["expected"].outputs:
-        feature = output.feature
-        if isinstance(feature, FixedLenFeature):
-            found.append(TensorSpec((size, *feature.shape), feature.dtype))
-        elif isinstance(feature, FixedLenSequenceFeature):
-            found.append(TensorSpec((size, None, *feature.shape), feature.dtype))
-        else:
-            kind = SparseTensor if isinstance(feature, VarLenFeature) else RaggedTensor
-            found.append(ValueSpec(kind, feature.dtype))
-    return found
+    return [_spec_of(output.feature).batched(spec.shape[0]) for output in params["expected"].outputs]
 
 
 def _batch_run(

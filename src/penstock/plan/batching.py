@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from penstock.block.spec import LeafSpec, TensorSpec, ValueSpec
+from penstock.block.spec import LeafSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec
 from penstock.block.structure import Structure, flatten, map_leaves
-from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, UnaryNode, check_int, in_batches
 from penstock.plan.padding import Padding, as_shape, paddings
@@ -109,7 +108,14 @@ class RaggedBatch(BatchNode):
         if known is None:
             return None
         leaves, structure = known
-        return {path: _ragged_dims(leaf) for path, leaf in zip(structure.paths(), leaves, strict=True)}
+        return {path: self.ragged_of(leaf) for path, leaf in zip(structure.paths(), leaves, strict=True)}
+
+    def ragged_of(self, leaf: LeafSpec) -> int:
+        """The number of dimensions of a component that become ragged."""
+        if is_ragged_slice(leaf):
+            return 1
+        unknown = [axis for axis, dim in enumerate(leaf.shape) if dim is None] if isinstance(leaf, TensorSpec) else []
+        return max(unknown, default=-1) + 1
 
     @property
     def spec(self) -> Any:
@@ -117,14 +123,26 @@ class RaggedBatch(BatchNode):
         if known is None:
             return None
         leaves, structure = known
-        return structure.build(
-            [ValueSpec(RaggedTensor, leaf.dtype) if _ragged_dims(leaf) else leaf.batched(self.size) for leaf in leaves]
-        )
+        return structure.build([self._batched(leaf, self.ragged_of(leaf)) for leaf in leaves])
+
+    def _batched(self, leaf: LeafSpec, ragged: int) -> LeafSpec:
+        if not ragged or not isinstance(leaf, TensorSpec):
+            return leaf.batched(self.size)
+        return RaggedTensorSpec((self.size, *leaf.shape), leaf.dtype, self.row_splits_dtype, ragged)
 
 
-def _ragged_dims(leaf: LeafSpec) -> int:
-    unknown = [axis for axis, dim in enumerate(leaf.shape) if dim is None] if isinstance(leaf, TensorSpec) else []
-    return max(unknown) + 1 if unknown else 0
+class BatchOfSlices(RaggedBatch):
+    """Neighbours stacked into one element; slices of ragged tensors become ragged tensors again."""
+
+    name: ClassVar[str] = "batch"
+
+    def ragged_of(self, leaf: LeafSpec) -> int:
+        return int(is_ragged_slice(leaf))
+
+
+def is_ragged_slice(leaf: LeafSpec) -> bool:
+    """Return True for arrays that are slices of a ragged tensor."""
+    return isinstance(leaf, RaggedTensorSpec) and not leaf.ragged_rank
 
 
 class SparseBatch(BatchNode):
@@ -159,7 +177,9 @@ class SparseBatch(BatchNode):
 
     @property
     def spec(self) -> Any:
-        return None if self.input.spec is None else ValueSpec(SparseTensor, self.input.spec.dtype)
+        return (
+            None if self.input.spec is None else SparseTensorSpec((self.size, *self.row_shape), self.input.spec.dtype)
+        )
 
 
 def wrong_rank(row_shape: tuple[int | None, ...], rank: int) -> InvalidArgumentError:
@@ -219,6 +239,7 @@ class Rebatch(UnaryNode):
             return None
         leaves, structure = known
         full = self.drop_remainder or self.input.cardinality == INFINITE_CARDINALITY
+        full = full or any(extent % self.sizes[0] == 0 for extent in self._extents(leaves))
         size = self.sizes[0] if full and len(set(self.sizes)) == 1 else None
         return structure.build(
             [
@@ -232,8 +253,7 @@ class Rebatch(UnaryNode):
         count = self.input.cardinality
         if count in (0, INFINITE_CARDINALITY):
             return count
-        leaves = [] if self.input.spec is None else flatten(self.input.spec)[0]
-        extents = [leaf.shape[0] for leaf in leaves if isinstance(leaf, TensorSpec) and leaf.shape[0] is not None]
+        extents = self._extents([] if self.input.spec is None else flatten(self.input.spec)[0])
         if count < 0 or not extents:
             return UNKNOWN_CARDINALITY
         turns, left = divmod(count * extents[0], sum(self.sizes))
@@ -243,6 +263,11 @@ class Rebatch(UnaryNode):
                 break
             left, found = left - size, found + 1
         return found if not left or self.drop_remainder else found + 1
+
+    @staticmethod
+    def _extents(leaves: list[LeafSpec]) -> list[int]:
+        """The known numbers of rows of the batches that come in."""
+        return [leaf.shape[0] for leaf in leaves if isinstance(leaf, TensorSpec) and leaf.shape[0] is not None]
 
 
 class PadToCardinality(UnaryNode):

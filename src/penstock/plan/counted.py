@@ -9,11 +9,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, ClassVar, NamedTuple
 
-from penstock.block.spec import TensorSpec
+from penstock.block.spec import TensorSpec, ValueSpec
 from penstock.block.structure import flatten, leaves_rank_open
 from penstock.cache.memory import MemoryStore
 from penstock.errors import Context, InvalidArgumentError, PenstockError, annotate
-from penstock.plan.batching import BatchNode
+from penstock.plan.batching import BatchNode, is_ragged_slice
 from penstock.plan.fused import MapAndBatch
 from penstock.plan.inputs import Scan
 from penstock.plan.node import DEEP, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node, UnaryNode, rebuilt
@@ -175,7 +175,7 @@ def rows_of(plan: Node, count: Callable[[Node], int] = lambda node: node.cardina
 def _each(node: Node) -> int | None:
     """The length of the first axis, as the spec has it."""
     leaves = [] if node.spec is None else flatten(node.spec)[0]
-    known = {leaf.shape[0] for leaf in leaves if isinstance(leaf, TensorSpec) and leaf.shape} - {None}
+    known = {leaf.shape[0] for leaf in leaves if not isinstance(leaf, ValueSpec) and leaf.shape} - {None}
     return known.pop() if len(known) == 1 else None
 
 
@@ -237,9 +237,9 @@ class Unbatch(UnaryNode):
         if self.input.spec is None:
             return None
         leaves, structure = flatten(self.input.spec)
-        if any(not isinstance(leaf, TensorSpec) or not leaf.shape for leaf in leaves):
+        if any(isinstance(leaf, ValueSpec) or not leaf.shape for leaf in leaves):
             return None
-        return structure.build([TensorSpec(leaf.shape[1:], leaf.dtype) for leaf in leaves])
+        return structure.build([leaf.unbatched() for leaf in leaves])
 
     @property
     def cardinality(self) -> int:
@@ -250,6 +250,12 @@ class Unbatch(UnaryNode):
         return UNKNOWN_CARDINALITY if rows is None else rows.total
 
 
+def holds_ragged_slices(plan: Node) -> bool:
+    """Return True if `unbatch` makes elements with slices of ragged tensors, which `batch` makes ragged tensors of."""
+    found = plan.spec if plan.height <= DEEP and any(isinstance(node, Unbatch) for node in plan.walk()) else None
+    return found is not None and any(map(is_ragged_slice, flatten(found)[0]))
+
+
 def _is_long(leaf: Any) -> bool:
     """Whether the length of a component is known."""
-    return isinstance(leaf, TensorSpec) and bool(leaf.shape) and leaf.shape[0] is not None
+    return not isinstance(leaf, ValueSpec) and bool(leaf.shape) and leaf.shape[0] is not None

@@ -32,7 +32,7 @@ def paddings(structure: Structure, specs: Sequence[LeafSpec], shapes: Any, value
     given_values = _spread(structure, values, "padding_values", broadcast=True)
     for spec, shape, value, path in zip(specs, given_shapes, given_values, structure.paths(), strict=True):
         if not isinstance(spec, TensorSpec):
-            message = f"padded_batch pads arrays, {_component(path)} is a {spec.kind.__name__}."
+            message = f"padded_batch pads arrays, {_component(path)} is a {spec.value_type.__name__}."
             hint = "Make arrays of sparse and ragged tensors with to_dense(), in a map; nested data sets need flat_map."
             raise InvalidTypeError(message, hint=hint)
         found.append(Padding(_shape(shape, spec, path), _value(value, spec.dtype, path)))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from penstock.block.leaf import as_leaf
-from penstock.block.spec import LeafSpec, TensorSpec
+from penstock.block.spec import LeafSpec, RaggedTensorSpec, TensorSpec
 from penstock.block.structure import NONE, Structure, components, flatten
 from penstock.errors import PenstockError, said
 from penstock.functions.captured import Captured
@@ -189,6 +189,7 @@ def traced_spec(function: Callable[..., Any], spec: Any) -> Any:
     if isinstance(told, (FunctionType, MethodType)):
         return told(spec)
     leaves, structure = flatten(spec)
+    leaves = [leaf.as_value() if isinstance(leaf, RaggedTensorSpec) else leaf for leaf in leaves]
     graph = traced(function, structure, leaves).graph
     if graph is None or graph.presumes:
         return None

@@ -592,6 +592,9 @@ def _of_numpy(value: Any) -> Any:
 
 def bind(primitive: Primitive, values: Sequence[Any], params: Mapping[str, Any]) -> list[Tracer]:
     """Add an equation to the graph the values belong to; at least one of them is a Tracer."""
+    if any(isinstance(value, Tracer) and not isinstance(value.spec, TensorSpec) for value in values):
+        message = "an operation on what is no array"
+        raise NotTraceable(message)
     builder = next(value.builder for value in values if isinstance(value, Tracer))
     params = {name: _of_numpy(value) for name, value in params.items()}
     refs = builder.bind(primitive, [operand(value) for value in values], params)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.spec import TensorSpec, ValueSpec
+from penstock.block.spec import RaggedTensorSpec, TensorSpec
 from penstock.block.tensors import RaggedTensor
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 
@@ -164,14 +164,14 @@ class Feature(ABC):
         """Take up what `save_metadata` has written."""
 
 
-def spec_in_sequences(shape: tuple[int | None, ...], dtype: Any, lengths: Lengths) -> TensorSpec | ValueSpec:
+def spec_in_sequences(shape: tuple[int | None, ...], dtype: Any, lengths: Lengths) -> TensorSpec | RaggedTensorSpec:
     """The spec of values of `shape` in sequences: stacked in one, a ragged tensor in several.
 
     >>> spec_in_sequences((2,), np.int64, (None,))
     TensorSpec(shape=(None, 2), dtype=int64)
     """
     found = TensorSpec((*lengths, *shape), dtype)
-    return found if len(lengths) < 2 else ValueSpec(RaggedTensor, found.dtype)
+    return found if len(lengths) < 2 else RaggedTensorSpec(found.shape, dtype, np.int64, len(lengths) - 1)
 
 
 def rows_of(stored: Any) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import penstock as ps
-from penstock.block.spec import ValueSpec
+from penstock.block.spec import SparseTensorSpec as _Sparse
 from penstock.compat.composites import RaggedTensor, SparseTensor
 from penstock.compat.dtypes import DTYPES, DType, as_dtype, plain
 from penstock.compat.specs import TensorSpec
@@ -47,9 +47,16 @@ AUTOTUNE = ps.AUTOTUNE
 _bool = builtins.bool  # `bool` is a dtype here
 
 
-def SparseTensorSpec(shape: Any = None, dtype: Any = "float32") -> Any:
-    """The dtype of a sparse tensor, for a signature."""
-    return ValueSpec(ps.SparseTensor, plain(dtype))
+class _SparseType(type):
+    def __instancecheck__(cls, value: object) -> _bool:
+        return isinstance(value, _Sparse)
+
+
+class SparseTensorSpec(metaclass=_SparseType):
+    """Shape and dtype of a sparse tensor."""
+
+    def __new__(cls, shape: Any = None, dtype: Any = "float32") -> Any:
+        return _Sparse(shape, plain(dtype))
 
 
 class _RaggedType(type):
@@ -63,7 +70,8 @@ class RaggedTensorSpec(metaclass=_RaggedType):
     def __new__(
         cls, shape: Any = None, dtype: Any = "float32", ragged_rank: Any = None, row_splits_dtype: Any = "int64"
     ) -> Any:
-        return ps.RaggedTensorSpec(shape, plain(dtype), as_dtype(row_splits_dtype).dtype)
+        rank = len(shape) - 1 if ragged_rank is None and shape is not None else ragged_rank
+        return ps.RaggedTensorSpec(shape, plain(dtype), as_dtype(row_splits_dtype).dtype, rank)
 
 
 float16, float32, float64 = DTYPES["float16"], DTYPES["float32"], DTYPES["float64"]

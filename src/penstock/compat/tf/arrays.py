@@ -13,6 +13,7 @@ import penstock as ps
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import known, op, through
 from penstock.compat.operators import _reading
+from penstock.compat.tf import rows as _rows
 from penstock.compat.values import Tensor, array_of, lowered, raised, whole
 from penstock.errors import InvalidArgumentError
 from penstock.trace.graph import NotTraceable
@@ -32,6 +33,8 @@ def _cast_bfloat16(x: Any, dtype: Any) -> Any:
 def cast(x: Any, dtype: Any, name: Any = None) -> Any:
     """The same numbers in another dtype; floats are cut off towards zero where they become integers."""
     wanted = as_dtype(dtype)
+    if isinstance(x, ps.SparseTensor):
+        return raised(x).with_values(cast(raised(x).values, wanted))
     if "bfloat16" in (wanted.name, getattr(getattr(x, "dtype", None), "name", None)):
         return _cast_bfloat16(x if hasattr(x, "dtype") else convert_to_tensor(x), wanted)
     return _cast(x, wanted)
@@ -109,13 +112,13 @@ def ones(shape: Any, dtype: Any = "float32") -> Any:
     return _full(shape, 1, dtype)
 
 
-@op("zeros_like")
+@op("zeros_like", ragged=True)
 def zeros_like(input: Any, dtype: Any = None) -> Any:
     array = whole(input)
     return _full(array.shape, 0, _like(array, dtype))
 
 
-@op("ones_like")
+@op("ones_like", ragged=True)
 def ones_like(input: Any, dtype: Any = None) -> Any:
     array = whole(input)
     return _full(array.shape, 1, _like(array, dtype))
@@ -184,7 +187,7 @@ def linspace(start: Any, stop: Any, num: Any, axis: int = 0) -> Any:
 
 
 def _shape_of(value: Any, out_type: Any) -> Any:
-    if isinstance(value, (ps.RaggedTensor, ps.SparseTensor)):
+    if isinstance(value, ps.SparseTensor):
         return np.asarray(value.shape, out_type)
     return np.asarray(np.shape(array_of(value)), out_type)
 
@@ -196,6 +199,8 @@ def _shape(input: Any, out_type: Any) -> Any:
 
 def _shape_call(input: Any, out_type: Any = "int32", name: Any = None) -> Any:
     """The shape as a vector, int32; of a stand-in whose shape is known it is the same for all elements."""
+    if isinstance(input, ps.RaggedTensor):
+        return _rows.DynamicRaggedShape(array_of(input), out_type)
     spec = getattr(lowered(input), "spec", None)  # of a Tracer
     if isinstance(spec, ps.TensorSpec) and None not in (spec.shape or (None,)):
         return constant(np.asarray(spec.shape, as_dtype(out_type).dtype))
@@ -208,12 +213,14 @@ shape = _shape_call
 
 @op("size")
 def size(input: Any, out_type: Any = "int32") -> Any:
-    return as_dtype(out_type).dtype.type(np.size(array_of(input)))
+    value = array_of(input)
+    count = np.prod(value.shape) if isinstance(value, ps.SparseTensor) else np.size(_rows.flat(value))
+    return as_dtype(out_type).dtype.type(count)
 
 
 @op("rank")
 def rank(input: Any) -> Any:
-    return np.int32(np.ndim(array_of(input)))
+    return np.int32(len(getattr(array_of(input), "shape", ())))
 
 
 def _wide(array: Any, shape: Any) -> Any:
@@ -286,6 +293,9 @@ def _joined(function: Callable[..., Any], values: Any, axis: Any) -> Any:
 @op("stack", alike="values", block=lambda values, axis=0: _joined(np.stack, values, axis))
 def stack(values: Any, axis: Any = 0) -> Any:
     """Values of one shape side by side along a new axis."""
+    parts = [array_of(part) for part in values] if isinstance(values, (list, tuple)) else []
+    if _rows.is_ragged(*parts):
+        return _rows.joined(parts, int(axis) % (len(parts[0].shape) + 1))
     return np.stack([whole(value) for value in values], _numbers(axis))
 
 
@@ -305,7 +315,8 @@ def _concat_ragged(parts: list[Any], axis: Any) -> Any:
     rows = [[part[row] for row in builtins.range(len(part))] for part in parts]
     if int(axis) == 0:
         return ps.RaggedTensor.stack([row for part in rows for row in part])
-    if int(axis) != 1 or len({len(part) for part in rows}) != 1:
+    rank = builtins.max(len(part.shape) for part in parts if _rows.is_ragged(part))
+    if int(axis) % rank != 1 or len({len(part) for part in rows}) != 1:
         message = f"concat of ragged tensors of {' and '.join(str(len(part)) for part in rows)} rows with axis={axis}."
         raise InvalidArgumentError(message, hint="axis=0 sets rows below each other, axis=1 those of as many rows.")
     return ps.RaggedTensor.stack([np.concatenate(row) for row in builtins.zip(*rows, strict=True)])
@@ -334,7 +345,7 @@ def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None) -
 
 @op("tile")
 def tile(input: Any, multiples: Any) -> Any:
-    return np.tile(array_of(input), _extents(multiples))
+    return _rows.tiled(array_of(input), _extents(multiples))
 
 
 @op("repeat")
@@ -344,7 +355,8 @@ def repeat(input: Any, repeats: Any, axis: Any = None) -> Any:
 
 @op("reverse")
 def reverse(tensor: Any, axis: Any) -> Any:
-    return np.flip(array_of(tensor), _extents(axis))
+    value = array_of(tensor)
+    return _rows.reversed_(value, [at % len(value.shape) for at in _extents(axis)])
 
 
 @op("roll")

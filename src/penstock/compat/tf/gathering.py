@@ -11,6 +11,7 @@ import numpy as np
 import penstock as ps
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import known, op
+from penstock.compat.tf import rows as _rows
 from penstock.compat.tf.arrays import _extents, _numbers, constant
 from penstock.compat.values import array_of, lowered, whole
 from penstock.errors import InvalidArgumentError
@@ -66,7 +67,10 @@ def gather(
 
 @op("gather")
 def _gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = None, batch_dims: int = 0) -> Any:
-    return _gathered(array_of(params), array_of(indices), batch_dims if axis is None else _numbers(axis), batch_dims)
+    rows, at, along = array_of(params), array_of(indices), batch_dims if axis is None else _numbers(axis)
+    if _rows.is_ragged(rows, at):
+        return _rows.gathered(rows, at, along, batch_dims, gather)
+    return _gathered(rows, at, along, batch_dims)
 
 
 @op("gather_nd")
@@ -95,14 +99,14 @@ def _masked_rule(spec: Any) -> Any:
     return ps.TensorSpec((None,), spec.dtype)
 
 
-@op("where", alike="x y")
+@op("where", ragged=True, alike="x y")
 def _where(condition: Any, x: Any, y: Any) -> Any:
     return np.where(condition, x, y)[()]
 
 
 @op("where", rule=lambda condition: ps.TensorSpec((None, len(condition.shape)), np.int64))
 def _where_true(condition: Any) -> Any:
-    return np.argwhere(array_of(condition))
+    return _rows.places(array_of(condition))
 
 
 def where(condition: Any, x: Any = None, y: Any = None, name: Any = None) -> Any:
@@ -121,7 +125,7 @@ def _hot(indices: Any, *others: Any, **named: Any) -> Any:
     return vars(one_hot)["__wrapped__"](indices, *others, **named)
 
 
-@op("one_hot", block=_hot)
+@op("one_hot", block=_hot, ragged=True)
 def one_hot(
     indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: Any = None, dtype: Any = None
 ) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import penstock as ps
 from penstock.block.column import BytesColumn
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import known, op, texts_of
@@ -87,7 +88,7 @@ def _of_block(keys: Any, table: StaticHashTable) -> Any:
     return BytesColumn.from_values(found.reshape(-1).tolist(), found.shape[1:], len(found))
 
 
-@op("lookup", block=_of_block, text=True)
+@op("lookup", block=_of_block, text=True, ragged=True)
 def _looked_up(keys: Any, table: StaticHashTable) -> Any:
     return _of_all(whole(keys), table)[()]
 
@@ -118,6 +119,8 @@ class StaticHashTable:
 
     @known
     def lookup(self, keys: Any, name: Any = None) -> Any:
+        if isinstance(keys, ps.SparseTensor):
+            return raised(keys).with_values(_looked_up(raised(keys).values, self))
         return _looked_up(keys, self)
 
     __getitem__ = lookup

@@ -14,6 +14,7 @@ from penstock.compat.op import known, op
 from penstock.compat.operators import calculated
 from penstock.compat.teaching import Namespace, missing_in
 from penstock.compat.tf.arrays import _axis, inside
+from penstock.compat.tf.rows import flat
 from penstock.compat.values import Tensor, array_of, whole
 from penstock.errors import InvalidArgumentError
 
@@ -306,13 +307,14 @@ def bincount(
     binary_output: bool = False,
 ) -> Any:
     """How often each integer from 0 on is there, or the sum of its weights; of each row with `axis=-1`."""
-    rows = np.atleast_2d(whole(arr) if axis else whole(arr).reshape(-1))
-    each = [None] * len(rows) if weights is None else whole(weights).reshape(rows.shape)
+    rows = np.atleast_2d(whole(arr) if axis else flat(arr))
+    each = None if weights is None else flat(weights)
     most = max(int(rows.max(initial=-1)) + 1, int(minlength or 0))
     most = most if maxlength is None else min(most, int(maxlength))
-    counts = [np.bincount(*pair, most)[:most] for pair in zip(rows, each, strict=True)]
+    pairs = zip(rows, [None] * len(rows) if each is None else each.reshape(rows.shape), strict=True)
+    counts = [np.bincount(*pair, most)[:most] for pair in pairs]
     found = np.stack(counts) > 0 if binary_output else np.stack(counts)
-    return found.astype(as_dtype(dtype).dtype if weights is None else whole(weights).dtype)[slice(None) if axis else 0]
+    return found.astype(as_dtype(dtype).dtype if each is None else each.dtype)[slice(None) if axis else 0]
 
 
 TopK = namedtuple("TopK", ["values", "indices"])

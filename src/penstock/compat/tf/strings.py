@@ -21,7 +21,8 @@ from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import op, texts_of
 from penstock.compat.teaching import missing_in
 from penstock.compat.tf.hashing import fingerprints, hash64, siphash
-from penstock.compat.values import array_of, lowered, one_text, over_flat, whole
+from penstock.compat.tf.rows import rows_of
+from penstock.compat.values import array_of, lowered, one_text, over_flat, whole, with_flat
 from penstock.errors import InvalidArgumentError
 
 
@@ -326,7 +327,7 @@ def _number(text: bytes, kind: str) -> Any:
         raise InvalidArgumentError(message) from None
 
 
-@op("strings.to_number")
+@op("strings.to_number", ragged=True)
 def to_number(input: Any, out_type: Any = "float32") -> Any:
     wanted = as_dtype(out_type).dtype
     return np.asarray(_each(lambda text: _number(text, wanted.kind), wanted, input), wanted)[()]
@@ -371,24 +372,29 @@ def format(template: Any, inputs: Any, placeholder: str = "{}", summarize: int =
     return text.encode()
 
 
-@op("strings.unicode_decode", rule=lambda *args, **kwargs: ps.TensorSpec((None,), np.int32))
+@op("strings.unicode_decode", rule=lambda *args, **kwargs: ps.TensorSpec(_vector(*args).shape, np.int32))
 def unicode_decode(input: Any, input_encoding: str, errors: str = "replace") -> Any:
-    text = array_of(input)
-    if not isinstance(text, bytes):
-        rows = [[ord(letter) for letter in item.decode(input_encoding, errors)] for item in text.tolist()]
-        return ps.RaggedTensor.from_row_lengths(
-            np.asarray([code for row in rows for code in row], np.int32), [len(row) for row in rows]
-        )
-    return np.asarray([ord(letter) for letter in text.decode(input_encoding, errors)], np.int32)
+    """The numbers of the characters of a text; of several texts a RaggedTensor."""
+
+    def codes(text: bytes) -> list[Any]:
+        return [ord(letter) for letter in text.decode(input_encoding, errors)]
+
+    texts = array_of(input)
+    if isinstance(texts, bytes):
+        return np.asarray(codes(texts), np.int32)
+    found = _of_texts(texts, codes)
+    return with_flat(found, found.flat_values.astype(np.int32))
 
 
 @op("strings.unicode_encode")
 def unicode_encode(input: Any, output_encoding: str = "UTF-8") -> Any:
-    codes = whole(input)
-    encoding = output_encoding.lower()
-    if codes.ndim == 1:
-        return "".join(map(chr, codes.tolist())).encode(encoding)
-    return _one_row(["".join(map(chr, row)).encode(encoding) for row in codes.tolist()])
+    codes = array_of(input)
+    if isinstance(codes, ps.RaggedTensor) and len(codes.shape) > 2:
+        return ps.RaggedTensor(lowered(unicode_encode(codes.values, output_encoding)), codes.row_splits)
+    ragged = isinstance(codes, ps.RaggedTensor)
+    rows = rows_of(codes) if ragged or codes.ndim > 1 else [codes]
+    texts = ["".join(map(chr, row.tolist())).encode(output_encoding) for row in rows]
+    return _one_row(texts) if ragged or codes.ndim > 1 else texts[0]
 
 
 def _decoded(text: bytes, encoding: str, errors: str, replacement: int) -> str:

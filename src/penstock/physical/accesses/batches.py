@@ -92,6 +92,7 @@ def _padded_batch(node: batching.PaddedBatch, lowering: Lowering) -> Access:
 
 
 @accessible(batching.RaggedBatch)
+@accessible(batching.BatchOfSlices)
 def _ragged_batch(node: batching.RaggedBatch, lowering: Lowering) -> Access:
     stack = partial(ragged_block, dims=node.ragged_dims(), row_splits_dtype=node.row_splits_dtype)
     return _Groups(access(node.input, lowering), node, stack)

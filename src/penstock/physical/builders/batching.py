@@ -54,6 +54,7 @@ def _padded_batch(node: batching.PaddedBatch, lowering: Lowering) -> Stage:
 
 
 @register(batching.RaggedBatch)
+@register(batching.BatchOfSlices)
 def _ragged_batch(node: batching.RaggedBatch, lowering: Lowering) -> Stage:
     stack = partial(ragged_block, dims=node.ragged_dims(), row_splits_dtype=node.row_splits_dtype)
     return _grouped(node, lowering, stack)

@@ -12,7 +12,7 @@ import numpy as np
 
 import penstock as ps
 from penstock.block.column import BytesColumn, Column
-from penstock.block.spec import ValueSpec
+from penstock.block.spec import SparseTensorSpec
 from penstock.compat.dtypes import DType, as_dtype, plain
 from penstock.compat.op import known, op, texts_of, through
 from penstock.compat.teaching import missing_in
@@ -102,7 +102,9 @@ def _sparse_of(values: Any, indices: Any, shape: Any, ordered: bool) -> Any:
     return ps.SparseTensor(at[order], values.values[order], np.array([*values.dense_shape[:-1], *shape]))
 
 
-_sparse = op("io.SparseFeature", rule=lambda values, *args: ValueSpec(ps.SparseTensor, values.dtype))(_sparse_of)
+_sparse = op("io.SparseFeature", rule=lambda values, *args: SparseTensorSpec(None, values.dtype), ragged=True)(
+    _sparse_of
+)
 
 
 def _parsing(parse: Any) -> Any:

@@ -1,0 +1,124 @@
+"""What functions of arrays do with the rows of ragged tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import penstock as ps
+from penstock.compat.values import array_of
+from penstock.errors import InvalidArgumentError
+
+
+def is_ragged(*values: Any) -> bool:
+    """Return True if one of the values is a ragged tensor."""
+    return any(isinstance(value, ps.RaggedTensor) for value in values)
+
+
+def rows_of(value: Any) -> list[Any]:
+    """The rows of a tensor, as arrays and ragged tensors."""
+    return [value[row] for row in range(len(value))]
+
+
+def stacked(rows: Sequence[Any], like: ps.RaggedTensor) -> ps.RaggedTensor:
+    """Rows as a ragged tensor; of no rows one with the dtypes of another."""
+    if rows:
+        return ps.RaggedTensor.stack(rows, like.row_splits.dtype)
+    inner: Any = like.values
+    none = stacked([], inner) if is_ragged(inner) else inner[:0]
+    return ps.RaggedTensor(none, np.zeros(1, like.row_splits.dtype))
+
+
+def gathered(params: Any, at: Any, axis: int, batch_dims: int, gather: Callable[..., Any]) -> Any:
+    """Rows by their numbers, if the rows or the numbers are ragged."""
+    if batch_dims:
+        pairs = zip(rows_of(params), rows_of(at), strict=True)
+        rows = [gather(row, numbers, None, axis - 1, batch_dims - 1) for row, numbers in pairs]
+        return stacked(rows, at) if is_ragged(at) else np.stack(rows)
+    if is_ragged(at):
+        return ps.RaggedTensor(gather(params, at.values, None, axis), at.row_splits)
+    if axis:
+        return np.stack([gather(row, at, None, axis - 1) for row in rows_of(params)])
+    if np.size(at) and not 0 <= np.min(at) <= np.max(at) < len(params):
+        message = f"gather takes numbers below {len(params)}, got {np.asarray(at).reshape(-1).tolist()!r:.60}."
+        raise InvalidArgumentError(message)
+    if not np.ndim(at):
+        return params[int(at)]
+    found = stacked([params[row] for row in np.reshape(at, -1).tolist()], params)
+    for extent in reversed(np.shape(at)[1:]):
+        found = ps.RaggedTensor(found, np.arange(0, len(found) + 1, extent))
+    return found
+
+
+def places(condition: Any) -> np.ndarray:
+    """The places where a condition holds, one row each."""
+    if not is_ragged(condition):
+        return np.argwhere(condition)
+    each = [places(row) for row in rows_of(condition)]
+    rows = np.repeat(np.arange(len(each)), list(map(len, each)))
+    inner = np.concatenate(each) if each else np.empty((0, len(condition.shape) - 1), np.int64)
+    return np.column_stack([rows, inner]).astype(np.int64)
+
+
+def tiled(value: Any, times: Sequence[int]) -> Any:
+    if not is_ragged(value):
+        return np.tile(value, times)
+    return stacked([tiled(row, times[1:]) for row in rows_of(value)] * times[0], value)
+
+
+def reversed_(value: Any, axes: Sequence[int]) -> Any:
+    if not is_ragged(value):
+        return np.flip(value, tuple(axes))
+    inner = [axis - 1 for axis in axes if axis]
+    rows = [reversed_(row, inner) for row in rows_of(value)]
+    return stacked(rows[::-1] if 0 in axes else rows, value)
+
+
+def joined(parts: Sequence[Any], axis: int) -> Any:
+    """Tensors of which some are ragged, side by side along a new axis."""
+    if axis and not is_ragged(*parts):
+        return np.stack(parts, axis)
+    if axis:
+        return ps.RaggedTensor.stack([joined(row, axis - 1) for row in zip(*map(rows_of, parts), strict=True)])
+    if is_ragged(*parts):
+        parts = [part if is_ragged(part) else ps.RaggedTensor.stack(rows_of(part)) for part in parts]
+    return ps.RaggedTensor.stack(parts)
+
+
+def flat(value: Any) -> np.ndarray:
+    """All values of a tensor, in a row."""
+    if is_ragged(value):
+        return value.flat_values  # type: ignore[no-any-return]
+    return value.values if isinstance(value, ps.SparseTensor) else np.reshape(array_of(value), -1)
+
+
+class DynamicRaggedShape:
+    """The shape of a ragged tensor: an extent for each axis, the lengths of the rows for one that is ragged."""
+
+    def __init__(self, value: ps.RaggedTensor, dtype: Any) -> None:
+        self._value, self._dtype = value, dtype
+
+    @property
+    def rank(self) -> int:
+        return len(self._value.shape)
+
+    def static_lengths(self) -> list[Any]:
+        """The extents of uniform axes, and the lengths of rows."""
+        found: list[Any] = [len(self._value)]
+        inner: Any = self._value
+        while is_ragged(inner):
+            found.append(inner.row_lengths.tolist())
+            inner = inner.values
+        return [*found, *inner.shape[1:]]
+
+    def __getitem__(self, axis: int) -> Any:
+        found = self.static_lengths()[axis]
+        if isinstance(found, list):
+            message = f"Axis {axis} of a ragged tensor has no single extent."
+            raise InvalidArgumentError(message, hint="Write x.row_lengths(), or x.bounding_shape().")
+        return array_of(found, self._dtype)
+
+    def __repr__(self) -> str:
+        return f"<DynamicRaggedShape lengths={self.static_lengths()}>"
