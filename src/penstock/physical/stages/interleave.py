@@ -13,7 +13,6 @@ import numpy as np
 
 from penstock.block.block import Block, concat_blocks, joins_freely
 from penstock.errors import PenstockError, marked
-from penstock.physical.access import scattered
 from penstock.physical.chained import Growing, SlotStates
 from penstock.physical.executor import Reader
 from penstock.physical.inner_inputs import AT_ONCE, MOST_SMALL, InnerInputs, Input, Small
@@ -211,6 +210,13 @@ def _given(piece: Block | Exception) -> Block:
     if isinstance(piece, Exception):
         raise marked(piece)
     return piece
+
+
+def _first_run(block: Block, which: np.ndarray, numbers: np.ndarray, maps: list[Maps], groups: list[int]) -> Stretch:
+    """Return what maps make of the first elements, as many as are of one group."""
+    stop = next((row for row, group in enumerate(groups) if group != groups[0]), len(groups))
+    inputs, of_inputs = np.unique(which[:stop], return_inverse=True)
+    return Maps.run_of([maps[at] for at in inputs.tolist()], block.slice(0, stop), of_inputs, numbers[:stop])
 
 
 class Interleave(Stage):
@@ -583,25 +589,11 @@ class Interleave(Stage):
 
         Where any fails each input is run by itself: a result may be of another kind than those of other inputs.
         """
-        found = self._run(block, which, numbers, maps, lambda at: id(maps[at].maps))
+        found = _first_run(block, which, numbers, maps, [id(maps[at].maps) for at in which.tolist()])
         if found.failures:
-            found = self._run(block, which, numbers, maps, lambda at: at)
+            found = _first_run(block, which, numbers, maps, which.tolist())
         self._most_mapped = 1 if found.failures else min(2 * self._most_mapped, _MOST_MAPPED)
         return next(iter(found.pieces()))
-
-    def _run(
-        self, block: Block, which: np.ndarray, numbers: np.ndarray, maps: list[Maps], group: Callable[[int], int]
-    ) -> Stretch:
-        groups: dict[int, list[int]] = {}
-        for at in sorted(set(which.tolist())):
-            groups.setdefault(group(at), []).append(at)
-        parts = []
-        for inputs in groups.values():
-            places = np.flatnonzero(np.isin(which, inputs)) if len(groups) > 1 else np.arange(block.size)
-            some = block if len(groups) == 1 else block.take(places)
-            of_some = np.searchsorted(inputs, which[places])
-            parts.append((places, Maps.run_of([maps[at] for at in inputs], some, of_some, numbers[places])))
-        return parts[0][1] if len(parts) == 1 else scattered(parts)
 
     def _move_on(self, woven: _Woven) -> None:
         """All of it has been given."""
