@@ -368,10 +368,10 @@ SEEN: list[int] = []
 ALIKE = [
     ranges, batches, nested, rows, texts, refused, two_forms, two_kinds, mixed, closing, closing_twice,
     closing_and_filtering, two_dtypes, dividing, turned, closing_over_pythons, asking, asked, contained, inside,
-    filtered_before, refiltered, opaque, by_default, examples,
+    filtered_before, refiltered, opaque, by_default, examples, closing_over_arrays,
 ]  # fmt: skip
 ALONE = [
-    failing, closing_over_arrays, of_a_class, unequal, drawing, shuffled, strided, repeated, zipped, parallel, seen,
+    failing, of_a_class, unequal, drawing, shuffled, strided, repeated, zipped, parallel, seen,
     generated_ones, cut, cut_behind_a_filter,
 ]  # fmt: skip
 
@@ -397,7 +397,7 @@ def test_inputs_that_are_alike_run_together(function: Callable[..., Any], cycle:
 @pytest.mark.parametrize("function", [function for function in ALONE if function not in (failing, unequal)])
 def test_others_run_one_by_one(function: Callable[..., Any], together: Together) -> None:
     pieces(ps.Dataset.range(40).flat_map(function), most=1000)
-    assert together.inputs == ([1] * 15 if function is closing_over_arrays else [])  # each the first of its form
+    assert together.inputs == []
 
 
 def test_windows_run_together(together: Together) -> None:
