@@ -357,10 +357,10 @@ SEEN: list[int] = []
 ALIKE = [
     ranges, batches, nested, rows, texts, refused, two_forms, two_kinds, mixed, closing, closing_twice,
     closing_and_filtering, two_dtypes, dividing, turned, closing_over_pythons, asking, asked, contained, inside,
-    filtered_before, refiltered, opaque, by_default, examples,
+    filtered_before, refiltered, opaque, by_default, examples, closing_over_arrays,
 ]  # fmt: skip
 ALONE = [
-    failing, closing_over_arrays, of_a_class, unequal, drawing, shuffled, strided, repeated, zipped, parallel, seen,
+    failing, of_a_class, unequal, drawing, shuffled, strided, repeated, zipped, parallel, seen,
     generated_ones, cut, cut_behind_a_filter,
 ]  # fmt: skip
 

@@ -379,7 +379,8 @@ def _run(
         if block is not None:
             whole = call(arrays, block)
         elif exact:
-            whole = _wide(lambda *wide: call(wide), *arrays)
+            texts = [texts_of(one) if isinstance(one, BytesColumn) else one for one in arrays]
+            whole = _wide(lambda *wide: call(wide), *texts)
         elif form is not None and not call.kwargs:
             parts = [columns[part.index] if isinstance(part, _Slot) else Const(part) for part in call.args]
             tried = all_at_once(form, parts, {})
@@ -387,7 +388,7 @@ def _run(
                 return [tried]
         if whole is not None:
             made = whole if isinstance(whole, tuple) else (whole,)
-            return [part if isinstance(part, Column) else DenseColumn(np.asarray(part)) for part in made]
+            return [part if isinstance(part, Column) else _column(np.asarray(part)) for part in made]
     values = [_values(column) for column in columns]
     made: list[list[Any]] = [[] for _ in range(structure.size)]
     for row in range(rows):
@@ -402,6 +403,12 @@ def _wide(function: Callable[..., Any], *values: Any) -> np.ndarray:
     rank = max(map(np.ndim, values))
     wide = [a.reshape(a.shape[0], *(1,) * (rank - a.ndim), *a.shape[1:]) if np.ndim(a) else a for a in values]
     return np.asarray(function(*wide))
+
+
+def _column(found: np.ndarray) -> Column:
+    if not found.dtype.hasobject:
+        return DenseColumn(found)
+    return BytesColumn.from_values(found.reshape(-1).tolist(), found.shape[1:], len(found))
 
 
 def texts_of(column: BytesColumn) -> np.ndarray:

@@ -82,10 +82,7 @@ def _of_all(keys: np.ndarray, table: StaticHashTable) -> Any:
 
 
 def _of_block(keys: Any, table: StaticHashTable) -> Any:
-    found = _of_all(texts_of(keys) if isinstance(keys, BytesColumn) else keys, table)
-    if not found.dtype.hasobject:
-        return found
-    return BytesColumn.from_values(found.reshape(-1).tolist(), found.shape[1:], len(found))
+    return _of_all(texts_of(keys) if isinstance(keys, BytesColumn) else keys, table)
 
 
 @op("lookup", block=_of_block, text=True, ragged=True)

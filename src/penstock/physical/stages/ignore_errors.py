@@ -87,16 +87,11 @@ class IgnoreErrors(Stage):
             self._end()
         return None
 
-    def _is_mistake(self, error: Exception) -> bool:
-        """Return True for an error of the program. A shuffle may deliver the failure of element 0 late."""
+    def _leave_out(self, error: Exception) -> None:
         element = _context(error).element
         first = self._seen == self._ignored and not (self._seen if element is None else element)
-        return is_mistake(error, first=first)
-
-    def _leave_out(self, error: Exception) -> None:
-        mistake = self._is_mistake(error)
         self._seen += 1
-        if mistake:
+        if is_mistake(error, first=first):  # a shuffle may deliver the failure of element 0 late
             raise error
         self._ignored += 1
         self._node.tally.add()
