@@ -270,7 +270,7 @@ def _rebuilt(kind: type, names: tuple[str, ...], parts: Sequence[Any]) -> Any:
     Its constructor has checked and converted the values already; a second call would convert them twice.
     """
     try:
-        made = object.__new__(kind)
+        made: Any = object.__new__(kind)
     except TypeError as error:
         message = f"An element of the class {kind.__name__} cannot be rebuilt from its fields: {error}."
         raise InvalidTypeError(message, hint="Give a tuple, a dict, or a dataclass without a built-in base.") from None

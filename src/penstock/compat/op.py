@@ -387,8 +387,8 @@ def _run(
             if tried is not None:
                 return [tried]
         if whole is not None:
-            made = whole if isinstance(whole, tuple) else (whole,)
-            return [part if isinstance(part, Column) else _column(np.asarray(part)) for part in made]
+            found = whole if isinstance(whole, tuple) else (whole,)
+            return [part if isinstance(part, Column) else _column(np.asarray(part)) for part in found]
     values = [_values(column) for column in columns]
     made: list[list[Any]] = [[] for _ in range(structure.size)]
     for row in range(rows):
