@@ -222,7 +222,7 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
     for kind in type(value).__mro__:
         slots = vars(kind).get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
-            if hasattr(value, name):
+            if name != "__weakref__" and hasattr(value, name):
                 yield name, getattr(value, name)
 
 

@@ -82,7 +82,11 @@ def _explored(of: Callable[[GraphBuilder], Any], specs: Sequence[LeafSpec], stru
     except NotTraceable as error:
         return Reason.at(_line(error), str(error))
     except Exception as error:  # the real elements decide: the same call on them raises, or it does not
-        return Reason.at(_line(error), f"on a stand-in it raised {type(error).__name__}: {said(error)}".splitlines()[0])
+        try:
+            text = said(error)
+        except NotTraceable:  # it holds a stand-in
+            text = "of a value"
+        return Reason.at(_line(error), f"on a stand-in it raised {type(error).__name__}: {text}".splitlines()[0])
 
 
 def _line(error: BaseException) -> int | None:

@@ -11,11 +11,11 @@ import numpy as np
 from penstock.block.tensors import RaggedTensor
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import known, op
-from penstock.compat.operators import calculated
+from penstock.compat.operators import calculated, matched
 from penstock.compat.teaching import Namespace, missing_in
 from penstock.compat.tf.arrays import _axis, inside
 from penstock.compat.tf.rows import flat
-from penstock.compat.values import Tensor, array_of, whole
+from penstock.compat.values import Tensor, array_of, raised, whole
 from penstock.errors import InvalidArgumentError
 
 pi = np.pi
@@ -57,15 +57,6 @@ def _operator(name: str, operation: str = "", *, first: bool = False) -> Any:
 
 def _rounded(x: Any) -> Any:
     return np.rint(x) if np.asarray(x).dtype.kind == "f" else x
-
-
-def _larger(x: Any, y: Any) -> Any:
-    """The larger number; of 0.0 and -0.0 the first, where numpy takes either."""
-    return np.where(x == y, x, np.maximum(x, y))
-
-
-def _smaller(x: Any, y: Any) -> Any:
-    return np.where(x == y, x, np.minimum(x, y))
 
 
 def _same(x: Any, value: float) -> Any:
@@ -137,10 +128,11 @@ def add_n(inputs: Any) -> Any:
     return sum(inputs[1:], inputs[0])
 
 
-@op("clip_by_value", exact=True, alike="t clip_value_min clip_value_max", first=True)
-def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any) -> Any:
+@known
+def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: Any = None) -> Any:
     """The values, with those outside of the two bounds moved to the nearer one."""
-    return _smaller(_larger(t, clip_value_min), clip_value_max)[()]
+    array, low, high = map(raised, matched([t, clip_value_min, clip_value_max], first=True))
+    return minimum(maximum(array, low), high)
 
 
 @op("clip_by_norm")
