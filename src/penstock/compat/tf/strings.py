@@ -22,7 +22,7 @@ from penstock.compat.op import op, texts_of
 from penstock.compat.teaching import missing_in
 from penstock.compat.tf.hashing import fingerprints, hash64, siphash
 from penstock.compat.tf.rows import rows_of
-from penstock.compat.values import array_of, lowered, one_text, over_flat, whole, with_flat
+from penstock.compat.values import array_of, lowered, over_flat, whole, with_flat
 from penstock.errors import InvalidArgumentError
 
 
@@ -67,7 +67,7 @@ def by_column(name: str, rule: Any = None) -> Callable[[Callable[..., Any]], Any
             texts = array_of(input)
             if isinstance(texts, ps.RaggedTensor):
                 return over_flat(lambda flat: of_value(flat, *args, **kwargs), [texts])
-            array = texts if isinstance(texts, np.ndarray) else one_text(texts)
+            array = whole(texts)
             shape = np.broadcast_shapes(array.shape, *map(np.shape, args))
             others = [np.broadcast_to(part, shape).reshape(-1) if np.ndim(part) else part for part in args]
             found = function(_column(np.broadcast_to(array, shape)), *others, **kwargs)
@@ -244,9 +244,7 @@ def _pieces(text: bytes, sep: bytes, maxsplit: int) -> list[bytes]:
 
 
 def _as_rows(rows: list[list[bytes]]) -> Any:
-    flat = np.empty(sum(map(len, rows)), object)
-    flat[:] = [piece for row in rows for piece in row]
-    return ps.RaggedTensor.from_row_lengths(flat, [len(row) for row in rows])
+    return ps.RaggedTensor.from_row_lengths(_one_row([part for row in rows for part in row]), list(map(len, rows)))
 
 
 def _one_row(parts: list[bytes]) -> np.ndarray:
@@ -256,7 +254,9 @@ def _one_row(parts: list[bytes]) -> np.ndarray:
 
 
 def _of_texts(texts: Any, parts: Callable[[bytes], list[bytes]]) -> Any:
-    """The parts of each text of several: rows of a ragged tensor, below the dimensions that there are."""
+    """The parts of a text; of several texts as the rows of a ragged tensor, below the dimensions that there are."""
+    if isinstance(texts, bytes):
+        return _one_row(parts(texts))
     if isinstance(texts, ps.RaggedTensor):
         return ps.RaggedTensor(_of_texts(texts.values, parts), texts.row_splits)
     found = _as_rows([parts(text) for text in texts.reshape(-1).tolist()])
@@ -277,20 +277,12 @@ def _split_block(input: Any, sep: Any = None, maxsplit: int = -1) -> Any:
 def split(input: Any, sep: Any = None, maxsplit: int = -1) -> Any:
     """The parts of a text between separators, by default white space; of several texts a RaggedTensor."""
     texts, wanted = array_of(input), _text(sep or b"")
-    if isinstance(texts, bytes):
-        return _one_row(_pieces(texts, wanted, maxsplit))
-    if isinstance(texts, np.ndarray) and texts.ndim == 1 and (wanted or maxsplit < 0):
-        offsets, parts = _split_column(_column(texts), wanted, maxsplit)
-        return ps.RaggedTensor(parts, np.array(offsets))
     return _of_texts(texts, lambda text: _pieces(text, wanted, maxsplit))
 
 
 @op("strings.bytes_split", rule=_vector)
 def bytes_split(input: Any) -> Any:
-    texts = array_of(input)
-    if isinstance(texts, bytes):
-        return _one_row([texts[i : i + 1] for i in range(len(texts))])
-    return _of_texts(texts, lambda text: [text[i : i + 1] for i in range(len(text))])
+    return _of_texts(array_of(input), lambda text: [text[i : i + 1] for i in range(len(text))])
 
 
 @op("strings.join", block=_joined, text=True)
@@ -311,9 +303,8 @@ def reduce_join(inputs: Any, axis: Any = None, keepdims: bool = False, separator
     if axis is None:
         return _text(separator).join(array.reshape(-1).tolist())
     rows = np.moveaxis(array, int(axis), -1)
-    found = np.empty(rows.shape[:-1], object)
     flat = rows.reshape(-1, rows.shape[-1])
-    found.reshape(-1)[:] = [_text(separator).join(row) for row in flat.tolist()]
+    found = _one_row([_text(separator).join(row) for row in flat.tolist()]).reshape(rows.shape[:-1])
     return np.expand_dims(found, int(axis)) if keepdims else found if found.ndim else found[()]
 
 
@@ -379,11 +370,10 @@ def unicode_decode(input: Any, input_encoding: str, errors: str = "replace") -> 
     def codes(text: bytes) -> list[Any]:
         return [ord(letter) for letter in text.decode(input_encoding, errors)]
 
-    texts = array_of(input)
-    if isinstance(texts, bytes):
-        return np.asarray(codes(texts), np.int32)
-    found = _of_texts(texts, codes)
-    return with_flat(found, found.flat_values.astype(np.int32))
+    found = _of_texts(array_of(input), codes)
+    if isinstance(found, ps.RaggedTensor):
+        return with_flat(found, found.flat_values.astype(np.int32))
+    return found.astype(np.int32)
 
 
 @op("strings.unicode_encode")
@@ -416,8 +406,7 @@ def unicode_split(input: Any, input_encoding: str, errors: str = "replace", repl
     def parts(text: bytes) -> list[bytes]:
         return [letter.encode() for letter in _decoded(text, input_encoding, errors, replacement_char)]
 
-    texts = array_of(input)
-    return _one_row(parts(texts)) if isinstance(texts, bytes) else _of_texts(texts, parts)
+    return _of_texts(array_of(input), parts)
 
 
 @op("strings.unicode_transcode")
