@@ -11,7 +11,7 @@ import numpy as np
 from penstock.block.tensors import RaggedTensor
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import known, named, op
-from penstock.compat.operators import calculated
+from penstock.compat.operators import _check, calculated, dtype_of
 from penstock.compat.teaching import Namespace, missing_in
 from penstock.compat.tf.arrays import _axis, inside
 from penstock.compat.tf.rows import flat
@@ -136,6 +136,7 @@ def add_n(inputs: Any) -> Any:
 @op("clip_by_value", exact=True, alike="t clip_value_min clip_value_max", first=True)
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any) -> Any:
     """The values, with those outside of the two bounds moved to the nearer one."""
+    _check("tf.clip_by_value", dtype_of(t), "iuf")
     return _smaller(_larger(t, clip_value_min), clip_value_max)[()]
 
 
