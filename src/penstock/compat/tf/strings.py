@@ -9,13 +9,12 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 import penstock as ps
-from penstock.block.arrow_values import lists_of, strings_array, strings_of
+from penstock.block.arrow_values import strings_array, strings_of
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import op, texts_of
@@ -208,21 +207,6 @@ def _joined(inputs: Any, separator: Any = "") -> Any:
     return _shaped(strings_of(found), columns[0].starts.shape, values=False)
 
 
-def _split_column(column: BytesColumn, sep: bytes, maxsplit: int) -> tuple[list[int], np.ndarray]:
-    """(offsets, texts): the parts of text i are `texts[offsets[i] : offsets[i + 1]]`. No `sep` is ASCII white space."""
-    from pyarrow import compute
-
-    array = _text_array(column)
-    if sep:
-        found = compute.split_pattern(array, sep, max_splits=None if maxsplit < 0 else maxsplit)
-        offsets, parts = lists_of(found)
-        return offsets.tolist(), texts_of(strings_of(parts))
-    offsets, parts = lists_of(compute.ascii_split_whitespace(compute.ascii_trim_whitespace(array)))
-    flat = strings_of(parts)
-    full = flat.lengths > 0  # Arrow gives a part that is empty for a text without parts
-    return np.append(0, np.cumsum(full))[offsets].tolist(), texts_of(flat)[full]
-
-
 @by_column("strings.to_hash_bucket_fast")
 def to_hash_bucket_fast(input: BytesColumn, num_buckets: Any) -> Any:
     """The FarmHash of a text (Fingerprint64) modulo `num_buckets`, as TensorFlow has it."""
@@ -266,11 +250,9 @@ def _of_texts(texts: Any, parts: Callable[[bytes], list[bytes]]) -> Any:
 
 
 def _split_block(input: Any, sep: Any = None, maxsplit: int = -1) -> Any:
-    wanted = _text(sep or b"")
-    if not isinstance(input, BytesColumn) or not (wanted or maxsplit < 0):
+    if not isinstance(input, BytesColumn):
         return None
-    offsets, parts = _split_column(input, wanted, maxsplit)
-    return ListColumn([parts[a:b] for a, b in pairwise(offsets)])
+    return ListColumn([_one_row(_pieces(text, _text(sep or b""), maxsplit)) for text in _flat(input)])
 
 
 @op("strings.split", rule=_vector, block=_split_block, text=True)
