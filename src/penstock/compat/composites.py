@@ -17,7 +17,7 @@ import penstock as ps
 from penstock.compat import values as _values
 from penstock.compat.dtypes import DType, as_dtype
 from penstock.compat.teaching import unknown
-from penstock.compat.values import TensorShape, lowered, one_text, over_flat, raised, whole, with_flat
+from penstock.compat.values import TensorShape, lowered, over_flat, raised, stacked, whole, with_flat
 from penstock.errors import InvalidArgumentError
 
 _MISSING = {
@@ -326,7 +326,7 @@ class RaggedTensor(_Composite, ps.RaggedTensor, metaclass=_Taught):
                 rows = [lowered(raised(row)[rest if len(rest) > 1 else rest[0]]) for row in rows]
             if any(isinstance(part, int) for part in rest[:1]):
                 return raised(np.stack([np.asarray(row) for row in rows]))
-            return raised(_rows(rows, plain))
+            return raised(stacked(rows, plain))
         found = raised(self._plain()[int(lowered(first))])
         return found[rest if len(rest) > 1 else rest[0]] if rest else found
 
@@ -335,10 +335,6 @@ class RaggedTensor(_Composite, ps.RaggedTensor, metaclass=_Taught):
 
     def __repr__(self) -> str:
         return f"<tf.RaggedTensor {self.to_list()!r}>"
-
-
-def _rows(rows: list[Any], like: ps.RaggedTensor) -> ps.RaggedTensor:
-    return ps.RaggedTensor.stack(rows) if rows else ps.RaggedTensor(like.values[:0], np.zeros(1, np.int64))  # type: ignore[index]
 
 
 def _merge(values: Any, outer: int, inner: int) -> Any:
@@ -425,7 +421,7 @@ def _unary(name: str, function: Callable[[Any], Any]) -> None:
 def _tensor(value: Any) -> Any:
     """A side of an operator as a tensor; Python's numbers as they are, so that they take the other's dtype."""
     if isinstance(value, (str, bytes)):
-        return raised(one_text(value.encode() if isinstance(value, str) else value)[()])
+        return raised(value.encode() if isinstance(value, str) else value)
     return raised(value) if isinstance(value, (np.ndarray, np.generic)) else value
 
 

@@ -85,6 +85,11 @@ def adopted(value: Any) -> Any:
         return {name: adopted(item) for name, item in value.items()}
     if not isinstance(value, ps.Dataset):
         return ps_dataset(value) if hasattr(type(value), NESTED) else value
+    return ours(value)
+
+
+def ours(value: Any) -> Dataset:
+    """A data set of penstock's as one of this class."""
     if isinstance(value, Dataset):
         return value
     found = object.__new__(Dataset)
@@ -98,8 +103,7 @@ def adopted(value: Any) -> Any:
 
 def ps_dataset(value: Any) -> Dataset:
     """What stands for a data set inside of a plan."""
-    found: Dataset = adopted(ps.Dataset._of(value.__penstock_dataset__, ps.Options()))
-    return found
+    return ours(ps.Dataset._of(value.__penstock_dataset__, ps.Options()))
 
 
 class Dataset(ps.Dataset):
@@ -119,8 +123,7 @@ class Dataset(ps.Dataset):
     @staticmethod
     def from_tensors(tensors: Any, name: Any = None) -> Dataset:
         """One element: `tensors` as it is."""
-        found: Dataset = adopted(ps.Dataset.from_tensors(_values(tensors)))
-        return found
+        return ours(ps.Dataset.from_tensors(_values(tensors)))
 
     @staticmethod
     def from_tensor_slices(tensors: Any, name: Any = None) -> Dataset:
@@ -129,8 +132,7 @@ class Dataset(ps.Dataset):
         leaves = flatten(values)[0] if not isinstance(values, list) else []
         composite = any(isinstance(leaf, (ps.RaggedTensor, ps.SparseTensor)) for leaf in leaves)
         made = ps.Dataset.from_tensors(values).unbatch() if composite else ps.Dataset.from_tensor_slices(values)
-        found: Dataset = adopted(made)
-        return found
+        return ours(made)
 
     @staticmethod
     def from_generator(
@@ -147,20 +149,17 @@ class Dataset(ps.Dataset):
             signature = create._signature(plain_nest(output_types), output_shapes)
         values = None if args is None else tuple(map(array_of, args))
         function = generator if signature is None or not callable(generator) else _converting(generator, signature)
-        found: Dataset = adopted(ps.Dataset.from_generator(function, args=values, output_signature=signature))
-        return found
+        return ours(ps.Dataset.from_generator(function, args=values, output_signature=signature))
 
     @staticmethod
     def range(*args: Any, output_type: Any = np.int64, name: Any = None) -> Dataset:
         """The integers of Python's `range`."""
-        found: Dataset = adopted(ps.Dataset.range(*(int(lowered(arg)) for arg in args), output_type=plain(output_type)))
-        return found
+        return ours(ps.Dataset.range(*(int(lowered(arg)) for arg in args), output_type=plain(output_type)))
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None, name: Any = None) -> Dataset:
         """Elements of several data sets side by side."""
-        found: Dataset = adopted(ps.Dataset.zip(*args, datasets=datasets))
-        return found
+        return ours(ps.Dataset.zip(*args, datasets=datasets))
 
     def apply(self, transformation_func: Callable[[Any], Any]) -> Any:
         """`transformation_func(self)`."""
@@ -173,19 +172,16 @@ class Dataset(ps.Dataset):
 
     def scan(self, initial_state: Any, scan_func: Callable[[Any, Any], Any], name: Any = None) -> Dataset:
         """A map with a state."""
-        found: Dataset = adopted(super().scan(map_leaves(_value, initial_state), called(scan_func)))
-        return found
+        return ours(super().scan(map_leaves(_value, initial_state), called(scan_func)))
 
     def interleave(self, map_func: Any, *args: Any, **kwargs: Any) -> Dataset:
         """Elements of the data sets that `map_func` returns, in turn."""
         options = {name: lowered(item) for name, item in kwargs.items() if name not in _IGNORED}
-        found: Dataset = adopted(super().interleave(_opening(map_func), *map(lowered, args), **options))
-        return found
+        return ours(super().interleave(_opening(map_func), *map(lowered, args), **options))
 
     def flat_map(self, map_func: Any, name: Any = None) -> Dataset:
         """The elements of the data sets that `map_func` returns, one after the other."""
-        found: Dataset = adopted(super().flat_map(_opening(map_func)))
-        return found
+        return ours(super().flat_map(_opening(map_func)))
 
     def cardinality(self, name: Any = None) -> Count:
         """The number of elements, or a constant where it is infinite or unknown."""
@@ -196,8 +192,7 @@ class Dataset(ps.Dataset):
 
     def unbatch(self, name: Any = None) -> Dataset:
         """The rows of batches as elements."""
-        found: Dataset = adopted(super().unbatch())
-        return found
+        return ours(super().unbatch())
 
     @property
     def element_spec(self) -> Any:
@@ -305,16 +300,9 @@ def _given(value: Any) -> Any:
 
 
 _PLAIN = {
-    "as_numpy_iterator",
-    "iterator",
-    "to_torch",
-    "to_jax",
-    "explain",
-    "lint",
-    "memory",
-    "show",
-}
-_PLAIN |= {"options", "profile", "what_if", "ignored", "as_iterable_dataset", "save", "fingerprint", "with_options"}
+    "as_numpy_iterator", "iterator", "to_torch", "to_jax", "explain", "lint", "memory", "show", "options", "profile",
+    "what_if", "ignored", "as_iterable_dataset", "save", "fingerprint",
+}  # fmt: skip
 
 
 def _through(name: str, method: Any) -> Any:
@@ -337,7 +325,7 @@ def _complete() -> None:
         kept = inspect.getattr_static(ps.Dataset, name)
         if isinstance(kept, staticmethod):
             setattr(Dataset, name, staticmethod(_through(name, kept.__func__)))
-        elif inspect.isfunction(kept) and (name not in _PLAIN or name == "with_options"):
+        elif inspect.isfunction(kept) and name not in _PLAIN:
             setattr(Dataset, name, _through(name, kept))
 
 

@@ -197,8 +197,7 @@ def op(
             made = _Call(function, template, named)
             return _bound(name, made, operands, rule, block, exact, None, form, text=text, ragged=ragged)
 
-        marked: Any = call
-        marked.__penstock_primitive__ = True
+        marked: Any = known(call)
         if draws:
             marked.__penstock_draws__ = True
         return marked  # type: ignore[no-any-return]
@@ -233,15 +232,20 @@ def through(function: Any, *, first: Callable[[Any], Any] = lambda value: value,
             raise NotTraceable(message)
         return applied(function.__name__, function, args, kwargs)
 
-    marked: Any = call
-    marked.__penstock_primitive__ = True
-    return marked
+    return known(call)
 
 
 def known(function: F) -> F:
     """Declare that a function of this package may be called while another one is read."""
     marked: Any = function
     marked.__penstock_primitive__ = True
+    return function
+
+
+def named(function: Any, name: str, description: str | None) -> Any:
+    """Give a function that another one has made the name and the docstring under which users find it."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = description
     return function
 
 

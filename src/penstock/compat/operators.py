@@ -142,7 +142,7 @@ def matched(values: Sequence[Any], *, first: bool) -> list[Any]:
     return [free if value is head else converted(value, dtype) for value in values]
 
 
-def _objects(text: Any) -> Any:
+def one_text(text: Any) -> Any:
     """A byte string as an array without dimensions: numpy's own of it would drop zeros at its end."""
     if not isinstance(text, bytes):
         return text
@@ -169,7 +169,7 @@ def _of(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
             return _row_by_row(ufunc.__name__, ufunc, left, right)
 
     def of_text(left: Any, right: Any) -> Any:
-        return ufunc(_objects(left), _objects(right))
+        return ufunc(one_text(left), one_text(right))
 
     def calculate(left: Any, right: Any) -> Any:
         if dtype_of(left) != TEXT:

@@ -19,7 +19,7 @@ import numpy as np
 from penstock.block.spec import TensorSpec
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.compat.dtypes import DType, as_dtype
-from penstock.compat.operators import Operators, _objects, dtype_of
+from penstock.compat.operators import Operators, dtype_of, one_text
 from penstock.compat.stand_ins import item
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.trace.graph import Const, NotTraceable
@@ -42,9 +42,7 @@ class TensorShape(tuple[Any, ...]):
 
     ndims = rank
 
-    @property
-    def dims(self) -> list[Any]:
-        return list(self)
+    dims = property(as_list)
 
     def num_elements(self) -> int | None:
         return None if None in self else int(np.prod(self, dtype=np.int64))
@@ -117,7 +115,7 @@ class Value(Operators):
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         if type(self._value) is Tracer:
             self.numpy()
-        array = _objects(self._value)
+        array = one_text(self._value)
         if copy or (dtype is not None and np.dtype(dtype) != array.dtype):
             return np.array(array, dtype)
         found: np.ndarray = np.asarray(array).view()
@@ -161,7 +159,7 @@ class Value(Operators):
         if holds_stand_ins(index):
             return raised(looked_up(Const(self._value), index if len(index) > 1 else index[0]))
         try:
-            return raised(_objects(self._value)[tuple(map(_indexing, index))])
+            return raised(one_text(self._value)[tuple(map(_indexing, index))])
         except IndexError as error:
             message = f"x[{key!r:.60}] of a tensor of shape {list(self.shape)}: {error}."
             raise InvalidArgumentError(message) from None
@@ -274,17 +272,6 @@ def _indexing(value: Any) -> Any:
     raise InvalidTypeError(message, hint="Write whole numbers and slices; tf.gather(x, indices) takes several rows.")
 
 
-def _as_bytes(value: Any) -> Any:
-    if isinstance(value, (bytes, str)):
-        return one_text(value.encode() if isinstance(value, str) else bytes(value))
-    array = np.asarray(value)
-    if array.dtype.kind not in "SUO":
-        return array
-    found = np.empty(array.shape, object)
-    found.reshape(-1)[:] = [x.encode() if isinstance(x, str) else x for x in array.reshape(-1).tolist()]
-    return found
-
-
 def raised(value: Any) -> Any:
     """A value as numpy has it, or a stand-in, as a tensor; anything else as it is."""
     kind = type(value)
@@ -318,18 +305,12 @@ def array_of(value: Any, dtype: Any = None) -> Any:
     found = lowered(value)
     if isinstance(found, (SparseTensor, RaggedTensor, Tracer)):
         return found
-    if isinstance(found, np.ndarray):
-        array = found
-    elif isinstance(found, np.generic) or not isinstance(found, (list, tuple)):
-        array = _array(found)
-    else:
-        array = _array(_plain_list(found))
+    array = found
+    if not isinstance(found, np.ndarray):
+        array = _array(_plain_list(found) if isinstance(found, (list, tuple)) else found)
     python = not _has_numpy(found)
     if array.dtype.kind in "SUO":
-        array = _as_bytes(array)
-        if array.dtype.hasobject and any(not isinstance(item, bytes) for item in array.reshape(-1).tolist()):
-            message = f"{value!r:.60} cannot be a tensor."
-            raise InvalidTypeError(message, hint="A tensor holds numbers of one kind, or text.")
+        array = _as_bytes(array, value)
     elif wanted is not None:
         if wanted.name == "string" and array.size:
             message = f"{value!r:.60} is no text."
@@ -339,9 +320,20 @@ def array_of(value: Any, dtype: Any = None) -> Any:
         array = array.astype(np.float32)
     elif python and array.dtype.kind == "i" and (not array.size or (array.min() >= -(2**31) and array.max() < 2**31)):
         array = array.astype(np.int32)
-    elif python and array.dtype == np.complex128 and wanted is None:
-        array = array.astype(np.complex128)
     return array if array.ndim else array[()]
+
+
+def _as_bytes(array: np.ndarray, value: Any) -> np.ndarray:
+    """An array of text or objects as one of byte strings: the array itself if it holds nothing else."""
+    flat = array.reshape(-1).tolist()
+    if array.dtype.hasobject and set(map(type, flat)) <= {bytes}:
+        return array
+    found = np.empty(array.shape, object)
+    found.reshape(-1)[:] = flat = list(map(_plain_item, flat))
+    if not all(isinstance(item, bytes) for item in flat):
+        message = f"{value!r:.60} cannot be a tensor."
+        raise InvalidTypeError(message, hint="A tensor holds numbers of one kind, or text.")
+    return found
 
 
 def _plain_list(value: Any) -> Any:
@@ -354,41 +346,16 @@ def _plain_item(value: Any) -> Any:
 
 def whole(value: Any, dtype: Any = None) -> np.ndarray:
     """`array_of`, and always an array: numpy's own of a single text would drop zeros at its end."""
-    found = array_of(value, dtype)
-    return one_text(found) if isinstance(found, bytes) else np.asarray(found)
-
-
-def one_text(text: bytes) -> np.ndarray:
-    """A text as an array without dimensions."""
-    found = np.empty((), object)
-    found[()] = text
-    return found
+    return np.asarray(one_text(array_of(value, dtype)))
 
 
 def _array(value: Any) -> np.ndarray:
-    if isinstance(value, bytes):
-        return one_text(value)
     try:
-        found = np.asarray(value)
+        found = np.asarray(one_text(value))
     except ValueError:
         message = f"{value!r:.60} has rows of differing length."
         raise InvalidArgumentError(message, hint="tf.ragged.constant holds such rows.") from None
-    if found.dtype.kind == "S":  # numpy drops zeros at the end of such text
-        kept = np.empty(found.shape, object)
-        flat = list(_leaves(value))
-        kept.reshape(-1)[:] = flat
-        return kept
-    return found
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, np.ndarray):
-        yield from value.reshape(-1).tolist()
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _leaves(item)
-    else:
-        yield value
+    return np.asarray(value, object) if found.dtype.kind == "S" else found  # "S" drops zeros at the end of text
 
 
 def _has_numpy(value: Any) -> bool:
@@ -406,6 +373,20 @@ def over_flat(function: Callable[..., Any], values: Sequence[Any]) -> Any:
         raise InvalidArgumentError(message, hint="Operations number by number need the same rows on both sides.")
     flat = function(*(value.flat_values if isinstance(value, RaggedTensor) else value for value in values))
     return with_flat(ragged[0], flat)
+
+
+def is_ragged(*values: Any) -> bool:
+    """Return True if one of the values is a ragged tensor."""
+    return any(isinstance(value, RaggedTensor) for value in values)
+
+
+def stacked(rows: Sequence[Any], like: RaggedTensor) -> RaggedTensor:
+    """Rows as a ragged tensor; of no rows one with the dtypes of another."""
+    if rows:
+        return RaggedTensor.stack(rows, like.row_splits.dtype)
+    inner: Any = like.values
+    none = stacked([], inner) if is_ragged(inner) else inner[:0]
+    return RaggedTensor(none, np.zeros(1, like.row_splits.dtype))
 
 
 def _same_rows(one: RaggedTensor, other: RaggedTensor) -> bool:

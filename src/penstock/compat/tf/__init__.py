@@ -94,6 +94,7 @@ _FROM = {
         FixedLenFeature FixedLenSequenceFeature VarLenFeature matching_files decode_base64 encode_base64 parse_tensor
         serialize_tensor gfile""",
     "image": "random_crop",
+    "numbers": "to_float to_int32 to_int64 to_double saturate_cast",
     "random": "set_random_seed",
     "strings": "as_string regex_replace substr",
     "debugging": """Assert assert_equal assert_greater assert_greater_equal assert_less assert_less_equal
@@ -113,41 +114,13 @@ _ALSO = {
     "string_join": ("strings", "join"),
     "reduce_join": ("strings", "reduce_join"),
     "sparse_tensor_to_dense": ("sparse", "to_dense"),
-    "to_float": ("numbers", "to_float"),
-    "to_int32": ("numbers", "to_int32"),
-    "to_int64": ("numbers", "to_int64"),
-    "to_double": ("numbers", "to_double"),
-    "saturate_cast": ("numbers", "saturate_cast"),
     **{name: (module, name) for module, names in _FROM.items() for name in names.split()},
 }
 _MODULES = [
-    "audio",
-    "autograph",
-    "compat",
-    "config",
-    "contrib",
-    "data",
-    "debugging",
-    "distribute",
-    "dtypes",
-    "errors",
-    "io",
-    "image",
-    "linalg",
-    "lookup",
-    "math",
-    "nest",
-    "nn",
-    "profiler",
-    "python",
-    "python_io",
-    "ragged",
-    "random",
-    "signal",
-    "sparse",
-    "strings",
-    "train",
-]
+    "audio", "autograph", "compat", "config", "contrib", "data", "debugging", "distribute", "dtypes", "errors", "io",
+    "image", "linalg", "lookup", "math", "nest", "nn", "profiler", "python", "python_io", "ragged", "random", "signal",
+    "sparse", "strings", "train",
+]  # fmt: skip
 
 _MISSING = {
     "Session": "Leave it out: what is called gives its value.",

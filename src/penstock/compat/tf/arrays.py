@@ -14,7 +14,7 @@ from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import known, op, through
 from penstock.compat.operators import _reading
 from penstock.compat.tf import rows as _rows
-from penstock.compat.values import Tensor, array_of, lowered, raised, whole
+from penstock.compat.values import Tensor, array_of, is_ragged, lowered, raised, whole
 from penstock.errors import InvalidArgumentError
 from penstock.trace.graph import NotTraceable
 from penstock.trace.items import distance
@@ -197,6 +197,7 @@ def _shape(input: Any, out_type: Any) -> Any:
     return _shape_of(input, as_dtype(out_type).dtype)
 
 
+@known
 def _shape_call(input: Any, out_type: Any = "int32", name: Any = None) -> Any:
     """The shape as a vector, int32; of a stand-in whose shape is known it is the same for all elements."""
     if isinstance(input, ps.RaggedTensor):
@@ -207,7 +208,6 @@ def _shape_call(input: Any, out_type: Any = "int32", name: Any = None) -> Any:
     return _shape(input, out_type)
 
 
-known(_shape_call)
 shape = _shape_call
 
 
@@ -294,7 +294,7 @@ def _joined(function: Callable[..., Any], values: Any, axis: Any) -> Any:
 def stack(values: Any, axis: Any = 0) -> Any:
     """Values of one shape side by side along a new axis."""
     parts = [array_of(part) for part in values] if isinstance(values, (list, tuple)) else []
-    if _rows.is_ragged(*parts):
+    if is_ragged(*parts):
         return _rows.joined(parts, int(axis) % (len(parts[0].shape) + 1))
     return np.stack([whole(value) for value in values], _numbers(axis))
 
@@ -303,19 +303,17 @@ def stack(values: Any, axis: Any = 0) -> Any:
 def concat(values: Any, axis: Any) -> Any:
     """Values one after the other along an axis that they have."""
     if not isinstance(values, np.ndarray) and any(isinstance(part, ps.RaggedTensor) for part in values):
-        return _concat_ragged(
-            [part if isinstance(part, ps.RaggedTensor) else list(whole(part)) for part in values], axis
-        )
+        return _concat_ragged([array_of(part) for part in values], axis)
     parts = [values] if isinstance(values, np.ndarray) else [whole(value) for value in values]
     return np.concatenate(parts, _numbers(axis))
 
 
 def _concat_ragged(parts: list[Any], axis: Any) -> Any:
     """Ragged tensors below each other, or row beside row."""
-    rows = [[part[row] for row in builtins.range(len(part))] for part in parts]
+    rows = list(map(_rows.rows_of, parts))
     if int(axis) == 0:
         return ps.RaggedTensor.stack([row for part in rows for row in part])
-    rank = builtins.max(len(part.shape) for part in parts if _rows.is_ragged(part))
+    rank = builtins.max(len(part.shape) for part in parts if is_ragged(part))
     if int(axis) % rank != 1 or len({len(part) for part in rows}) != 1:
         message = f"concat of ragged tensors of {' and '.join(str(len(part)) for part in rows)} rows with axis={axis}."
         raise InvalidArgumentError(message, hint="axis=0 sets rows below each other, axis=1 those of as many rows.")
@@ -390,12 +388,10 @@ def bitcast(input: Any, type: Any) -> Any:
     return whole(input).view(as_dtype(type).dtype)[()]
 
 
+@known
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
     """The value as numpy has it; None for what is not known before the elements come."""
     return None if isinstance(lowered(tensor), Tracer) else array_of(tensor)
-
-
-known(get_static_value)
 
 
 @known

@@ -144,6 +144,7 @@ def while_loop(cond: Any, body: Any, loop_vars: Any, *args: Any, maximum_iterati
     return state
 
 
+@known
 def map_fn(
     fn: Any,
     elems: Any,
@@ -163,19 +164,14 @@ def map_fn(
     return map_leaves(argument, made)
 
 
-known(map_fn)
-
-
 def _signature(wanted: Any) -> Any:
     return lowered(wanted) if isinstance(wanted, (ps.TensorSpec, ps.RaggedTensorSpec)) else plain_nest(wanted)
 
 
+@known
 def vectorized_map(fn: Any, elems: Any, fallback_to_while_loop: Any = True, warn: Any = True) -> Any:
     """As `map_fn`."""
     return map_fn(fn, elems)
-
-
-vectorized_map.__penstock_primitive__ = True  # type: ignore[attr-defined]
 
 
 def foldl(fn: Any, elems: Any, initializer: Any = None, *args: Any, **other: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compat.op import op
+from penstock.compat.op import named, op
 from penstock.compat.teaching import missing_in
 from penstock.compat.values import array_of, lowered, whole
 from penstock.errors import InvalidArgumentError
@@ -19,9 +19,7 @@ def _asserting(name: str, holds: Any) -> Any:
             text = f"{message or ''} Condition {check.__name__} does not hold: {' and '.join(map(str, values))}".strip()
             raise InvalidArgumentError(text)
 
-    check.__name__ = check.__qualname__ = f"assert_{name}"
-    check.__doc__ = f"Raise InvalidArgumentError unless the values are {name.replace('_', ' ')}."
-    return check
+    return named(check, f"assert_{name}", f"Raise InvalidArgumentError unless the values are {name.replace('_', ' ')}.")
 
 
 assert_equal = _asserting("equal", np.equal)

@@ -13,7 +13,7 @@ from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import known, op
 from penstock.compat.tf import rows as _rows
 from penstock.compat.tf.arrays import _extents, _numbers, constant
-from penstock.compat.values import array_of, lowered, whole
+from penstock.compat.values import array_of, is_ragged, lowered, whole
 from penstock.errors import InvalidArgumentError
 from penstock.trace.graph import NotTraceable
 from penstock.trace.tracer import Tracer
@@ -37,15 +37,7 @@ def slice(input_: Any, begin: Any, size: Any) -> Any:
 def _gathered(array: Any, at: Any, along: int, batch_dims: int) -> Any:
     if batch_dims:
         return np.stack([_gathered(a, i, along - 1, batch_dims - 1) for a, i in zip(array, at, strict=True)])
-    return np.take(array, _below(at, array.shape[along]), along)
-
-
-def _below(at: Any, extent: int) -> Any:
-    """Numbers that `gather` looks up along an axis, after checking them."""
-    if np.size(at) and (np.min(at) < 0 or np.max(at) >= extent):
-        message = f"gather takes numbers below {extent}, got {np.asarray(at).reshape(-1).tolist()!r:.60}."
-        raise InvalidArgumentError(message)
-    return at
+    return np.take(array, _rows.below(at, array.shape[along]), along)
 
 
 @op("gather", exact=True)
@@ -68,7 +60,7 @@ def gather(
 @op("gather")
 def _gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = None, batch_dims: int = 0) -> Any:
     rows, at, along = array_of(params), array_of(indices), batch_dims if axis is None else _numbers(axis)
-    if _rows.is_ragged(rows, at):
+    if is_ragged(rows, at):
         return _rows.gathered(rows, at, along, batch_dims, gather)
     return _gathered(rows, at, along, batch_dims)
 
@@ -81,7 +73,7 @@ def gather_nd(params: Any, indices: Any, batch_dims: int = 0) -> Any:
         return np.stack([gather_nd(one, own, batch_dims - 1) for one, own in zip(array, at, strict=True)])
     flat: Any = np.int64(0)
     for axis in range(at.shape[-1]):
-        flat = flat * array.shape[axis] + _below(at[..., axis], array.shape[axis])
+        flat = flat * array.shape[axis] + _rows.below(at[..., axis], array.shape[axis])
     return np.take(array.reshape(-1, *array.shape[at.shape[-1] :]), flat, 0, mode="clip")
 
 
@@ -109,12 +101,10 @@ def _where_true(condition: Any) -> Any:
     return _rows.places(array_of(condition))
 
 
+@known
 def where(condition: Any, x: Any = None, y: Any = None, name: Any = None) -> Any:
     """`x` where the condition holds and `y` elsewhere; with the condition alone the places where it holds."""
     return _where_true(condition) if x is None and y is None else _where(condition, x, y)
-
-
-known(where)
 
 
 def _hot(indices: Any, *others: Any, **named: Any) -> Any:
@@ -271,6 +261,7 @@ def unravel_index(indices: Any, dims: Any) -> Any:
     return np.stack(np.unravel_index(at, _extents(dims))).astype(at.dtype)
 
 
+@known
 def dynamic_partition(data: Any, partitions: Any, num_partitions: Any, name: Any = None) -> Any:
     """The rows of each number below `num_partitions`, a tensor for each."""
     count = int(num_partitions)
@@ -280,9 +271,6 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: Any, name: Any
 @op("equal", exact=True)
 def _equal_to(values: Any, number: Any) -> Any:
     return whole(values) == number
-
-
-known(dynamic_partition)
 
 
 @op("dynamic_stitch")

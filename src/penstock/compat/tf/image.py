@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import penstock as ps
-from penstock.compat.op import known, op, through
+from penstock.compat.op import known, named, op, through
 from penstock.compat.teaching import missing_in
 from penstock.compat.values import whole
 
@@ -18,6 +18,7 @@ for _name in dir(ps.image):
         globals()[_name] = through(getattr(ps.image, _name))
 
 
+@known
 def _resized(
     images: Any,
     size: Any,
@@ -31,21 +32,17 @@ def _resized(
 
 
 _resize = through(ps.image.resize)
-_resized.__name__ = "resize"
-known(_resized)
-_resized.__doc__ = (ps.image.resize.__doc__ or "").partition("    >>>")[0]  # its example has an array
-resize = resize_images = _resized
+_described = (ps.image.resize.__doc__ or "").partition("    >>>")[0]  # its example has an array
+resize = resize_images = named(_resized, "resize", _described)
 resize_image_with_crop_or_pad = resize_with_crop_or_pad = through(ps.image.resize_with_crop_or_pad)
 resize_image_with_pad = resize_with_pad = through(ps.image.resize_with_pad)
 transpose_image = through(ps.image.transpose)
 
 
+@known
 def resize_bilinear(images: Any, size: Any, align_corners: bool = False, name: Any = None) -> Any:
     """TensorFlow 1's name for `resize`."""
     return resize(images, size)
-
-
-known(resize_bilinear)
 
 
 def _overlap(one: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -109,9 +106,7 @@ def _recoloured(name: str, matrix: np.ndarray) -> Any:
         return np.tensordot(array, matrix.astype(array.dtype), 1)
 
     call = op(f"image.{name}")(coloured)
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"`{name}` of images of three channels, of floats."
-    return call
+    return named(call, name, f"`{name}` of images of three channels, of floats.")
 
 
 rgb_to_yiq, yiq_to_rgb = _recoloured("rgb_to_yiq", _YIQ), _recoloured("yiq_to_rgb", _FROM_YIQ)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -74,11 +76,8 @@ class DatasetInitializer(KeyValueTensorInitializer):
 
 
 def _of_all(keys: np.ndarray, table: StaticHashTable) -> Any:
-    values = table._values
-    found = [values[key] if key in values else table._of_unknown(key) for key in keys.reshape(-1).tolist()]
-    made = np.empty(len(found), table.initializer.values.dtype)
-    made[:] = found
-    return made.reshape(keys.shape)
+    values = table._of(keys.reshape(-1).tolist())
+    return np.fromiter(values, table.initializer.values.dtype, keys.size).reshape(keys.shape)
 
 
 def _of_block(keys: Any, table: StaticHashTable) -> Any:
@@ -122,8 +121,8 @@ class StaticHashTable:
 
     __getitem__ = lookup
 
-    def _of_unknown(self, key: Any) -> Any:
-        return self.default_value
+    def _of(self, keys: list[Any]) -> Iterable[Any]:
+        return map(self._values.get, keys, repeat(whole(self.default_value).tolist()))
 
     def export(self, name: Any = None) -> Any:
         """The keys and the values."""
@@ -153,7 +152,10 @@ class StaticVocabularyTable(StaticHashTable):
         object.__setattr__(self, "buckets", int(num_oov_buckets))
         super().__init__(initializer, len(initializer.keys), name)
 
-    def _of_unknown(self, key: Any) -> int:
+    def _of(self, keys: list[Any]) -> Iterable[Any]:
+        return (self._values[key] if key in self._values else self._bucket(key) for key in keys)
+
+    def _bucket(self, key: Any) -> int:
         text = key if isinstance(key, bytes) else str(key).encode()
         return len(self._values) + fingerprint64(text) % self.buckets
 

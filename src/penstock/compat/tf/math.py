@@ -10,7 +10,7 @@ import numpy as np
 
 from penstock.block.tensors import RaggedTensor
 from penstock.compat.dtypes import as_dtype
-from penstock.compat.op import known, op
+from penstock.compat.op import known, named, op
 from penstock.compat.operators import calculated, matched
 from penstock.compat.teaching import Namespace, missing_in
 from penstock.compat.tf.arrays import _axis, inside
@@ -26,9 +26,7 @@ def _unary(name: str, function: Callable[[Any], Any], *, exact: bool = False) ->
     def call(x: Any) -> Any:
         return function(array_of(x))
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"`{name}` of each number."
-    return call
+    return named(call, name, f"`{name}` of each number.")
 
 
 def _binary(name: str, function: Callable[[Any, Any], Any], *, exact: bool = False, first: bool = False) -> Any:
@@ -36,9 +34,7 @@ def _binary(name: str, function: Callable[[Any, Any], Any], *, exact: bool = Fal
     def call(x: Any, y: Any) -> Any:
         return function(x, y)
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"`{name}` of two values, number by number; Python's numbers take the other's dtype."
-    return call
+    return named(call, name, f"`{name}` of two values, number by number; Python's numbers take the other's dtype.")
 
 
 def _pairs(x: Any, y: Any) -> Any:
@@ -50,9 +46,9 @@ def _operator(name: str, operation: str = "", *, first: bool = False) -> Any:
         return calculated(operation, x, y, first=first)
 
     operation = operation or name
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"`{name}` of two values, number by number; both have one dtype, as with the operators."
-    return known(call)
+    return known(
+        named(call, name, f"`{name}` of two values, number by number; both have one dtype, as with the operators.")
+    )
 
 
 def _rounded(x: Any) -> Any:
@@ -153,9 +149,7 @@ def _reduced(name: str, function: Callable[..., Any], block: Any = None) -> Any:
             return _of_rows(name, function, array, along, keepdims=bool(keepdims or keep_dims))
         return function(whole(array), axis=along, keepdims=bool(keepdims or keep_dims))
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"`{name}` over the axes `axis`, by default over all; the dtype stays."
-    return call
+    return named(call, name, f"`{name}` over the axes `axis`, by default over all; the dtype stays.")
 
 
 def _of_rows(name: str, function: Callable[..., Any], ragged: RaggedTensor, axis: Any, *, keepdims: bool) -> Any:
@@ -280,9 +274,7 @@ def _running(name: str, function: Any, start: int) -> Any:
             found = np.concatenate([np.full_like(found[:1], start), found[:-1]])
         return np.moveaxis(found[::-1] if reverse else found, 0, axis)
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"Running {function.__name__}; `exclusive` begins with {start}, `reverse` at the end."
-    return call
+    return named(call, name, f"Running {function.__name__}; `exclusive` begins with {start}, `reverse` at the end.")
 
 
 cumsum, cumprod = _running("cumsum", np.add, 0), _running("cumprod", np.multiply, 1)
@@ -505,10 +497,8 @@ def _segments(name: str, ufunc: Any, start: Any, *, empty: Any = 0) -> tuple[Any
     def of_any(data: Any, segment_ids: Any, num_segments: Any) -> Any:
         return reduced(data, segment_ids, int(num_segments), None)
 
-    for function, kind in ((of_sorted, "segment"), (of_any, "unsorted_segment")):
-        function.__name__ = function.__qualname__ = f"{kind}_{name}"
-        function.__doc__ = f"The {name} of the rows that have the same number."
-    return of_sorted, of_any
+    described = f"The {name} of the rows that have the same number."
+    return named(of_sorted, f"segment_{name}", described), named(of_any, f"unsorted_segment_{name}", described)
 
 
 def _least(dtype: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compat.op import op
+from penstock.compat.op import named, op
 from penstock.compat.teaching import missing_in
 from penstock.compat.tf.image import _spread
 from penstock.compat.tf.math import (
@@ -59,9 +59,7 @@ def _pooled(name: str, over: str) -> Any:
         )[::down, ::right][:rows, :columns].sum((-2, -1))
         return windows.sum((-2, -1), dtype=array.dtype) / there[None, :, :, None]
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"The {'greatest' if over == 'max' else 'mean'} value of each window of images."
-    return call
+    return named(call, name, f"The {'greatest' if over == 'max' else 'mean'} value of each window of images.")
 
 
 def _pair(value: Any) -> tuple[int, int]:

@@ -8,13 +8,8 @@ from typing import Any
 import numpy as np
 
 import penstock as ps
-from penstock.compat.values import array_of
+from penstock.compat.values import array_of, is_ragged, stacked
 from penstock.errors import InvalidArgumentError
-
-
-def is_ragged(*values: Any) -> bool:
-    """Return True if one of the values is a ragged tensor."""
-    return any(isinstance(value, ps.RaggedTensor) for value in values)
 
 
 def rows_of(value: Any) -> list[Any]:
@@ -22,13 +17,12 @@ def rows_of(value: Any) -> list[Any]:
     return [value[row] for row in range(len(value))]
 
 
-def stacked(rows: Sequence[Any], like: ps.RaggedTensor) -> ps.RaggedTensor:
-    """Rows as a ragged tensor; of no rows one with the dtypes of another."""
-    if rows:
-        return ps.RaggedTensor.stack(rows, like.row_splits.dtype)
-    inner: Any = like.values
-    none = stacked([], inner) if is_ragged(inner) else inner[:0]
-    return ps.RaggedTensor(none, np.zeros(1, like.row_splits.dtype))
+def below(at: Any, extent: int) -> Any:
+    """Numbers that `gather` looks up along an axis, after checking them."""
+    if np.size(at) and (np.min(at) < 0 or np.max(at) >= extent):
+        message = f"gather takes numbers below {extent}, got {np.asarray(at).reshape(-1).tolist()!r:.60}."
+        raise InvalidArgumentError(message)
+    return at
 
 
 def gathered(params: Any, at: Any, axis: int, batch_dims: int, gather: Callable[..., Any]) -> Any:
@@ -41,10 +35,7 @@ def gathered(params: Any, at: Any, axis: int, batch_dims: int, gather: Callable[
         return ps.RaggedTensor(gather(params, at.values, None, axis), at.row_splits)
     if axis:
         return np.stack([gather(row, at, None, axis - 1) for row in rows_of(params)])
-    if np.size(at) and not 0 <= np.min(at) <= np.max(at) < len(params):
-        message = f"gather takes numbers below {len(params)}, got {np.asarray(at).reshape(-1).tolist()!r:.60}."
-        raise InvalidArgumentError(message)
-    if not np.ndim(at):
+    if not np.ndim(below(at, len(params))):
         return params[int(at)]
     found = stacked([params[row] for row in np.reshape(at, -1).tolist()], params)
     for extent in reversed(np.shape(at)[1:]):

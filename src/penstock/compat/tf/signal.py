@@ -9,7 +9,7 @@ import numpy as np
 
 import penstock as ps
 from penstock.compat.dtypes import as_dtype
-from penstock.compat.op import known, op
+from penstock.compat.op import known, named, op
 from penstock.compat.teaching import missing_in
 from penstock.compat.values import array_of, whole
 from penstock.errors import InvalidArgumentError
@@ -65,9 +65,7 @@ def _window(name: str, high: float) -> Any:
         turned = np.cos(wanted.type(2 * np.pi) * np.arange(size, dtype=wanted) / count)
         return (wanted.type(high) - wanted.type(1 - high) * turned).astype(wanted)
 
-    window.__name__ = window.__qualname__ = name
-    window.__doc__ = f"A {name.partition('_')[0].capitalize()} window of so many values."
-    return window
+    return named(window, name, f"A {name.partition('_')[0].capitalize()} window of so many values.")
 
 
 hann_window, hamming_window = _window("hann_window", 0.5), _window("hamming_window", 0.54)
@@ -87,9 +85,7 @@ def _transform(name: str, function: Callable[..., Any], *, real: str = "") -> An
         found = function(array, length_of(fft_length)) if real else function(array)
         return found.astype(precision.type(0).real.dtype if real == "result" else precision)
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"The transform `{name}` along the last axis; complex64 of float32."
-    return call
+    return named(call, name, f"The transform `{name}` along the last axis; complex64 of float32.")
 
 
 rfft, irfft = _transform("rfft", np.fft.rfft, real="input"), _transform("irfft", np.fft.irfft, real="result")

@@ -9,20 +9,19 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 import penstock as ps
-from penstock.block.arrow_values import lists_of, strings_array, strings_of
+from penstock.block.arrow_values import strings_array, strings_of
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import op, texts_of
 from penstock.compat.teaching import missing_in
 from penstock.compat.tf.hashing import fingerprints, hash64, siphash
 from penstock.compat.tf.rows import rows_of
-from penstock.compat.values import array_of, lowered, one_text, over_flat, whole, with_flat
+from penstock.compat.values import array_of, lowered, over_flat, whole, with_flat
 from penstock.errors import InvalidArgumentError
 
 
@@ -67,7 +66,7 @@ def by_column(name: str, rule: Any = None) -> Callable[[Callable[..., Any]], Any
             texts = array_of(input)
             if isinstance(texts, ps.RaggedTensor):
                 return over_flat(lambda flat: of_value(flat, *args, **kwargs), [texts])
-            array = texts if isinstance(texts, np.ndarray) else one_text(texts)
+            array = whole(texts)
             shape = np.broadcast_shapes(array.shape, *map(np.shape, args))
             others = [np.broadcast_to(part, shape).reshape(-1) if np.ndim(part) else part for part in args]
             found = function(_column(np.broadcast_to(array, shape)), *others, **kwargs)
@@ -208,21 +207,6 @@ def _joined(inputs: Any, separator: Any = "") -> Any:
     return _shaped(strings_of(found), columns[0].starts.shape, values=False)
 
 
-def _split_column(column: BytesColumn, sep: bytes, maxsplit: int) -> tuple[list[int], np.ndarray]:
-    """(offsets, texts): the parts of text i are `texts[offsets[i] : offsets[i + 1]]`. No `sep` is ASCII white space."""
-    from pyarrow import compute
-
-    array = _text_array(column)
-    if sep:
-        found = compute.split_pattern(array, sep, max_splits=None if maxsplit < 0 else maxsplit)
-        offsets, parts = lists_of(found)
-        return offsets.tolist(), texts_of(strings_of(parts))
-    offsets, parts = lists_of(compute.ascii_split_whitespace(compute.ascii_trim_whitespace(array)))
-    flat = strings_of(parts)
-    full = flat.lengths > 0  # Arrow gives a part that is empty for a text without parts
-    return np.append(0, np.cumsum(full))[offsets].tolist(), texts_of(flat)[full]
-
-
 @by_column("strings.to_hash_bucket_fast")
 def to_hash_bucket_fast(input: BytesColumn, num_buckets: Any) -> Any:
     """The FarmHash of a text (Fingerprint64) modulo `num_buckets`, as TensorFlow has it."""
@@ -244,9 +228,7 @@ def _pieces(text: bytes, sep: bytes, maxsplit: int) -> list[bytes]:
 
 
 def _as_rows(rows: list[list[bytes]]) -> Any:
-    flat = np.empty(sum(map(len, rows)), object)
-    flat[:] = [piece for row in rows for piece in row]
-    return ps.RaggedTensor.from_row_lengths(flat, [len(row) for row in rows])
+    return ps.RaggedTensor.from_row_lengths(_one_row([part for row in rows for part in row]), list(map(len, rows)))
 
 
 def _one_row(parts: list[bytes]) -> np.ndarray:
@@ -256,7 +238,9 @@ def _one_row(parts: list[bytes]) -> np.ndarray:
 
 
 def _of_texts(texts: Any, parts: Callable[[bytes], list[bytes]]) -> Any:
-    """The parts of each text of several: rows of a ragged tensor, below the dimensions that there are."""
+    """The parts of a text; of several texts as the rows of a ragged tensor, below the dimensions that there are."""
+    if isinstance(texts, bytes):
+        return _one_row(parts(texts))
     if isinstance(texts, ps.RaggedTensor):
         return ps.RaggedTensor(_of_texts(texts.values, parts), texts.row_splits)
     found = _as_rows([parts(text) for text in texts.reshape(-1).tolist()])
@@ -266,31 +250,21 @@ def _of_texts(texts: Any, parts: Callable[[bytes], list[bytes]]) -> Any:
 
 
 def _split_block(input: Any, sep: Any = None, maxsplit: int = -1) -> Any:
-    wanted = _text(sep or b"")
-    if not isinstance(input, BytesColumn) or not (wanted or maxsplit < 0):
+    if not isinstance(input, BytesColumn):
         return None
-    offsets, parts = _split_column(input, wanted, maxsplit)
-    return ListColumn([parts[a:b] for a, b in pairwise(offsets)])
+    return ListColumn([_one_row(_pieces(text, _text(sep or b""), maxsplit)) for text in _flat(input)])
 
 
 @op("strings.split", rule=_vector, block=_split_block, text=True)
 def split(input: Any, sep: Any = None, maxsplit: int = -1) -> Any:
     """The parts of a text between separators, by default white space; of several texts a RaggedTensor."""
     texts, wanted = array_of(input), _text(sep or b"")
-    if isinstance(texts, bytes):
-        return _one_row(_pieces(texts, wanted, maxsplit))
-    if isinstance(texts, np.ndarray) and texts.ndim == 1 and (wanted or maxsplit < 0):
-        offsets, parts = _split_column(_column(texts), wanted, maxsplit)
-        return ps.RaggedTensor(parts, np.array(offsets))
     return _of_texts(texts, lambda text: _pieces(text, wanted, maxsplit))
 
 
 @op("strings.bytes_split", rule=_vector)
 def bytes_split(input: Any) -> Any:
-    texts = array_of(input)
-    if isinstance(texts, bytes):
-        return _one_row([texts[i : i + 1] for i in range(len(texts))])
-    return _of_texts(texts, lambda text: [text[i : i + 1] for i in range(len(text))])
+    return _of_texts(array_of(input), lambda text: [text[i : i + 1] for i in range(len(text))])
 
 
 @op("strings.join", block=_joined, text=True)
@@ -311,9 +285,8 @@ def reduce_join(inputs: Any, axis: Any = None, keepdims: bool = False, separator
     if axis is None:
         return _text(separator).join(array.reshape(-1).tolist())
     rows = np.moveaxis(array, int(axis), -1)
-    found = np.empty(rows.shape[:-1], object)
     flat = rows.reshape(-1, rows.shape[-1])
-    found.reshape(-1)[:] = [_text(separator).join(row) for row in flat.tolist()]
+    found = _one_row([_text(separator).join(row) for row in flat.tolist()]).reshape(rows.shape[:-1])
     return np.expand_dims(found, int(axis)) if keepdims else found if found.ndim else found[()]
 
 
@@ -379,11 +352,10 @@ def unicode_decode(input: Any, input_encoding: str, errors: str = "replace") -> 
     def codes(text: bytes) -> list[Any]:
         return [ord(letter) for letter in text.decode(input_encoding, errors)]
 
-    texts = array_of(input)
-    if isinstance(texts, bytes):
-        return np.asarray(codes(texts), np.int32)
-    found = _of_texts(texts, codes)
-    return with_flat(found, found.flat_values.astype(np.int32))
+    found = _of_texts(array_of(input), codes)
+    if isinstance(found, ps.RaggedTensor):
+        return with_flat(found, found.flat_values.astype(np.int32))
+    return found.astype(np.int32)
 
 
 @op("strings.unicode_encode")
@@ -416,8 +388,7 @@ def unicode_split(input: Any, input_encoding: str, errors: str = "replace", repl
     def parts(text: bytes) -> list[bytes]:
         return [letter.encode() for letter in _decoded(text, input_encoding, errors, replacement_char)]
 
-    texts = array_of(input)
-    return _one_row(parts(texts)) if isinstance(texts, bytes) else _of_texts(texts, parts)
+    return _of_texts(array_of(input), parts)
 
 
 @op("strings.unicode_transcode")

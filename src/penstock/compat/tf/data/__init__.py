@@ -79,14 +79,12 @@ class FixedLengthRecordDataset(_Files):
     _made = __penstock_opens__ = staticmethod(ps.FixedLengthRecordDataset)
 
 
-def make_one_shot_iterator(dataset: Dataset) -> Iterator:
-    """TensorFlow 1's name for `iter(dataset)`."""
-    return Iterator(dataset)
-
-
 def make_initializable_iterator(dataset: Dataset, shared_name: Any = None) -> Iterator:
     """TensorFlow 1's name for `iter(dataset)`."""
     return Iterator(dataset)
+
+
+make_one_shot_iterator = make_initializable_iterator
 
 
 def get_output_types(dataset: Dataset) -> Any:
@@ -100,22 +98,10 @@ def get_output_shapes(dataset: Dataset) -> Any:
 
 
 __all__ = [
-    "AUTOTUNE",
-    "INFINITE_CARDINALITY",
-    "UNKNOWN_CARDINALITY",
-    "Dataset",
-    "FixedLengthRecordDataset",
-    "Iterator",
-    "Options",
-    "TFRecordDataset",
-    "TextLineDataset",
-    "ThreadingOptions",
-    "experimental",
-    "get_output_shapes",
-    "get_output_types",
-    "make_initializable_iterator",
-    "make_one_shot_iterator",
-]
+    "AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "FixedLengthRecordDataset", "Iterator",
+    "Options", "TFRecordDataset", "TextLineDataset", "ThreadingOptions", "experimental", "get_output_shapes",
+    "get_output_types", "make_initializable_iterator", "make_one_shot_iterator",
+]  # fmt: skip
 
 __getattr__ = missing_in(
     "tf.data",

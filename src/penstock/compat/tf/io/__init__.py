@@ -14,7 +14,7 @@ import penstock as ps
 from penstock.block.column import BytesColumn, Column
 from penstock.block.spec import SparseTensorSpec
 from penstock.compat.dtypes import DType, as_dtype, plain
-from penstock.compat.op import known, op, texts_of, through
+from penstock.compat.op import known, named, op, texts_of, through
 from penstock.compat.teaching import missing_in
 from penstock.compat.tf.io import gfile
 from penstock.compat.tf.strings import by_column
@@ -47,9 +47,7 @@ def _feature(kind: Any) -> Any:
         given = [_described(arg) for arg in args]
         return kind(*given, **{name: _described(item) for name, item in kwargs.items()})
 
-    made.__name__ = made.__qualname__ = kind.__name__
-    made.__doc__ = kind.__doc__
-    return known(made)
+    return known(named(made, kind.__name__, kind.__doc__))
 
 
 def _described(value: Any) -> Any:
@@ -240,6 +238,7 @@ def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True, fixe
     return np.stack([numbers(text) for text in texts.reshape(-1).tolist()]).reshape(*texts.shape, -1)
 
 
+@known
 def decode_csv(
     records: Any,
     record_defaults: Any,
@@ -288,9 +287,6 @@ def _decode_csv(records: BytesColumn, layout: CsvFormat) -> tuple[Column, ...]:
             fields = rows_of(chunk, layout, [row])[0].fields
             raise layout.field_error(number, fields[layout.places[number]], None, int(offsets[row]))
     return tuple(found.columns)
-
-
-known(decode_csv)
 
 
 @op("io.decode_base64", rule=_one_text)

@@ -11,9 +11,9 @@ import numpy as np
 
 import penstock as ps
 from penstock.compat.calling import called
-from penstock.compat.dataset import Dataset, Iterator, adopted
+from penstock.compat.dataset import Dataset, Iterator, adopted, ours
 from penstock.compat.dtypes import DType, plain, plain_nest
-from penstock.compat.op import _emptied
+from penstock.compat.op import _emptied, named
 from penstock.compat.teaching import missing_in
 from penstock.compat.tf.data.experimental import service
 from penstock.compat.tf.lookup import DatasetInitializer, index_table_from_dataset, table_from_dataset
@@ -45,36 +45,30 @@ def CsvDataset(filenames: Any, record_defaults: Any, *args: Any, **kwargs: Any) 
     """The rows of CSV files, as tuples of columns with the dtypes of `record_defaults`."""
     kwargs.pop("name", None)
     defaults = [_default(value) for value in record_defaults]
-    made = ps.experimental.CsvDataset(_emptied(filenames, []), defaults, *args, **kwargs)
-    found: Dataset = adopted(made)
-    return found
+    return ours(ps.experimental.CsvDataset(_emptied(filenames, []), defaults, *args, **kwargs))
 
 
 def make_csv_dataset(file_pattern: Any, batch_size: int, *args: Any, **kwargs: Any) -> Dataset:
     """Batches of the rows of CSV files, as dicts of columns."""
     if kwargs.get("column_defaults") is not None:
         kwargs["column_defaults"] = [_default(value) for value in kwargs["column_defaults"]]
-    found: Dataset = adopted(ps.experimental.make_csv_dataset(file_pattern, batch_size, *args, **kwargs))
-    return found
+    return ours(ps.experimental.make_csv_dataset(file_pattern, batch_size, *args, **kwargs))
 
 
 def SqlDataset(driver_name: Any, data_source_name: Any, query: Any, output_types: Any) -> Dataset:
     """The rows that a query gives."""
     types = plain_nest(output_types)
-    found: Dataset = adopted(ps.experimental.SqlDataset(driver_name, data_source_name, query, types))
-    return found
+    return ours(ps.experimental.SqlDataset(driver_name, data_source_name, query, types))
 
 
 def Counter(start: Any = 0, step: Any = 1, dtype: Any = np.int64) -> Dataset:
     """The numbers from `start` on, without end."""
-    found: Dataset = adopted(ps.Dataset.counter(start, step, plain(dtype)))
-    return found
+    return ours(ps.Dataset.counter(start, step, plain(dtype)))
 
 
 def RandomDataset(seed: Any = None, rerandomize_each_iteration: Any = None) -> Dataset:
     """Random integers without end."""
-    found: Dataset = adopted(ps.Dataset.random(seed, rerandomize_each_iteration))
-    return found
+    return ours(ps.Dataset.random(seed, rerandomize_each_iteration))
 
 
 def make_batched_features_dataset(
@@ -86,10 +80,7 @@ def make_batched_features_dataset(
     names = {getattr(data, name): getattr(ps, name) for name in ("TFRecordDataset", "TextLineDataset")}
     if "reader" in kwargs:
         kwargs["reader"] = names.get(kwargs["reader"], kwargs["reader"])
-    found: Dataset = adopted(
-        ps.experimental.make_batched_features_dataset(file_pattern, batch_size, features, *args, **kwargs)
-    )
-    return found
+    return ours(ps.experimental.make_batched_features_dataset(file_pattern, batch_size, features, *args, **kwargs))
 
 
 class Reducer(ps.experimental.Reducer):
@@ -159,9 +150,7 @@ def _method(name: str) -> Any:
     def transformation(*args: Any, **kwargs: Any) -> Transformation:
         return lambda dataset: getattr(adopted(dataset), name)(*args, **kwargs)
 
-    transformation.__name__ = transformation.__qualname__ = name
-    transformation.__doc__ = f"`Dataset.{name}` as a function for `Dataset.apply`."
-    return transformation
+    return named(transformation, name, f"`Dataset.{name}` as a function for `Dataset.apply`.")
 
 
 assert_cardinality = _method("assert_cardinality")

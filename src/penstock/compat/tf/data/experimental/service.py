@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import penstock as ps
-from penstock.compat.dataset import Dataset, adopted
+from penstock.compat.dataset import Dataset, adopted, ours
 from penstock.compat.teaching import missing_in
 from penstock.delivery.dispatcher import check_free
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, InvalidTypeError
@@ -204,9 +204,7 @@ def from_dataset_id(
     """The data set that was registered with this id, made by the service's workers."""
     how = _how(processing_mode, service, consumer_index, num_consumers, max_outstanding_requests)
     how |= _way(service, job_name, "AUTO", cross_trainer_cache, target_workers)
-    made = ps.service.from_dataset_id(_address(service), dataset_id, job_name, element_spec=element_spec, **how)
-    found: Dataset = adopted(made)
-    return found
+    return ours(ps.service.from_dataset_id(_address(service), dataset_id, job_name, element_spec=element_spec, **how))
 
 
 def _how(mode: Any, service: Any, index: Any, consumers: Any, outstanding: Any) -> dict[str, Any]:
