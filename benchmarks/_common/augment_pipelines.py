@@ -10,7 +10,7 @@ SIZE = (224, 224)
 CYCLE, BUFFER, BATCH = 4, 1024, 32
 
 
-def penstock(*, approximate: bool = False) -> Any:
+def penstock() -> Any:
     import numpy as np
 
     import penstock as ps
@@ -28,12 +28,10 @@ def penstock(*, approximate: bool = False) -> Any:
         image = ps.image.random_contrast(image, 0.75, 1.5)
         return ps.image.resize(image, SIZE) / np.float32(255), row["label"]
 
-    options = ps.Options()
-    options.experimental_optimization.approximate_image = approximate
     ds = ps.Dataset.list_files(shards(), shuffle=False)
     ds = ds.interleave(ps.TFRecordDataset, cycle_length=CYCLE, num_parallel_calls=ps.AUTOTUNE).shuffle(BUFFER)
     ds = ds.map(prepare, num_parallel_calls=ps.AUTOTUNE)
-    return ds.batch(BATCH).prefetch(ps.AUTOTUNE).with_options(options)
+    return ds.batch(BATCH).prefetch(ps.AUTOTUNE)
 
 
 def tf_data() -> Any:

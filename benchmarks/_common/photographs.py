@@ -12,7 +12,6 @@ from _common.duel import data_folder
 
 COUNT, SHARDS = 1600, 16
 HEIGHT, WIDTH = 375, 500
-LARGE_COUNT, LARGE = 64, (1200, 1600)
 TIMES = 1  # how often each file is listed: what runs on many cores needs longer passes
 QUALITY = 85  # with the grain below some 45 KB a picture
 _SCENES = 24
@@ -40,29 +39,6 @@ def singles() -> list[str]:
     return sorted(map(str, (photographs() / "single").iterdir())) * TIMES
 
 
-def large() -> Path:
-    """A folder of `LARGE_COUNT` pictures of the size `LARGE`; made at the first call (half a minute)."""
-    folder = data_folder() / f"large-photographs-{_VERSION}"
-    if not folder.exists():
-        unfinished = folder.with_name(f"{folder.name}.unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        _make_large(unfinished)
-        unfinished.rename(folder)
-    return folder
-
-
-def _make_large(folder: Path) -> None:
-    import penstock as ps
-
-    print(f"making {LARGE_COUNT} large photographs", flush=True)
-    folder.mkdir(parents=True)
-    rng = np.random.default_rng(1)
-    scenes = [_scene(rng, LARGE) for _ in range(4)]
-    for number in range(LARGE_COUNT):
-        jpeg = ps.io.encode_jpeg(_snapshot(scenes[number % 4], rng, LARGE), quality=QUALITY)
-        (folder / f"{number:03d}.jpg").write_bytes(jpeg)
-
-
 def _make(folder: Path) -> None:
     import penstock as ps
 
@@ -80,11 +56,10 @@ def _make(folder: Path) -> None:
                 (folder / "single" / f"{number:05d}-{label:02d}.jpg").write_bytes(jpeg)
 
 
-def _scene(rng: np.random.Generator, size: tuple[int, int] = (HEIGHT, WIDTH)) -> NDArray[np.float32]:
+def _scene(rng: np.random.Generator) -> NDArray[np.float32]:
     """Twice as large as a picture: light that falls off, stripes of some texture, discs with hard edges."""
-    height, width = size
-    y, x = np.mgrid[: 2 * height, : 2 * width].astype(np.float32) / width
-    scene = np.zeros((2 * height, 2 * width, 3), np.float32)
+    y, x = np.mgrid[: 2 * HEIGHT, : 2 * WIDTH].astype(np.float32) / WIDTH
+    scene = np.zeros((2 * HEIGHT, 2 * WIDTH, 3), np.float32)
     for channel in range(3):
         for _ in range(6):
             wave, turn = rng.uniform(1, 60), rng.uniform(0, np.pi)
@@ -96,12 +71,9 @@ def _scene(rng: np.random.Generator, size: tuple[int, int] = (HEIGHT, WIDTH)) ->
     return scene + 128
 
 
-def _snapshot(
-    scene: NDArray[np.float32], rng: np.random.Generator, size: tuple[int, int] = (HEIGHT, WIDTH)
-) -> NDArray[np.uint8]:
+def _snapshot(scene: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.uint8]:
     """A part of the scene, in its own light and with the sensor's grain."""
-    height, width = size
-    top, left = rng.integers(height), rng.integers(width)
-    part = scene[top : top + height, left : left + width] * rng.uniform(0.7, 1.1)
-    grain = rng.standard_normal((height, width, 1), np.float32) * rng.uniform(4, 9)
+    top, left = rng.integers(HEIGHT), rng.integers(WIDTH)
+    part = scene[top : top + HEIGHT, left : left + WIDTH] * rng.uniform(0.7, 1.1)
+    grain = rng.standard_normal((HEIGHT, WIDTH, 1), np.float32) * rng.uniform(4, 9)
     return np.clip(part + grain, 0, 255).astype(np.uint8)

@@ -37,6 +37,11 @@ WITHOUT_EFFECT = {
     "to be equal",
 }  # tf.data's settings that are not here, each with the reason
 
+REMOVED = {
+    "experimental_optimization.approximate_image": "It was removed. To decode a smaller image, call "
+    "decode_jpeg(contents, ratio=2) in the function: ratio is 1, 2, 4 or 8.",
+}  # settings of former releases, each with what to do
+
 
 class Setting(Generic[T]):
     """A setting. None stands for "not set": reading it then gives the default.
@@ -323,7 +328,7 @@ def unknown(group: Group, name: str) -> UnknownNameError:
         message = f"tf.data's {spelled} does nothing here, because {reason}."
         return UnknownNameError(message, hint="Leave it out.")
     message = f"{type(group).__name__} has no setting {name!r}."
-    return UnknownNameError(message, hint=_hint(group, name))
+    return UnknownNameError(message, hint=REMOVED.get(spelled) or _hint(group, name))
 
 
 def _hint(group: Group, name: str) -> str:

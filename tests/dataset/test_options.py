@@ -179,6 +179,7 @@ ARGUMENTS = {
     "without_effect": lambda: ps.Options(experimental_slack=True),
     "without_effect_group": lambda: ps.Options().experimental_distribute.num_devices,
     "without_effect_rule": lambda: ps.Options(experimental_optimization={"parallel_batch": True}),
+    "removed": lambda: ps.Options(experimental_optimization={"approximate_image": True}),
     "group_number": lambda: ps.Options(autotune=3),
     "group_of_other_kind": lambda: ps.Options(autotune=ThreadingOptions()),
     "vectorization_number": lambda: ps.Options(experimental_optimization={"map_vectorization": 1}),

@@ -20,19 +20,15 @@ from penstock.image.jpeg.block import JpegBlock
 
 
 def decode(files, size):
-    """Each way to decode a Block, at full size and, four files at a time, at a quarter."""
+    """Each way to decode a Block."""
     block = JpegBlock(files)
     block.decode_packed()
     block.decode_resize(np.empty((len(files), *size, 3), np.float32), divide=255.0)
-    out = np.empty((len(files), *size, 3), np.float32)
-    for ratio in (2, 4, 8):
-        ratios, mirrored = np.full(len(files), ratio), np.zeros((len(files), 2), np.int8)
-        block.decode_approximately(out, ratios, mirrored)
     return block
 
 
 def main(count, first):
-    kernels, small = jpeg_block._KERNELS.get(), jpeg_block._SMALL.get()
+    kernels = jpeg_block._KERNELS.get()
     from penstock.image.jpeg.kernels.checked import allowed, outside
 
     file = jpeg("420", 24, 24)
@@ -44,7 +40,6 @@ def main(count, first):
         JpegBlock([file]).decode_packed()
         assert outside
     outside.clear()
-    assert small.FIELDS == kernels.FIELDS
     taken = 0
     for number in range(first, first + count):
         rng = np.random.default_rng(number)

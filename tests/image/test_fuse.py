@@ -199,14 +199,6 @@ def test_channels_are_written_first_where_nobody_sees_how_they_lie(function: Cal
     assert_same(total, both.run([jpegs()], 3, keys=keys)[1])
 
 
-@pytest.mark.parametrize("function", [channels_first, bytes_first])
-def test_channels_first_approximately(function: Callable[..., Any]) -> None:
-    graph = graph_of(function, jpegs())
-    turned = fuse(graph, approximate=True, copied=[0])
-    assert names(turned) == ["image.decode_scaled_resize"]
-    assert_same(turned.run([jpegs()], 3)[0], fuse(graph, approximate=True).run([jpegs()], 3)[0])
-
-
 # With colours: the chain.
 
 

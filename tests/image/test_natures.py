@@ -85,7 +85,7 @@ def test_primitives_of_images_are_a_family():
     primitives = [equation.primitive for equation in graph.equations]
     assert families(primitives) == [FAMILIES["image"]]
     assert families(primitives[1:]) == []
-    assert FAMILIES["image"].fused(graph, approximate=False, copied=()).describe() == graph.describe()
+    assert FAMILIES["image"].fused(graph, copied=()).describe() == graph.describe()
 
 
 @pytest.mark.parametrize("package", ["plan", "rewrite", "physical", "profiler", "runtime", "trace"])

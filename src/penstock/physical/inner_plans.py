@@ -80,7 +80,7 @@ class Form:
         return self._small[0]
 
     def _as_small(self, options: Options) -> tuple[Cuts, list[FunctionTransform]] | None:
-        if self.plan.any_rank or options.experimental_optimization.approximate_image:
+        if self.plan.any_rank:
             return None
         cuts: list[ops.Take | ops.Skip] = []
         maps: list[FunctionTransform] = []

@@ -59,7 +59,6 @@ def transform_of(
             step.where,
             vectorise=vectorise,
             key=key,
-            approximate=settings.approximate_image,
             batches=batches,
             any_rank=step.any_rank,
         )

@@ -65,7 +65,7 @@ class Transform(ABC):
 
 
 class FunctionTransform(Transform):
-    """A step that calls a user's function, which draws from `key`; `approximate` is for its image operations.
+    """A step that calls a user's function, which draws from `key`.
 
     `batches` is how many neighbours each of its elements is a batch of, and how many there are of them in all, if that
     is known.
@@ -79,18 +79,16 @@ class FunctionTransform(Transform):
         *,
         vectorise: bool,
         key: int = 0,
-        approximate: bool = False,
         batches: tuple[int, int | None] | None = None,
     ) -> None:
-        self._made_of: tuple[Any, ...] = function, label, where, vectorise, key, approximate, batches
+        self._made_of: tuple[Any, ...] = function, label, where, vectorise, key, batches
         self.label = label
         self.where = where
         self.function = function
         # what runs it a Block at a time, where it may
-        self.vectoriser = Vectoriser(function, approximate=approximate) if vectorise else None
-        self._parted = Parted(function) if vectorise and not approximate else None  # for what runs per element
+        self.vectoriser = Vectoriser(function) if vectorise else None
+        self._parted = Parted(function) if vectorise else None  # for what runs per element
         self._key = key
-        self._approximate = approximate
         self._batches = batches
         self._looked_at: set[tuple[Structure, tuple[type, ...]]] = set()
         self.begin()
@@ -166,12 +164,11 @@ def _again(
     where: str | None,
     vectorise: bool,  # noqa: FBT001
     key: int,
-    approximate: bool,  # noqa: FBT001
     batches: tuple[int, int | None] | None,
     *others: bool,
 ) -> Any:
     named = {"any_rank": others[0]} if others else {}
-    return kind(function, label, where, vectorise=vectorise, key=key, approximate=approximate, batches=batches, **named)
+    return kind(function, label, where, vectorise=vectorise, key=key, batches=batches, **named)
 
 
 RunAll = Callable[[Sequence[Transform], Block, Numbers, Callable[[int], Allocate] | None], Stretch]
@@ -222,12 +219,11 @@ class MapTransform(FunctionTransform):
         *,
         vectorise: bool,
         key: int = 0,
-        approximate: bool = False,
         batches: tuple[int, int | None] | None = None,
         any_rank: bool = False,
     ) -> None:
         self._any_rank = any_rank
-        super().__init__(function, label, where, vectorise=vectorise, key=key, approximate=approximate, batches=batches)
+        super().__init__(function, label, where, vectorise=vectorise, key=key, batches=batches)
         self._made_of = (*self._made_of, any_rank)
 
     def begin(self) -> None:
@@ -272,7 +268,9 @@ class MapTransform(FunctionTransform):
                     passing.row = row
                 try:
                     if elements is not None:
-                        builder.add(self._one(elements[row], block, row, numbers))
+                        element = elements[row]
+                        result = self.function(*element) if block.structure.unpacks else self.function(element)
+                        builder.add(self._result(result))
                     elif calls is not None:
                         builder.add(self._result(calls(row)))
                 except Exception as raised:
@@ -304,14 +302,6 @@ class MapTransform(FunctionTransform):
             rows = np.delete(rows, [at for at, _ in mixed])
             failures.sort(key=_place)
         return Outcome(built, rows, failures)
-
-    def _one(self, element: Any, block: Block, row: int, numbers: Numbers) -> Any:
-        """The result of one element; approximate where that of a Block is, as a failing neighbour changes nothing."""
-        if self._approximate and self.vectoriser is not None:
-            found = self.vectoriser.run(block.slice(row, row + 1), None, self.draws(numbers.part(row, row + 1)))
-            if found is not None:
-                return found.elements()[0]
-        return self._result(self.function(*element) if block.structure.unpacks else self.function(element))
 
     def _result(self, result: Any) -> Any:
         if isinstance(result, list):

@@ -266,9 +266,8 @@ def what_came(function: Callable[..., Any]) -> tuple[Structure, tuple[LeafSpec, 
 class Vectoriser:
     """Decides once per kind of element that comes; `verdict` says what and why. Thread-safe."""
 
-    def __init__(self, function: Callable[..., Any], *, approximate: bool = False) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
-        self._approximate = approximate
         self._lock = new_lock()
         self._decided: dict[tuple[Structure, tuple[Hashable, ...]], _Decision] = {}
         self._latest: tuple[Structure | None, tuple[Hashable, ...], _Decision | None] = None, (), None
@@ -321,10 +320,9 @@ class Vectoriser:
             return _Decision(found, None, None)
         self.presumes = self.presumes or found.graph.presumes
         copied = range(len(found.graph.outputs))
-        exact = Ready.of(optimised(found.graph, copied=copied))
-        ready = Ready.of(optimised(found.graph, approximate=True, copied=copied)) if self._approximate else exact
+        ready = Ready.of(optimised(found.graph, copied=copied))
         self.verdict = f"by Block: {ready.graph.describe()}"
-        return self._judged(_Decision(found, ready, check_of(found, exact)))
+        return self._judged(_Decision(found, ready, check_of(found, ready)))
 
     def _try(self, decision: _Decision, check: EquivalenceCheck, block: Block, draws: Draws) -> None:
         if not check.over:  # in another pass, meanwhile
@@ -365,11 +363,11 @@ def any_extent(column: Column) -> LeafSpec:
     return column.spec()
 
 
-def optimised(graph: Graph, *, approximate: bool = False, copied: Collection[int] = ()) -> Graph:
-    """The graph with neighbouring primitives fused, where their family knows how; also approximately, if asked to.
+def optimised(graph: Graph, *, copied: Collection[int] = ()) -> Graph:
+    """The graph with neighbouring primitives fused, where their family knows how.
 
     Outputs that are `copied` into one piece before anybody sees them need not be laid out as those of single calls.
     """
     for family in families(equation.primitive for equation in graph.equations):
-        graph = family.fused(graph, approximate=approximate, copied=copied)
+        graph = family.fused(graph, copied=copied)
     return replace(graph)

@@ -204,7 +204,7 @@ def _verdict(step: Map | Filter, spec: Any, options: Options) -> str:
     if found.graph is None:
         beginning = in_parts(function, structure, leaves)
         used = beginning is not None and (isinstance(step, Map) or beginning.gains)
-        if beginning is not None and used and not options.experimental_optimization.approximate_image:
+        if beginning is not None and used:
             return beginning.described(optimised, may_end=isinstance(step, Map))
         line = getattr(found.reason, "line", None)
         where = "" if line is None else f"line {line}: "

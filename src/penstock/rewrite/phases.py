@@ -91,8 +91,6 @@ class MapVectorizationOptions(Group):
 class OptimizationOptions(Drop, Move, Parallel, FuseMaps, Fuse, Ahead, End):
     """Which rewrites run: `Options.experimental_optimization`. Each keeps elements and order equal.
 
-    The one that does not, `approximate_image`, is off unless it is set to True.
-
     >>> import penstock as ps
     >>> options = ps.Options()
     >>> options.experimental_optimization.apply_default_optimizations = False
@@ -105,12 +103,6 @@ class OptimizationOptions(Drop, Move, Parallel, FuseMaps, Fuse, Ahead, End):
 
     apply_default_optimizations = Setting(bool, True, "If not, only those run that are set to True.")
     map_vectorization = Subgroup(lambda: MapVectorizationOptions, short="enabled")
-    approximate_image = Setting(
-        bool,
-        False,
-        "Whether image operations may give other values, close to the exact ones, for speed: colours are changed after "
-        "a resize in place of before it, and JPEGs decoded no larger than needed.",
-    )
 
 
 PHASES: tuple[Phase, ...] = tuple(kind._phase for kind in OptimizationOptions.__bases__ if issubclass(kind, Switches))

@@ -85,7 +85,7 @@ def _way(way: Way, given: Set[int]) -> tuple[Graph, list[Ref]]:
     graph = _graph(way, given, taken)
     copied = range(len(graph.outputs))
     for family in families(equation.primitive for equation in graph.equations):
-        graph = family.fused(graph, approximate=False, copied=copied)
+        graph = family.fused(graph, copied=copied)
     return replace(graph), [*taken]
 
 

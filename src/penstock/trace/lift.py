@@ -168,20 +168,20 @@ class Family:
     """Primitives whose names begin with one word, as `image.resize` does with `image`.
 
     `work` says what they do; their bits do not depend on how arrays lie in memory. `fuse`, named "module:function" as
-    it is imported when it is first needed, takes a graph, `approximate` and `copied`, and gives it with neighbouring
-    primitives as one.
+    it is imported when it is first needed, takes a graph and `copied`, and gives it with neighbouring primitives as
+    one.
     """
 
     work: str
     fuse: str
 
-    def fused(self, graph: Graph, *, approximate: bool, copied: Collection[int]) -> Graph:
-        """The graph with neighbours as one; also such that give other bits, if `approximate`.
+    def fused(self, graph: Graph, *, copied: Collection[int]) -> Graph:
+        """The graph with neighbours as one.
 
         Of the outputs that are `copied` before anybody sees them, the layout in memory may be another.
         """
         module, _, name = self.fuse.partition(":")
-        found: Graph = getattr(import_module(module), name)(graph, approximate=approximate, copied=copied)
+        found: Graph = getattr(import_module(module), name)(graph, copied=copied)
         return found
 
 

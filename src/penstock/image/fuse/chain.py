@@ -1,7 +1,4 @@
-"""Chains of colour operations, flips and a resize, as few passes over each image: what they give, exactly.
-
-Approximately, with the colours on the resized images.
-"""
+"""Chains of colour operations, flips and a resize, as few passes over each image."""
 
 from __future__ import annotations
 
@@ -14,25 +11,7 @@ import numpy as np
 
 from penstock.compiled import Compiled
 from penstock.errors import InvalidArgumentError
-from penstock.image.colour.means import folded_sum
 from penstock.image.kernels import (
-    ADD,
-    BRIGHTNESS,
-    CONTRAST,
-    DIVIDE,
-    FIVE,
-    FOUR,
-    HALF,
-    HUE,
-    LEVEL,
-    MULTIPLY,
-    ONE,
-    SATURATION,
-    SIX,
-    SUBTRACT,
-    THREE,
-    TOP,
-    TWO,
     line_of,
 )
 
@@ -166,129 +145,3 @@ class _PerThread(threading.local):
 
 
 _mine = _PerThread()
-
-
-# The definition is on float levels, without the rounding that uint8 would bring. All its arithmetic is float32 in the
-# order written here.
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Levels = npt.NDArray[np.float32]
-
-
-CHUNK = 512
-_ARITHMETIC = {MULTIPLY: np.multiply, DIVIDE: np.divide, ADD: np.add, SUBTRACT: np.subtract}
-
-
-def recolour(
-    image: Levels, codes: Sequence[int], args: Levels, last: Sequence[tuple[int, tuple[float, float, float]]]
-) -> Levels:
-    """An image (H, W, 3) of levels from 0 to 255 after colour operations and arithmetic with numbers per channel.
-
-    >>> recolour(np.full((1, 1, 3), 100, np.float32), [BRIGHTNESS], np.float32([0.2]), [(DIVIDE, (2, 2, 2))]).tolist()
-    [[[75.39804077148438, 75.39804077148438, 75.39804077148438]]]
-    """
-    channels = [image[..., c].reshape(-1) for c in range(3)]
-    for code, argument in zip(codes, args, strict=True):
-        if code == BRIGHTNESS:
-            channels = [settled(channel + argument * TOP) for channel in channels]
-        elif code == SATURATION:
-            channels = saturated(channels, argument)
-        elif code == HUE:
-            channels = turned(channels, argument * SIX)
-        else:
-            assert code == CONTRAST
-            channels = [settled(m + argument * (channel - m)) for channel, m in ((c, mean(c)) for c in channels)]
-    for code, numbers in last:
-        channels = [
-            _ARITHMETIC[code](channel, np.float32(number)) for channel, number in zip(channels, numbers, strict=True)
-        ]
-    return np.stack(channels, axis=-1).reshape(image.shape)
-
-
-def settled(values: Levels) -> Levels:
-    """Clipped, and what truncation to uint8 leaves of a level on average: a little more, less a half.
-
-    >>> settled(np.array([-3, 100, 300], np.float32)).tolist()
-    [0.0, 99.69607543945312, 255.0]
-    """
-    found: Levels = np.maximum(np.minimum(np.maximum(values, np.float32(0)), TOP) * LEVEL - HALF, np.float32(0))
-    return found
-
-
-def mean(channel: Levels) -> Any:
-    """In lanes: value i is part of sum i modulo CHUNK; those are folded.
-
-    >>> mean(np.arange(1000, dtype=np.float32))
-    np.float32(499.5)
-    """
-    padded = np.zeros(-(-channel.size // CHUNK) * CHUNK, np.float32)
-    padded[: channel.size] = channel
-    lanes = np.zeros(CHUNK, np.float32)
-    for row in padded.reshape(-1, CHUNK):
-        lanes += row
-    return folded_sum(lanes) / np.float32(channel.size)
-
-
-def saturated(channels: Sequence[Levels], factor: Any) -> list[Levels]:
-    """Each channel moved towards the largest or away from it.
-
-    >>> [c.tolist() for c in saturated([np.float32([200]), np.float32([100]), np.float32([0])], np.float32(0.5))]
-    [[199.89215087890625], [149.7941131591797], [99.69607543945312]]
-    """
-    high, low = np.maximum(np.maximum(*channels[:2]), channels[2]), np.minimum(np.minimum(*channels[:2]), channels[2])
-    t = np.minimum(high / np.maximum(high - low, HALF), np.maximum(factor, np.float32(0)))
-    return [settled(high - (high - channel) * t) for channel in channels]
-
-
-def turned(channels: Sequence[Levels], sixths: Any) -> list[Levels]:
-    """Hue turned by so many sixths of the circle.
-
-    >>> [c.tolist() for c in turned([np.float32([255]), np.float32([0]), np.float32([0])], np.float32(2))]
-    [[0.0], [255.0], [0.0]]
-    """
-    red, green, blue = channels
-    most, low = np.maximum(red, green), np.minimum(np.minimum(red, green), blue)
-    blue_most, green_most = blue > most, green > red
-    span = np.maximum(most, blue) - low
-    d = np.where(blue_most, red - green, np.where(green_most, blue - red, green - blue))
-    rising = np.where(blue_most, FOUR, np.where(green_most, TWO, np.float32(0)))
-    falling = np.where(blue_most, THREE, np.where(green_most, ONE, FIVE))
-    ratio = np.abs(d) / np.maximum(span, np.float32(1e-9))
-    h = np.where(d > 0, rising, falling) + np.where(d > 0, ratio, ONE - ratio) + sixths
-    h = np.where(h < 0, h + SIX, np.where(h >= SIX, h - SIX, h))
-    parts = np.maximum(TWO - h, h - FOUR), np.minimum(h, FOUR - h), np.minimum(h - TWO, SIX - h)
-    return [settled(low + np.minimum(np.maximum(part, np.float32(0)) * span, span)) for part in parts]
-
-
-_RECOLOURED_NATIVE = Compiled("penstock.image.fuse.recolour_native")
-
-
-def recolour_in_place(
-    images: npt.NDArray[np.float32],
-    codes: Sequence[int],
-    args: npt.NDArray[np.float32],
-    last: Sequence[tuple[int, tuple[float, float, float]]],
-) -> None:
-    """Change C-contiguous images (N, H, W, 3) of levels from 0 to 255; `args` are (N, operations).
-
-    Runs without the GIL. The bits are those of the reference, whether the kernel is compiled or not.
-
-    >>> images = np.full((1, 1, 1, 3), 100, np.float32)
-    >>> recolour_in_place(images, [], np.zeros((1, 0), np.float32), [(1, (2, 4, 5))])
-    >>> images.ravel().tolist()
-    [50.0, 25.0, 20.0]
-    """
-    if images.size == 0:
-        return
-    native = _RECOLOURED_NATIVE.ready()
-    if native is None:
-        for image, own in zip(images, args, strict=True):
-            image[...] = recolour(image, codes, own, last)
-        return
-    numbers = np.array([values for _, values in last], np.float32).reshape(-1, 3)
-    last_codes: Any = np.array([code for code, _ in last], np.int64)
-    flat = images.reshape(-1)
-    status = native.recolour(flat, images[0].size, np.array(codes, np.int64), args, last_codes, numbers)
-    assert status == 0, "sizes that do not fit"

@@ -68,12 +68,6 @@ def settings(program: Program) -> dict[str, Any]:
     return {key: program.decode[key] for key in ("fancy_upscaling", "dct_method")}
 
 
-def speed(program: Program) -> dict[str, bool]:
-    """The same, in libjpeg's words."""
-    found = settings(program)
-    return {"fastdct": found["dct_method"] != "INTEGER_ACCURATE", "fastupsample": not found["fancy_upscaling"]}
-
-
 def raise_first(failed: Mapping[int, PenstockError], start: int = 0) -> None:
     """Raise the error of the first row that failed, with that row; rows count from `start`."""
     for row in sorted(failed)[:1]:

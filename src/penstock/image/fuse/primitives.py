@@ -15,7 +15,7 @@ import numpy.typing as npt
 from penstock.block.column import Column, DenseColumn
 from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.errors import PenstockError
-from penstock.image.fuse.chain import Images, PerImage, Recipe, chain_into, images_of, ready, recolour_in_place
+from penstock.image.fuse.chain import Images, PerImage, Recipe, chain_into, images_of, ready
 from penstock.image.fuse.inputs import (
     are_jpegs,
     are_rgb,
@@ -25,124 +25,16 @@ from penstock.image.fuse.inputs import (
     memory,
     one_by_one,
     raise_first,
-    scratch,
     settings,
-    speed,
 )
 from penstock.image.fuse.moving import Moves, moved
 from penstock.image.fuse.program import CASTS, Program, Step, levels, per_image
 from penstock.image.jpeg.block import FLIPS, JpegBlock
-from penstock.image.jpeg.libjpeg import decode_into
 from penstock.image.kernels import DIVIDE, LEFT_RIGHT, MULTIPLY, UP_DOWN
-from penstock.image.resizing.sampling import resize_bilinear_into
 from penstock.trace.graph import Allocate, Equation, Graph, Operand, Primitive, Ref, Run
 
-RATIOS = (8, 4, 2)  # by which pictures are decoded smaller
-_AXES = (LEFT_RIGHT, UP_DOWN)
 
-
-def run_approximately(
-    operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
-) -> list[Column]:
-    """The results of a program with colours; `recolour` tells how they differ."""
-    program, column = params["program"], operands[0]
-    if program.decode is None and not are_rgb(column):
-        return one_by_one(params["steps"], operands, rows)
-    numbers = per_image(program, operands[1:], rows)
-    flips = numbers.before ^ numbers.after  # on either side of a resize they differ in the last bit only
-    out = memory(program, 3, rows, allocate)
-    resized = out if out.dtype == np.float32 else np.empty(out.shape, np.float32)
-    if program.decode is not None:
-        raise_first(decode_scaled(contents(column), resized, flips, program, {}))
-    else:
-        at = 0
-        for batch in arrays(column):
-            for image in batch:
-                resize_bilinear_into(image, resized[at], **_names(flips[at]))
-                at += 1
-    last = (*(program.calculated_before or ()), *program.last)
-    recolour_in_place(resized, [step.code for step in program.colours], numbers.args, last)
-    if out is not resized:
-        out[...] = resized
-    return [DenseColumn(out)]
-
-
-def decode_scaled(
-    files: Sequence[memoryview],
-    out: npt.NDArray[Any],
-    flips: npt.NDArray[np.int64],
-    program: Program,
-    scale: Mapping[str, Any],
-) -> dict[int, PenstockError]:
-    """Write JPEGs into `out`, resized and decoded no larger than needed; the rows that failed.
-
-    The kernels take sequential ones, libjpeg progressive ones; a damaged file is decoded whole, as it is otherwise.
-    """
-    assert program.size is not None
-    assert program.decode is not None
-    block = JpegBlock(files)
-    ratios = np.array([enough(size, program.size) for size in block.shapes()[:, :2].tolist()], np.int64)
-    mirrored = np.stack([np.where(flips & axis, np.int8(1), np.int8(0)) for axis in _AXES], axis=1)
-    chosen = settings(program)
-    plain = chosen["fancy_upscaling"] and chosen["dct_method"] != "INTEGER_ACCURATE"
-    how: dict[str, Any] = {"planes": program.planes, **scale}
-    left = block.decode_approximately(out, ratios if plain else np.zeros_like(ratios), mirrored, **how)
-    failed: dict[int, PenstockError] = {}
-    scaled = [row for row in left if ratios[row] > 1 and not is_sequential(files[row])]
-    whole = [slice(row, row + 1) for row in left if row not in scaled]
-    if len(whole) == len(files):
-        whole = [slice(0, len(files))]
-    sides = mirrored * np.int8(FLIPS.index("before"))
-    for part in whole:
-        flip: dict[str, Any] = {"flip_left_right": sides[part, 0], "flip_up_down": sides[part, 1]}
-        found = block.part(part.start, part.stop).decode_resize(out[part], **flip, **how, **chosen)
-        failed.update({part.start + row: error for row, error in found.items()})
-    for row in scaled:
-        try:
-            image = decode_into(files[row], scratch().of, program.decode["channels"], ratios[row], **speed(program))
-        except PenstockError as error:
-            failed[row] = error
-            continue
-        place = np.empty((*program.size, image.shape[2]), out.dtype) if program.planes else out[row]
-        resize_bilinear_into(image, place, **scale, **_names(flips[row]))
-        if program.planes:
-            out[row] = place.transpose(2, 0, 1)
-    return failed
-
-
-def is_sequential(file: memoryview) -> bool:
-    """Whether a JPEG is coded in one go and not as a progression of refinements.
-
-    >>> [is_sequential(memoryview(bytes.fromhex(f"ffd8 {marker} 0011"))) for marker in ("ffc0", "ffc2")]
-    [True, False]
-    """
-    at = 2
-    while at + 4 <= len(file) and file[at] == 0xFF:
-        marker = file[at + 1]
-        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            return marker <= 0xC1
-        at += 2 + int.from_bytes(file[at + 2 : at + 4], "big")
-    return False
-
-
-def enough(shape: Sequence[int], size: Sequence[int]) -> int:
-    """The largest ratio at which a picture decoded smaller is at least as large as `size`; 1 if none is.
-
-    >>> enough((1200, 1600), (224, 224)), enough((375, 500), (224, 224))
-    (4, 1)
-    """
-    fits = (r for r in RATIOS if -(-shape[0] // r) >= size[0] and -(-shape[1] // r) >= size[1])
-    return next(fits, 1)
-
-
-def _names(flip: Any) -> dict[str, Any]:
-    return {
-        "flip_left_right": "before" if flip & LEFT_RIGHT else "",
-        "flip_up_down": "before" if flip & UP_DOWN else "",
-    }
-
-
-def fused(program: Program, steps: Sequence[Equation], *, approximate: bool) -> Equation | None:
+def fused(program: Program, steps: Sequence[Equation]) -> Equation | None:
     """One equation for `steps`, which together are `program`; None where nothing is gained, or not all can be done."""
     if len(steps) < 2:
         return None
@@ -151,12 +43,8 @@ def fused(program: Program, steps: Sequence[Equation], *, approximate: bool) -> 
         return _recoloured(program, steps)
     program = sized
     if not program.colours:
-        return None if program.decode is None else _decode_resize(program, steps, approximate=approximate)
-    approximate = approximate and program.rank == 3 and program.calculated_before is not None and not program.crops
-    if approximate and program.planes:
-        return None
-    name, run = ("approximately", run_approximately) if approximate else ("fused", _run_chain)
-    return _equation(f"image.{name}({', '.join(program.words)})", run, program, steps)
+        return None if program.decode is None else _decode_resize(program, steps)
+    return _equation(f"image.fused({', '.join(program.words)})", _run_chain, program, steps)
 
 
 def _equation(name: str, run: Any, program: Program, steps: Sequence[Equation]) -> Equation:
@@ -203,15 +91,13 @@ def _recoloured(program: Program, steps: Sequence[Equation]) -> Equation | None:
     return _equation(f"image.fused({', '.join(program.words)})", _run_chain, replace(program, to_uint8=True), steps)
 
 
-def _decode_resize(program: Program, steps: Sequence[Equation], *, approximate: bool) -> Equation | None:
-    """Without colours one kernel does it all; of approximate results only what all values are scaled by is the last."""
+def _decode_resize(program: Program, steps: Sequence[Equation]) -> Equation | None:
+    """Return the equation of a program without colours, which one kernel computes; None if it flips on both sides."""
     both_sides = {step.code for step in program.steps if isinstance(step, Step)} & {
         step.code for step in program.flips_after
     }
-    if both_sides or (approximate and _scaled(program)[1]):
+    if both_sides:
         return None
-    if approximate and not program.crops and not program.before:
-        return _equation("image.decode_scaled_resize", _run_decode_scaled, program, steps)
     within = ", ".join(word for word in program.words[1:] if word != "resize")
     name = f"image.decode_resize({within})" if within else "image.decode_resize"
     return _equation(name, _run_decode_resize, program, steps)
@@ -250,17 +136,6 @@ def _run_decode_resize(
         **settings(program),
     )
     raise_first(failed)
-    return [DenseColumn(out)]
-
-
-def _run_decode_scaled(
-    operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
-) -> list[Column]:
-    program = params["program"]
-    out = memory(program, program.decode["channels"], rows, allocate)
-    numbers = per_image(program, operands[1:], rows)
-    flips = numbers.before ^ numbers.after
-    raise_first(decode_scaled(contents(operands[0]), out, flips, program, _scaled(program)[0]))
     return [DenseColumn(out)]
 
 
@@ -357,13 +232,12 @@ class Chain(Protocol):
 C = TypeVar("C", bound=Chain)
 
 
-def fuse(graph: Graph, *, approximate: bool = False, copied: Collection[int] = ()) -> Graph:
+def fuse(graph: Graph, *, copied: Collection[int] = ()) -> Graph:
     """The graph with chains of image operations as one primitive each, equal to the last bit.
 
     A chain holds a bilinear resize, and begins with decode_jpeg or changes colours before it; or it changes colours
-    only; or it moves pixels, and then changes each by itself. With `approximate`, colours are changed after the resize,
-    and a JPEG is decoded at a smaller scale where that is enough. The chain of an output that is `copied` into one
-    piece, which nobody sees before, may end with a transposition.
+    only; or it moves pixels, and then changes each by itself. The chain of an output that is `copied` into one piece,
+    which nobody sees before, may end with a transposition.
     """
     graph = _without_casts(graph)
     users = readers(graph)
@@ -374,7 +248,7 @@ def fuse(graph: Graph, *, approximate: bool = False, copied: Collection[int] = (
     for start in range(len(graph.equations)):
         if start in taken:
             continue
-        for chain, equation in _chains(graph, start, users, free, approximate=approximate):
+        for chain, equation in _chains(graph, start, users, free):
             if equation is not None:
                 found[chain[-1]] = chain, equation
                 taken.update(chain)
@@ -402,7 +276,7 @@ def _is_free(equation: Equation, spec: LeafSpec | None, after: Equation) -> bool
 
 
 def _chains(
-    graph: Graph, start: int, users: Mapping[int, list[int]], free: Collection[int], *, approximate: bool
+    graph: Graph, start: int, users: Mapping[int, list[int]], free: Collection[int]
 ) -> Iterator[tuple[list[int], Equation | None]]:
     """Equations from `start` on and what can be put in their place: those with a resize first, the longest first."""
     longest, programs = _longest(graph, start, users, Program())
@@ -410,7 +284,7 @@ def _chains(
         chain, program = longest[:length], programs[length - 1]
         seen = chain[-1] not in free or users[chain[-1]] != [OUTPUT]
         if not (program.planes and seen):  # a view has another layout than memory of its own
-            yield chain, fused(program, [graph.equations[i] for i in chain], approximate=approximate)
+            yield chain, fused(program, [graph.equations[i] for i in chain])
     longest, moves = _longest(graph, start, users, Moves())
     if moves:
         yield longest, moved(moves[-1])

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["FLIPS", "JpegBlock", "Packed"]
 
 _KERNELS = Compiled("penstock.image.jpeg.kernels.block", most=True)
-_SMALL = Compiled("penstock.image.jpeg.kernels.small_block", most=True)
 
 OPERATIONS = {MULTIPLY: np.multiply, DIVIDE: np.divide, ADD: np.add, SUBTRACT: np.subtract}
 
@@ -225,61 +224,6 @@ class JpegBlock:
             if planes:
                 out[row] = place.transpose(2, 0, 1)
         return failed
-
-    def decode_approximately(
-        self,
-        out: npt.NDArray[Any],
-        ratios: npt.NDArray[np.int64],
-        mirrored: npt.NDArray[np.int8],
-        *,
-        multiply: float | None = None,
-        divide: float | None = None,
-        planes: bool = False,
-    ) -> list[int]:
-        """`decode_resize` of pictures decoded at 1 / `ratios` of their size, not to the last bit; the rows left to do.
-
-        Those are files that the kernels do not take, damaged ones, and all of them for a result without three channels.
-        It waits for the kernel to be compiled, so that values never depend on that.
-
-        Args:
-            out: as in `decode_resize`.
-            ratios: (N,) 1, 2, 4 or 8; 0 for a row that is to be left.
-            mirrored: (N, 2) whether columns and rows are.
-            multiply: factor applied to each result.
-            divide: divisor applied to each result; not both.
-            planes: as in `decode_resize`.
-        """
-        check_places(out, len(self), None, planes=planes)
-        height, width, channels = (*out.shape[2:], out.shape[1]) if planes else out.shape[1:]
-        if channels != 3 or not ratios.any():
-            return list(range(len(self)))
-        kernels = _SMALL.get()
-        table = self._table
-        if table is None:
-            table = np.empty((len(self), _KERNELS.get().FIELDS), np.int64)
-            _KERNELS.get().read_headers(self._addresses, self._lengths, table)
-        done = np.empty(len(self), np.int8)
-        flat = out.reshape(-1)
-        factor = np.float32((1.0 if multiply is None else multiply) if divide is None else divide)
-        scratch = thread_scratch()
-        needed = kernels.decode_small_block(
-            self._addresses,
-            self._lengths,
-            table,
-            ratios,
-            mirrored,
-            scratch.of(0),
-            factor,
-            divide is not None,
-            height,
-            width,
-            planes,
-            *((flat, _NO_BYTES) if out.dtype == np.float32 else (_NO_FLOATS, flat)),
-            done,
-            kernels.COST,
-        )
-        scratch.of(needed)
-        return np.flatnonzero(done == 0).tolist()
 
     def decode(
         self,

@@ -28,27 +28,11 @@ _ONES, _TOPS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 
 
 def _look(builder: Any, address: Any, size: int) -> None:
-    """Where reads are to be checked: look up whether memory may be read, or written."""
+    """Where reads are to be checked: look up whether memory may be read."""
     if CHECKED in os.environ:
         from penstock.image.jpeg.kernels.checked import emit
 
-        emit("_look", builder, address, size)
-
-
-def _allow(typing: Any, address: Any, size: Any) -> Any:
-    """Where reads are to be checked: let memory be read and written from now on."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        if CHECKED in os.environ:
-            from penstock.image.jpeg.kernels.checked import emit
-
-            emit("_allow", builder, *args)
-        return context.get_dummy_value()
-
-    return types.none(types.int64, types.int64), generate
-
-
-allow: Any = intrinsic(_allow)
+        emit(builder, address, size)
 
 
 def _byte(typing: Any, address: Any) -> Any:
@@ -78,30 +62,6 @@ def _eight(typing: Any, address: Any) -> Any:
 
 
 eight_bytes: Any = intrinsic(_eight)
-
-
-def _copy(count: int) -> Any:
-    def copy(typing: Any, source: Any, target: Any) -> Any:
-        """Copy some bytes between addresses that the caller has checked; how many are before one that is 0xFF."""
-
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            for address in args:
-                _look(builder, address, count)
-            kind, bits = ir.VectorType(ir.IntType(8), count), ir.IntType(count)
-            several = builder.load(builder.inttoptr(args[0], kind.as_pointer()))
-            stored = builder.store(several, builder.inttoptr(args[1], kind.as_pointer()))
-            several.align = stored.align = 1
-            alike = builder.bitcast(builder.icmp_unsigned("==", several, ir.Constant(kind, [0xFF] * count)), bits)
-            before = builder.cttz if sys.byteorder == "little" else builder.ctlz
-            return builder.zext(before(alike, ir.Constant(ir.IntType(1), 0)), ir.IntType(64))
-
-        return types.int64(types.int64, types.int64), generate
-
-    return intrinsic(copy)
-
-
-SEVERAL = 32
-copy_several, copy_eight = _copy(SEVERAL), _copy(8)
 
 
 @helper

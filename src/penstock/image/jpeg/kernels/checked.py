@@ -14,12 +14,12 @@ from typing import Any
 from llvmlite import ir
 
 _allowed: list[tuple[int, int]] = []  # from an address on, and before another one
-outside: list[tuple[int, int]] = []  # addresses and sizes of reads, and of writes, that lay in none of them
+outside: list[tuple[int, int]] = []  # addresses and sizes of reads that lay in none of them
 
 
 @contextmanager
 def allowed(*files: Any) -> Iterator[None]:
-    """Let `files`, arrays of bytes, be read; nothing else but what kernels make themselves.
+    """Let `files`, arrays of bytes, be read, and nothing else.
 
     >>> import numpy as np
     >>> file = np.zeros(4, np.uint8)
@@ -43,17 +43,12 @@ def _look(address: int, size: int) -> None:
         outside.append((address, size))
 
 
-def _allow(address: int, size: int) -> None:
-    _allowed.append((address, address + size))
-
-
-_KIND: Any = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)
-_CALLS = {call.__name__: _KIND(call) for call in (_look, _allow)}
+_CALL: Any = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(_look)
 _LONG = ir.IntType(64)
 
 
-def emit(name: str, builder: Any, address: Any, size: Any) -> None:
-    """Put a call of `_look` or `_allow` where `builder` is."""
-    place = ir.Constant(_LONG, ctypes.cast(_CALLS[name], ctypes.c_void_p).value)
+def emit(builder: Any, address: Any, size: int) -> None:
+    """Put a call of `_look` where `builder` is."""
+    place = ir.Constant(_LONG, ctypes.cast(_CALL, ctypes.c_void_p).value)
     function = builder.inttoptr(place, ir.FunctionType(ir.VoidType(), [_LONG, _LONG]).as_pointer())
-    builder.call(function, [address, ir.Constant(_LONG, size) if isinstance(size, int) else size])
+    builder.call(function, [address, ir.Constant(_LONG, size)])

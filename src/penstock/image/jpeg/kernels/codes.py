@@ -4,12 +4,6 @@ An entry says what the next LOOK bits begin with, from its lowest bits on: how m
 few for a coefficient), at ZEROS the zeros before it, at STEP by how much the position in the block advances, at ALONE
 the bits of the first coefficient, or of its code if that is all, at FIRST its value, or its size in bits, and at LAST
 the value of the last coefficient. The end of a block is an advance BEYOND it. 0 stands for a longer code.
-
-Where coefficients are not needed, other tables tell how far to go on: of as many codes as the bits looked at hold.
-An entry's lowest six bits say how many bits the codes use; then, at FAR, by how much the position in the block
-advances, and at OVER whether the block has ended. Of the last code only the code itself must lie in the bits looked at,
-not its value. An entry that uses nothing, for a code that is longer or that there is not, is OVER too: added to the
-position it gives 64 or more, as what goes past the end of the block does, so that one comparison finds all three.
 """
 
 from __future__ import annotations
@@ -134,25 +128,6 @@ def long_code(bits: Any, number: int, tables: Any) -> Any:
 
 
 @helper
-def single(bits: Any, number: int, tables: Any) -> Any:
-    """By itself, what bits begin with: how many it uses, zeros before its value, the value, and whether the block ends.
-
-    No bits are used if there is no such code.
-    """
-    entry = tables[1][np.uint64(number << LOOK) + (bits >> np.uint64(64 - LOOK))]
-    whole = entry & 63 != 0
-    if entry == 0:
-        entry = long_code(bits, number, tables)
-    used, run = (entry >> ALONE) & 63, (entry >> ZEROS) & 15
-    if whole:
-        return used, run, (entry << 16) >> 48, (entry >> STEP) & 255 == BEYOND
-    size = entry >> FIRST
-    if size == 0:
-        return used, run, 0, run != 15
-    return used + size, run, signed(bits << np.uint64(used), np.uint64(size)), False
-
-
-@helper
 def difference(entry: int, bits: Any, count: Any) -> Any:
     """The difference that bits begin with, and the bits behind it, by the entry of its table or of `long_code`."""
     n = np.uint64(entry & 63)
@@ -164,63 +139,3 @@ def difference(entry: int, bits: Any, count: Any) -> Any:
         n = np.uint64(entry >> FIRST)
         value = signed(bits, n) if n != ZERO else 0
     return value, bits << n, count - n
-
-
-SKIP_LOOK = 12
-SKIP_LOOKS = 4  # that one filling of bits is enough for
-MOST = FILLED // SKIP_LOOKS  # bits that an entry may use
-FAR, OVER = 6, 12
-
-_INSIDE = (1 << SKIP_LOOK) - 1
-
-
-@maker
-def new_skips() -> Any:
-    """Memory for the AC tables of three components: what they were made of, and entries."""
-    rarely()
-    return np.zeros((3, KEPT + 1), np.int64), np.zeros(3 << SKIP_LOOK, np.int16)
-
-
-@maker
-def prepare_skips(component: int, made_of: Any, skips: Any) -> None:
-    """Make the table of a component for the codes `made_of` tells of, unless it was made of them before."""
-    rarely()
-    kept, entries = skips[0][component], skips[1]
-    same = True
-    for i in range(KEPT + 1):
-        same = same and kept[i] == made_of[i]
-        kept[i] = made_of[i]
-    if same:
-        return
-    single = np.empty(1 << SKIP_LOOK, np.int16)
-    for i in range(single.size):
-        single[i] = 1 << OVER
-    lengths = np.zeros(1 << SKIP_LOOK, np.int8)  # of the code alone
-    code, symbol = 0, SYMBOLS
-    for length in range(1, SKIP_LOOK + 1):
-        for _ in range(kept[length - 1]):
-            run, size = kept[symbol] >> 4, kept[symbol] & 15
-            if length + size <= MOST:
-                ends = size == 0 and run != 15
-                entry = 1 << OVER | length if ends else (run + 1) << FAR | (length + size)
-                rest = SKIP_LOOK - length
-                for i in range(code << rest, (code + 1) << rest):
-                    single[i] = entry
-                    lengths[i] = length
-            code += 1
-            symbol += 1
-        code <<= 1
-    base = component << SKIP_LOOK
-    for i in range(1 << SKIP_LOOK):
-        entry = np.int64(single[i])
-        used = entry & 63
-        while used < SKIP_LOOK and entry >> OVER == 0:
-            behind = (i << used) & _INSIDE
-            more = np.int64(single[behind])
-            if more & 63 == 0 or used + lengths[behind] > SKIP_LOOK or used + (more & 63) > MOST:
-                break
-            if (entry >> FAR) + (more >> FAR & 63) > 63:
-                break
-            entry += more
-            used = entry & 63
-        entries[base + i] = entry
