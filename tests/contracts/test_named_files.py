@@ -73,7 +73,7 @@ def test_the_list_of_design_notes_is_complete():
 
 def test_the_makefile_names_tests_that_are_there():
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
-    paths = set(re.findall(r"\btests/[\w/]+(?:\.py)?(?![\w%])", text)) - {"tests/dataset/test_"}
+    paths = set(re.findall(r"\btests/[\w/]+(?:\.\w+)?(?![\w%])", text)) - {"tests/dataset/test_"}
     quick = re.search(r"test_%\.py,([^)]*)\)", text)[1].replace("\\\n", " ").split()
     paths |= {f"tests/dataset/test_{name}.py" for name in quick}
     assert len(paths) > 20

@@ -58,6 +58,7 @@ STEPS: dict[str, Callable] = {
     "map": lambda ds, _: ds.map(lambda x: x * 2),
     "filter": lambda ds, _: ds.filter(lambda x: bool(int(x) % 3)),
     "take_while that is seen": lambda ds, _: ds.take_while(lambda x: NOTED.append(x) is None and x < 8),
+    "windows in place": lambda ds, _: _rewritten(ds.window(3, shift=1).flat_map(lambda window: window.batch(3))),
     "take": lambda ds, _: ds.take(7),
     "skip": lambda ds, _: ds.skip(3),
     "shard": lambda ds, _: ds.shard(3, 1),

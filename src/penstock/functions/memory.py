@@ -136,7 +136,7 @@ class Own:
             self.value(item)
 
     def shared(self, watched: Iterable[Any], *, with_content: bool) -> list[Any]:
-        """Of what an answer was read from: the places that other functions of the entry have, too.
+        """Return the places that an answer was read from, without those of this function alone.
 
         The places of an answer that holds captured values are included: these may change after the function is gone.
         """

@@ -24,7 +24,6 @@ from penstock.plan.inputs import Scan, Zip
 from penstock.plan.node import Node
 from penstock.plan.ops import Batch, FlatMap, Map, Prefetch, Repeat, Shard, Shuffle, Skip, Take
 from penstock.sources.source import Position, Reader, Source
-from penstock.trace.purity import may_draw
 
 _KEEPING = (Take, Skip, Shard, Shuffle, Repeat, Prefetch)  # what their input's elements are, theirs are
 
@@ -183,6 +182,8 @@ def _maps(inner: Node) -> tuple[tuple[Map, ...], Node]:
 
 def is_pure(step: Map) -> bool:
     """Return True for a map that never waits, and gives the same for an element wherever and whenever it is called."""
+    from penstock.trace.purity import may_draw  # tracing comes with the first function
+
     sequential = step.num_parallel_calls is None and step.executor == "auto"
     return sequential and step.vectorise and not may_draw(step.function) and not waits(step.function)
 

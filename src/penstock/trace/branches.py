@@ -60,7 +60,9 @@ def explored(run: Run, specs: Sequence[LeafSpec]) -> Graph:
         nonlocal forks
         builder = GraphBuilder(tuple(specs), decided=decided)
         try:
-            return Way(builder, *run(builder))
+            outputs, structure = run(builder)
+            builder.check_unwritten(outputs)
+            return Way(builder, outputs, structure)
         except Forked:
             forks += 1
             if forks >= _MOST:

@@ -274,8 +274,9 @@ class GraphBuilder(_Computed):
                     more |= together if equation.primitive.view else {Ref(-1, 0)}
         return found
 
-    def _check_unwritten(self, operands: Sequence[Operand]) -> None:
-        if not self.written.isdisjoint(operands):
+    def check_unwritten(self, operands: Sequence[Operand]) -> None:
+        """Raise NotTraceable for a value whose memory has been written into under another name."""
+        if any(isinstance(operand, Ref) and operand in self.written for operand in operands):
             message = "it reads an array after writing into it under another name"
             raise NotTraceable(message)
 
@@ -300,14 +301,14 @@ class GraphBuilder(_Computed):
         if len(self.equations) >= _MOST:
             message = f"it does more than {_MOST} operations"
             raise NotTraceable(message)
-        self._check_unwritten([operand for operand in operands if isinstance(operand, Ref)])
+        self.check_unwritten(operands)
         specs = [self.spec_of(operand) for operand in operands]
         found = tuple(primitive.rule(specs, params))
         self.equations.append(Equation(primitive, tuple(operands), params, found))
         return [Ref(len(self.equations) - 1, k) for k in range(len(found))]
 
     def finish(self, outputs: Sequence[Operand], structure: Structure) -> Graph:
-        self._check_unwritten([output for output in outputs if isinstance(output, Ref)])
+        self.check_unwritten(outputs)
         return Graph(self.inputs, tuple(self.equations), tuple(outputs), structure, self.draws)
 
 
