@@ -196,7 +196,8 @@ def test_a_signal_that_arrives_in_a_collection_is_not_lost():
         raise Arrived
 
     kept = [{"number": i, "list": [i]} for i in range(100_000)]  # a collection takes some milliseconds
-    before = signal.signal(signal.SIGALRM, arrive)
+    before, callbacks = signal.signal(signal.SIGALRM, arrive), gc.callbacks[:]
+    gc.callbacks[:] = [call for call in callbacks if not (getattr(call, "__module__", "") or "").startswith("hypothesis")]
     try:
         for _ in range(10):
             started = time.perf_counter()
@@ -207,5 +208,6 @@ def test_a_signal_that_arrives_in_a_collection_is_not_lost():
                 deque((gc.collect() for _ in range(100)), maxlen=0)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
+        gc.callbacks[:] = callbacks
         signal.signal(signal.SIGALRM, before)
     assert len(kept) == 100_000

@@ -308,7 +308,9 @@ class Vectoriser:
             known = self._decided.get(key)
             if known is None or not known.found.holds():
                 specs = tuple(map(any_extent, block.columns))
-                (notes_of(self._function) or {})["came"] = block.structure, specs
+                notes = notes_of(self._function)
+                if notes is not None:
+                    notes["came"] = block.structure, specs
                 known = self._decided[key] = self._begun(traced(self._function, block.structure, specs))
             if known.check is not None:
                 self._try(known, known.check, block, draws)

@@ -12,6 +12,7 @@ from itertools import islice
 import numpy as np
 
 from penstock.block.block import Block, concat_blocks, joins_freely
+from penstock.block.structure import Structure
 from penstock.errors import PenstockError, marked
 from penstock.physical.chained import Growing, SlotStates
 from penstock.physical.executor import Reader
@@ -212,6 +213,10 @@ def _given(piece: Block | Exception) -> Block:
     return piece
 
 
+def _has_names(structure: Structure) -> bool:
+    return structure.kind is dict or any(map(_has_names, structure.children))
+
+
 def _first_run(block: Block, which: np.ndarray, numbers: np.ndarray, maps: list[Maps], groups: list[int]) -> Stretch:
     """Return what maps make of the first elements, as many as are of one group."""
     stop = next((row for row, group in enumerate(groups) if group != groups[0]), len(groups))
@@ -269,6 +274,7 @@ class Interleave(Stage):
         self._woven: _Woven | None = None  # made, and not all given yet
         self._ahead = AT_ONCE  # seconds to read small inputs for at a time
         self._patience = _PATIENCE
+        self._apart = False  # maps run for each input by itself
         self._most_mapped = _MOST_MAPPED  # elements that maps are given at a time
         self._early = 1  # elements to ask an input for ahead of its turn
         self._turn = 0
@@ -587,11 +593,15 @@ class Interleave(Stage):
     def _mapped(self, block: Block, which: np.ndarray, numbers: np.ndarray, maps: list[Maps]) -> Block | Exception:
         """Return what the maps of their inputs make of elements, up to the first failure, or that failure.
 
-        Where any fails each input is run by itself: a result may be of another kind than those of other inputs.
+        Each input is run by itself where any fails, as a result may be of another kind than those of other inputs, and
+        where results are dicts, whose keys have an order of their own in each input.
         """
-        found = _first_run(block, which, numbers, maps, [id(maps[at].maps) for at in which.tolist()])
-        if found.failures:
-            found = _first_run(block, which, numbers, maps, which.tolist())
+        apart = which.tolist()
+        found = _first_run(block, which, numbers, maps, apart if self._apart else [id(maps[at].maps) for at in apart])
+        if not self._apart:
+            self._apart = any(isinstance(piece, Block) and _has_names(piece.structure) for piece in found.pieces())
+            if self._apart or found.failures:
+                found = _first_run(block, which, numbers, maps, apart)
         self._most_mapped = 1 if found.failures else min(2 * self._most_mapped, _MOST_MAPPED)
         return next(iter(found.pieces()))
 
