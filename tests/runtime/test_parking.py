@@ -197,7 +197,9 @@ def test_a_signal_that_arrives_in_a_collection_is_not_lost():
 
     kept = [{"number": i, "list": [i]} for i in range(100_000)]  # a collection takes some milliseconds
     before, callbacks = signal.signal(signal.SIGALRM, arrive), gc.callbacks[:]
-    gc.callbacks[:] = [call for call in callbacks if not (getattr(call, "__module__", "") or "").startswith("hypothesis")]
+    gc.callbacks[:] = [
+        call for call in callbacks if not (getattr(call, "__module__", "") or "").startswith("hypothesis")
+    ]
     try:
         for _ in range(10):
             started = time.perf_counter()
