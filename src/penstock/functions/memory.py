@@ -25,7 +25,7 @@ import numpy as np
 from penstock.forked import new_lock
 from penstock.functions.captured import CONSTANTS, CONTENT, MISSING, OWN, SIZE, Captured, content
 from penstock.functions.code import codes
-from penstock.functions.ownership import is_penstocks, is_plain_object
+from penstock.functions.ownership import is_frozen, is_plain_object
 
 R = TypeVar("R")
 
@@ -110,7 +110,7 @@ class Own:
             self._attributes(vars(value))
         elif kind is BuiltinFunctionType and not isinstance(value.__self__, ModuleType):
             raise _LikeNoOther  # a method of a list, say
-        elif issubclass(kind, _THERE_ANYWAY) or is_penstocks(kind):
+        elif issubclass(kind, _THERE_ANYWAY) or is_frozen(kind):
             self.held.append(value)
             self.kinds.append(id(value))
         else:
