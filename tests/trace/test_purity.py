@@ -199,6 +199,7 @@ def writes_through_a_view(x):
 
 
 PURE = {
+    "a loop that ends": lambda x: loops(x),
     "arithmetic": lambda x: (x * 2 + 1) / 3 - x % 5,
     "comparison": lambda x: (x > 3) & (x != 5) | ~(x < 1),
     "numpy where": lambda x: np.where(x > 3, x, -x),
@@ -232,7 +233,26 @@ PURE = {
     "list of its own": appends_to_its_own,
     "object with a mean": Normalise(),
 }
+
+
+def hangs(x):
+    if x < 0:
+        while True:
+            pass
+    return x
+
+
+def loops(x):
+    steps = 3
+    while True:
+        steps -= 1
+        if not steps:
+            break
+    return x * steps
+
+
 IMPURE = {
+    "a loop without an end": (hangs, "it has a loop that never ends"),
     "print": (lambda x: print(x), "print"),
     "print in a helper": (lambda x: printing_helper(x), "printing_helper"),
     "global written": (counts, "keeps state"),

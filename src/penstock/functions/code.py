@@ -98,6 +98,28 @@ def steps(code: CodeType) -> tuple[Instruction, ...]:
     return instructions(code).steps
 
 
+def never_ends(code: CodeType) -> bool:
+    """Whether code has a place behind which it neither returns nor raises: a `while True` without a break.
+
+    >>> never_ends(compile("while True: pass", "", "exec"))
+    True
+    """
+    found = instructions(code)
+    ends = {at for at, step in found.at.items() if step.name.startswith(("RETURN", "RAISE", "RERAISE"))}
+    count = 0
+    while count < len(ends):
+        count = len(ends)
+        ends.update(
+            at
+            for at, step in reversed(found.at.items())
+            if step.target in ends or (step.after in ends and not step.name.startswith(_ALWAYS))
+        )
+    return len(ends) < len(found.at)
+
+
+_ALWAYS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_ABSOLUTE")  # goes to its target
+
+
 _PAIR = re.compile("(LOAD|STORE)_FAST(?:_BORROW)?")
 
 

@@ -268,9 +268,7 @@ class MapTransform(FunctionTransform):
                     passing.row = row
                 try:
                     if elements is not None:
-                        element = elements[row]
-                        result = self.function(*element) if block.structure.unpacks else self.function(element)
-                        builder.add(self._result(result))
+                        builder.add(self._called(elements[row], block.structure))
                     elif calls is not None:
                         builder.add(self._result(calls(row)))
                 except Exception as raised:
@@ -302,6 +300,10 @@ class MapTransform(FunctionTransform):
             rows = np.delete(rows, [at for at, _ in mixed])
             failures.sort(key=_place)
         return Outcome(built, rows, failures)
+
+    def _called(self, element: Any, structure: Structure) -> Any:
+        """The result of one element, which nobody else holds: a fresh array is not copied."""
+        return self._result(self.function(*element) if structure.unpacks else self.function(element))
 
     def _result(self, result: Any) -> Any:
         if isinstance(result, list):

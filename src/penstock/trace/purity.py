@@ -27,7 +27,7 @@ from penstock.functions.captured import (
     Captured,
     content,
 )
-from penstock.functions.code import steps
+from penstock.functions.code import never_ends, steps
 from penstock.functions.memory import recalled
 from penstock.functions.ownership import is_frozen, is_penstocks, is_plain_object, is_users, is_users_code
 from penstock.functions.uses import attribute
@@ -333,6 +333,8 @@ class _Inspection:
             return "it is a generator or coroutine"
         if not objects.keys().isdisjoint(code.co_cellvars):
             return "an inner function of it uses its own object"
+        if never_ends(code):
+            return "it has a loop that never ends"
         chain: Any = MISSING  # the module or class that the next attribute is looked up in
         spelled = ""
         local = set(code.co_varnames) | set(code.co_cellvars)
