@@ -28,7 +28,7 @@ with ps.io.TFRecordWriter(sys.argv[1]) as writer:
 rows = list(ps.TFRecordDataset(sys.argv[1]).shuffle(10, seed=1))
 assert sorted(map(len, rows)) == list(range(100))
 keyed = ps.Dataset.range(4).map(lambda x: ps.element_key() % 7)
-assert list(keyed.iterator(executor="process")) == list(keyed.iterator(executor="inline"))
+assert list(keyed.iterator(executor="process", epoch=0)) == list(keyed.iterator(executor="inline", epoch=0))
 assert not plain_versions(), plain_versions()
 missing = [name for name in modules_of_kernels() if Compiled(name).ready() is None]
 assert not missing and not compiling(), missing
