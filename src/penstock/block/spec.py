@@ -73,7 +73,7 @@ class _Shaped:
         return self.of_shape(tuple(a if a == b else None for a, b in zip(self.shape, other.shape, strict=True)))
 
     def admits(self, value: Any) -> bool:
-        """Whether a converted leaf value satisfies this spec."""
+        """Return True if a converted leaf value satisfies this spec."""
         wanted = self.as_value()
         return wanted.relax(spec_of(value)) == wanted
 

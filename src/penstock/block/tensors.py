@@ -38,7 +38,7 @@ def _filled(shape: tuple[int, ...], values: np.ndarray, default_value: Any) -> n
 
 
 class _NoArray:
-    """Values that numpy must not take for a sequence of rows: whether these make an array depends on the data."""
+    """Values that numpy must not convert: their rows may have different lengths."""
 
     __slots__ = ()
 

@@ -47,7 +47,7 @@ class ReadConfig:
         check_int("interleave_block_length", self.interleave_block_length, least=1, hint=hint)
 
     def files(self, found: list[FileInstruction]) -> list[FileInstruction]:
-        """What is read of a split, of which `found` is all; a derived class chooses and orders."""
+        """Return the data set of a split from `found`, its whole data. A subclass selects and orders."""
         return found
 
 

@@ -187,14 +187,14 @@ class Dataset(
 
     @property
     def _known(self) -> Any:
-        """What is known of the elements, a `_Told`."""
+        """Return the known facts about the elements."""
         if self._found_spec is None:
             spec = self._plan.spec
             self._found_spec = self._seen_spec(self._plan) if spec is None else _Told(spec, spec)
         return self._found_spec
 
     def _seen_spec(self, plan: Node) -> _Told:
-        """What is known of a plan that does not tell its spec: inferred from its inputs, else seen of an element."""
+        """Return the facts about a plan without a spec: inferred from its inputs, or else from one element."""
         found: dict[int, _Told] = {}
         waiting = [plan]
         while waiting:  # no recursion over the depth
@@ -243,7 +243,7 @@ class Dataset(
         raise InvalidTypeError(message)
 
     def _made_by(self, plan: FlatMap | Interleave | GroupByWindow, number: int) -> _Told | None:
-        """What is known of the data set that a function makes of element `number`; None without such an element."""
+        """Return the facts about the data set of element `number`, or None if there is no such element."""
         for element in self._first_of(Skip(input=plan.input, count=number)):
             given = element if type(element) is tuple else (element,)
             if isinstance(plan, GroupByWindow):
@@ -436,7 +436,7 @@ def _of_one(spec: Any) -> _Told:
 
 
 def _both(one: Any, other: Any) -> Any:
-    """What two specs have in common, the first where they are of different kinds."""
+    """Return the common part of two specs, or the first spec if their kinds differ."""
     leaves, structure = flatten(one)
     return structure.build([a.relax(b, any_rank=True) or a for a, b in zip(leaves, flatten(other)[0], strict=True)])
 

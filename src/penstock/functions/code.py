@@ -99,7 +99,7 @@ def steps(code: CodeType) -> tuple[Instruction, ...]:
 
 
 def never_ends(code: CodeType) -> bool:
-    """Whether code has a place behind which it neither returns nor raises: a `while True` without a break.
+    """Return True if the code has an endless loop: an instruction from which no return or raise can be reached.
 
     >>> never_ends(compile("while True: pass", "", "exec"))
     True

@@ -42,7 +42,7 @@ class _LikeNoOther(Exception):
 
 @dataclass(slots=True)
 class Own:
-    """What a function has for itself: its code, and all that it captures."""
+    """The code of a function, and all values that the function captures."""
 
     kinds: list[Any] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)  # numbers, strings and the content of arrays
@@ -155,7 +155,7 @@ class Own:
         return found
 
     def used(self, seen: Captured) -> set[tuple[int, Any]]:
-        """Which of its places an answer was read from, by the order of the visits, which is the same for all."""
+        """Return the numbers of the places that an answer was read from, in the order of visits."""
         return {(self.places[id(place)], name) for place, name, _ in seen.reads if id(place) in self.places}
 
     def seen(self, used: set[tuple[int, Any]]) -> Captured:
@@ -168,7 +168,7 @@ class Own:
 
 
 def own_of(function: Any) -> Own | None:
-    """What a function has for itself; None if no other function is taken to be like it."""
+    """Return the own parts of a function, or None if no other function can be equal to it."""
     found = Own()
     try:
         found.content_of(function)
@@ -239,7 +239,7 @@ _NOTES: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
 
 
 def notes_of(function: Any) -> dict[Any, Any] | None:
-    """What is known of this very callable; None if another one may be equal to it, or it has no weak references."""
+    """Return the facts about this callable, or None if others may equal it or it has no weak references."""
     equals: Any = type(function).__eq__
     if equals is not object.__eq__ and type(function) is not MethodType:
         return None

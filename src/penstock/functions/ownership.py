@@ -97,7 +97,7 @@ def is_penstocks(value: Any) -> bool:
 
 
 def is_plain_object(value: Any) -> bool:
-    """Whether it is one of the user's own objects whose attributes are those that are written down for it."""
+    """Return True for a user's object that stores all its attributes and computes none."""
     kind = type(value)
     return (
         kind.__dictoffset__ != 0

@@ -247,7 +247,7 @@ class Little(NamedTuple):
     maps: Maps
 
     def goes_with(self, other: Little) -> bool:
-        """Whether both may be read together."""
+        """Return True if both may be read together."""
         return type(self.source) is type(other.source) and self.cuts is other.cuts
 
 
@@ -435,7 +435,7 @@ def _is_large(array: np.ndarray) -> bool:
 
 
 def _function_key(function: Callable[..., Any]) -> tuple[Hashable, Any] | None:
-    """Equal for functions that are alike: `own_of` reads what they close over.
+    """Compare equal for equal functions: `own_of` reads the values that they close over.
 
     And what has to be kept with it, as it has the address of that. Whether functions may be traced, whether they draw
     and what they cost does not depend on what these numbers are. None for one that closes over a large array.

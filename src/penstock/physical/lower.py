@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def transforms_of(
     node: Any, steps: Sequence[Map | Filter], options: Options, *, alike: bool = False
 ) -> list[FunctionTransform]:
-    """What does the steps of a node, its maps and filters; of `alike` plans, also of one of another size."""
+    """Return the transforms of a node's maps and filters. With `alike` they serve equal plans of any size."""
     found, batches = [], _batches(node.input, alike=alike)
     for step in steps:
         found.append(transform_of(step, options, batches))
@@ -48,7 +48,7 @@ def transforms_of(
 def transform_of(
     step: Map | Filter, options: Options, batches: tuple[int, int | None] | None = None
 ) -> FunctionTransform:
-    """Its function draws from a key that follows from the data set's seed and the step's place in the plan."""
+    """Return the transform of a step. Its random key depends on the data set's seed and the step's place in the plan."""
     settings = options.experimental_optimization
     vectorise = step.vectorise and settings.map_vectorization.enabled
     key = fold(options.seed, step.salt)

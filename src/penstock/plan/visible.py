@@ -56,7 +56,7 @@ def is_called_ahead(node: Node) -> bool:
 
 
 def _verdict(function: Any) -> tuple[str | None, bool] | None:
-    """What is known for certain of a function that cannot be traced, as `why_seen`; None of one that may be."""
+    """Return the certain reason, as `why_seen`, for a function that cannot be traced; None for other functions."""
 
     def read() -> tuple[tuple[str | None, bool] | None, list[Any] | None]:
         if why_impure(function) is None:

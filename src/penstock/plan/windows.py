@@ -1,4 +1,4 @@
-"""Windows whose elements nobody looks at: which elements of each come where follows from what a function plans.
+"""Windows whose elements a function does not read. Its plan tells the place of each element of a window.
 
 The function of `window(30, shift=1).flat_map(lambda w: w.batch(30))` makes the same plan for every window. It is called
 once, with placeholders for the data sets of a window. The plan that it returns says which elements of a window come in

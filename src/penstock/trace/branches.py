@@ -1,4 +1,4 @@
-"""Branches: a function that asks whether a value is true, as a graph of its ways; each runs for the rows that take it.
+"""Branches: a function with `if` on a value, as one graph per way. Each way runs for the rows that take it.
 
     if uniform() > 0.5:                           uniform → greater → branch(resize | flip → resize)
         image = flip(image)               →
@@ -44,7 +44,7 @@ Run = Callable[[GraphBuilder], tuple[list[Operand], Structure]]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """All that a function computes on one way, and what it returns; or the value that `ways` part by."""
+    """All equations of a function on one way, and its result; or the value that selects one of `ways`."""
 
     builder: GraphBuilder
     outputs: Sequence[Operand]
@@ -53,7 +53,7 @@ class Way:
 
 
 def explored(run: Run, specs: Sequence[LeafSpec]) -> Graph:
-    """The graph of a function that `run` runs on stand-ins, with all of its ways."""
+    """Return the graph, with all ways, of a function that `run` runs on placeholders."""
     forks = 0
 
     def explore(decided: tuple[bool, ...]) -> Way:
@@ -75,7 +75,7 @@ def explored(run: Run, specs: Sequence[LeafSpec]) -> Graph:
 
 
 def parted(builder: GraphBuilder, by: Ref, ways: Sequence[Way]) -> list[Ref]:
-    """Add what one of several ways gives, that of the number `by`, all of which begin with the builder's equations."""
+    """Add the result of way number `by`. All ways begin with the builder's equations."""
     given = frozenset(range(len(builder.equations)))
     primitive, operands = _branch([_way(way, given) for way in ways])
     return builder.bind(primitive, [by, *operands], {})
@@ -170,7 +170,7 @@ def _relaxed(specs: Sequence[LeafSpec]) -> LeafSpec:
 
 
 def _columns(graph: Graph, columns: list[Column], rows: int, keys: Any) -> list[Column]:
-    """What a way gives for its rows, in memory of its own."""
+    """Run a way for its rows. The results are in memory of their own."""
     made = graph.run(columns, rows, None, keys)
     found = [column_of([value.value] * rows) if isinstance(value, Const) else value for value in made]
     return without_aliasing(found, graph.sharing())

@@ -150,7 +150,7 @@ class drawing:
 
 @contextmanager
 def branch() -> Iterator[None]:
-    """Take `SPAN` keys of the element for what is called inside, however many it draws."""
+    """Reserve `SPAN` keys of the element for the calls inside, independent of how many they use."""
     begin = _element.ordinal
     yield
     _element.ordinal = max(_element.ordinal, begin + SPAN)

@@ -20,7 +20,7 @@ _MOST = 1000  # operations of a function: a loop over the rows of an array is no
 
 
 class Reason(str):
-    """Why a function has no graph, and the line of the user's code that says so, if it is known."""
+    """The reason why a function has no graph, with the line of the user's code if it is known."""
 
     line: int | None = None
 

@@ -267,7 +267,7 @@ def _without_casts(graph: Graph) -> Graph:
 
 
 def _is_free(equation: Equation, spec: LeafSpec | None, after: Equation) -> bool:
-    """Whether a resize gives the same of what is not cast; one to the nearest pixel keeps the dtype."""
+    """Return True if a resize returns equal values without the cast before it. A nearest resize keeps the dtype."""
     resized = after.primitive.name == "image.resize" and after.params["method"] != "nearest"
     if not resized or equation.primitive.name not in CASTS or not isinstance(spec, TensorSpec):
         return False

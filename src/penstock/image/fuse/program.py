@@ -51,7 +51,7 @@ Last = tuple[Calculation, ...]
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """What each element draws from its key: `argument` of what `op` samples."""
+    """Return the random parameter `argument` of `op` for each element, from the element's key."""
 
     op: RandomOp
     keys: Keys
@@ -105,12 +105,12 @@ class Program:
 
     @property
     def crops(self) -> bool:
-        """Whether only a part of each image is read."""
+        """Return True if only a part of each image is read."""
         return any(isinstance(step, Crop) for step in self.steps)
 
     @property
     def calculated_before(self) -> Last | None:
-        """`before` as arithmetic, for what may as well follow the resize; None where it is more."""
+        """Return `before` as arithmetic that can run after the resize, or None if it is more than arithmetic."""
         found, dtype = replace(self, last=()), np.dtype(np.uint8)
         for step in self.before:
             numbers = calculations(step, dtype)
@@ -244,19 +244,19 @@ class Program:
 
 
 def _is_bilinear(params: Mapping[str, Any]) -> bool:
-    """Whether what resizes, if it does, is the kernels' way."""
+    """Return True if the kernels support the resize, or if there is none."""
     return params.get("method", "bilinear") == "bilinear" and not params.get("antialias", False)
 
 
 def _is_of_each_value(equation: Equation) -> bool:
-    """Whether each value of the result follows from one value and the number of its channel."""
+    """Return True if each value of the result depends on one value and its channel only."""
     consts = [operand for operand in equation.operands if not isinstance(operand, Ref)]
     known = equation.primitive in EXACT or equation.primitive.name in (*RETYPED, "image.normalize")
     return known and all(isinstance(one, Const) and _numbers(one.value) is not None for one in consts)
 
 
 def levels(program: Program, channels: int) -> npt.NDArray[np.float32] | None:
-    """What is resized in place of each value from 0 to 255, (channels, 256); None where that is no finite number."""
+    """Return the values that replace 0 to 255 before the resize, (channels, 256), or None if one is not finite."""
     found: Column = DenseColumn(np.repeat(np.arange(256, dtype=np.uint8), channels).reshape(1, 1, 256, channels))
     try:
         with np.errstate(all="ignore"):
@@ -370,7 +370,7 @@ def per_image(
 
 
 def _boxes(crop: Crop, keys: Iterator[Any], sizes: Places) -> Places:
-    """(top, left, height, width) of each image's part, as it is drawn for images of its size."""
+    """Return the random window of each image for its size: (top, left, height, width)."""
     drawn, equation = crop.amount, crop.equation
     own = next(keys) if drawn is not None else np.empty(0)
     boxes = np.empty((len(sizes), 4), np.int64)

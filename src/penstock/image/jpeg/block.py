@@ -271,7 +271,7 @@ class JpegBlock:
         dct_method: str = "",
         memory: Any = None,
     ) -> Packed:
-        """Pictures of any sizes, or their windows, one behind the other, for kernels that work on them.
+        """Images of any sizes, or their windows, one after the other, for kernels that work on them.
 
         Args:
             channels: 1 or 3.

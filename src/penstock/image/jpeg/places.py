@@ -1,4 +1,4 @@
-"""Where the pictures of a Block go: places, flips and windows, checked."""
+"""Checked places, flips and windows of the images of a Block."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ LINE = 12  # numbers: those of a line for each of four channels
 
 
 def line_of(levels: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """What kernels resize in place of values from 0 to 255, (channels, 256): flat, or the line on which it lies.
+    """Values that kernels resize in place of 0 to 255, (channels, 256): a flat table, or a line if they lie on one.
 
     A line is a slope in two parts and what is added. With `every` value times the first part, which is exact, plus it
     times the second, plus what is added, all in float32, a kernel computes the levels to the last bit. Lines are found

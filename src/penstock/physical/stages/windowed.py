@@ -1,4 +1,4 @@
-"""WindowedFlatMap: the elements of many windows at once, where a function makes the same of each."""
+"""WindowedFlatMap: the elements of many windows at once, if the function's plan is equal for each window."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Windowed(StretchStage):
         return super().next(want) if self._plain is None else self._plain.next(want)
 
     def _fits(self, want: int) -> bool:
-        """Have windows at hand. Return False if they are not as planned."""
+        """Read the next windows. Return False if they differ from the plan."""
         ask = 1 if self._outer.stage.seen else -(-want // max(self._each, 1))
         try:
             if not self._outer.fill(ask):

@@ -28,7 +28,7 @@ _ONES, _TOPS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 
 
 def _look(builder: Any, address: Any, size: int) -> None:
-    """Where reads are to be checked: look up whether memory may be read."""
+    """Look up whether memory may be read, if reads are checked."""
     if CHECKED in os.environ:
         from penstock.image.jpeg.kernels.checked import emit
 

@@ -127,7 +127,7 @@ STEP = 4  # pixels
 
 
 def _along(code: Code) -> None:
-    """Also with a line, its slope in two parts and where it begins, of four values each; these come last."""
+    """Do the same with a line. Its slope, in two parts, and its start are the last arguments, four values each."""
     column, to = code.args[4], code.args[6]
     b = code.builder
     numbers = [code.load(code.at(7, ir.Constant(ir.IntType(64), 4 * k)), 4) for k in range(3) if len(code.args) > 7]
