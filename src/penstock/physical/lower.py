@@ -48,7 +48,7 @@ def transforms_of(
 def transform_of(
     step: Map | Filter, options: Options, batches: tuple[int, int | None] | None = None
 ) -> FunctionTransform:
-    """Return the transform of a step. Its random key depends on the data set's seed and the step's place in the plan."""
+    """Return the transform of a step. Its random key depends on the data set's seed and the step's place."""
     settings = options.experimental_optimization
     vectorise = step.vectorise and settings.map_vectorization.enabled
     key = fold(options.seed, step.salt)
