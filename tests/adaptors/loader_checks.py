@@ -6,6 +6,8 @@ those about CUDA, about pipes (torchdata), and about torch's private parts.
 """
 
 import collections
+import itertools
+import multiprocessing
 import os
 import random
 import signal
@@ -699,3 +701,123 @@ def a_stream_longer_than_it_says_is_warned_of(kind):
             next(batches)
     with pytest.warns(UserWarning, match="samples have been fetched"):
         next(batches)
+
+
+class Forever:
+    """A sampler without an end that has the length of the data."""
+
+    def __init__(self, size):
+        self.size, self.given = size, 0
+
+    def __len__(self):
+        return self.size
+
+    def __iter__(self):
+        for number in itertools.count():
+            self.given += 1
+            yield number % self.size
+
+
+@check
+def a_sampler_without_an_end_is_asked_some_batches_ahead(kind):
+    sampler = Forever(12)
+    batches = iter(kind(Numbers(12), batch_size=4, sampler=sampler, num_workers=2, prefetch_factor=3))
+    for number in range(5):
+        assert sampler.given == 4 * (6 + number)
+        assert next(batches).tolist() == [4 * number % 12 + at for at in range(4)]
+
+
+@check
+def a_sampler_sees_what_the_loop_has_learnt(kind):
+    weights = torch.ones(60)
+
+    class Hardest:
+        def __len__(self):
+            return 30
+
+        def __iter__(self):
+            for _ in range(30):
+                yield int(torch.argmax(weights))
+
+    seen = []
+    for (number,) in kind(Numbers(60), batch_size=1, sampler=Hardest(), num_workers=1, prefetch_factor=1):
+        seen.append(int(number))
+        weights[seen[-1]] = 0
+    assert seen == [number // 2 for number in range(30)]  # a batch is drawn before the loop has the one before
+
+
+@check
+def what_a_sampler_draws_as_it_goes_is_drawn_between_the_steps(kind):
+    class Drawing:
+        def __len__(self):
+            return 20
+
+        def __iter__(self):
+            for _ in range(20):
+                yield random.randrange(100)
+
+    random.seed(3)
+    found = []
+    for (number,) in kind(Numbers(100), batch_size=1, sampler=Drawing(), num_workers=1, prefetch_factor=2):
+        found.append((int(number), random.randrange(100)))
+    random.seed(3)
+    asked = [random.randrange(100) for _ in range(2)]
+    expected = []
+    for number in range(20):
+        if len(asked) < 20:
+            asked.append(random.randrange(100))
+        expected.append((asked[number], random.randrange(100)))
+    assert found == expected
+
+
+@check
+def a_loaders_iterator_has_its_length(kind):
+    for workers in (0, 1):
+        assert len(iter(kind(Numbers(10), batch_size=3, num_workers=workers))) == 4
+
+
+@check
+def a_loader_has_a_type_parameter(kind):
+    class Mine(kind[int]):
+        pass
+
+    assert list(Mine(Numbers(2), batch_size=None)) == [0, 1]
+
+
+@check
+def workers_begin_with_the_iterator(kind):
+    counted = multiprocessing.get_context("fork").Semaphore(0)
+
+    def counts(i):
+        counted.release()
+        return i
+
+    batches = iter(kind(Made(100, counts), batch_size=2, num_workers=2))
+    for _ in range(8):
+        assert counted.acquire(timeout=20)
+    assert next(batches).tolist() == [0, 1]
+
+
+@check
+def tensors_keep_their_strides_and_share_memory(kind):
+    def collate(samples):
+        images = torch.stack(samples).to(memory_format=torch.channels_last)
+        mask = torch.zeros(1, 1, 3).expand(64, 64, 3)
+        return images, images[:1], mask, images.transpose(0, 1)
+
+    made = Made(4, lambda i: torch.full((3, 4, 5), float(i)))
+    ((images, first, mask, turned),) = kind(made, batch_size=4, num_workers=1, collate_fn=collate)
+    assert images.is_contiguous(memory_format=torch.channels_last)
+    assert images.shape == (4, 3, 4, 5)
+    assert mask.stride() == (0, 0, 1)
+    assert torch.equal(turned, images.transpose(0, 1))
+    first.fill_(7.0)
+    assert images[0, 0, 0, 0] == turned[0, 0, 0, 0] == 7.0
+
+
+@check
+def tensors_of_any_dtype_come_from_a_worker(kind):
+    for dtype in (torch.float8_e4m3fn, torch.bfloat16, torch.uint16, torch.bool):
+        ((found,),) = kind([torch.ones(2).to(dtype)], batch_size=None, num_workers=1, collate_fn=lambda one: [one])
+        assert found.dtype == dtype
+        assert found.view(torch.uint8).tolist() == torch.ones(2).to(dtype).view(torch.uint8).tolist()

@@ -41,8 +41,8 @@ def pack(value: Any, *, by_value: bool = False) -> tuple[bytes, list[pickle.Pick
 
 
 def by_reference_fails(content: bytes) -> bool:
-    """Whether a plain pickle names `__main__`, which is another module there."""
-    return b"__main__" in content and not _same_main
+    """Return True if a plain pickle names the main script, which is another module there."""
+    return (b"__main__" in content or b"__mp_main__" in content) and not _same_main
 
 
 def share_main() -> None:

@@ -18,6 +18,7 @@ from penstock.errors import (
     said,
     user_location,
 )
+from penstock.functions.shipping import by_value
 from penstock.options import NOTHING_SET, Options
 from penstock.plan.inputs import Scan
 from penstock.plan.node import Node, UnaryNode, inputs_first
@@ -115,17 +116,15 @@ _BUFFERS = 5  # the protocol from which large arrays may travel beside the pickl
 
 def reduced(dataset: Dataset, protocol: int) -> tuple[Any, ...]:
     """What `Dataset.__reduce_ex__` returns. Functions that cannot be imported elsewhere go by value."""
-    import cloudpickle
-
     import penstock.block.transport  # noqa: F401 - how Blocks are pickled
 
     buffers: list[pickle.PickleBuffer] = []
     kept = inputs_first(dataset._plan), dataset._options, dataset._next_epoch
     try:
         if protocol < _BUFFERS:
-            content = cloudpickle.dumps(kept, protocol=protocol)
+            content = by_value().dumps(kept, protocol=protocol)
         else:
-            content = cloudpickle.dumps(kept, protocol=protocol, buffer_callback=buffers.append)
+            content = by_value().dumps(kept, protocol=protocol, buffer_callback=buffers.append)
     except PenstockError:  # of a data set inside of a function
         raise
     except Exception as error:

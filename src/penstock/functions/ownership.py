@@ -24,6 +24,7 @@ from pathlib import Path, PurePath
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+MAIN = ("__main__", "__mp_main__")  # the main script, and its name in processes that multiprocessing has spawned
 _INSTALLED = ("site-packages", "dist-packages")
 _OURS = str(Path(__file__).parents[1])
 _HEAP_TYPE = 1 << 9  # a class that was made at run time, as all that are written in Python are
@@ -67,7 +68,7 @@ def is_installed_path(path: str) -> bool:
 
 def _lies_with_user(path: str) -> bool | None:
     """Whether it lies with the user, None where no such module is to be found."""
-    if path.partition(".")[0] == "__main__":
+    if path.partition(".")[0] in MAIN:
         return True
     name, rest = path, ""
     while name:
@@ -115,7 +116,7 @@ def is_frozen(kind: type) -> bool:
 
 def _is_users_module(module: ModuleType) -> bool:
     names = vars(module)  # what it says of itself: to ask for an attribute may run its code
-    if names.get("__name__") == "__main__":
+    if names.get("__name__") in MAIN:
         return True
     file = names.get("__file__")
     if isinstance(file, str):

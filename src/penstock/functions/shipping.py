@@ -112,11 +112,21 @@ def dumped_by_value(value: Any, callback: Callable[[pickle.PickleBuffer], Any]) 
     return content.getvalue()
 
 
-@functools.cache
-def _by_value() -> Any:
+def by_value() -> Any:
+    """Return cloudpickle, which sends the main script by value, also in processes that multiprocessing has spawned."""
     import cloudpickle
 
-    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    spawned = sys.modules.get("__mp_main__")
+    if spawned is not None:
+        cloudpickle.register_pickle_by_value(spawned)
+    return cloudpickle
+
+
+@functools.cache
+def _by_value() -> Any:
+    cloudpickle = by_value()
+
+    class Pickler(cloudpickle.Pickler):  # type: ignore[misc, name-defined]
         dispatch_table: ClassVar = ChainMap({io.TextIOWrapper: _text_file}, cloudpickle.Pickler.dispatch_table)
 
     return Pickler

@@ -7,26 +7,31 @@ import mmap
 import os
 import pickle
 import random
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
 import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, column_of
 from penstock.block.numbers import Numbers
+from penstock.block.spec import TensorSpec
 from penstock.block.structure import flatten
 from penstock.errors import FailedPreconditionError, as_failure
+from penstock.functions.shipping import by_value
 from penstock.physical.transform import Outcome, Transform
+from penstock.plan.node import UNKNOWN_CARDINALITY
 from penstock.runtime.processes.forks import ForkedPool
 from penstock.runtime.processes.pool import ProcessPool, process_pool
 from penstock.runtime.processes.task import OwnWorkers
 from penstock.runtime.processes.worker import ROOM, Room
+from penstock.sources.source import Reader, Source
 from penstock.torch.packed import pack
 from penstock.trace.graph import Allocate
 
@@ -237,13 +242,13 @@ def write_given(given: Given, meeting: str) -> None:
     """For workers that read it once; the file is there as a whole or not at all."""
     written = Path(meeting, "given.part")
     with written.open("wb") as file:
-        cloudpickle.dump(given, file, protocol=5)
+        by_value().dump(given, file, protocol=5)
     written.rename(Path(meeting, "given"))
 
 
 def read_given(meeting: str) -> Given:
     with Path(meeting, "given").open("rb") as file:
-        found = cloudpickle.load(file)
+        found = pickle.load(file)
     assert isinstance(found, Given)
     return found
 
@@ -268,21 +273,70 @@ def seed_all(seed: int) -> None:
     np.random.seed(seed % 2**32)
 
 
-class Asked:
-    """The index batches of a pass as a sequence of what workers are asked for, from number `first` on."""
+class Drawn(Source):
+    """Index batches that the training loop has drawn from its sampler, for the workers to take.
 
-    def __init__(self, batches: Sequence[Any], first: int) -> None:
-        self.batches, self.first = batches, first
+    As in torch, the loop draws some batches ahead, and one more for each batch that it gets. A sampler runs in the
+    thread of the loop only. An error of the sampler takes the place of a batch.
+    """
 
-    def __len__(self) -> int:
-        return len(self.batches) - self.first
+    calls = True  # a reader waits for the training loop
+    label = "DataLoader"
+    spec = TensorSpec((), bytes)
+    cardinality = UNKNOWN_CARDINALITY
 
-    def __getitem__(self, place: int) -> bytes:
-        number = self.first + place
-        return pickle.dumps((number, self.batches[number]), protocol=5)
+    def __init__(self, batches: Iterator[Any], first: int) -> None:
+        self._batches = enumerate(batches, first)
+        self.ready: deque[tuple[int, Any] | Exception] = deque()
+        self._changed = threading.Condition()
+        self._ended = False
+
+    def draw(self, count: int = 1) -> None:
+        """Ask the sampler for more batches."""
+        while count > 0 and not self._ended:
+            count -= 1
+            try:
+                found: tuple[int, Any] | Exception = next(self._batches)
+            except StopIteration:
+                self.end()
+                return
+            except Exception as error:
+                found, self._ended = error, True
+            with self._changed:
+                self.ready.append(found)
+                self._changed.notify_all()
+
+    def end(self) -> None:
+        """Draw nothing more. Readers that wait for a batch find the end."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def open(self, position: int | None = None) -> Reader:
+        return _DrawnReader(self)
+
+    def take(self) -> tuple[int, Any] | None:
+        """Wait for the next batch that is drawn and return it with its number, or None at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.ready or self._ended)
+            found = self.ready.popleft() if self.ready else None
+        if isinstance(found, Exception):
+            raise found
+        return found
 
 
-def asked_in_turn(batches: Iterator[Any], first: int) -> Iterator[bytes]:
-    """The same for batches whose number is not known."""
-    for number, indices in enumerate(itertools.islice(batches, first, None), first):
-        yield pickle.dumps((number, indices), protocol=5)
+class _DrawnReader(Reader):
+    def __init__(self, drawn: Drawn) -> None:
+        self._drawn = drawn
+        self._count = 0
+
+    def read(self, max_elements: int) -> Block | None:
+        found = self._drawn.take()  # one, so that each worker has its own
+        self._count += 1
+        return None if found is None else Block.single(BytesColumn.from_values([pickle.dumps(found, protocol=5)]))
+
+    def position(self) -> int:
+        return self._count
+
+    def close(self) -> None:
+        self._drawn.end()

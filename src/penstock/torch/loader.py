@@ -6,21 +6,22 @@ import multiprocessing
 import shutil
 import tempfile
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
 from functools import cache, partial
-from itertools import chain, islice
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
 
 from penstock.adaptors.conversion import framework
 from penstock.dataset.dataset import Dataset
 from penstock.errors import Context, FailedPreconditionError, InvalidArgumentError, as_failure
 from penstock.forked import when_gone
 from penstock.options import Options
-from penstock.torch.fetch import FORKED, Asked, Fetch, Given, LoaderWorkers, asked_in_turn, write_given
+from penstock.plan.inputs import Scan
+from penstock.torch.fetch import FORKED, Drawn, Fetch, Given, LoaderWorkers, write_given
 from penstock.torch.packed import unpack
 
+Sample = TypeVar("Sample", covariant=True)
 _VERSION = 1
 _AT_ONCE = 2  # batches that a forked worker has been asked for, and so one when it has made one
 _BY_TORCH = (
@@ -42,7 +43,7 @@ def data_loader_type() -> type:
 
     _have_the_engine()
 
-    class DataLoader(data.DataLoader):  # type: ignore[misc, name-defined]
+    class DataLoader(data.DataLoader[Sample]):  # type: ignore[misc, name-defined]
         """`torch.utils.data.DataLoader`: the same arguments, the same batches, in the same order.
 
         A map-style data set is asked by `num_workers` worker processes of this engine, which give batches through
@@ -104,42 +105,24 @@ def data_loader_type() -> type:
                 if workers is not None and not self.persistent_workers:
                     failed.callback(workers.close)
                 aside = resume is not None and self.generator is None
-                batches, step = self._asked(asked, first) if self.num_workers or aside else (asked, _nothing)
+                drawn = Drawn(islice(asked, first, None), first)
+                drawn.draw(self._penstock_ahead or int(aside))
                 if aside:
                     _set_generator_state(torch, None, before)  # the program's own random numbers go on where they were
                 fetch = self._fetch(seed, workers)
                 if not self.num_workers:
-                    return _Batches(_Here(fetch, islice(batches, first, None)), place, self._handed, step)
-                elements = self._pipeline(batches, first, fetch).iterator(epoch=0)
-                made = _Batches(elements, place, lambda element: self._handed(unpack(*element)), step)
+                    return _Batches(self, _Here(fetch, drawn), place, self._handed)
+                elements = self._pipeline(drawn, fetch).iterator(epoch=0)
+                made = _Batches(self, elements, place, lambda element: self._handed(unpack(*element)), drawn)
                 failed.pop_all()
             if workers is not None:
                 made.by(workers, partial(workers.passes.end, fetch.place), ends=not self.persistent_workers)
             return made
 
-        def _asked(self, asked: Iterator[Any], first: int) -> tuple[Any, Callable[[], object]]:
-            """All that the sampler says, and what has to be called behind each batch.
-
-            torch asks its samplers for so many batches ahead, and for another one when it gives one: a generator that
-            the program holds must not be further than that where a pass is broken off.
-            """
-            own = self._own_generator()
-            state = None if own is None else own.get_state()
-            batches = _drawn(asked, self._index_sampler)
-            if own is None:
-                return batches, _nothing
-            own.set_state(state)
-            again = iter(self._index_sampler)
-            _ask(again, first + self.num_workers * (self.prefetch_factor or 2))
-            return batches, partial(_ask, again, 1)
-
-        def _own_generator(self) -> Any:
-            """That from which a sampler of torch's draws, where it was given one."""
-            sampler = self._index_sampler
-            if type(sampler) is data.BatchSampler:
-                sampler = sampler.sampler
-            drawing = data.RandomSampler, data.SubsetRandomSampler, data.WeightedRandomSampler
-            return sampler.generator if type(sampler) in drawing else None
+        @property
+        def _penstock_ahead(self) -> int:
+            """The number of batches that are asked for before the loop has them."""
+            return int(self.num_workers * (self.prefetch_factor or 2))
 
         def _known_seed(self) -> int | None:
             """The next pass's, where workers persist: torch draws one for the first pass alone, and so do we."""
@@ -190,19 +173,14 @@ def data_loader_type() -> type:
         def _penstock_kept(self) -> bool:
             return bool(self.persistent_workers) and self._penstock_executor == "process"
 
-        def _pipeline(self, batches: Any, first: int, fetch: Fetch) -> Dataset:
-            options = Options(**_PER_BATCH)
+        def _pipeline(self, drawn: Drawn, fetch: Fetch) -> Dataset:
+            options = Options(**_PER_BATCH, experimental_warm_start=True)  # torch's workers begin with iter(loader)
             if self.timeout:
                 options.element_timeout = float(self.timeout)
-            if isinstance(batches, list):
-                made = Dataset.from_sequence(Asked(batches, first))
-            else:
-                made = Dataset.from_generator(lambda: asked_in_turn(batches, first))
+            made = Dataset._of(Scan(source=drawn)).with_options(options)
             workers, executor = self.num_workers, self._penstock_executor
-            made = made.with_options(options).map(
-                fetch, num_parallel_calls=workers, deterministic=self.in_order, executor=executor
-            )
-            return made.prefetch(workers * (self.prefetch_factor or 2))
+            made = made.map(fetch, num_parallel_calls=workers, deterministic=self.in_order, executor=executor)
+            return made.prefetch(self._penstock_ahead)
 
         def _by_torch(self, resume: Any) -> Iterator[Any]:
             made = super().__iter__()
@@ -210,7 +188,7 @@ def data_loader_type() -> type:
             for _ in range(0 if resume is None else resume["batches"]):
                 next(made)
                 place["batches"] += 1
-            return _Batches(made, place, None)
+            return _Batches(self, made, place, None)
 
         def state_dict(self) -> dict[str, Any]:
             """How many batches of the latest pass were given, and the random numbers it began with.
@@ -251,11 +229,11 @@ def data_loader_type() -> type:
                 return _BY_TORCH
             if not self.num_workers:
                 return "The loop's own thread asks the data set, as num_workers is 0."
-            batches = list(data.BatchSampler(data.SequentialSampler(self.dataset), self.batch_size or 1, False))
-            if not self._auto_collation:
-                batches = [index for (index,) in batches]
-            workers = self._own_workers()
-            pipeline = self._pipeline(batches, 0, self._fetch(0, workers))
+            indices = range(len(self.dataset))
+            batches = data.BatchSampler(indices, self.batch_size or 1, False) if self._auto_collation else indices
+            workers, drawn = self._own_workers(), Drawn(iter(batches), 0)
+            drawn.draw(len(indices) + 1)
+            pipeline = self._pipeline(drawn, self._fetch(0, workers))
             said = "" if self._penstock_executor == "thread" else self._workers_said()
             if not analyze:
                 return f"{pipeline.explain()}{said}"
@@ -291,32 +269,40 @@ def _have_the_engine() -> None:
 class _Here:
     """Batches made in the loop's own thread, when they are asked for."""
 
-    def __init__(self, fetch: Fetch, asked: Iterator[Any]) -> None:
-        self._fetch, self._asked = fetch, asked
+    def __init__(self, fetch: Fetch, drawn: Drawn) -> None:
+        self._fetch, self._drawn = fetch, drawn
 
     def __next__(self) -> Any:
-        indices = next(self._asked)
+        if not self._drawn.ready:
+            self._drawn.draw()
+        found = self._drawn.take()
+        if found is None:
+            raise StopIteration
         try:
-            return self._fetch.fetch(indices)
+            return self._fetch.fetch(found[1])
         except StopIteration as raised:  # a mistake in the data set, and not the end
             raise as_failure(raised, Context("penstock.torch.DataLoader")) from raised
 
 
 class _Batches:
-    """A pass: an iterator that counts what it gives."""
+    """A pass: an iterator that counts what it gives, and draws from the sampler for each batch."""
 
     def __init__(
-        self, elements: Any, place: dict[str, Any], handed: Any, step: Callable[[], object] | None = None
+        self, loader: Any, elements: Any, place: dict[str, Any], handed: Any, drawn: Drawn | None = None
     ) -> None:
-        self._elements, self._place, self._handed = elements, place, handed
-        self._step = step or _nothing  # called for each batch, and at the end
+        self._loader = loader
+        self._elements, self._place, self._handed, self._drawn = elements, place, handed, drawn
         self._here: Any = nullcontext()
-        self._end: Callable[[], Any] = _nothing
+        self._end: Callable[[], Any] = _nothing if drawn is None else when_gone(self, drawn.end)
+
+    def __len__(self) -> int:
+        return len(self._loader)
 
     def by(self, workers: LoaderWorkers, over: Callable[[], None], *, ends: bool) -> None:
         """Its workers, which are told when they may be replaced and when it is over, and end with it or not."""
         self._here = workers.here
-        self._end = when_gone(self, _ended, self._elements, workers, over, ends)
+        assert self._drawn is not None
+        self._end = when_gone(self, _ended, self._drawn, self._elements, workers, over, ends)
 
     def __iter__(self) -> _Batches:
         return self
@@ -327,7 +313,6 @@ class _Batches:
                 element = next(self._elements)
         except StopIteration:
             self._place["ended"] = True
-            self._step()  # what a sampler draws at its end
             self._end()
             raise
         except Exception:
@@ -338,7 +323,8 @@ class _Batches:
 
     def _counts(self) -> None:
         self._place["batches"] += 1
-        self._step()
+        if self._drawn is not None:
+            self._drawn.draw()
 
 
 def _another_seed(seed: int) -> int:
@@ -351,10 +337,11 @@ def _another_seed(seed: int) -> int:
 
 
 def _nothing() -> None:
-    """Where nothing has to be ended."""
+    """Do nothing."""
 
 
-def _ended(elements: Any, workers: LoaderWorkers, over: Callable[[], None], ends: bool) -> None:  # noqa: FBT001
+def _ended(drawn: Drawn, elements: Any, workers: LoaderWorkers, over: Callable[[], None], ends: bool) -> None:  # noqa: FBT001
+    drawn.end()
     over()
     if ends:
         workers.stop()
@@ -375,23 +362,6 @@ def _forking_context(given: Any) -> tuple[Any, str]:
     if multiprocessing.current_process().daemon:
         return None, "this is a daemonic process of multiprocessing, which must not have children"
     return given or multiprocessing.get_context("fork"), ""
-
-
-def _drawn(batches: Iterator[Any], sampler: Any) -> Any:
-    """All that the sampler says, as a list; of one without a length, the first of it, and the rest when it comes to it.
-
-    A sampler draws its seed when it is first asked, which happens here and not in another thread.
-    """
-    try:
-        len(sampler)
-    except (TypeError, NotImplementedError):
-        return chain(list(islice(batches, 1)), batches)
-    return list(batches)
-
-
-def _ask(batches: Iterator[Any], count: int) -> None:
-    """Have a sampler draw so many index batches more."""
-    deque(islice(batches, count), maxlen=0)
 
 
 def _generator_state(torch: Any, generator: Any) -> str:

@@ -37,7 +37,9 @@ def _pickled(batch: Any) -> tuple[bytes, list[Any]]:
         buffers: list[Any] = []
         stream = io.BytesIO()
         try:
-            kind(stream, protocol=5, buffer_callback=buffers.append).dump(batch)
+            pickler = kind(stream, protocol=5, buffer_callback=buffers.append)
+            pickler.storages = {}
+            pickler.dump(batch)
         except Exception:
             if kind is _ByValue:
                 raise
@@ -92,39 +94,48 @@ def unpack(header: bytes, memory: np.ndarray) -> Any:
 
 
 class _Plain(pickle.Pickler):
+    storages: dict[int, np.ndarray]
+
     def reducer_override(self, obj: Any) -> Any:
-        return _as_buffer(obj, NotImplemented)
+        return _as_buffer(obj, self.storages) or NotImplemented
 
 
 class _ByValue(cloudpickle.Pickler):  # type: ignore[misc]
+    storages: dict[int, np.ndarray]
+
     def reducer_override(self, obj: Any) -> Any:
-        found = _as_buffer(obj, None)
-        return super().reducer_override(obj) if found is None else found
+        return _as_buffer(obj, self.storages) or super().reducer_override(obj)
 
 
-def _as_buffer(obj: Any, otherwise: Any) -> Any:
+def _as_buffer(obj: Any, storages: dict[int, np.ndarray]) -> Any:
     if type(obj).__name__ == "Tensor" and type(obj).__module__ == "torch":
-        return _reduced(obj) or otherwise
-    return otherwise
+        return _reduced(obj, storages)
+    return None
 
 
-def _reduced(tensor: Any) -> Any:
-    """How a plain tensor is made again; None for those that torch pickles itself (gradients, devices, sparse)."""
+def _reduced(tensor: Any, storages: dict[int, np.ndarray]) -> Any:
+    """The parts of a plain tensor: its memory and its strides. None for those that torch pickles itself.
+
+    These have gradients or lie on a device, or they are sparse, nested or quantised. `storages` holds the memory of
+    the tensors so far, by address: views of one tensor share memory afterwards, too.
+    """
     torch = import_module("torch")
-
-    plain = tensor.device.type == "cpu" and tensor.layout == torch.strided
+    plain = tensor.device.type == "cpu" and tensor.layout == torch.strided and not tensor.is_nested
     if not plain or tensor.requires_grad or tensor.is_quantized:
         return None
-    tensor = tensor.resolve_conj().resolve_neg().contiguous()
-    if tensor.dtype == torch.bfloat16:
-        return _bfloat16, (tensor.view(torch.int16).numpy(),)
-    try:
-        return torch.from_numpy, (tensor.numpy(),)
-    except TypeError:
-        return None
+    tensor = tensor.resolve_conj().resolve_neg()
+    memory = storages.get(tensor.untyped_storage().data_ptr())
+    if memory is None:
+        if tensor.untyped_storage().nbytes() > _SLACK * tensor.numel() * tensor.element_size():
+            tensor = tensor.clone()  # a small part of a large tensor; clone keeps the strides
+        storage = tensor.untyped_storage()
+        memory = storages[storage.data_ptr()] = torch.empty(0, dtype=torch.uint8).set_(storage).numpy()
+    return _tensor, (memory, tensor.dtype, tensor.storage_offset(), tensor.shape, tensor.stride())
 
 
-def _bfloat16(bits: np.ndarray) -> Any:
+_SLACK = 2  # bytes sent at most for each byte of a tensor
+
+
+def _tensor(memory: np.ndarray, dtype: Any, first: int, shape: Any, strides: tuple[int, ...]) -> Any:
     torch = import_module("torch")
-
-    return torch.from_numpy(bits).view(torch.bfloat16)
+    return torch.empty(0, dtype=dtype).set_(torch.from_numpy(memory).untyped_storage(), first, shape, strides)

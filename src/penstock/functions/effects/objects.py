@@ -29,7 +29,7 @@ import numpy as np
 from penstock.functions.code import codes, steps, words
 from penstock.functions.effects.libraries import DATASET, effect_of, planning
 from penstock.functions.effects.values import OWN, Inner, Known, Made, Part, Value, is_a, is_plain, union
-from penstock.functions.ownership import is_users
+from penstock.functions.ownership import MAIN, is_users
 from penstock.functions.uses import closure
 
 ABSENT = object()
@@ -222,7 +222,7 @@ def _places(function: FunctionType) -> tuple[Any, ...]:
 def is_imported(thing: Any) -> bool:
     """Whether a function or class is sent by its name: one that its module has under that name."""
     name, module = thing.__qualname__, sys.modules.get(thing.__module__)
-    if module is None or thing.__module__ == "__main__" or "<locals>" in name:
+    if module is None or thing.__module__ in MAIN or "<locals>" in name:
         return False
     outermost, *inner = name.split(".")
     found = vars(module).get(outermost)

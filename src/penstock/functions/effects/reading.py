@@ -53,7 +53,7 @@ from penstock.functions.effects.values import (
     spelling,
     union,
 )
-from penstock.functions.ownership import is_users, is_users_path
+from penstock.functions.ownership import MAIN, is_users, is_users_path
 
 if TYPE_CHECKING:
     from penstock.functions.effects.interpreter import Frame
@@ -165,7 +165,7 @@ class Reading(ABC):
         found = in_module(module, name)
         if found is ABSENT:
             return (Absent(path),)
-        if is_users_path(path) and module.__name__ != "__main__" and not is_a(found, FunctionType, type, ModuleType):
+        if is_users_path(path) and module.__name__ not in MAIN and not is_a(found, FunctionType, type, ModuleType):
             self.imported_anew(vars(module), name, found)
         return self.reached(found, f"{atom.spelled}.{name}", path)
 
