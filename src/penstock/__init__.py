@@ -6,6 +6,7 @@
 """
 
 import importlib
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from penstock import errors
@@ -66,7 +67,10 @@ __all__ = [
 ]
 
 # What comes when it is first asked for: packages, and names with the modules that define them.
-_PACKAGES = ("catalog", "experimental", "formats", "image", "io", "profiler", "service", "viz")
+_PACKAGES = (
+    *("catalog", "compat", "experimental", "formats", "image", "io", "jax", "profiler", "service", "testing", "torch"),
+    "viz",
+)
 _NAMES = {
     "ArrayRecordDataset": "penstock.dataset.record_files",
     "ArrowDataset": "penstock.dataset.table_files",
@@ -126,6 +130,11 @@ if TYPE_CHECKING:
     from penstock.runtime.observers import Recorder as Recorder
     from penstock.runtime.run import Iterator as Iterator
     from penstock.trace.drawing import element_key as element_key
+
+    compat: ModuleType  # these import penstock
+    jax: ModuleType
+    testing: ModuleType
+    torch: ModuleType
 else:
     _unknown = unknown_in("penstock", NAMES, __dir__())
 

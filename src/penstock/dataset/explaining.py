@@ -97,11 +97,11 @@ class Explaining(Base):
             from penstock.profiler.explanation import explanation_json
 
             return explanation_json(self._plan, self._options, running, analysis, placed)
-        from penstock.profiler.explanation import explanation
+        from penstock.profiler.explanation import Text, explanation
 
         text = explanation(self._plan, self._options, running, placed)
         if analysis is None:
-            return text
+            return Text(text)
         from penstock.compiled import plain_versions
         from penstock.profiler.analysis.report import report
 
@@ -111,7 +111,7 @@ class Explaining(Base):
                 "plain versions, which are slower, served in place of kernels: measure again when these are compiled"
             )
             parts += [title, *(f"  {each}" for each in plain)]
-        return "\n".join(parts)
+        return Text("\n".join(parts))
 
     def what_if(
         self,

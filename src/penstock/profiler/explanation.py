@@ -44,6 +44,15 @@ from penstock.trace.parts import broken_by, in_parts
 from penstock.trace.traced import traced, traced_spec
 
 
+class Text(str):
+    """A string of several lines. A shell or a notebook shows its lines."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 @question()
 def explanation(plan: Node, options: Options, running: Node, placed: Sequence[str] = ()) -> str:
     """Paragraphs: the plan as written, each rewrite with its sentence, how every step runs, advice if there is any.

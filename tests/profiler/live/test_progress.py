@@ -74,6 +74,20 @@ def test_a_bar_ends_where_the_pass_ended(bar: str, capsys: pytest.CaptureFixture
     assert "waits" in said
 
 
+def test_a_notebook_without_widgets_has_a_line_that_moves(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module._Line, "every", 0.0)
+    monkeypatch.setattr(module, "_chosen", lambda bar: "line")
+    list(ps.progress(range(4), desc="epoch 1"))
+    shown = capsys.readouterr().err
+    assert shown.count("\r") == 5
+    assert shown.endswith("\n")
+    assert [part.split(",")[0] for part in shown.split("\r")[1:4]] == [
+        f"epoch 1: {n} of 4 ({25 * n} %)" for n in (1, 2, 3)
+    ]
+
+
 def test_a_loop_that_is_left_closes_its_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     closed = []
     monkeypatch.setattr(module._Shown, "close", lambda self, now: closed.append(self.of.count))
@@ -85,6 +99,9 @@ def test_a_loop_that_is_left_closes_its_bar(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_auto_is_lines_in_a_log_and_the_program_s_own_tqdm_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert module._chosen("auto") == "lines"
+    monkeypatch.setattr(module, "in_notebook", lambda: True)
+    monkeypatch.setattr(module, "has_widgets", lambda: False)
+    assert module._chosen("auto") == "line"
     monkeypatch.setattr(module, "bars_are_seen", lambda: True)
     monkeypatch.delitem(sys.modules, "tqdm", raising=False)
     assert module._chosen("auto") == "rich"

@@ -76,7 +76,8 @@ def progress(
     [4 5]
 
     `bar` is "rich", "tqdm", "lines" (one every ten seconds, for a log) or "off"; "auto" takes tqdm where the program
-    has imported it, else rich, and lines where stderr is no terminal and in notebooks without ipywidgets.
+    has imported it, else rich. It writes lines if stderr is no terminal, and one line that moves in a notebook without
+    ipywidgets.
     `PENSTOCK_PROGRESS=0` in the environment switches all of them off. Nothing is added to the elements: `state_dict`
     and the like are those of the iterator that was given.
 
@@ -133,7 +134,9 @@ def _chosen(bar: str) -> str:
         return "off"
     if bar != "auto":
         return bar
-    return "lines" if not bars_are_seen() else "tqdm" if "tqdm" in sys.modules else "rich"
+    if not bars_are_seen():
+        return "line" if in_notebook() else "lines"
+    return "tqdm" if "tqdm" in sys.modules else "rich"
 
 
 def _length(data: Any) -> int | None:
@@ -187,12 +190,24 @@ class _Shown:
 
 class _Lines(_Shown):
     every = LINE_SECONDS
+    before, after = "", "\n"
 
     def draw(self) -> None:
         of = f" of {self.of.total:,} ({100 * self.of.count // self.of.total} %)" if self.of.total else ""
         title = f"{self.of.desc}: " if self.of.desc else ""
-        sys.stderr.write(f"{title}{self.of.count:,}{of}, {self.text()}\n")
+        sys.stderr.write(f"{self.before}{title}{self.of.count:,}{of}, {self.text()}{self.after}")
         sys.stderr.flush()
+
+
+class _Line(_Lines):
+    """One line that is written again and again, for notebooks without ipywidgets."""
+
+    every = 5 * _DRAWN
+    before, after = "\r", " " * 8  # over the end of a longer line
+
+    def close(self, now: float) -> None:
+        super().close(now)
+        sys.stderr.write("\n")
 
 
 class _Rich(_Shown):
@@ -233,5 +248,5 @@ class _Tqdm(_Shown):
 
 
 def _shown(of: Progress[Any], bar: str) -> _Shown:
-    ways: dict[str, type[_Shown]] = {"rich": _Rich, "tqdm": _Tqdm, "lines": _Lines, "off": _Shown}
+    ways: dict[str, type[_Shown]] = {"rich": _Rich, "tqdm": _Tqdm, "lines": _Lines, "line": _Line, "off": _Shown}
     return ways[bar](of)
