@@ -41,6 +41,8 @@ tf.one_hot([0.5], 2)
 tf.debugging.assert_equal(1, 2)
 tf.constant(1) + tf.constant(1.0)
 tf.constant(1) + 1.5
+tf.bitwise.bitwise_and(True, False)
+tf.bitwise.invert(tf.constant([True]))
 """.strip().splitlines()
 
 

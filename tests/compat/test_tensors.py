@@ -192,3 +192,55 @@ def test_functions_of_python_get_memory_of_their_own():
 
     ds = tf.data.Dataset.from_tensors([1, 2]).map(lambda x: (tf.numpy_function(write, [x], tf.int32), x))
     assert [part.numpy().tolist() for part in next(iter(ds))] == [[9, 2], [1, 2]]
+
+
+@pytest.mark.parametrize("function", [
+    lambda: tf.bitwise.bitwise_and(True, False),
+    lambda: tf.bitwise.bitwise_or(tf.constant([True]), [False]),
+    lambda: tf.bitwise.bitwise_xor(tf.constant(True), tf.constant(False)),
+    lambda: tf.bitwise.invert(tf.constant(True)),
+])  # fmt: skip
+def test_bitwise_functions_refuse_truth_values(function):
+    with pytest.raises(TypeError, match="no tensor of bool"):
+        function()
+
+
+def test_set_shape_tells_the_spec_and_checks_each_element():
+    def split(features):
+        inputs = features[:, :5]
+        inputs.set_shape([None, 5, None])
+        return inputs
+
+    ds = tf.data.Dataset.from_tensor_slices(np.zeros((12, 4), np.float32)).window(6).flat_map(lambda w: w.batch(6))
+    assert ds.batch(2).map(split).element_spec.shape == (None, 5, 4)
+    assert [x.shape.as_list() for x in ds.batch(2).map(split)] == [[2, 5, 4]]
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"shape \(2, 3, 4\)(.|\n)*tf.reshape"):
+        list(ds.map(lambda x: x[:3]).batch(2).map(split))
+
+
+def test_decoders_read_the_formats_of_the_others():
+    image = np.arange(60, dtype=np.uint8).reshape(4, 5, 3)
+    png, jpeg = tf.io.encode_png(image), tf.io.encode_jpeg(image)
+    still = b"GIF89a" + bytes(4) + b"\x80\0\0" + b"\1\2\3\4\5\6" + b",\0\0\0\0\1\0\1\0\0\2\2\x4c\1\0;"
+    for decode in (tf.io.decode_jpeg, tf.image.decode_png):
+        for contents in (png, jpeg, still):
+            wanted = tf.io.decode_image(contents, expand_animations=False).numpy()
+            np.testing.assert_array_equal(decode(contents).numpy(), wanted)
+    assert tf.io.decode_gif(png).shape == (1, 4, 5, 3)
+    assert tf.io.decode_png(jpeg, 1, tf.uint16).dtype == tf.uint16
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not a JPEG but BMP"):
+        tf.io.decode_jpeg(b"BM" + bytes(60))
+
+
+def test_a_png_among_jpegs_is_decoded_in_a_map():
+    def prepare(contents):
+        return tf.image.resize(tf.io.decode_jpeg(contents, channels=3), (7, 5)) / 255.0
+
+    image = np.random.default_rng(0).integers(0, 256, (20, 30, 3), np.uint8)
+    files = (
+        [tf.io.encode_jpeg(image).numpy()] * 5 + [tf.io.encode_png(image).numpy()] + [tf.io.encode_jpeg(image).numpy()]
+    )
+    ds = tf.data.Dataset.from_tensor_slices(files).map(prepare)
+    assert "image.decode_resize" in str(ds.explain())
+    for found, contents in zip(ds, files, strict=True):
+        np.testing.assert_array_equal(found.numpy(), prepare(contents).numpy())

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from penstock.block.block import Block
 from penstock.compat import tf
+from penstock.compat.calling import called
+from penstock.physical.vectorise import Vectoriser
 
 IMAGES = np.random.default_rng(3).integers(0, 256, (6, 8, 10, 3), np.uint8)
 VECTORS = np.random.default_rng(4).normal(size=(9, 4)).astype(np.float32)
@@ -244,3 +247,23 @@ def test_explain_names_the_line_that_keeps_a_function_from_running_by_block(func
 def test_explain_tells_what_is_called_for_each_row():
     text = verdict(tf.data.Dataset.range(4).map(lambda x: tf.cumsum(tf.stack([x, x * 2]), reverse=True)))
     assert "stack → math.cumsum (row by row)" in text
+
+
+CONSTANTS = {
+    "names": (["q", "a", "b", "c"], lambda text: tf.argmax(text == np.array(NAMES))),
+    "vector": (np.arange(4.0), lambda x: tf.math.squared_difference(x, np.array([1.0, 2.0, 3.0]))),
+    "matrix": (VECTORS[:4], lambda x: tf.math.squared_difference(VECTORS[:3], x)),
+    "division": (np.arange(1, 5), lambda x: tf.constant([7, 8, 9], tf.int64) // x),
+    "rows": (np.arange(4), lambda x: tf.gather(VECTORS, x)),
+}
+
+
+@pytest.mark.parametrize("rows", range(1, 5))
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_constants_meet_the_dimensions_of_elements_in_blocks_of_any_length(name, rows):
+    values, function = CONSTANTS[name]
+    texts = [value.encode() if isinstance(value, str) else value for value in values][-rows:]
+    found = Vectoriser(called(function)).run(Block.from_elements(texts), None)
+    assert found is not None
+    for one, value in zip(found.elements(), texts, strict=True):
+        alike(one, called(function)(value))

@@ -268,6 +268,9 @@ FUNCTIONS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {  # and functions
     "equal": (np.equal, "iufcbO"),
     "not_equal": (np.not_equal, "iufcbO"),
     "truncatemod": (np.fmod, "iuf"),
+    "bitwise_and": (np.bitwise_and, "iu"),
+    "bitwise_or": (np.bitwise_or, "iu"),
+    "bitwise_xor": (np.bitwise_xor, "iu"),
     "left_shift": (np.left_shift, "iu"),
     "right_shift": (np.right_shift, "iu"),
 }
@@ -289,7 +292,8 @@ class Operators:
         raise InvalidTypeError(message, hint="tf.tensor_scatter_nd_update(x, indices, updates) gives a changed copy.")
 
 
-def _check(name: str, dtype: np.dtype, kinds: str) -> None:
+def check(name: str, dtype: np.dtype, kinds: str) -> None:
+    """Raise InvalidTypeError if the operation does not take a tensor of this dtype."""
     if kind_of(dtype) not in kinds:
         message = f"{name} takes no tensor of {_name(dtype)}."
         raise InvalidTypeError(message, hint="tf.cast(x, dtype) casts numbers; text has tf.strings.")
@@ -325,7 +329,7 @@ def _binary(name: str, *, reflected: bool = False) -> Callable[[Any, Any], Any]:
             return name == "ne"
         dtype = dtype_of(value)
         given = converted(other, dtype)
-        _check(f"__{name}__", dtype, kinds)
+        check(f"__{name}__", dtype, kinds)
         return self.of(calculate(given, value) if reflected else calculate(value, given))
 
     return operate
@@ -335,7 +339,7 @@ def _unary(name: str) -> Callable[[Any], Any]:
     function, kinds = _ALONE[name]
 
     def operate(self: Operators) -> Any:
-        _check(f"__{name}__", dtype_of(self._value), kinds)
+        check(f"__{name}__", dtype_of(self._value), kinds)
         return self.of(function(self._value))
 
     return operate
@@ -347,7 +351,7 @@ def calculated(name: str, x: Any, y: Any, *, first: bool = False) -> Any:
 
     function, kinds = OPERATORS.get(name) or FUNCTIONS[name]
     left, right = matched([x, y], first=first or _reading.mapped)
-    _check(f"tf.{name}", dtype_of(left), kinds)
+    check(f"tf.{name}", dtype_of(left), kinds)
     function = _of(function) if isinstance(function, np.ufunc) else function
     if isinstance(left, RaggedTensor) or isinstance(right, RaggedTensor):
         return raised(over_flat(function, [left, right]))

@@ -85,13 +85,6 @@ class TensorShape(tuple[Any, ...]):
         return tuple.__repr__(self)
 
 
-def shape_fits(shape: tuple[int, ...], wanted: Any) -> None:
-    """Raise InvalidArgumentError where a value has not the shape that `set_shape` tells of it."""
-    if not TensorShape(shape).is_compatible_with(wanted):
-        message = f"set_shape({list(wanted)}) of a value of shape {list(shape)}."
-        raise InvalidArgumentError(message, hint="set_shape only says what is known of a shape; tf.reshape changes it.")
-
-
 class Value(Operators):
     """A value that can be read: a tensor, or what a variable holds."""
 
@@ -141,8 +134,12 @@ class Value(Operators):
         return self.shape
 
     def set_shape(self, shape: Any) -> None:
-        """Check that this is the shape of the value."""
-        shape_fits(self.shape, shape)
+        """Check that this is the shape of the value. In a function of a data set, the tensor then has the shape."""
+        from penstock.compat.tf.arrays import ensure_shape
+
+        checked = ensure_shape(self, shape)
+        if type(self._value) is Tracer:
+            _HOLD(self, checked._value)
 
     def ref(self) -> Reference:
         """A key for dicts and sets: a tensor itself has no hash."""

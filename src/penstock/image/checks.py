@@ -130,6 +130,20 @@ def format_of(contents: bytes | memoryview) -> str:
     return ""
 
 
+def not_a(wanted: str, op: str, contents: bytes | memoryview) -> InvalidArgumentError:
+    """Return the error of `op` for a file that is not of the format `wanted`."""
+    kind, message = format_of(contents), f"{op}: these {len(contents)} bytes are not a {wanted}"
+    if kind:
+        return InvalidArgumentError(f"{message} but {kind}.", hint="Use decode_image, which finds out the format.")
+    return InvalidArgumentError(f"{message}: they start with {bytes(contents[:8])!r}.")
+
+
+def check_format(op: str, wanted: str, contents: bytes | memoryview) -> None:
+    """Raise InvalidArgumentError unless a file is of the format `wanted`."""
+    if format_of(contents) != wanted:
+        raise not_a(wanted, op, contents)
+
+
 def check_encodable(op: str, image: Any, dtypes: tuple[Any, ...], channels: tuple[int, ...]) -> npt.NDArray[Any]:
     """`image` in C order, as something to encode: (H, W, C) of one of `dtypes` and of a number in `channels`.
 

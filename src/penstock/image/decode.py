@@ -15,7 +15,7 @@ from penstock.errors import DataLossError, InvalidArgumentError
 from penstock.image import rules
 from penstock.image.backends import opencv
 from penstock.image.channels import with_channels
-from penstock.image.checks import check_choice, check_contents, format_of, refuse_absurd_size
+from penstock.image.checks import check_choice, check_contents, check_format, format_of, refuse_absurd_size
 from penstock.image.dtypes import convert_image_dtype
 from penstock.image.gif import gif_frames
 from penstock.image.jpeg.decode import decode_jpeg, jpeg_block
@@ -57,10 +57,7 @@ def decode_bmp(contents: bytes, channels: int = 0) -> npt.NDArray[np.uint8]:
     """
     data = check_contents("decode_bmp", contents)
     check_choice("decode_bmp", "channels", channels, (0, 1, 3, 4))
-    if bytes(data[:2]) != b"BM":
-        kind = format_of(data)
-        message = f"decode_bmp: these {len(data)} bytes are not a BMP" + (f" but {kind}." if kind else ".")
-        raise InvalidArgumentError(message, hint="Use decode_image, which finds out the format." if kind else None)
+    check_format("decode_bmp", "BMP", data)
     if len(data) < HEADER:
         message = f"BMP cut short: it ends after {len(data)} bytes, inside its header."
         raise DataLossError(message)
@@ -132,10 +129,7 @@ def decode_webp(contents: bytes, channels: int = 0) -> npt.NDArray[np.uint8]:
     """
     data = bytes(check_contents("decode_webp", contents))
     check_choice("decode_webp", "channels", channels, (0, 1, 3, 4))
-    if format_of(data) != "WebP":
-        kind = format_of(data)
-        message = f"decode_webp: these {len(data)} bytes are not a WebP" + (f" but {kind}." if kind else ".")
-        raise InvalidArgumentError(message, hint="Use decode_image, which finds out the format." if kind else None)
+    check_format("decode_webp", "WebP", data)
     return with_channels(webp_frames("decode_webp", data), channels)
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.compiled import Compiled
-from penstock.errors import DataLossError, InvalidArgumentError
+from penstock.errors import DataLossError
 from penstock.image import rules
-from penstock.image.checks import check_contents, format_of, refuse_absurd_size
+from penstock.image.checks import check_contents, check_format, refuse_absurd_size
 from penstock.trace.lift import of_nature, traceable
 
 NATIVE = Compiled("penstock.image.gif_native")
@@ -178,10 +178,7 @@ def read_gif(op: str, data: bytes) -> Iterator[GifFrame]:
         DataLossError: the file is cut short or damaged, or has no frame.
         InvalidArgumentError: not a GIF.
     """
-    other = format_of(data)
-    if other != "GIF":
-        message = f"{op}: these {len(data)} bytes are not a GIF" + (f" but {other}." if other else ".")
-        raise InvalidArgumentError(message, hint="Use decode_image, which finds out the format." if other else None)
+    check_format(op, "GIF", data)
     reader = _Reader(data)
     reader.take(10)
     shared = reader.colours(reader.take(3)[0])

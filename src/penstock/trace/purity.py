@@ -82,7 +82,7 @@ METHODS = {
     "reshape", "ravel", "flatten", "squeeze", "copy", "clip", "argsort", "cumsum", "cumprod", "round", "dot", "repeat",
     "take", "trace", "item", "tolist", "tobytes", "append", "extend", "zfill", "startswith", "endswith", "strip",
     "pop", "popitem", "update", "setdefault", "clear", "insert", "remove", "reverse", "index", "count", "fromkeys",
-    *REDUCTIONS,
+    "set_shape", *REDUCTIONS,
 }  # fmt: skip
 # These may be told where to write, or write into what they are asked of.
 _WRITING = {

@@ -415,11 +415,16 @@ def _of_shape(x: Any, shape: Any, *, rows: bool = False) -> Any:
     found = np.shape(array)[rows:]
     if len(found) != len(shape) or any(one not in (None, extent) for one, extent in zip(shape, found, strict=True)):
         message = f"The value has shape {found}, and {tuple(shape)} was expected."
-        raise InvalidArgumentError(message)
+        raise InvalidArgumentError(message, hint="tf.reshape(x, shape) changes the shape of a value.")
     return array
 
 
-@op("ensure_shape", block=lambda x, shape: _of_shape(x, shape, rows=True))
+def _ensured_rule(x: Any, shape: Any) -> Any:
+    wanted = x.shape if shape is None else shape
+    return ps.TensorSpec([one if two is None else two for one, two in zip(x.shape, wanted, strict=True)], x.dtype)
+
+
+@op("ensure_shape", rule=_ensured_rule, block=lambda x, shape: _of_shape(x, shape, rows=True))
 def ensure_shape(x: Any, shape: Any) -> Any:
     """The value itself; raises InvalidArgumentError for another shape. None is any extent in it, or any shape."""
     return _of_shape(x, shape)

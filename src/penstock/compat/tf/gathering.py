@@ -40,10 +40,11 @@ def _gathered(array: Any, at: Any, along: int, batch_dims: int) -> Any:
     return np.take(array, _rows.below(at, array.shape[along]), along)
 
 
-@op("gather", exact=True)
-def _taken(indices: Any, params: Any) -> Any:
-    """Rows of what is the same for every element: for all indices of a Block at once."""
+def _rows_of_constant(indices: Any, params: Any) -> Any:
     return _gathered(params, indices, 0, 0)
+
+
+_taken = op("gather", block=_rows_of_constant)(_rows_of_constant)  # for all indices of a Block at once
 
 
 @known

@@ -9,13 +9,14 @@ import numpy as np
 import penstock as ps
 from penstock.compat.op import known, named, op, through
 from penstock.compat.teaching import missing_in
+from penstock.compat.tf import io
 from penstock.compat.values import whole
 
 ResizeMethod = ps.image.ResizeMethod
 
 for _name in dir(ps.image):
     if _name not in ("ResizeMethod", "cast", "cutmix", "mixup", "pad"):
-        globals()[_name] = through(getattr(ps.image, _name))
+        globals()[_name] = getattr(io, _name) if hasattr(ps.io, _name) else through(getattr(ps.image, _name))
 
 
 @known

@@ -11,7 +11,7 @@ import numpy as np
 from penstock.block.tensors import RaggedTensor
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import known, named, op
-from penstock.compat.operators import calculated, matched
+from penstock.compat.operators import calculated, check, matched
 from penstock.compat.teaching import Namespace, missing_in
 from penstock.compat.tf.arrays import _axis, inside
 from penstock.compat.tf.rows import flat
@@ -515,15 +515,17 @@ segment_prod, unsorted_segment_prod = _segments("prod", np.multiply, lambda dtyp
 segment_max, unsorted_segment_max = _segments("max", np.maximum, _least)
 segment_min, unsorted_segment_min = _segments("min", np.minimum, _most)
 
-# `tf.bitwise`
+
+def _inverted(x: Any) -> Any:
+    check("tf.bitwise.invert", x.dtype, "iu")
+    return np.invert(x)
+
+
+_BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift")
 bitwise = Namespace(
     "tf.bitwise",
-    bitwise_and=_operator("bitwise_and", "and"),
-    bitwise_or=_operator("bitwise_or", "or"),
-    bitwise_xor=_operator("bitwise_xor", "xor"),
-    invert=_unary("invert", np.invert, exact=True),
-    left_shift=_operator("left_shift"),
-    right_shift=_operator("right_shift"),
+    invert=_unary("invert", _inverted, exact=True),
+    **{name: _operator(name) for name in _BITWISE},
 )
 
 __getattr__ = missing_in("tf.math", globals())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.errors import DataLossError, InvalidArgumentError, PenstockError
-from penstock.image.checks import format_of
+from penstock.image.checks import not_a
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,11 +98,7 @@ def describe(contents: bytes, complaint: str) -> PenstockError:
       Write the file anew, or accept the loss with try_recover_truncated=True.
     """
     if not contents.startswith(START):
-        kind = format_of(contents)
-        message = f"decode_jpeg: these {len(contents)} bytes are not a JPEG"
-        if kind:
-            return InvalidArgumentError(f"{message} but {kind}.", hint="Use decode_image, which finds out the format.")
-        return InvalidArgumentError(f"{message}: they start with {contents[:8]!r}, a JPEG with {START!r}.")
+        return not_a("JPEG", "decode_jpeg", contents)
     if "Premature end of JPEG file" in complaint or END not in contents[-1024:]:
         message = f"JPEG cut short: it ends after {len(contents)} bytes without its end marker (libjpeg: {complaint})."
         hint = "Write the file anew, or accept the loss with try_recover_truncated=True."

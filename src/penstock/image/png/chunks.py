@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from penstock.errors import DataLossError, InvalidArgumentError
-from penstock.image.checks import format_of, refuse_absurd_size
+from penstock.errors import DataLossError
+from penstock.image.checks import check_format, refuse_absurd_size
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6  # IHDR's colour types
@@ -59,10 +59,7 @@ def read_png(data: bytes) -> PngFile:
         DataLossError: a chunk is cut short, its checksum does not match, or one that must be there is missing.
         InvalidArgumentError: not a PNG, or of an absurd size.
     """
-    if not data.startswith(SIGNATURE):
-        kind = format_of(data)
-        message = f"decode_png: these {len(data)} bytes are not a PNG" + (f" but {kind}." if kind else ".")
-        raise InvalidArgumentError(message, hint="Use decode_image, which finds out the format." if kind else None)
+    check_format("decode_png", "PNG", data)
     chunks = _chunks(data)
     header = _header(chunks)
     refuse_absurd_size("decode_png", header.height, header.width, SAMPLES[header.colour])

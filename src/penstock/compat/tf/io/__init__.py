@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import functools
 import gzip
+import inspect
 import zlib
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +22,7 @@ from penstock.compat.tf.io import gfile
 from penstock.compat.tf.strings import by_column
 from penstock.compat.values import array_of, lowered, raised, whole
 from penstock.errors import InvalidArgumentError
+from penstock.image.checks import format_of
 from penstock.io.csv_columns import LEAST, arrow_columns, plain_columns, rows_of
 from penstock.io.csv_format import CsvColumn, CsvFormat
 from penstock.io.csv_reader import FINE, CsvChunk, sound_rows, whole_row
@@ -28,9 +31,36 @@ from penstock.io.storage import as_path
 TFRecordOptions = ps.io.TFRecordOptions
 
 
-for _name in ("decode_bmp", "decode_gif", "decode_image", "decode_jpeg", "decode_png", "decode_webp"):
-    globals()[_name] = through(getattr(ps.io, _name))
-for _name in ("encode_jpeg", "encode_png", "extract_jpeg_shape", "is_jpeg"):
+_STILL = ("JPEG", "PNG", "GIF")
+
+
+def _decoder(name: str) -> Any:
+    """Return penstock's decoder, on tensors. It reads the formats of the others, too, as TensorFlow's does."""
+    decode, own = getattr(ps.io, name), name.removeprefix("decode_").upper()
+    parameters = inspect.signature(decode)
+
+    @functools.wraps(decode)
+    def decoded(contents: Any, *args: Any, **kwargs: Any) -> Any:
+        kind = format_of(contents) if isinstance(contents, bytes) else own
+        if kind == own or kind not in _STILL:
+            return decode(contents, *args, **kwargs)
+        given = parameters.bind(contents, *args, **kwargs).arguments
+        if own == "GIF":
+            return ps.io.decode_image(contents, 3)[None]
+        image = ps.io.decode_image(contents, given.get("channels", 0), given.get("dtype", np.uint8))
+        if image.ndim == 4 and len(image) > 1:
+            message = f"{name} decodes a GIF of one frame, this GIF has {len(image)}."
+            raise InvalidArgumentError(message, hint="Write tf.io.decode_gif, or tf.io.decode_image.")
+        return image.reshape(image.shape[-3:])
+
+    return through(decoded)
+
+
+decode_gif, decode_jpeg, decode_png = map(_decoder, ("decode_gif", "decode_jpeg", "decode_png"))
+for _name in (
+    *("decode_bmp", "decode_image", "decode_webp"),
+    *("encode_jpeg", "encode_png", "extract_jpeg_shape", "is_jpeg"),
+):
     globals()[_name] = through(getattr(ps.io, _name))
 decode_and_crop_jpeg = through(ps.image.decode_and_crop_jpeg)
 
