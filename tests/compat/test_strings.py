@@ -2,6 +2,7 @@
 
 import random
 import re
+import string
 from itertools import pairwise
 
 import numpy as np
@@ -98,6 +99,29 @@ def test_patterns_are_those_of_re2_on_utf8():
     assert tf.strings.regex_replace("", "^", r"\\1", replace_global=False).numpy() == rb"\1"
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"(?s)missing \).*RE2"):
         tf.strings.regex_replace("a", "(a", "")
+
+
+CLASSES = [
+    "[^a-z ]",
+    "[aB,]",
+    r"[\s/]",
+    "[[:punct:]]",
+    r"[^\d\-]",
+    "[+-B]",
+    "[é]",
+    f"[{re.escape(string.punctuation)}]",
+    "[^^]",
+]
+
+
+@pytest.mark.parametrize("pattern", CLASSES)
+@pytest.mark.parametrize("into", ["", "_"])
+def test_a_class_of_characters_is_replaced_as_re2_does_it(pattern, into):
+    mixed = texts(5)
+    for given in (mixed, [text for text in mixed if text.isascii()], [bytes([i]) for i in range(128)]):
+        found = tf.strings.regex_replace(given, pattern, into).numpy().tolist()
+        assert found == tf.strings.regex_replace(given, f"(?:{pattern})", into).numpy().tolist()
+        assert found != given or pattern == "[é]"
 
 
 def test_a_place_outside_of_a_text_is_the_error_of_its_element():

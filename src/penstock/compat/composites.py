@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from penstock.compat.teaching import unknown
 from penstock.compat.values import TensorShape, lowered, over_flat, raised, stacked, whole, with_flat
 from penstock.errors import InvalidArgumentError
 
+_Ragged = TypeVar("_Ragged", bound=ps.RaggedTensor)
 _MISSING = {
     "from_variant": "There are no variants: ds.ragged_batch(n), and map, take and give ragged tensors as they are.",
     "to_dense": "Write to_tensor().",
@@ -110,7 +112,7 @@ class RaggedTensor(_Composite, ps.RaggedTensor, metaclass=_Taught):
         return raised(_held(self, "row_splits"))
 
     def _plain(self) -> ps.RaggedTensor:
-        return ps.RaggedTensor(_held(self, "values"), _held(self, "row_splits"))
+        return _same_rows(ps.RaggedTensor, self)
 
     # -- made of --------------------------------------------------------------------------------------------------
 
@@ -263,11 +265,11 @@ class RaggedTensor(_Composite, ps.RaggedTensor, metaclass=_Taught):
         dense = plain.to_dense(filler)
         if shape is None:
             return raised(dense)
-        wanted = [have if want is None else int(want) for want, have in zip(shape, dense.shape, strict=True)]
-        empty = b"" if dense.dtype.hasobject else 0
-        made = np.full(wanted, empty if filler is None else filler, dense.dtype)
-        cut = tuple(slice(min(want, have)) for want, have in zip(wanted, dense.shape, strict=True))
-        made[cut] = dense[cut]
+        wanted = tuple(have if want is None else int(want) for want, have in zip(shape, dense.shape, strict=True))
+        found = dense[tuple(map(slice, wanted))]
+        made = np.empty(wanted, dense.dtype)
+        made.fill((b"" if dense.dtype.hasobject else 0) if filler is None else filler)
+        made[tuple(map(slice, found.shape))] = found
         return raised(made)
 
     def numpy(self) -> np.ndarray:
@@ -391,10 +393,12 @@ class SparseTensor(_Composite, ps.SparseTensor, metaclass=_Taught):
         return f"SparseTensor(indices={self.indices}, values={self.values}, dense_shape={self.dense_shape})"
 
 
-def _raised_ragged(value: ps.RaggedTensor) -> RaggedTensor:
-    found = object.__new__(RaggedTensor)
-    _hold(found, "values", value.values)
-    _hold(found, "row_splits", value.row_splits)
+def _same_rows(kind: type[_Ragged], value: ps.RaggedTensor) -> _Ragged:
+    """Return a ragged tensor as one of class `kind`, without checking it again."""
+    found = object.__new__(kind)
+    for name in ("values", "row_splits"):
+        slot = vars(ps.RaggedTensor)[name]
+        slot.__set__(found, slot.__get__(value))
     return found
 
 
@@ -402,7 +406,7 @@ def _raised_sparse(value: ps.SparseTensor) -> SparseTensor:
     return SparseTensor(value.indices, value.values, value.dense_shape)
 
 
-_values.COMPOSITES.update({ps.RaggedTensor: _raised_ragged, ps.SparseTensor: _raised_sparse})
+_values.COMPOSITES.update({ps.RaggedTensor: partial(_same_rows, RaggedTensor), ps.SparseTensor: _raised_sparse})
 
 
 def _operator(name: str, function: Callable[[Any, Any], Any], *, reflected: bool = False) -> None:

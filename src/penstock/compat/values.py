@@ -300,7 +300,7 @@ def array_of(value: Any, dtype: Any = None) -> Any:
     """
     wanted = None if dtype is None else as_dtype(dtype)
     found = lowered(value)
-    if isinstance(found, (SparseTensor, RaggedTensor, Tracer)):
+    if isinstance(found, (SparseTensor, RaggedTensor, Tracer)) or (dtype is None and isinstance(value, Operators)):
         return found
     array = found
     if not isinstance(found, np.ndarray):

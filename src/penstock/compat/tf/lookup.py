@@ -13,10 +13,11 @@ import penstock as ps
 from penstock.block.column import BytesColumn
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import known, op, texts_of
+from penstock.compat.operators import one_text
 from penstock.compat.teaching import Namespace, missing_in
 from penstock.compat.tf.hashing import fingerprint64
 from penstock.compat.tf.io.gfile import read_bytes
-from penstock.compat.values import lowered, raised, whole
+from penstock.compat.values import array_of, lowered, raised, whole
 from penstock.errors import InvalidArgumentError
 
 
@@ -86,7 +87,7 @@ def _of_block(keys: Any, table: StaticHashTable) -> Any:
 
 @op("lookup", block=_of_block, text=True, ragged=True)
 def _looked_up(keys: Any, table: StaticHashTable) -> Any:
-    return _of_all(whole(keys), table)[()]
+    return _of_all(np.asarray(one_text(keys)), table)[()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,12 +118,12 @@ class StaticHashTable:
     def lookup(self, keys: Any, name: Any = None) -> Any:
         if isinstance(keys, ps.SparseTensor):
             return raised(keys).with_values(_looked_up(raised(keys).values, self))
-        return _looked_up(keys, self)
+        return _looked_up(array_of(keys), self)
 
     __getitem__ = lookup
 
     def _of(self, keys: list[Any]) -> Iterable[Any]:
-        return map(self._values.get, keys, repeat(whole(self.default_value).tolist()))
+        return map(self._values.get, keys, repeat(np.asarray(one_text(self.default_value)).tolist()))
 
     def export(self, name: Any = None) -> Any:
         """The keys and the values."""

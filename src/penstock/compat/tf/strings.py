@@ -7,8 +7,10 @@ RE2's, as in TensorFlow: Arrow has them for text that is UTF-8, and does not che
 from __future__ import annotations
 
 import functools
+import operator
 import re
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from penstock.block.arrow_values import strings_array, strings_of
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import op, texts_of
+from penstock.compat.operators import one_text
 from penstock.compat.teaching import missing_in
 from penstock.compat.tf.hashing import fingerprints, hash64, siphash
 from penstock.compat.tf.rows import rows_of
@@ -32,21 +35,16 @@ def _each(function: Callable[..., Any], dtype: Any, *values: Any) -> Any:
         return over_flat(lambda *parts: _each(function, dtype, *parts), held)
     arrays = np.broadcast_arrays(*map(whole, values))
     found = np.empty(arrays[0].shape, dtype)
-    flat = found.reshape(-1)
-    for i, items in enumerate(zip(*(array.reshape(-1).tolist() for array in arrays), strict=True)):
-        flat[i] = function(*items)
+    found.reshape(-1)[:] = list(map(function, *(array.reshape(-1).tolist() for array in arrays)))
     return found if found.ndim else found[()]
 
 
-def _column(array: np.ndarray) -> BytesColumn:
-    return BytesColumn.from_values(array.reshape(-1).tolist())
-
-
-def by_column(name: str, rule: Any = None) -> Callable[[Callable[..., Any]], Any]:
+def by_column(name: str, rule: Any = None, *, listed: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Declare a function of a column of byte strings, its first parameter, as the operation `name`.
 
-    It gives a column or an array with one result for each byte string, or a tuple of such. Its other parameters are
-    the same for all of them, or arrays with one number for each.
+    It returns a column, an array or a list with one result for each byte string, or a tuple of them. Its other
+    parameters are the same for all of them, or arrays with one number for each. A `listed` function takes the byte
+    strings as a list.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -57,7 +55,8 @@ def by_column(name: str, rule: Any = None) -> Callable[[Callable[..., Any]], Any
             ):
                 return None  # a parameter that differs between elements
             try:
-                return _shaped(function(input, *args, **kwargs), input.starts.shape, values=False)
+                given = _flat(input) if listed else input
+                return _shaped(function(given, *args, **kwargs), input.starts.shape, values=False)
             except InvalidArgumentError:
                 return None  # the element that is wrong raises it
 
@@ -66,11 +65,13 @@ def by_column(name: str, rule: Any = None) -> Callable[[Callable[..., Any]], Any
             texts = array_of(input)
             if isinstance(texts, ps.RaggedTensor):
                 return over_flat(lambda flat: of_value(flat, *args, **kwargs), [texts])
-            array = whole(texts)
-            shape = np.broadcast_shapes(array.shape, *map(np.shape, args))
-            others = [np.broadcast_to(part, shape).reshape(-1) if np.ndim(part) else part for part in args]
-            found = function(_column(np.broadcast_to(array, shape)), *others, **kwargs)
-            return _shaped(found, shape, values=True)
+            array = np.asarray(one_text(texts))
+            if any(map(np.ndim, args)):
+                array = np.broadcast_to(array, np.broadcast_shapes(array.shape, *map(np.shape, args)))
+                args = tuple(np.broadcast_to(part, array.shape).reshape(-1) if np.ndim(part) else part for part in args)
+            flat = array.reshape(-1).tolist()
+            found = function(flat if listed else BytesColumn.from_values(flat), *args, **kwargs)
+            return _shaped(found, array.shape, values=True)
 
         return op(name, rule=rule, block=of_block, text=True)(of_value)
 
@@ -81,6 +82,8 @@ def _shaped(found: Any, shape: tuple[int, ...], *, values: bool) -> Any:
     """Results in the shape of the texts; byte strings as `values`, or as a column."""
     if isinstance(found, tuple):
         return tuple(_shaped(part, shape, values=values) for part in found)
+    if isinstance(found, list):
+        found = _one_row(found) if values else BytesColumn.from_values(found)
     if isinstance(found, BytesColumn) and not values:
         return BytesColumn(found.buffers, found.starts.reshape(shape), found.lengths.reshape(shape))
     array = found.array if isinstance(found, DenseColumn) else found
@@ -110,14 +113,30 @@ def _matched(name: str, column: BytesColumn, *args: Any, **kwargs: Any) -> Any:
         raise InvalidArgumentError(str(error), hint=hint) from None
 
 
-@by_column("strings.regex_replace")
-def regex_replace(input: BytesColumn, pattern: Any, rewrite: Any, replace_global: bool = True) -> Any:
+@by_column("strings.regex_replace", listed=True)
+def regex_replace(input: list[bytes], pattern: Any, rewrite: Any, replace_global: bool = True) -> Any:
     r"""Replace each match of a pattern, or the first one; `\1` in `rewrite` is the first group. Patterns are RE2's."""
     wanted, into = _text(pattern), _text(rewrite)
+    letters = _letters(wanted) if replace_global and len(into) < 2 and into != b"\\" else b""
+    if letters and all(map(bytes.isascii, input)):
+        table, deleted = (bytes.maketrans(letters, into * len(letters)), b"") if into else (None, letters)
+        return [text.translate(table, deleted) for text in input]
     if not replace_global:  # Arrow would look for `^` and `\b` in each match alone
         wanted = rb"\A(\C*?)(" + wanted + rb")"
         into = rb"\1" + re.sub(rb"\\([0-7\\])", _two_groups_on, into)
-    return strings_of(_matched("replace_substring_regex", input, wanted, into))
+    return strings_of(_matched("replace_substring_regex", BytesColumn.from_values(input), wanted, into))
+
+
+_CLASS = re.compile(rb"\[(?:[^][\\]|\\[dswDSW]|\\[^\w\s]|\[:\w+:])+\]")
+
+
+@functools.lru_cache
+def _letters(pattern: bytes) -> bytes:
+    """Return the ASCII characters that match a pattern, or none if the pattern is more than one class of characters."""
+    if not _CLASS.fullmatch(pattern):
+        return b""
+    letters = BytesColumn.from_values([bytes([code]) for code in range(128)])
+    return bytes(np.flatnonzero(_matched("match_substring_regex", letters, pattern)).tolist())
 
 
 def _two_groups_on(found: re.Match[bytes]) -> bytes:
@@ -130,23 +149,21 @@ def regex_full_match(input: BytesColumn, pattern: Any) -> Any:
     return np.asarray(_matched("match_substring_regex", input, rb"\A(?:" + _text(pattern) + rb")\z"))
 
 
-def _with_case(input: BytesColumn, change: Callable[[Any], Any], encoding: str) -> BytesColumn:
-    if encoding:  # other letters may be longer than what they stand for
-        return BytesColumn.from_values([change(text.decode(errors="replace")).encode() for text in _flat(input)])
-    data, starts, lengths = input.apart().packed()
-    return BytesColumn((np.frombuffer(change(data.tobytes()), np.uint8),), starts, lengths)
+def _with_case(input: list[bytes], name: str, encoding: str) -> list[bytes]:
+    change = operator.methodcaller(name)
+    return [change(text.decode(errors="replace")).encode() for text in input] if encoding else list(map(change, input))
 
 
-@by_column("strings.lower")
-def lower(input: BytesColumn, encoding: str = "") -> Any:
+@by_column("strings.lower", listed=True)
+def lower(input: list[bytes], encoding: str = "") -> Any:
     """Texts with the letters A to Z in lower case, or with `encoding="utf-8"` all letters."""
-    return _with_case(input, lambda text: text.lower(), encoding)
+    return _with_case(input, "lower", encoding)
 
 
-@by_column("strings.upper")
-def upper(input: BytesColumn, encoding: str = "") -> Any:
+@by_column("strings.upper", listed=True)
+def upper(input: list[bytes], encoding: str = "") -> Any:
     """Texts with the letters a to z in upper case, or with `encoding="utf-8"` all letters."""
-    return _with_case(input, lambda text: text.upper(), encoding)
+    return _with_case(input, "upper", encoding)
 
 
 @by_column("strings.strip")
@@ -222,19 +239,22 @@ def _vector(input: Any, *args: Any, **kwargs: Any) -> Any:
     return ps.TensorSpec((None,), bytes)
 
 
+def _splitter(sep: Any, maxsplit: int) -> Callable[[bytes], list[bytes]]:
+    wanted = _text(sep or b"")
+    return functools.partial(_pieces, sep=wanted, maxsplit=maxsplit) if wanted or maxsplit >= 0 else bytes.split
+
+
 def _pieces(text: bytes, sep: bytes, maxsplit: int) -> list[bytes]:
     found = text.split(sep or None, maxsplit) if maxsplit else [text]
     return [*found, b""] if not sep and 0 < maxsplit == len(found) else found  # as TensorFlow: the rest is a part
 
 
 def _as_rows(rows: list[list[bytes]]) -> Any:
-    return ps.RaggedTensor.from_row_lengths(_one_row([part for row in rows for part in row]), list(map(len, rows)))
+    return ps.RaggedTensor.from_row_lengths(_one_row(list(chain.from_iterable(rows))), list(map(len, rows)))
 
 
 def _one_row(parts: list[bytes]) -> np.ndarray:
-    found = np.empty(len(parts), object)
-    found[:] = parts
-    return found
+    return np.fromiter(parts, object, len(parts))
 
 
 def _of_texts(texts: Any, parts: Callable[[bytes], list[bytes]]) -> Any:
@@ -243,7 +263,7 @@ def _of_texts(texts: Any, parts: Callable[[bytes], list[bytes]]) -> Any:
         return _one_row(parts(texts))
     if isinstance(texts, ps.RaggedTensor):
         return ps.RaggedTensor(_of_texts(texts.values, parts), texts.row_splits)
-    found = _as_rows([parts(text) for text in texts.reshape(-1).tolist()])
+    found = _as_rows(list(map(parts, texts.reshape(-1).tolist())))
     for extent in reversed(texts.shape[1:]):
         found = ps.RaggedTensor(found, np.arange(0, len(found) + 1, extent))
     return found
@@ -252,14 +272,13 @@ def _of_texts(texts: Any, parts: Callable[[bytes], list[bytes]]) -> Any:
 def _split_block(input: Any, sep: Any = None, maxsplit: int = -1) -> Any:
     if not isinstance(input, BytesColumn):
         return None
-    return ListColumn([_one_row(_pieces(text, _text(sep or b""), maxsplit)) for text in _flat(input)])
+    return ListColumn([_one_row(row) for row in map(_splitter(sep, maxsplit), _flat(input))])
 
 
 @op("strings.split", rule=_vector, block=_split_block, text=True)
 def split(input: Any, sep: Any = None, maxsplit: int = -1) -> Any:
     """The parts of a text between separators, by default white space; of several texts a RaggedTensor."""
-    texts, wanted = array_of(input), _text(sep or b"")
-    return _of_texts(texts, lambda text: _pieces(text, wanted, maxsplit))
+    return _of_texts(array_of(input), _splitter(sep, maxsplit))
 
 
 @op("strings.bytes_split", rule=_vector)
