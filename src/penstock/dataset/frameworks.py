@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -162,7 +163,7 @@ class Frameworks(Base):
     def _as_iterable_dataset(self) -> Any:
         from penstock.adaptors.torch import iterable_type
 
-        return iterable_type()(self)
+        return iterable_type()(copy(self))
 
     def to_jax(
         self,

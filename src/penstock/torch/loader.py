@@ -75,6 +75,7 @@ def data_loader_type() -> type:
             self._penstock_meeting: Any = None
             self._penstock_workers: LoaderWorkers | None = None  # that persist
             self._penstock_resume: Any = None
+            self._penstock_epoch = 0  # of the next pass
             self._penstock_seed: int | None = None  # of the latest pass, where workers persist
             self._penstock_place: Any = None  # of the latest pass: the generator's state before it, batches given
 
@@ -98,7 +99,11 @@ def data_loader_type() -> type:
             if self.persistent_workers:
                 self._penstock_seed = seed
             first = 0 if resume is None else resume["batches"]
-            place = self._penstock_place = {"generator": state, "batches": first, "ended": False, "seed": known}
+            named = self.dataset._named_epoch() if isinstance(self.dataset, Dataset) else None
+            epoch = self._penstock_epoch if named is None else named
+            self._penstock_epoch = epoch + 1
+            place = {"generator": state, "batches": first, "ended": False, "seed": known, "epoch": epoch}
+            self._penstock_place = place
             with ExitStack() as failed:
                 workers = self._forked()
                 if workers is not None and not self.persistent_workers:
@@ -107,7 +112,7 @@ def data_loader_type() -> type:
                 batches, step = self._asked(asked, first) if self.num_workers or aside else (asked, _nothing)
                 if aside:
                     _set_generator_state(torch, None, before)  # the program's own random numbers go on where they were
-                fetch = self._fetch(seed, workers)
+                fetch = self._fetch(seed, epoch, workers)
                 if not self.num_workers:
                     return _Batches(_Here(fetch, islice(batches, first, None)), place, self._handed, step)
                 elements = self._pipeline(batches, first, fetch).iterator(epoch=0)
@@ -169,7 +174,7 @@ def data_loader_type() -> type:
                 return pinned(batch, self.pin_memory_device or None)
             return batch
 
-        def _fetch(self, seed: int, workers: LoaderWorkers | None) -> Fetch:
+        def _fetch(self, seed: int, epoch: int, workers: LoaderWorkers | None) -> Fetch:
             given = Given(self.dataset, self.collate_fn, self.worker_init_fn)
             if self._penstock_meeting is None and self.num_workers and workers is None:
                 self._penstock_meeting = tempfile.mkdtemp(prefix="penstock-loader-")
@@ -181,6 +186,7 @@ def data_loader_type() -> type:
                 together=self._auto_collation,
                 num_workers=self.num_workers,
                 seed=seed,
+                epoch=epoch,
                 meeting=self._penstock_meeting or FORKED,
                 kept=self._penstock_kept,
                 workers=workers,
@@ -206,7 +212,7 @@ def data_loader_type() -> type:
 
         def _by_torch(self, resume: Any) -> Iterator[Any]:
             made = super().__iter__()
-            place = self._penstock_place = {"generator": None, "batches": 0, "ended": False, "seed": None}
+            place = self._penstock_place = {"generator": None, "batches": 0, "ended": False, "seed": None, "epoch": 0}
             for _ in range(0 if resume is None else resume["batches"]):
                 next(made)
                 place["batches"] += 1
@@ -223,7 +229,8 @@ def data_loader_type() -> type:
             place = self._penstock_resume or self._penstock_place
             if place is None or place["ended"]:
                 place = {"batches": 0, "generator": _generator_state(torch, self.generator), "seed": self._known_seed()}
-            return {"version": _VERSION, **{name: place[name] for name in ("batches", "generator", "seed")}}
+                place["epoch"] = self._penstock_epoch
+            return {"version": _VERSION, **{name: place[name] for name in ("batches", "generator", "seed", "epoch")}}
 
         def load_state_dict(self, state: dict[str, Any]) -> None:
             """The next pass goes on where `state_dict()` was taken.
@@ -238,8 +245,10 @@ def data_loader_type() -> type:
             if version != _VERSION:
                 message = f"This state has format {version}; this version of penstock reads format {_VERSION}."
                 raise FailedPreconditionError(message)
-            seed = state.get("seed")  # earlier versions have saved none
-            self._penstock_resume = {"batches": batches, "generator": generator, "ended": False, "seed": seed}
+            seed, epoch = state.get("seed"), state.get("epoch", 0)  # earlier versions have saved neither
+            self._penstock_epoch = epoch
+            place = {"batches": batches, "generator": generator, "ended": False, "seed": seed, "epoch": epoch}
+            self._penstock_resume = place
 
         def explain(self, *, analyze: bool = False, seconds: float = 5.0) -> str:
             """What runs, and with `analyze=True` what it costs, as `Dataset.explain`.
@@ -255,7 +264,7 @@ def data_loader_type() -> type:
             if not self._auto_collation:
                 batches = [index for (index,) in batches]
             workers = self._own_workers()
-            pipeline = self._pipeline(batches, 0, self._fetch(0, workers))
+            pipeline = self._pipeline(batches, 0, self._fetch(0, 0, workers))
             said = "" if self._penstock_executor == "thread" else self._workers_said()
             if not analyze:
                 return f"{pipeline.explain()}{said}"
