@@ -274,7 +274,11 @@ class Frameworks(Base):
     def _part(self, share: Share | None) -> Any:
         if share is None or share.count == 1:
             return self
-        return self._with(parted(self._plan, share.count, share.index))
+        part = self._with(parted(self._plan, share.count, share.index))
+        if counted(part._plan) == 0 != counted(self._plan):
+            message = f"Each of {share.count} ranks needs an element or a full batch; {self._plan.label} has fewer."
+            raise InvalidArgumentError(message, hint="Use fewer ranks or smaller batches, or repeat() the data set.")
+        return part
 
     def _settings(self) -> tuple[Any, ...]:
         return self._options.seed, self._options.deterministic
