@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tests.golden.golden import assert_golden
 
 import penstock as ps
+from penstock.adaptors.loader import Share
 from penstock.dataset.frameworks import parted
 from penstock.errors import InvalidArgumentError
 from penstock.rewrite.driver import optimise
@@ -68,3 +69,15 @@ def test_an_unknown_number_of_elements_is_an_error_with_ways_out():
     assert_golden("argument_parted_unknown", str(caught.value))
     known = ps.Dataset.range(9).filter(lambda x: x > 2).assert_cardinality(6).batch(2)
     assert [x.tolist() for x in part(known, 2, 0)] == [[3, 5], [7]]
+
+
+@given(st.sampled_from(sorted(STEPS)), st.integers(0, 12), st.integers(1, 5), st.integers(2, 4))
+def test_parts_without_a_step_are_refused(step, size, batch_size, count):
+    ds = STEPS[step](ps.Dataset.range(size), batch_size)
+    parts = [[*part(ds, count, i)] for i in range(count)]
+    if any(parts) or not [*ds]:
+        assert [len([*ds._part(Share(count, i, own=False))]) for i in range(count)] == [len(parts[0])] * count
+    else:
+        for i in range(count):
+            with pytest.raises(InvalidArgumentError, match=rf"Each of {count} ranks needs an element or a full batch"):
+                ds._part(Share(count, i, own=False))

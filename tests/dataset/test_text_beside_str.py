@@ -61,6 +61,12 @@ SILENT = {
     "group_by_window": lambda: texts().group_by_window(lambda s: 0 if s == "a" else 1, lambda k, w: w.batch(2), 2),
     "bucket": lambda: texts().bucket_by_sequence_length(lambda s: 1 if s == "a" else 3, [2], [1, 1]),
     "rejection_resample": lambda: texts().rejection_resample(lambda s: 1 if s == "a" else 0, [0.5, 0.5]),
+    "a list": lambda: texts().map(lambda s: s == ["a", "b"]),
+    "a longer list": lambda: texts().map(lambda s: s != ["a", "b", "c", "d"]),
+    "an array": lambda: texts().map(lambda s: np.argmax(np.array(["a", "b", "c"]) == s)),
+    "a part and an array": lambda: texts().map(lambda s: s.split(b"/")[-1] == np.array(["a", "b"])),
+    "batches and an array": lambda: texts().batch(3).map(lambda s: s == np.array(["a", "b", "c"])),
+    "isin": lambda: texts().filter(lambda s: np.isin(s, ["a", "b"])),
     "fused": lambda: texts().map(lambda s: (s, s == "a")).batch(2),
 }
 
@@ -97,6 +103,11 @@ QUIET = {
     "decoded": lambda: texts().filter(decoded),
     "numbers": lambda: ps.Dataset.range(3).map(lambda x: str(x) == "1"),
     "both": lambda: texts().filter(lambda s: s in ("a", b"a")),
+    "an array of bytes": lambda: texts().map(lambda s: s == np.array([b"a", b"b"])),
+    "a list that begins with str": lambda: texts().map(lambda s: s == np.array(["a", *[b"b"]], object)),
+    "a list with bytes behind": lambda: texts().map(lambda s: s == np.array(["a", *("x", "y"), s], object)),
+    "a list that was written to": lambda: texts().map(lambda s: s == np.array(appended(["a"]), object)),
+    "decoded beside an array": lambda: texts().map(lambda s: s.decode() == np.array(["a", "b"])),
     "no elements": lambda: texts().take(0).filter(lambda s: s == "a"),
 }
 
@@ -104,6 +115,39 @@ QUIET = {
 @pytest.mark.parametrize("case", QUIET)
 def test_what_is_right_is_not_warned_of(case):
     assert run(QUIET[case]())[1] == []
+
+
+def appended(held):
+    held.append(b"b")
+    return held
+
+
+HELD = [["a", "b"], ("a", "b"), {"a", "b"}, {"a": 0, "b": 1}, np.array(["a", "b"]), np.array([["b"], ["a"]], object)]
+OPERATIONS = {
+    "==": lambda held: lambda s: s == held,
+    "!=": lambda held: lambda s: s != held,
+    "turned": lambda held: lambda s: held == s,
+    "in": lambda held: lambda s: s in held,
+    "isin": lambda held: lambda s: np.isin(s, held),
+}
+
+
+@pytest.mark.parametrize("held", HELD, ids=repr)
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_whatever_holds_str_is_unequal_and_whatever_holds_bytes_is_quiet(held, operation):
+    _, told = run(texts().map(OPERATIONS[operation](held)))
+    assert "is never" in str(told[0].message)
+    assert len(told) == 1
+    encoded = np.char.encode(held.astype(str)) if isinstance(held, np.ndarray) else type(held)([(b"a", 0), (b"b", 1)])
+    assert run(texts().map(OPERATIONS[operation](encoded)))[1] == []
+
+
+def test_the_message_for_an_array_names_an_array():
+    _, (told,) = run(texts().map(lambda s: s == np.array(["a", "b"])))
+    assert str(told.message) == (
+        "The function compares text with values that are str ('a'), which is never equal. Text is bytes, as in "
+        "tf.data: write text == np.array([b'a', …])."
+    )
 
 
 def test_the_message_names_what_to_write():

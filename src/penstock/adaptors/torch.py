@@ -39,11 +39,10 @@ def iterable_type() -> type:
 
         def __init__(self, dataset: Any) -> None:
             self.dataset = dataset
-            self._epoch: int | None = None
             self._passes = 0  # of this copy
 
         def set_epoch(self, epoch: int) -> None:
-            self._epoch = check_int("epoch", epoch, least=0, hint="Passes are counted from 0.")
+            self.dataset.set_epoch(epoch)
 
         def __len__(self) -> int:
             return len(self.dataset)
@@ -52,7 +51,8 @@ def iterable_type() -> type:
             info = data.get_worker_info()
             dataset = self.dataset if info is None else self.dataset.shard(info.num_workers, info.id)
             drawn = 0 if info is None else (info.seed - info.id) % 2**31
-            epoch = drawn + self._passes if self._epoch is None else self._epoch
+            named = self.dataset._named_epoch()
+            epoch = drawn + self._passes if named is None else named
             self._passes += 1
             with dataset.iterator(epoch=epoch) as elements:
                 for element in elements:

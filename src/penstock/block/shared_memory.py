@@ -48,7 +48,7 @@ class Region:
         self.nbytes = nbytes
         self.lent = False  # arrays lie over it
         self.retired = False  # a forked child may still read it: not to be used again
-        self.descriptor: int | None = _created(nbytes)
+        self.descriptor: int | None = created(nbytes)
         self._mapping, self.array = mapped(self.descriptor, nbytes)
 
     def sent(self) -> None:
@@ -79,7 +79,8 @@ def mapped(descriptor: int, nbytes: int) -> tuple[mmap.mmap, np.ndarray]:
     return mapping, np.frombuffer(mapping, np.uint8)
 
 
-def _created(nbytes: int) -> int:
+def created(nbytes: int) -> int:
+    """Return an open file of so many bytes, zeros, that has no name."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("penstock")
         try:

@@ -9,6 +9,7 @@ import pickle
 import sys
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from penstock.dataset.epochs import EPOCHS, new_number
 from penstock.errors import (
     Context,
     InvalidArgumentError,
@@ -57,6 +58,8 @@ class Base:
     _plan: Node
     _options: Options
     _next_epoch: int
+    _read_epoch: int  # that of elements read by index
+    _number: int
     _found_spec: Any
     _placing: Placing | None
     _looked_at: bool  # whether it was warned of what a pass would give
@@ -78,7 +81,8 @@ class Base:
         options._freeze()
         found._plan = plan
         found._options = options
-        found._next_epoch = 0
+        found._next_epoch = found._read_epoch = 0
+        found._number = new_number()
         found._found_spec = None
         found._placing = None
         found._looked_at = False
@@ -119,7 +123,8 @@ def reduced(dataset: Dataset, protocol: int) -> tuple[Any, ...]:
     import penstock.block.transport  # noqa: F401 - how Blocks are pickled
 
     buffers: list[pickle.PickleBuffer] = []
-    kept = inputs_first(dataset._plan), dataset._options, dataset._next_epoch
+    epochs = dataset._next_epoch, dataset._read_epoch, dataset._number
+    kept = inputs_first(dataset._plan), dataset._options, *epochs
     try:
         if protocol < _BUFFERS:
             content = by_value().dumps(kept, protocol=protocol)
@@ -129,13 +134,17 @@ def reduced(dataset: Dataset, protocol: int) -> tuple[Any, ...]:
         raise
     except Exception as error:
         raise _refused(dataset._plan, error) from error
-    return _restored, (content, *buffers)
+    return _restored, (content, EPOCHS.handle(), *buffers)
 
 
-def _restored(content: bytes, *buffers: Any) -> Dataset:
-    nodes, options, epoch = pickle.loads(content, buffers=buffers)
+def _restored(content: bytes, epochs: Any, *buffers: Any) -> Dataset:
+    """Restore a data set; `epochs` is the table of the process that is starting this one, or None."""
+    nodes, options, next_epoch, read_epoch, number = pickle.loads(content, buffers=buffers)
     found = Base._of(nodes[-1], options)
-    found._next_epoch = epoch
+    found._next_epoch, found._read_epoch = next_epoch, read_epoch
+    if epochs is not None:
+        EPOCHS.join(epochs.detach())
+        found._number = number
     return found
 
 

@@ -330,7 +330,7 @@ class Dataset(
     def __copy__(self) -> Dataset[T_co]:
         """The same plan with the same caches, which counts its passes for itself."""
         found = Dataset._of(self._plan, self._options)
-        found._next_epoch = self._next_epoch
+        found._next_epoch, found._read_epoch = self._next_epoch, self._read_epoch
         return found
 
     def __bool__(self) -> bool:

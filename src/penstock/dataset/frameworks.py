@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -162,7 +163,7 @@ class Frameworks(Base):
     def _as_iterable_dataset(self) -> Any:
         from penstock.adaptors.torch import iterable_type
 
-        return iterable_type()(self)
+        return iterable_type()(copy(self))
 
     def to_jax(
         self,
@@ -273,7 +274,11 @@ class Frameworks(Base):
     def _part(self, share: Share | None) -> Any:
         if share is None or share.count == 1:
             return self
-        return self._with(parted(self._plan, share.count, share.index))
+        part = self._with(parted(self._plan, share.count, share.index))
+        if counted(part._plan) == 0 != counted(self._plan):
+            message = f"Each of {share.count} ranks needs an element or a full batch; {self._plan.label} has fewer."
+            raise InvalidArgumentError(message, hint="Use fewer ranks or smaller batches, or repeat() the data set.")
+        return part
 
     def _settings(self) -> tuple[Any, ...]:
         return self._options.seed, self._options.deterministic

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, overload
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from penstock.block.handover import handed_over
 from penstock.block.spec import T_co
 from penstock.dataset.base import Base, inner
+from penstock.dataset.epochs import EPOCHS
 from penstock.errors import Context, InvalidArgumentError, OutOfRangeError, PenstockError, annotate, user_location
 from penstock.options import Options
 from penstock.plan.counted import in_files
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.runtime.run import Iterator
 
 _ANY = -(2**63)
+EPOCH: ContextVar[int | None] = ContextVar("epoch", default=None)  # that of the loader that asks
 
 
 class Indexing(Base, Generic[T_co]):
@@ -43,7 +46,31 @@ class Indexing(Base, Generic[T_co]):
 
         def shard(self, num_shards: int, index: int) -> Dataset[T_co]: ...
 
-    def at(self, index: int, epoch: int = 0) -> T_co:
+    def set_epoch(self, epoch: int) -> None:
+        """Name the epoch of the next iteration, and of elements that are read by index from now on.
+
+        A loader that reads by index, such as `torch.utils.data.DataLoader(ds)`, gives the random numbers of epoch 0
+        until this is called. Call it before each iteration over the loader. Worker processes of the loader see it,
+        persistent ones too. `penstock.torch.DataLoader` counts epochs itself; an epoch that is named here has priority.
+
+        Args:
+            epoch: Number of the epoch, from 0.
+
+        Raises:
+            InvalidArgumentError: If `epoch` is negative.
+
+        Example:
+            >>> import numpy as np, penstock as ps
+            >>> ds = ps.Dataset.range(3).map(lambda x: np.random.default_rng(ps.element_key()).integers(100))
+            >>> epochs = [[int(x) for x in ds.iterator(epoch=epoch)] for epoch in (0, 1)]
+            >>> ds.set_epoch(1)
+            >>> [int(ds[i]) for i in range(3)] == epochs[1]
+            True
+        """
+        self._next_epoch = self._read_epoch = check_int("epoch", epoch, least=0, hint="Epochs are counted from 0.")
+        EPOCHS.set(self._number, self._read_epoch)
+
+    def at(self, index: int, epoch: int | None = None) -> T_co:
         """Element number `index` of a pass, made without those before it; a negative index counts from the end.
 
         >>> import penstock as ps
@@ -54,15 +81,17 @@ class Indexing(Base, Generic[T_co]):
         It works where the source has an index and every step says by numbers which elements it takes: map, batch,
         padded_batch, enumerate, take, skip, shard, zip, concatenate, repeat, prefetch, cache, assert_cardinality,
         shuffle(ALL), unbatch behind batches of one size, flat_map of data sets that have numbers (all are made, to ask
-        how many); behind a snapshot that is complete, whatever made it. `epoch` is the pass that shuffles see. A cache,
-        in memory or in files, behind other steps is filled first, by a pass. Functions are
-        called for what the element is made of, in the calling thread.
+        how many); behind a snapshot that is complete, whatever made it. Random numbers and shuffles are those of
+        `epoch`, by default of the epoch that `set_epoch` has named, or 0. A cache, in memory or in files, behind other
+        steps is filled first, by a pass. Functions are called for what the element is made of, in the calling thread.
 
         Raises OutOfRangeError behind the last element, UnimplementedError for other steps (`batch_at` runs them up to
         the element), what is wrong with a file whose elements cannot be counted, and whatever the element raises.
         """
         number = check_int("index", index, least=_ANY, hint="Slices give a data set: ds[2:5].")
-        found = self._access(epoch)
+        if epoch is None:
+            epoch = self._named_epoch()
+        found = self._access(self._read_epoch if epoch is None else epoch)
         size = found.size
         if size == INFINITE_CARDINALITY:
             if number < 0:
@@ -71,6 +100,10 @@ class Indexing(Base, Generic[T_co]):
             raise _out_of_range(index, f"the data set has {size} element{'' if size == 1 else 's'}, numbered from 0")
         elif number < 0:
             number += size
+        if epoch is None and EPOCHS.count(self._number) == size + 1:
+            from penstock.profiler.lint.unkeyed import warn_of_repeats
+
+            warn_of_repeats(self._plan)
         made = found.rows(np.array([number]))
         if made.error is not None:
             raise made.error
@@ -108,6 +141,11 @@ class Indexing(Base, Generic[T_co]):
             found = found.take(max(stop - start, 0))
         return found if step == 1 else found.shard(step, 0)
 
+    def _named_epoch(self) -> int | None:
+        """The epoch that `set_epoch` or the loader that asks has named; None if neither did."""
+        named = EPOCHS.get(self._number)
+        return EPOCH.get() if named is None else named
+
     def _access(self, epoch: int) -> Access:
         from penstock.physical.access import access, require_access
 
@@ -126,7 +164,7 @@ class Indexing(Base, Generic[T_co]):
             return self._plan
         return in_files(self._plan, self._options.seed, self._options.deterministic)
 
-    def batch_at(self, step: int, epoch: int = 0) -> T_co:
+    def batch_at(self, step: int, epoch: int | None = None) -> T_co:
         """What number `step` of pass `epoch` gives, exactly, without a running iterator: to look at a batch again.
 
         >>> import penstock as ps
@@ -144,6 +182,9 @@ class Indexing(Base, Generic[T_co]):
         number = check_int("step", step, least=0, hint="Batches are counted from 0.")
         if obstacle(self._in_files(), fill=False) is None:
             return self.at(number, epoch)
+        if epoch is None:
+            named = self._named_epoch()
+            epoch = self._read_epoch if named is None else named
         epoch = check_int("epoch", epoch, least=0, hint="Passes of a data set are counted from 0.")
         with self.skip(number).take(1).iterator(epoch=epoch) as elements:
             for element in elements:

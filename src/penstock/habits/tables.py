@@ -183,7 +183,6 @@ METHODS = {  # of Dataset
     "get_next": "Write next(iterator) of iterator = iter(ds).",
     "as_numpy": "Iterate over it: elements are numpy already.",
     "loader": "Iterate over it: it needs no loader around it.",
-    "set_epoch": "Each pass is an epoch of its own; ds.iterator(epoch=n) names one.",
     "num_elements": "Write len(ds).",
     "prefetch_to_device": "Write ds.prefetch(ps.AUTOTUNE), and move each batch in the loop.",
     "summary": "Write print(ds.explain()).",

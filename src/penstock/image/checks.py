@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 MAX_VALUES = 1 << 29  # height x width x channels that a header may claim: TensorFlow's limit
 
 
+_CHANNELS = (1, 3, 4)  # grey, RGB, RGBA
+_MOST_CHANNELS = 8  # an image of so few rows with more channels than this has its channels first
+
+
 def check_contents(op: str, contents: Any) -> bytes | memoryview:
     """The encoded image as bytes or a flat view of bytes.
 
@@ -67,7 +71,7 @@ def check_image(op: str, image: Any, ranks: Collection[int] = (3, 4)) -> npt.NDA
     """`image` as an array of one of `ranks`, its last axis the channels.
 
     Raises:
-        InvalidArgumentError: another rank.
+        InvalidArgumentError: another rank, or channels on the first axis.
         InvalidTypeError: not numbers.
     """
     array = numbers(image)
@@ -81,6 +85,10 @@ def check_image(op: str, image: Any, ranks: Collection[int] = (3, 4)) -> npt.NDA
         hint = "Add the channel axis: image[..., None]." if array.ndim == 2 else None
         message = f"{op} needs {wanted}, got shape {array.shape}."
         raise InvalidArgumentError(message, hint=hint)
+    if array.shape[-3] in _CHANNELS and array.shape[-1] > _MOST_CHANNELS:
+        wanted = "(height, width, channels)" if array.ndim == 3 else "(batch, height, width, channels)"
+        message = f"{op} needs shape {wanted}, got shape {array.shape}, whose channels come first."
+        raise InvalidArgumentError(message, hint="Move them to the end: np.moveaxis(image, -3, -1).")
     return array
 
 

@@ -18,7 +18,14 @@ from penstock.block.leaf import NESTED, as_leaf, list_leaf
 from penstock.block.same_kind import SameKind
 from penstock.block.spec import TensorSpec, dtype_name, spec_of
 from penstock.block.structure import Structure, flatten, leaves_rank_open
-from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, as_failure
+from penstock.errors import (
+    Context,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    InvalidTypeError,
+    PenstockError,
+    as_failure,
+)
 from penstock.sources.source import Reader, Source
 
 _OPEN = "Where they are to differ in rank, say output_signature=TensorSpec(None, dtype)."
@@ -78,6 +85,10 @@ class IteratedReader(Reader):
     def _hand_on(self, first: int) -> None:
         """Put what was taken, from number `first` on, into `_made`, with a failure for what turns out to be none."""
 
+    def _fault_of_nothing(self) -> Exception | None:
+        """Return what is wrong with a pass that gave nothing; None if it may be so."""
+        return None
+
     def read(self, max_elements: int) -> Block | None:
         while not self._made and not self._done:
             self._make(max_elements)
@@ -112,6 +123,7 @@ class IteratedReader(Reader):
                 element = next(iterator)
             except StopIteration:
                 self._done = True
+                error = self._fault_of_nothing() if self._count == self._skip else None
                 break
             except Exception as raised:  # behind which there is no more to come
                 self._done = True
@@ -160,6 +172,16 @@ class _GeneratorReader(IteratedReader):
         for element in islice(self._iterator, self._skip):
             if self._structure is None:
                 self._learn(element)
+
+    def _fault_of_nothing(self) -> Exception | None:
+        with suppress(Exception):  # the function of the user is called again
+            if iter(self._source.function(*self._source.args)) is self._iterator:
+                message = (
+                    f"{self._source.label} needs a new iterator in each epoch; its function returned a used-up one."
+                )
+                hint = "Make the iterator inside the function, as in lambda: iter(rows)."
+                return FailedPreconditionError(message, hint=hint)
+        return None
 
     def _learn(self, element: Any) -> None:
         """Notes of what kind the elements are, which the first that is one says."""

@@ -23,6 +23,7 @@ from penstock.block.column import BytesColumn, column_of
 from penstock.block.numbers import Numbers
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import flatten
+from penstock.dataset.indexing import EPOCH
 from penstock.errors import FailedPreconditionError, as_failure
 from penstock.functions.shipping import by_value
 from penstock.physical.transform import Outcome, Transform
@@ -63,6 +64,7 @@ class Fetch(OwnWorkers):
         together: bool,
         num_workers: int,
         seed: int,
+        epoch: int,
         meeting: str,
         kept: bool,
         workers: LoaderWorkers | None,
@@ -71,6 +73,7 @@ class Fetch(OwnWorkers):
         self.together = together  # whether there are batches at all
         self.num_workers = num_workers
         self.seed = seed
+        self.epoch = epoch  # of elements of penstock's data sets
         self.meeting = meeting  # a folder of the loader, where workers that are started take their numbers
         self.kept = kept
         self.own = workers
@@ -104,10 +107,14 @@ class Fetch(OwnWorkers):
         dataset, collate = self.given.dataset, self.given.collate
         if room is not None:
             collate = collating_into(room, collate)
-        if not self.together:
-            return collate(dataset[indices])
-        many = getattr(dataset, "__getitems__", None)
-        return collate(many(indices) if many else [dataset[index] for index in indices])
+        token = EPOCH.set(self.epoch)
+        try:
+            if not self.together:
+                return collate(dataset[indices])
+            many = getattr(dataset, "__getitems__", None)
+            return collate(many(indices) if many else [dataset[index] for index in indices])
+        finally:
+            EPOCH.reset(token)
 
     def _in_worker(self, number: int) -> None:
         if self.meeting not in _NUMBERS:

@@ -76,6 +76,7 @@ def data_loader_type() -> type:
             self._penstock_meeting: Any = None
             self._penstock_workers: LoaderWorkers | None = None  # that persist
             self._penstock_resume: Any = None
+            self._penstock_epoch = 0  # of the next pass
             self._penstock_seed: int | None = None  # of the latest pass, where workers persist
             self._penstock_place: Any = None  # of the latest pass: the generator's state before it, batches given
 
@@ -99,7 +100,11 @@ def data_loader_type() -> type:
             if self.persistent_workers:
                 self._penstock_seed = seed
             first = 0 if resume is None else resume["batches"]
-            place = self._penstock_place = {"generator": state, "batches": first, "ended": False, "seed": known}
+            named = self.dataset._named_epoch() if isinstance(self.dataset, Dataset) else None
+            epoch = self._penstock_epoch if named is None else named
+            self._penstock_epoch = epoch + 1
+            place = {"generator": state, "batches": first, "ended": False, "seed": known, "epoch": epoch}
+            self._penstock_place = place
             with ExitStack() as failed:
                 workers = self._forked()
                 if workers is not None and not self.persistent_workers:
@@ -109,7 +114,7 @@ def data_loader_type() -> type:
                 drawn.draw(self._penstock_ahead or int(aside))
                 if aside:
                     _set_generator_state(torch, None, before)  # the program's own random numbers go on where they were
-                fetch = self._fetch(seed, workers)
+                fetch = self._fetch(seed, epoch, workers)
                 if not self.num_workers:
                     return _Batches(self, _Here(fetch, drawn), place, self._handed)
                 elements = self._pipeline(drawn, fetch).iterator(epoch=0)
@@ -152,7 +157,7 @@ def data_loader_type() -> type:
                 return pinned(batch, self.pin_memory_device or None)
             return batch
 
-        def _fetch(self, seed: int, workers: LoaderWorkers | None) -> Fetch:
+        def _fetch(self, seed: int, epoch: int, workers: LoaderWorkers | None) -> Fetch:
             given = Given(self.dataset, self.collate_fn, self.worker_init_fn)
             if self._penstock_meeting is None and self.num_workers and workers is None:
                 self._penstock_meeting = tempfile.mkdtemp(prefix="penstock-loader-")
@@ -164,6 +169,7 @@ def data_loader_type() -> type:
                 together=self._auto_collation,
                 num_workers=self.num_workers,
                 seed=seed,
+                epoch=epoch,
                 meeting=self._penstock_meeting or FORKED,
                 kept=self._penstock_kept,
                 workers=workers,
@@ -184,7 +190,7 @@ def data_loader_type() -> type:
 
         def _by_torch(self, resume: Any) -> Iterator[Any]:
             made = super().__iter__()
-            place = self._penstock_place = {"generator": None, "batches": 0, "ended": False, "seed": None}
+            place = self._penstock_place = {"generator": None, "batches": 0, "ended": False, "seed": None, "epoch": 0}
             for _ in range(0 if resume is None else resume["batches"]):
                 next(made)
                 place["batches"] += 1
@@ -201,7 +207,8 @@ def data_loader_type() -> type:
             place = self._penstock_resume or self._penstock_place
             if place is None or place["ended"]:
                 place = {"batches": 0, "generator": _generator_state(torch, self.generator), "seed": self._known_seed()}
-            return {"version": _VERSION, **{name: place[name] for name in ("batches", "generator", "seed")}}
+                place["epoch"] = self._penstock_epoch
+            return {"version": _VERSION, **{name: place[name] for name in ("batches", "generator", "seed", "epoch")}}
 
         def load_state_dict(self, state: dict[str, Any]) -> None:
             """The next pass goes on where `state_dict()` was taken.
@@ -216,8 +223,10 @@ def data_loader_type() -> type:
             if version != _VERSION:
                 message = f"This state has format {version}; this version of penstock reads format {_VERSION}."
                 raise FailedPreconditionError(message)
-            seed = state.get("seed")  # earlier versions have saved none
-            self._penstock_resume = {"batches": batches, "generator": generator, "ended": False, "seed": seed}
+            seed, epoch = state.get("seed"), state.get("epoch", 0)  # earlier versions have saved neither
+            self._penstock_epoch = epoch
+            place = {"batches": batches, "generator": generator, "ended": False, "seed": seed, "epoch": epoch}
+            self._penstock_resume = place
 
         def explain(self, *, analyze: bool = False, seconds: float = 5.0) -> str:
             """What runs, and with `analyze=True` what it costs, as `Dataset.explain`.
@@ -233,7 +242,7 @@ def data_loader_type() -> type:
             batches = data.BatchSampler(indices, self.batch_size or 1, False) if self._auto_collation else indices
             workers, drawn = self._own_workers(), Drawn(iter(batches), 0)
             drawn.draw(len(indices) + 1)
-            pipeline = self._pipeline(drawn, self._fetch(0, workers))
+            pipeline = self._pipeline(drawn, self._fetch(0, 0, workers))
             said = "" if self._penstock_executor == "thread" else self._workers_said()
             if not analyze:
                 return f"{pipeline.explain()}{said}"

@@ -78,9 +78,12 @@ def _is_random(use: Use) -> bool:
         return name not in _SETTERS
     if isinstance(value, BuiltinFunctionType) and value in (time.time, time.time_ns, datetime.now, datetime.today):
         return True
-    if is_penstocks(value):
-        return name == "element_key" or draws(value)
-    return _module(value) == "secrets"
+    return draws_by_key(use) or _module(value) == "secrets"
+
+
+def draws_by_key(use: Use) -> bool:
+    """Return True if the random numbers of a use follow from the key of the element: other ones in each epoch."""
+    return is_penstocks(use.value) and (_name(use.value) == "element_key" or draws(use.value))
 
 
 def draws_by_itself(use: Use) -> bool:

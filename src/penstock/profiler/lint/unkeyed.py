@@ -13,10 +13,11 @@ import numpy as np
 from penstock.errors import RandomnessWarning
 from penstock.functions.uses import Use, uses
 from penstock.options import Options
+from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import Node
 from penstock.profiler.lint.inspection import tell
 from penstock.profiler.lint.kept import KEEPERS, functions_of
-from penstock.profiler.lint.natures import draws_by_itself
+from penstock.profiler.lint.natures import draws_by_itself, draws_by_key
 
 _FOUND: dict[int, tuple[weakref.ref[Any], Use | None]] = {}  # by identity: what a class compares by is the user's
 HINT = (
@@ -43,6 +44,15 @@ class Unkeyed:
 
 def unkeyed(plan: Node) -> Iterator[Unkeyed]:
     """All such steps, except those whose draws a cache or snapshot keeps, which is told in other words."""
+    for node in _not_kept(plan):
+        for function in functions_of(node):
+            use = _drawn(function)
+            if use is not None:
+                yield Unkeyed(node, use.spelled, use.always)
+
+
+def _not_kept(plan: Node) -> Iterator[Node]:
+    """All steps but those whose elements a cache or snapshot keeps."""
     seen: set[int] = set()
     waiting = [plan]
     while waiting:
@@ -50,10 +60,7 @@ def unkeyed(plan: Node) -> Iterator[Unkeyed]:
         if id(node) in seen or isinstance(node, KEEPERS):
             continue
         seen.add(id(node))
-        for function in functions_of(node):
-            use = _drawn(function)
-            if use is not None:
-                yield Unkeyed(node, use.spelled, use.always)
+        yield node
         waiting.extend(node.inputs)
 
 
@@ -89,3 +96,13 @@ def warn_of_unkeyed(plan: Node, options: Options) -> None:
     for found in unkeyed(plan):
         if found.certain:
             tell(found.message, HINT, RandomnessWarning, found.node.where)
+
+
+def warn_of_repeats(plan: Node) -> None:
+    """A RandomnessWarning if reading the elements by index again gives the random numbers of the same epoch."""
+    for node in _not_kept(plan):
+        shuffled = isinstance(node, GlobalShuffle) and node.reshuffle_each_iteration
+        if shuffled or any(draws_by_key(use) for function in functions_of(node) for use in uses(function)):
+            what = f"Elements are read by index again, and {node.label} repeats the random numbers of one epoch."
+            tell(what, "Call ds.set_epoch(epoch) before each epoch.", RandomnessWarning, node.where)
+            return

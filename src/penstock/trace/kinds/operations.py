@@ -32,7 +32,8 @@ _SAME_TEXT = words(
 )
 _PARTS_OF_TEXT = frozenset(("split", "rsplit", "splitlines"))
 _SAME_NUMBERS = words("reshape transpose copy ravel flatten squeeze swapaxes clip repeat round")
-_CONTAINERS = (tuple, list, set, frozenset, dict)
+_CONTAINERS = (tuple, list, set, frozenset, dict, np.ndarray)
+_HOLDERS: dict[str, Any] = {"in": _CONTAINERS, "get": dict, "count": (tuple, list), "[]": defaultdict}
 _MOST_LOOKED_AT = 1000
 _UFUNCS = {
     "+": np.add,
@@ -46,13 +47,14 @@ _FLOAT64 = np.dtype(np.float64)
 
 
 def compared(left: Kind, right: Kind, how: str, where: str) -> Mismatch | None:
-    """`text == "a"`, in either order."""
+    """`text == "a"` and `text == np.array(["a", "b"])`, in either order."""
     for value, other in ((left, right), (right, left)):
-        if isinstance(other, Constant) and type(other.value) is str:
-            if isinstance(value, Text):
-                return Mismatch(where, how, other.value)
-            if isinstance(value, Byte):
-                return Mismatch(where, "byte", other.value)
+        if isinstance(value, (Text, Byte)):
+            if isinstance(other, Constant) and type(other.value) is str:
+                return Mismatch(where, how if isinstance(value, Text) else "byte", other.value)
+            texts = _strs(other)
+            if texts:
+                return Mismatch(where, "among", texts[0])
     return None
 
 
@@ -60,27 +62,27 @@ def contained(value: Kind, container: Kind, how: str, where: str) -> Mismatch | 
     """`text in ("a", "b")`, `{"a": 0}.get(text)`, `["a"].count(text)`, and `[]` where it raises nothing."""
     if value != Text():
         return None
-    if isinstance(container, Nest) and how == "in" and container.kinds and container.in_order:
-        texts = [kind.value for kind in container.kinds if isinstance(kind, Constant) and type(kind.value) is str]
-        return Mismatch(where, how, texts[0]) if len(texts) == len(container.kinds) else None
-    if isinstance(container, Nest) and how in ("in", "get") and container.keys and not container.in_order:
-        texts = [key for key in container.keys if type(key) is str]
-        return Mismatch(where, how, texts[0]) if len(texts) == len(container.keys) else None
-    if not isinstance(container, Constant):
-        return None
-    held: Any = container.value
-    kinds: tuple[type, ...] = {
-        "in": _CONTAINERS,
-        "get": (dict,),
-        "count": (tuple, list),
-        "[]": (defaultdict,),
-    }.get(how, ())
-    if not any(isinstance(held, kind) for kind in kinds) or not held:
-        return None
-    looked_at = list(islice(held, _MOST_LOOKED_AT))
-    if not all(type(one) is str for one in looked_at):
-        return None
-    return Mismatch(where, how, min(looked_at) if isinstance(held, (set, frozenset)) else looked_at[0])
+    if isinstance(container, Nest):
+        known = how == "in" or (how == "get" and not container.in_order)
+        container = container if container.in_order else Constant(container.keys)
+    else:
+        known = isinstance(container, Constant) and isinstance(container.value, _HOLDERS.get(how, ()))
+    texts = _strs(container) if known else []
+    return Mismatch(where, how, texts[0]) if texts else None
+
+
+def _strs(value: Kind) -> list[str]:
+    """Return the strings that a container holds; an empty list if it holds anything else."""
+    if isinstance(value, Nest):
+        held: Any = [getattr(kind, "value", None) for kind in value.kinds]
+    else:
+        held = getattr(value, "value", None)
+    if isinstance(held, np.ndarray):
+        held = held.ravel()[:_MOST_LOOKED_AT].tolist()
+    found = list(islice(held, _MOST_LOOKED_AT)) if isinstance(held, _CONTAINERS) else []
+    if not all(type(one) is str for one in found):
+        return []
+    return sorted(found) if isinstance(held, (set, frozenset)) else found
 
 
 def spelled(value: Kind) -> Kind:
@@ -237,6 +239,8 @@ def called_library(function: Any, arguments: list[Kind], named: list[Kind]) -> K
     if function in (str, format) and isinstance(first, (Text, Spelled)):
         return Spelled()
     if function in (sorted, list, tuple, reversed) and first == Text(many=True):
+        return first
+    if function in (np.array, np.asarray) and first is not None and _strs(first):
         return first
     if function is bytes and first == Text():
         return first

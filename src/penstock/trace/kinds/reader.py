@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+import numpy as np
+
 from penstock.block.block import Block
 from penstock.block.spec import LeafSpec, spec_of
 from penstock.block.structure import flatten
@@ -25,17 +27,7 @@ from penstock.functions.code import Instruction, instructions
 from penstock.functions.machine import Machine
 from penstock.functions.ownership import is_users
 from penstock.functions.uses import defaults, plain
-from penstock.trace.kinds.operations import (
-    attribute,
-    binary,
-    called_library,
-    called_method,
-    compared,
-    contained,
-    item,
-    items,
-    spelled,
-)
+from penstock.trace.kinds import operations
 from penstock.trace.kinds.values import (
     Constant,
     Inner,
@@ -51,6 +43,7 @@ from penstock.trace.kinds.values import (
     Widened,
     is_mutable,
     joined,
+    kind_of_spec,
 )
 
 _MOST_STEPS = 5_000
@@ -65,7 +58,8 @@ def read(function: Callable[..., Any], arguments: list[Kind]) -> list[Finding]:
     """What is found in a function that gets arguments of these kinds."""
     reading = _Reading()
     wide = list(_widened(reading.function(function, arguments, 0)))
-    if any(_ASKS.intersection(code.co_names) or _matches_classes(code) for code in reading.codes):
+    names = {step.name for code in reading.codes for step in instructions(code).at.values()}
+    if "MATCH_CLASS" in names or any(_ASKS.intersection(code.co_names) for code in reading.codes):
         return [*wide]
     both = {constant for code in reading.codes for constant in _constants(code.co_consts)}
     texts = [one for one in reading.found if not isinstance(one, Mismatch) or one.encoded not in both]
@@ -79,10 +73,6 @@ def _widened(given: Kind) -> Iterator[Widened]:
     elif isinstance(given, Nest):
         for kind in given.kinds:
             yield from _widened(kind)
-
-
-def _matches_classes(code: CodeType) -> bool:
-    return any(step.name == "MATCH_CLASS" for step in instructions(code).at.values())
 
 
 def _constants(values: Any) -> Iterator[bytes]:
@@ -102,9 +92,7 @@ class _Reading:
         self.found: list[Mismatch | SpelledText] = []
         self.codes: list[CodeType] = []
         self.left = _MOST_STEPS
-        self.settling = (
-            0  # pieces of code, each inside the other, of which is not known yet what their variables may be
-        )
+        self.settling = 0  # nested pieces of code whose variables are not known yet
 
     def spend(self) -> None:
         self.left -= 1
@@ -249,31 +237,31 @@ class _Frame(Machine):
     # -- attributes, items, operators
 
     def attribute(self, owner: Kind, name: str) -> Kind:
-        return attribute(owner, name)
+        return operations.attribute(owner, name)
 
     def compared(self, left: Kind, right: Kind, operator: str) -> Kind:
         sign = next((sign for sign in ("==", "!=") if sign in operator), None)
         if sign is not None:
-            self.add(compared(left, right, sign, self.where()))
+            self.add(operations.compared(left, right, sign, self.where()))
         self._used(left, right)
         return None
 
     def contained(self, value: Kind, container: Kind) -> Kind:
-        self.add(contained(value, container, "in", self.where()))
+        self.add(operations.contained(value, container, "in", self.where()))
         self._used(value)
         return None
 
     def combined(self, left: Kind, right: Kind, operator: str) -> Kind:
-        return binary(left, right, operator.removesuffix("="), self.where())
+        return operations.binary(left, right, operator.removesuffix("="), self.where())
 
     def item(self, owner: Kind, key: Kind) -> Kind:
         if key != self.SLICE:
-            self.add(contained(key, owner, "[]", self.where()))
+            self.add(operations.contained(key, owner, "[]", self.where()))
             self._used(key)
-        return item(owner, key)
+        return operations.item(owner, key)
 
     def each(self, value: Kind) -> Kind:
-        return items(value)
+        return operations.items(value)
 
     def iterated(self, value: Kind) -> None:
         """The iterator stands for what it goes through."""
@@ -286,7 +274,7 @@ class _Frame(Machine):
             return [None] * count
         if isinstance(value, Nest) and value.in_order and len(value.kinds) == count:
             return [*reversed(value.kinds)]
-        return [items(value)] * count
+        return [operations.items(value)] * count
 
     def change_attribute(self, owner: Kind, name: str, value: Kind | None) -> None:
         self._forget()
@@ -310,7 +298,16 @@ class _Frame(Machine):
         if kind is tuple:
             return Nest((), tuple(values), in_order=True)
         self._used(*values)
+        return Nest(tuple(range(len(values))), tuple(values), in_order=False) if kind is list else None
+
+    def added(self, container: Kind, values: Sequence[Kind]) -> Kind:
         return None
+
+    def extended(self, container: Kind, value: Kind, *, mapping: bool) -> Kind:
+        held = getattr(value, "value", None)
+        if isinstance(container, Nest) and type(held) is tuple:
+            return self.built(list, [*container.kinds, *map(Constant, held)])
+        return container if mapping else None
 
     def built_mapping(self, keys: Sequence[Kind], values: Sequence[Kind]) -> Kind:
         known = tuple(kind.value if isinstance(kind, Constant) else object() for kind in keys)
@@ -320,7 +317,7 @@ class _Frame(Machine):
         if step.name == "BUILD_STRING":
             return Spelled() if Spelled() in values else None
         converted = step.name == "FORMAT_VALUE" and step.arg & 3  # {x!r} asks for the quotes
-        return None if converted or step.name == "BUILD_INTERPOLATION" else spelled(values[0])
+        return None if converted or step.name == "BUILD_INTERPOLATION" else operations.spelled(values[0])
 
     # -- functions
 
@@ -338,15 +335,18 @@ class _Frame(Machine):
     def called(self, function: Kind, given: list[Kind], named: dict[str, Kind]) -> Kind:
         found = self._result(function, given, [*named.values()])
         everything = (*given, *named.values())
-        if any(map(is_mutable, everything)) or (isinstance(function, Method) and function.name not in _READS):
+        reads = isinstance(function, Constant) and any(function.value is one for one in (np.array, np.asarray, np.isin))
+        if (any(map(is_mutable, everything)) and not reads) or (
+            isinstance(function, Method) and function.name not in _READS
+        ):
             self._forget()
         return found
 
     def _result(self, function: Kind, arguments: list[Kind], named: list[Kind]) -> Kind:
         if isinstance(function, Method):
             if isinstance(function.owner, Constant) and not isinstance(function.owner.value, ModuleType):
-                self.add(contained(next(iter(arguments), None), function.owner, function.name, self.where()))
-            given = called_method(function, arguments, named)
+                self.add(operations.contained(next(iter(arguments), None), function.owner, function.name, self.where()))
+            given = operations.called_method(function, arguments, named)
             if function.name not in _SAYS and given is None:
                 self._used(*arguments, *named)
             return given
@@ -360,10 +360,12 @@ class _Frame(Machine):
         value = function.value
         if isinstance(value, (FunctionType, MethodType)) and is_users(getattr(value, "__func__", value)):
             return None if named else self._reading.function(value, arguments, self._depth + 1)
+        if value is np.isin and len(arguments) > 1:
+            self.add(operations.compared(arguments[0], arguments[1], "==", self.where()))
         raised = isinstance(value, type) and issubclass(value, BaseException)
         if not raised and getattr(value, "__name__", "") not in _SAYS:
             self._used(*arguments, *named)
-        return called_library(value, arguments, named)
+        return operations.called_library(value, arguments, named)
 
     def _used(self, *values: Kind) -> None:
         """A value leaves for others, who will find `b'…'` in it."""
@@ -422,13 +424,7 @@ def _warn(function: Callable[..., Any], specs: Sequence[LeafSpec], arguments: Se
 
 
 def _mismatches(function: Callable[..., Any], arguments: Sequence[Any]) -> list[Any]:
-    from penstock.trace.kinds.values import (
-        Mismatch,  # seldom needed, and large with what reads code
-        kind_of_spec,
-    )
-
     try:
-        found = read(function, [kind_of_spec(part) for part in arguments])
-        return [one for one in found if isinstance(one, Mismatch)]
+        return [one for one in read(function, [*map(kind_of_spec, arguments)]) if isinstance(one, Mismatch)]
     except Exception:  # code that is read may hold anything
         return []

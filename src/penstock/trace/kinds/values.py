@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.spec import LeafSpec, TensorSpec
+from penstock.block.spec import TensorSpec
 
 Kind = Any  # one of the classes below, or None
 
@@ -112,9 +112,7 @@ class Null:
 
 def kind_of_spec(spec: Any) -> Kind:
     """The kind of an element, or of a part of one."""
-    if isinstance(spec, LeafSpec):
-        if not isinstance(spec, TensorSpec):
-            return None
+    if isinstance(spec, TensorSpec):
         if spec.dtype is bytes:
             return Text(many=True) if len(spec.shape) == 1 else Text() if not spec.shape else None
         return Number(np.dtype(spec.dtype), array=bool(spec.shape))
@@ -157,19 +155,21 @@ class Mismatch:
         said = {
             "==": f"compares text with {self.compared!r}, which is never equal",
             "!=": f"compares text with {self.compared!r}, which is always unequal",
+            "among": f"compares text with values that are str ({self.compared!r}), which is never equal",
             "in": f"looks text up among str ({self.compared!r}), where it is never found",
-            "get": f"looks text up in a dict whose keys are str ({self.compared!r}), where it is never found",
             "count": f"counts text in what holds str ({self.compared!r}), where it is never found",
-            "[]": f"looks text up in a dict whose keys are str ({self.compared!r}), where it is never found",
             "byte": f"compares one byte of a text, which is a number, with {self.compared!r}",
         }
-        return said[self.how]
+        in_dict = f"looks text up in a dict whose keys are str ({self.compared!r}), where it is never found"
+        return said.get(self.how, in_dict)
 
     @property
     def mended(self) -> str:
         wanted, instead = repr(self.encoded), repr(self.compared)
         if self.how == "byte":
             return f"text[:1] == {wanted}"
+        if self.how == "among":
+            return f"text == np.array([{wanted}, …])"
         if self.how in ("==", "!="):
             return f"text {self.how} {wanted}, or text.decode() {self.how} {instead}"
         return f"{wanted} in place of {instead}, or text.decode() in place of the text"

@@ -1,0 +1,65 @@
+"""Epochs that `set_epoch` has named, in memory that all processes of a program share."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from typing import Any
+
+import numpy as np
+
+from penstock.block.shared_memory import created, mapped
+
+_ROWS = 1 << 16  # the later of two data sets has the row, where their numbers are a multiple of this apart
+_BYTES = 24 * _ROWS  # pages are allocated when they are written
+_numbers = itertools.count(1)
+
+
+def new_number() -> int:
+    """Return a number that no other data set of this program has."""
+    return os.getpid() << 32 | next(_numbers)
+
+
+class Epochs:
+    """A table with a row for each data set that is read by index: its number, its epoch or -1, its count of reads.
+
+    A forked process inherits the table. A process that multiprocessing starts joins it.
+    """
+
+    def __init__(self) -> None:
+        self.join(created(_BYTES))
+
+    def join(self, descriptor: int) -> None:
+        """Use the table in an open file."""
+        self._descriptor = descriptor
+        self._rows = mapped(descriptor, _BYTES)[1].view(np.int64).reshape(_ROWS, 3)
+
+    def _row(self, number: int) -> np.ndarray:
+        row: np.ndarray = self._rows[number % _ROWS]
+        if row[0] != number:
+            row[:] = number, -1, 0
+        return row
+
+    def get(self, number: int) -> int | None:
+        """Return the epoch that `set_epoch` named last, in whichever process; None if there is none."""
+        epoch = int(self._row(number)[1])
+        return None if epoch < 0 else epoch
+
+    def set(self, number: int, epoch: int) -> None:
+        """Name the epoch of a data set."""
+        self._row(number)[1] = epoch
+
+    def count(self, number: int) -> int:
+        """Count a read, and return the number of reads so far in all processes."""
+        row = self._row(number)
+        row[2] = reads = int(row[2]) + 1  # two processes at the same time may count one read
+        return reads
+
+    def handle(self) -> Any:
+        """Return the file of the table for the process that multiprocessing is starting; None if it starts none."""
+        from multiprocessing import context, reduction
+
+        return None if context.get_spawning_popen() is None else reduction.DupFd(self._descriptor)
+
+
+EPOCHS = Epochs()

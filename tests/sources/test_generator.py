@@ -1,0 +1,69 @@
+"""A function of from_generator that returns the same iterator at each call: its second iteration has no elements."""
+
+import pytest
+
+import penstock as ps
+from penstock.errors import FailedPreconditionError
+
+
+class Counting:
+    """An iterator that a user has written."""
+
+    def __init__(self):
+        self.given = 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.given += 1
+        if self.given > 3:
+            raise StopIteration
+        return self.given
+
+
+ONCE = {
+    "a generator": lambda: (i for i in range(3)),
+    "zip": lambda: zip([1, 2], [3, 4], strict=True),
+    "an iterator of a list": lambda: iter([1, 2]),
+    "a class": Counting,
+}
+
+
+@pytest.mark.parametrize("kind", ONCE)
+@pytest.mark.parametrize("executor", ["inline", "thread"])
+def test_an_iterator_that_is_used_up_says_so(kind, executor):
+    iterator = ONCE[kind]()
+    ds = ps.Dataset.from_generator(lambda: iterator).map(lambda *x: x)
+    assert len([*ds.iterator(executor=executor)]) in (2, 3)
+    for _ in range(2):
+        with pytest.raises(FailedPreconditionError, match=r"needs a new iterator in each epoch.*\n.*\n.*iter\(rows\)"):
+            [*ds.iterator(executor=executor)]
+    repeated = ps.Dataset.from_generator(ONCE[kind]).repeat(2)
+    assert len([*repeated]) in (4, 6)
+
+
+def test_a_generator_that_was_left_in_the_middle_is_used_up():
+    generator = (i for i in range(3))
+    ds = ps.Dataset.from_generator(lambda: generator)
+    assert [int(x) for x in ds.take(1)] == [0]
+    with pytest.raises(FailedPreconditionError, match="needs a new iterator"):
+        list(ds)
+
+
+@pytest.mark.parametrize("make", [list, lambda: iter([]), lambda: (i for i in ())])
+def test_no_elements_are_no_fault(make):
+    ds = ps.Dataset.from_generator(make)
+    assert [[*ds], [*ds]] == [[], []]
+
+
+def test_a_function_that_fails_when_it_is_asked_again_has_given_nothing():
+    calls = []
+
+    def once():
+        calls.append(1)
+        if len(calls) > 1:
+            raise OSError
+        return iter([])
+
+    assert [*ps.Dataset.from_generator(once)] == []
