@@ -30,7 +30,7 @@ from penstock.block.block import Block
 from penstock.block.footprint import leased
 from penstock.block.shared_memory import mapped
 from penstock.block.transport import pack, portable, unpack
-from penstock.errors import Context, FailedPreconditionError, context_of, said
+from penstock.errors import Context, FailedPreconditionError, PenstockError, context_of, said
 from penstock.physical.stretch import Stretch, failure, join
 from penstock.physical.transform import run_all
 from penstock.runtime.machine.malloc import keep_freed_memory
@@ -319,7 +319,11 @@ def _rebuilt(kind: Any, base: Any, arguments: tuple[Any, ...], state: dict[str, 
 
 def _error(error: Exception) -> Exception:
     """The error with its traceback as a note, or what can be said of one that cannot travel."""
-    text = "".join(traceback.format_exception(type(error), error, folded(error))).rstrip()
+    trace = folded(error)
+    if isinstance(error, PenstockError):  # what it says is said by itself
+        lines = traceback.format_tb(trace)
+    else:
+        lines = traceback.format_exception(type(error), error, trace)
     _cut(error)
     try:
         unpack(*pack(_Sent(error)))
@@ -329,7 +333,8 @@ def _error(error: Exception) -> Exception:
         found.context = context_of(error) or Context()
         error = found
     with suppress(Exception):  # a frozen dataclass lets nobody add anything
-        add_lines(error, text)
+        if trace is not None:
+            add_lines(error, "".join(lines).rstrip())
     return _Sent(error)
 
 
