@@ -73,7 +73,8 @@ class PenstockError(Exception):
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.message, self.hint, self.context)
+        notes = {name: value for name, value in vars(self).items() if name == "__notes__"}
+        return _rebuild, (type(self), self.message, self.hint, self.context), notes
 
 
 def _rebuild(kind: type[PenstockError], message: str, hint: str | None, context: Context) -> PenstockError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 from dataclasses import replace
@@ -92,6 +93,32 @@ def test_what_has_changed_meanwhile_is_fetched_anew(manager, site):
     site.files["b.bin"] = b"old" * 1000
     site.faults["b.bin"] = [("reset", 500), ("other", b"newer" * 900)]
     assert manager.download(url).read_bytes() == b"newer" * 900
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        lambda content: {"ETag": f'W/"{len(content)}"', "Last-Modified": f"Mon, 01 Jan {len(content)} 00:00:00 GMT"},
+        lambda content: {"ETag": f'W/"{len(content)}"'},
+        lambda content: {"Last-Modified": f"Mon, 01 Jan {len(content)} 00:00:00 GMT"},
+        lambda content: {},
+    ],
+    ids=["weak tag and date", "weak tag", "date", "length alone"],
+)
+def test_a_file_that_changes_between_two_requests_is_never_mixed(manager, site, headers):
+    """Also where the server takes any `If-Range` for the version that it has."""
+    site.headers = headers
+    site.files["b.bin"] = b"old" * 1000
+    site.faults["b.bin"] = [("reset", 500), ("other", b"newer" * 900)]
+    assert manager.download(site.url("b.bin")).read_bytes() == b"newer" * 900
+
+
+def test_a_packed_answer_that_was_not_asked_for_is_refused(manager, site):
+    site.headers = lambda content: {"Content-Encoding": "gzip"}
+    site.files |= {"rows.csv": gzip.compress(b"a,b"), "rows.csv.gz": gzip.compress(b"a,b")}
+    with pytest.raises(FailedPreconditionError, match="packed"):
+        manager.download(site.url("rows.csv"))
+    assert manager.download(site.url("rows.csv.gz")).read_bytes() == site.files["rows.csv.gz"]
 
 
 def test_it_is_waited_as_long_as_the_server_asks_and_said(manager, site, waits):

@@ -244,7 +244,7 @@ def get_pairs(word):
     return pairs
 
 
-@known("ships")
+@known("")  # of a set, `min` by a key gives the first of those that are equal by it
 def bpe(text):
     ids = []
     for word in text.decode().split():

@@ -9,7 +9,8 @@ import pytest
 
 import penstock as ps
 from penstock.errors import DataLossError, InvalidArgumentError, PenstockError
-from penstock.image import decode_and_crop_jpeg, decode_image, decode_jpeg, extract_jpeg_shape
+from penstock.image import decode_and_crop_jpeg, decode_image, decode_jpeg, encode_jpeg, extract_jpeg_shape
+from penstock.image.jpeg import block as jpeg_block
 from penstock.image.jpeg.block import JpegBlock
 from penstock.image.jpeg.damage import with_width
 from penstock.image.jpeg.libjpeg import ODD as RARE
@@ -93,6 +94,23 @@ def test_a_block_gives_the_same(name):
     assert list(failed) == ([0, 1] if expected is None else [])
     if expected is not None:
         np.testing.assert_array_equal(out, np.stack([expected, expected]))
+
+
+@pytest.mark.parametrize("kind", [0x00, 0x10, 0x01, 0x11])
+def test_a_code_of_all_ones_is_refused_everywhere(kind):
+    """libjpeg allows none; the standard tables leave just that code out."""
+    file = bytearray(encode_jpeg(np.arange(192, dtype=np.uint8).reshape(8, 8, 3)))
+    at = file.index(b"\xff\xc4")
+    while file[at + 4] != kind:
+        at = file.index(b"\xff\xc4", at + 4)
+    length = 16 if kind & 16 else max(i for i in range(16) if file[at + 5 + i]) + 1
+    file[at + 4 + length] += 1
+    file[at + 2 : at + 4] = (int.from_bytes(file[at + 2 : at + 4], "big") + 1).to_bytes(2, "big")
+    file.insert(at + 2 + int.from_bytes(file[at + 2 : at + 4], "big") - 1, 0)
+    with pytest.raises(DataLossError):
+        decode_jpeg(bytes(file))
+    jpeg_block._KERNELS.get()
+    assert list(JpegBlock([bytes(file)] * 2).decode(np.zeros((2, 8, 8, 3), np.uint8))) == [0, 1]
 
 
 def test_rare_sampling_everywhere_a_jpeg_goes():

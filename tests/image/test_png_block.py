@@ -107,6 +107,16 @@ def test_equals_the_plain_way_on_the_corpus(channels):
     assert done > 25
 
 
+@pytest.mark.parametrize("late", [chunk(b"tRNS", bytes(6)), chunk(b"PLTE", bytes(3)), chunk(b"gAMA", bytes(4))])
+def test_what_comes_between_an_empty_part_of_the_pixels_and_the_rest_is_damage_here_too(late):
+    file = encode_png(photo(8, 9, seed=1))
+    place = file.index(b"IDAT") - 4
+    file = file[:place] + chunk(b"IDAT", b"") + late + file[place:]
+    with pytest.raises(DataLossError, match="parts the pixels"):
+        plainly(file)
+    assert decode_png_block(*packed([file]), np.zeros((1, 8, 9, 3), np.uint8)).tolist() == [0]
+
+
 def test_rows_that_are_not_done_do_not_disturb_the_others():
     images = [photo(8, 9, seed=seed) for seed in range(6)]
     files = [encode_png(image) for image in images]

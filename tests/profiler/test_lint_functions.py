@@ -169,3 +169,20 @@ def test_a_function_that_writes_outside_is_not_tried_out():
     rows = ps.Dataset.from_tensor_slices(np.zeros((64, 4)))
     assert [*rows.map(total).batch(8).lint()] == []
     assert sums.tolist() == [0, 0, 0]
+
+
+def test_nothing_is_asked_of_objects_that_a_function_holds():
+    asked = []
+
+    class Proxy:
+        def __getattr__(self, name):
+            asked.append(name)
+            raise AttributeError(name)
+
+        def __call__(self, x):
+            return x
+
+    proxy = Proxy()
+    ds = ps.Dataset.range(4).map(lambda x: proxy(x)).map(proxy).batch(2)
+    ds.lint()
+    assert [name for name in asked if not name.startswith("_penstock")] == []

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import pickle
 
 import pytest
 from hypothesis import given, settings
@@ -51,6 +52,38 @@ class Nameless(KeyError):
         return 7
 
 
+class Two(Exception):
+    def __init__(self, code, why):
+        super().__init__(f"{code}: {why}")
+        self.code = code
+
+
+class Worded(Exception):
+    """Its constructor takes a name and makes a sentence of it."""
+
+    def __init__(self, name):
+        super().__init__(f"no breed is called {name}")
+
+
+class ByName(ValueError):
+    def __init__(self, *, row):
+        self.row = row
+
+    def __str__(self):
+        return f"row {self.row}"
+
+
+class OfFile(OSError):
+    def __init__(self, path, *, level):
+        super().__init__(2, "is gone", path)
+        self.level = level
+
+
+class Made(KeyError):
+    def __new__(cls, first, second):
+        return super().__new__(cls, first)
+
+
 class Odd(BaseException):
     """No `Exception`."""
 
@@ -67,6 +100,13 @@ MADE = {
     "no pickle": lambda: Unpicklable(1, 2),
     "text of another type": Nameless,
     "a plain one": lambda: ValueError("spoiled"),
+    "two arguments": lambda: Two(3, "because"),
+    "a sentence": lambda: Worded("Rex"),
+    "by name": lambda: ByName(row=3),
+    "of a file": lambda: OfFile("cats.jpg", level=3),
+    "made of two": lambda: Made(1, 2),
+    "of a codec": lambda: UnicodeDecodeError("utf-8", b"x", 0, 1, "because"),
+    "several": lambda: ExceptionGroup("several", [Two(1, "one"), ExceptionGroup("inside", [ByName(row=1)])]),
 }
 
 
@@ -115,6 +155,31 @@ def test_any_exception_is_the_failure_of_one_element(tmp_path_factory, name, ste
                 kinds.append(type(error))
     assert len(kinds) == len(at)
     assert set(kinds) <= {type(MADE[name]()), errors.FailedPreconditionError}
+
+
+def test_exceptions_arrive_from_processes_as_they_were_raised():
+    """With class, text, attributes and traceback, whatever their constructors take."""
+    made = MADE | {"of an import": lambda: ImportError("because", name="cats", path="cats.py")}
+    names = [name for name in made if name not in ("no text", "no pickle", "no attributes", "text of another type")]
+
+    def raises(x):
+        raise made[names[int(x)]]()
+
+    with ps.Dataset.range(len(names)).map(raises, num_parallel_calls=1).iterator(executor="process") as elements:
+        for name in names:
+            wanted = made[name]()
+            with pytest.raises(type(wanted)) as caught:
+                next(elements)
+            found = caught.value
+            assert (type(found), str(found), repr(found)) == (type(wanted), str(wanted), repr(wanted))
+            assert {key: value for key, value in vars(found).items() if "_" not in key} == vars(wanted)
+            assert name == "frozen" or "in raises" in str(found.__notes__)
+
+
+def test_an_error_of_penstock_keeps_its_notes_between_processes():
+    error = errors.DataLossError("cut short", hint="Write it again.")
+    error.add_note("a note")
+    assert pickle.loads(pickle.dumps(error)).__notes__ == ["a note"]
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)

@@ -1,11 +1,15 @@
 """Tracebacks of errors that leave an iterator: the user's lines, one behind the other."""
 
 import pdb
+import subprocess
+import sys
 import traceback
 
+import numpy as np
 import pytest
 
 import penstock as ps
+from penstock import errors
 
 
 def inner(x):
@@ -53,18 +57,66 @@ def test_of_a_worker_process_there_are_the_users_lines_in_a_note():
     assert [name for name in ("function", "inner", "transform.py") if name in told] == ["function", "inner"]
 
 
-def test_what_fails_inside_penstock_keeps_its_frames():
+def test_an_error_of_penstock_in_a_function_ends_with_the_users_line():
     with pytest.raises(ValueError, match="JPEG") as caught:
         next(iter(RANGE(1).map(lambda x: ps.image.decode_jpeg(b"no picture"))))
-    names = names_of(caught.value)
-    assert names[1:3] == ["__next__", "<lambda>"]
-    assert "decode_jpeg" in names[3:]
+    assert names_of(caught.value)[1:] == ["__next__", "<lambda>"]
 
 
-def test_what_no_line_of_the_users_had_a_part_in_is_whole():
+def test_of_an_error_of_penstock_about_data_no_frame_is_kept():
     with pytest.raises(ValueError, match=r"stack|shape") as caught:
         next(iter(ps.Dataset.from_generator(lambda: iter([[1], [1, 2]])).batch(2)))
-    assert len(names_of(caught.value)) > 3
+    assert names_of(caught.value)[1:] == ["__next__"]
+
+
+def test_what_may_be_a_mistake_of_penstock_is_whole(monkeypatch):
+    def breaks(*_):
+        raise AttributeError("a mistake")
+
+    monkeypatch.setattr("penstock.physical.stages.batch._stacked", breaks)
+    with pytest.raises(errors.InternalError) as caught:
+        next(iter(RANGE(3).map(lambda x: np.ones(int(x))).batch(2)))
+    assert "breaks" in "".join(traceback.format_exception(caught.value))
+
+
+FUNCTIONS = {
+    "a wrong shape": "lambda x: np.zeros(int(x) + 1)",
+    "None": "lambda x: None if x > 3 else x",
+    "two dtypes": "lambda x: np.float32(x) if x > 2 else np.int64(x)",
+    "a wrong number of arguments": "lambda x, y: x",
+    "an error of penstock": "lambda x: ps.image.decode_jpeg(b'no picture')",
+}
+ENDS = {
+    "a loop": "for batch in ds: pass",
+    "threads": "list(ds.iterator(executor='thread'))",
+    "processes": "list(ds.iterator(executor='process'))",
+    "a method": "ds.reduce(0, lambda state, x: state)",
+    "an index": "[ds[i] for i in range(3)]",
+}
+PROGRAM = """
+import sys, traceback
+import numpy as np
+import penstock as ps
+
+for function in FUNCTIONS:
+    ds = ps.Dataset.range(10).map(eval(function), num_parallel_calls=2).batch(4)
+    for end in ENDS:
+        try:
+            exec(end)
+        except Exception as error:
+            error.__traceback__ = error.__traceback__.tb_next  # that of `exec`
+            print("".join(traceback.format_exception(error)), end="\\0", file=sys.stderr)
+ps.Dataset.range(10).batch("10")
+"""
+
+
+def test_what_is_printed_of_an_error_has_at_most_twelve_lines():
+    lists = f"FUNCTIONS, ENDS = {list(FUNCTIONS.values())}, {list(ENDS.values())}"
+    done = subprocess.run([sys.executable, "-c", lists + PROGRAM], capture_output=True, text=True)
+    told = done.stderr.split("\0")
+    assert len(told) == len(FUNCTIONS) * len(ENDS) + 1
+    assert [text for text in told if len(text.splitlines()) > 12] == []
+    assert [text for text in told if text.count("/penstock/") > 1] == []  # the frame that raises it
 
 
 def test_all_frames_are_kept_on_request(monkeypatch):

@@ -122,6 +122,30 @@ def test_pages_that_lead_in_a_circle(folder):
         list(ps.LmdbDataset(folder))
 
 
+def test_pages_that_lead_to_one_another_twice_take_no_longer(folder):
+    """A tree of 30 levels, of which each page leads twice to the next, would take years."""
+    content = bytearray(SAMPLE)
+    (branch,) = _pages(1)
+    for heading in (0, PAGE):  # its size, its levels
+        struct.pack_into("<H", content, heading + 16 + 24 + 48 + 6, 32)
+    first = len(content) // PAGE
+    for level in range(30):
+        page = bytearray(SAMPLE[branch * PAGE : (branch + 1) * PAGE])
+        struct.pack_into("<Q", page, 0, first + level - 1 if level else branch)
+        for slot in range(2):
+            (place,) = struct.unpack_from("<H", page, 16 + 2 * slot)
+            struct.pack_into("<HH", page, place, first + level, 0)
+        if level == 29:  # it has no entries
+            struct.pack_into("<H", page, 12, 16)
+        if level:
+            content += page
+        else:
+            content[branch * PAGE : (branch + 1) * PAGE] = page
+    (folder / "data.mdb").write_bytes(content)
+    with pytest.raises(DataLossError, match="in a circle"):
+        list(ps.LmdbDataset(folder))
+
+
 @given(places=st.lists(st.tuples(st.integers(0, len(SAMPLE) - 1), st.integers(0, 255)), min_size=1, max_size=4))
 def test_damage_anywhere_is_an_entry_or_an_error_of_ours(places):
     content = bytearray(SAMPLE)

@@ -15,6 +15,7 @@ from penstock.adaptors.feed import Elements, Feed, State
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, InvalidTypeError
 from penstock.plan.fingerprint import fingerprint, steps
 from penstock.plan.node import Node, check_int
+from penstock.runtime.tracebacks import folded
 
 _VERSION = 1
 
@@ -131,6 +132,12 @@ class Pass:
             self._place.ended = True
             self.close()
             raise
+        except Exception as raised:
+            error = raised
+        try:
+            raise error.with_traceback(folded(error))
+        finally:
+            del error  # it holds this frame, which would hold it
 
     def state_dict(self) -> State:
         """Where the pass is, for `load_state_dict` of an iterator over the data set."""

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator as AbstractIterator
 from dataclasses import replace
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 import numpy as np
@@ -412,7 +413,13 @@ class Dataset(
         return text
 
 
-teach(Dataset)
+def _folded(error: BaseException) -> TracebackType | None:
+    from penstock.runtime.tracebacks import folded  # the engine comes when it is first used
+
+    return folded(error)
+
+
+teach(Dataset, _folded)
 
 _MOST_FAILURES = 32  # elements to look at for one that tells its spec
 

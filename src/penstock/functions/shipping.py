@@ -21,13 +21,14 @@ import sys
 from collections import ChainMap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
-from types import FunctionType, MethodType
+from itertools import islice, pairwise
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from penstock.functions.code import codes
+from penstock.functions.code import Instruction, codes, steps, words
 from penstock.functions.memory import recalled
-from penstock.functions.uses import closure, defaults
+from penstock.functions.ownership import is_users
+from penstock.functions.uses import Use, closure, defaults, uses
 
 if TYPE_CHECKING:
     from penstock.functions.effects.objects import Watched
@@ -60,12 +61,90 @@ def _why_not_shippable(function: Callable[..., Any]) -> tuple[str | None, list[W
 
     watched: list[Watched] = []
     try:
-        why = why_visible(function, watched) or _why_stuck(function)
+        why = why_visible(function, watched) or _why_unlike(function, watched) or _why_stuck(function)
     except RecursionError:
         why = "it is nested too deeply to be looked through"
     except Exception as error:  # code that is read may hold anything; whoever cannot read it does not move it
         why = f"it cannot be looked through ({type(error).__name__})"
     return why, watched
+
+
+_WRITES_TEXT = ("FORMAT", "CONVERT_VALUE")
+_SHOWS_ORDER = ("GET_ITER", "GET_YIELD", "UNPACK", "LIST_EXTEND", "CALL_FUNCTION_EX", "BUILD_SLICE", "STORE_SLICE")
+_HIDES_ORDER = (set, frozenset, len, sorted, min, max, any, all, isinstance, type, bool, int, float, abs)
+_METHODS = {f".{name}" for kind in (str, bytes, set) for name in dir(kind) if name[:2] != "__"}
+_METHODS -= words(".join .format .format_map .pop")
+_BY_ADDRESS = words("repr ascii object __repr__ __str__ __format__ __hash__")
+
+
+def _why_unlike(function: Callable[..., Any], watched: list[Watched]) -> str | None:
+    """Return why another process may give other results: its sets have another order, its objects other addresses.
+
+    `watched` has the functions that are called. The scan is coarse: a function that uses a set moves only if each of
+    its operations hides the order, as `in`, `len` and `sorted` do.
+    """
+    functions = [one for entry in watched if entry.name is None and (one := entry.owner()) is not None]
+    read = [code for one in functions for code in codes(one.__code__)]
+    done = [step for code in read for step in steps(code)]
+    used = [use for one in (function, *functions) for use in uses(one)]
+    operators = {step.spelled for step in done if step.name == "BINARY_OP"}
+    writes = "%" in operators or any(step.name.startswith(_WRITES_TEXT) for step in done)
+    writes = writes or any(use.value is str or use.spelled == ".format" for use in used)
+    if any(use.spelled.rpartition(".")[2] in _BY_ADDRESS or (writes and _has_address(use.value)) for use in used):
+        return "it shows the address of an object, or its hash, which differ between processes"
+    held = set(_names_of_sets(function, "", set()))
+    has_set = any(_is_set(step, held) and after.name != "CONTAINS_OP" for step, after in pairwise(done))
+    has_set = has_set or any(map(_gives_set, used))
+    if not has_set and not ({"&", "|", "^", "-"} & operators and any(use.spelled == ".keys" for use in used)):
+        return None
+    shows = writes or operators & {"+=", "%="} or any(step.name.startswith(_SHOWS_ORDER) for step in done)
+    if shows or any(map(_has_key, read)) or not all(map(_hides_order, used)):
+        return "it uses a set, whose order differs between processes"
+    return None
+
+
+def _has_address(value: Any) -> bool:
+    """Return True if the text of the value, or of an object of this class, has its address in it."""
+    kind = value if isinstance(value, type) else type(value)
+    return is_users(kind) and vars(object)["__repr__"] is getattr(kind, "__repr__", None)
+
+
+def _is_set(step: Instruction, held: set[str]) -> bool:
+    if step.name == "LOAD_CONST":
+        return isinstance(step.value, frozenset)
+    return step.name in ("BUILD_SET", "SET_ADD") or (step.name.startswith("LOAD_") and step.value in held)
+
+
+def _gives_set(use: Use) -> bool:
+    """Return True for the classes of sets, and for a set that a `functools.partial` gives by position."""
+    by_place = use.spelled == "an argument" and isinstance(use.value, (set, frozenset))
+    return by_place or use.spelled.partition(".")[0] in ("set", "frozenset")
+
+
+def _has_key(code: CodeType) -> bool:
+    """Return True if a call has a `key`: items that are equal by it stay in the order of the set."""
+    return any(type(names) is tuple and "key" in names for names in code.co_consts)
+
+
+def _hides_order(use: Use) -> bool:
+    if use.spelled[0] == ".":
+        return use.spelled in _METHODS
+    return not callable(use.value) or any(use.value is one for one in _HIDES_ORDER) or is_users(use.value)
+
+
+def _names_of_sets(value: Any, name: str, seen: set[int]) -> Iterator[str]:
+    """Yield the names of variables and attributes under which a function, or an object that it holds, has sets."""
+    if isinstance(value, (set, frozenset)):
+        yield name
+    if id(value) in seen or len(seen) >= _MOST_ITEMS:
+        return
+    seen.add(id(value))
+    if isinstance(value, (dict, list, tuple)):
+        for item in islice(value.values() if isinstance(value, dict) else value, _MOST_ITEMS):
+            yield from _names_of_sets(item, name, seen)
+    elif isinstance(value, (MethodType, functools.partial)) or (is_users(value) and not isinstance(value, ModuleType)):
+        for step in _held(value):
+            yield from _names_of_sets(step.value, step.text.lstrip("."), seen)
 
 
 class _TooLarge(Exception):

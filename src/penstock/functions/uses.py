@@ -302,11 +302,15 @@ class _Scope:
 
 
 def attribute(value: Any, name: str) -> Any:
-    """An attribute of an object of the user's, which may do anything when it is asked; None where it has none."""
+    """Return an attribute without calling `__getattr__` or `__getattribute__` of the user's; None if there is none."""
+    ask = getattr if type(value) is MethodType else type.__getattribute__ if isinstance(value, type) else _plainly
     try:
-        return getattr(value, name, None)
-    except Exception:  # whatever it raises, it does not say what it is
+        return ask(value, name)
+    except Exception:  # a property may raise anything
         return None
+
+
+_plainly = object.__getattribute__
 
 
 def _named(names: dict[str, Any], name: str) -> Any:

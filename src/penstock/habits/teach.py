@@ -8,7 +8,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from types import FunctionType, ModuleType
+from types import FunctionType, ModuleType, TracebackType
 from typing import Any
 
 from penstock.errors import InvalidTypeError, UnknownNameError
@@ -92,34 +92,38 @@ class Taught(type):
         raise unknown(cls.__name__, name, METHODS, names)
 
 
-def teach(kind: type) -> None:
-    """Let the public methods that a class inherits say what to write for arguments from elsewhere."""
+def teach(kind: type, folded: Callable[[BaseException], TracebackType | None]) -> None:
+    """Let the public methods that a class inherits say what to write for arguments from elsewhere.
+
+    Errors leave them with the traceback that `folded` returns.
+    """
     for base in kind.__mro__[1:-1]:
         for name, value in vars(base).items():
-            if not name.startswith("_") and name not in vars(kind):
-                taught = _taught(name, value)
+            if (name[0] != "_" or name == "__getitem__") and name not in vars(kind):
+                taught = _taught(name, value, folded)
                 if taught is not None:
                     setattr(kind, name, taught)
 
 
-def _taught(name: str, value: Any) -> Any:
+def _taught(name: str, value: Any, folded: Any) -> Any:
     if isinstance(value, (staticmethod, classmethod)):
-        return type(value)(_wrapped(name, value.__func__))
-    return _wrapped(name, value) if isinstance(value, FunctionType) else None
+        return type(value)(_wrapped(name, value.__func__, folded))
+    return _wrapped(name, value, folded) if isinstance(value, FunctionType) else None
 
 
-def _wrapped(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _wrapped(name: str, function: Callable[..., Any], folded: Any) -> Callable[..., Any]:
     @functools.wraps(function)
     def method(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
-        except TypeError as error:
-            if isinstance(error, InvalidTypeError) or error.__traceback__.tb_next is not None:  # type: ignore[union-attr]
-                raise
-            taught = _explained(name, function, str(error))
-            if taught is None:
-                raise
-        raise taught
+        except Exception as raised:
+            error = raised
+            if isinstance(error, TypeError) and error.__traceback__.tb_next is None:  # type: ignore[union-attr]
+                error = _explained(name, function, str(error)) or error
+        try:
+            raise error.with_traceback(folded(error))
+        finally:
+            del error  # it holds this frame, which would hold it
 
     return method
 

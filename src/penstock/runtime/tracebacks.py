@@ -4,33 +4,45 @@ from __future__ import annotations
 
 from types import TracebackType
 
+from penstock.errors import InternalError, PenstockError
+from penstock.hints import is_miscalled
 from penstock.options import environment
 
 _ELSEWHERE = "in a worker process:\n"
 
 
 def folded(error: BaseException) -> TracebackType | None:
-    """The traceback of an error without the engine's frames, for `raise error.with_traceback(...)`.
+    """Return the traceback of an error without the engine's frames, for `raise error.with_traceback(...)`.
 
-    What was raised inside penstock, behind the last line of the user's, keeps its frames; so does an error that no line
-    of the user's had a part in. Of one that came from a worker process, whose lines are in its note, there is none to
-    keep. PENSTOCK_FULL_TRACEBACK=1 keeps all.
+    An error that penstock raises about data or functions of the user's needs no frame of the engine, and neither do its
+    causes. Any other error keeps the engine's frames after the last line of the user's, and all of them if there is no
+    such line. The lines of an error from a worker process are in its note. PENSTOCK_FULL_TRACEBACK=1 keeps all frames.
     """
-    whole = error.__traceback__
     if environment("FULL_TRACEBACK"):
-        return whole
+        return error.__traceback__
+    explained = isinstance(error, PenstockError) and not isinstance(error, InternalError)
+    cause = error.__cause__ or error.__context__
+    if explained and isinstance(error.__context__, PenstockError):  # says the same
+        error.__suppress_context__ = True
+    while explained and cause is not None:
+        cause.__traceback__ = _users(cause.__traceback__)
+        cause = cause.__cause__ or cause.__context__
+    if explained or _is_from_elsewhere(error) or is_miscalled(error):
+        return _users(error.__traceback__)
+    return _users(error.__traceback__, ending=True)
+
+
+def _users(trace: TracebackType | None, *, ending: bool = False) -> TracebackType | None:
+    """Return the frames of the user's code, and with `ending` those of the engine after them."""
     frames = []
-    trace = whole
     while trace is not None:
         frames.append(trace)
         trace = trace.tb_next
-    last = max((at for at, frame in enumerate(frames) if not _is_ours(frame)), default=None)
-    if last is None:
-        return None if _is_from_elsewhere(error) else whole
-    kept = [frame for at, frame in enumerate(frames) if at > last or not _is_ours(frame)]
     found: TracebackType | None = None
-    for frame in reversed(kept):
-        found = TracebackType(found, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    for frame in reversed(frames):
+        ending = ending and _is_ours(frame)
+        if ending or not _is_ours(frame):
+            found = TracebackType(found, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
     return found
 
 

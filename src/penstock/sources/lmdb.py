@@ -163,7 +163,7 @@ class LmdbFile:
         if database.root != _EMPTY:
             if not 1 <= database.depth <= _DEEPEST:
                 raise self._damaged(0, f"its heading says that its tree is {database.depth} pages deep")
-            self._walk(database.root, database.depth, leaves, min(database.leaves, self.bytes // self._page_size))
+            self._walk(database.root, database.depth, leaves, set())
         counts = np.fromiter(map(self._count, leaves), np.int64, len(leaves))
         if counts.sum() != database.entries:
             message = f"its pages hold {counts.sum()} entries, and its heading says {database.entries}"
@@ -171,17 +171,18 @@ class LmdbFile:
         self.size = database.entries
         self._leaves, self._starts = leaves, np.cumsum(counts) - counts
 
-    def _walk(self, number: int, level: int, leaves: list[int], most: int) -> None:
+    def _walk(self, number: int, level: int, leaves: list[int], branches: set[int]) -> None:
         """Gather the leaf pages below a page that is `level` levels above the ground."""
+        if number in branches or len(leaves) > self.bytes // self._page_size:
+            raise self._damaged(number, "its pages lead in a circle")
         if level == 1:
             leaves.append(number)
-            if len(leaves) > most:
-                raise self._damaged(number, "its pages lead in a circle")
             return
+        branches.add(number)
         page = self._page(number, _BRANCH)
         for slot in range(_slots(page)):
             flags, size, _, _ = self._node(number, page, slot)
-            self._walk(size | flags << 32, level - 1, leaves, most)
+            self._walk(size | flags << 32, level - 1, leaves, branches)
 
     def _count(self, leaf: int) -> int:
         begin = leaf * self._page_size

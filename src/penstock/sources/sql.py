@@ -116,7 +116,7 @@ class _SqlReader(Reader):
         import sqlite3
 
         if isinstance(error, sqlite3.OperationalError | sqlite3.ProgrammingError | sqlite3.Warning):
-            message = f"SQLite refuses the query: {error}."
+            message = f"SQLite refuses the query to {self._source.database!r}: {error}."
             return InvalidArgumentError(message, hint=f"The query is {self._source.query!r:.200}.")
         message = f"SQLite cannot read {self._source.database!r}: {error}."
         return DataLossError(message, file=self._source.database)

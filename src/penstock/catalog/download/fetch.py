@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 from penstock.errors import DataLossError, FailedPreconditionError, MissingDependencyError, NotFoundError
 
 _CHUNK = 1 << 16  # what has come of one is lost when a server stalls within it
 _AGAIN = {408, 425, 429, 500, 502, 503, 504}
+_PACKED = (".gz", ".tgz", ".Z", ".bz2", ".xz", ".zst")  # servers name what the file itself is packed with
 _TOLD = 1.0  # seconds of waiting that a user is told of
 _LONGEST_WAIT = 300.0  # a server that asks for more is not waited for
 _TIMEOUT = (30.0, 60.0)  # seconds to connect, and between two pieces
@@ -124,7 +125,8 @@ class _Download:
         self._url, self._part, self._expected = url, part, expected
         self._advance, self._expect = advance, expect
         self._note = part.with_name(f"{part.name}.json")
-        self.digest, self.size, self._tag = hashlib.sha256(), 0, ""
+        self.digest, self.size = hashlib.sha256(), 0
+        self._version: dict[str, Any] = {}  # of the file on the server, by its headers
         self._take_up()
 
     def _take_up(self) -> None:
@@ -135,7 +137,7 @@ class _Download:
         if note.get("url") != self._url or not self._part.is_file():
             self._part.unlink(missing_ok=True)
             return
-        self._tag = str(note.get("tag", ""))
+        self._version = note.get("version", {})
         with self._part.open("rb") as file:
             while chunk := file.read(_CHUNK):
                 self._count(chunk)
@@ -159,8 +161,10 @@ class _Download:
         headers = {}
         if self.size:
             headers["Range"] = f"bytes={self.size}-"
-            if self._tag:
-                headers["If-Range"] = self._tag
+            strong = self._version.get("ETag") or "W/"
+            tag = self._version.get("Last-Modified") if strong.startswith("W/") else strong
+            if tag:
+                headers["If-Range"] = tag
         try:
             response = session.get(self._url, headers=headers, stream=True, timeout=_TIMEOUT)
         except (requests.ConnectionError, requests.Timeout) as error:
@@ -180,11 +184,10 @@ class _Download:
         if status == 416 and self.size:  # there is nothing behind what we have: it is whole, or of another version
             if _total(response.headers.get("Content-Range")) == self.size:
                 return
-            self._begin_anew()
-            reason = "the file on the server has changed"
-            raise Interrupted(reason)
+            self._has_changed()
         self._check(response)
-        if status == 206 and _start(response.headers.get("Content-Range")) == self.size:
+        going_on = status == 206 and _start(response.headers.get("Content-Range")) == self.size
+        if going_on:
             total = _total(response.headers.get("Content-Range"))
         else:
             if self.size:
@@ -195,7 +198,12 @@ class _Download:
             raise wrong_size(self._url, self._expected, total)
         if total is not None:
             self._expect(total)
-        self._remember(response)
+        version = {"ETag": response.headers.get("ETag"), "Last-Modified": response.headers.get("Last-Modified")}
+        version["total"] = total
+        if going_on and any(value != self._version.get(name, value) for name, value in version.items()):
+            self._has_changed()
+        self._version = version
+        self._note.write_text(json.dumps({"url": self._url, "version": version}), encoding="utf-8")
         with self._part.open("ab", buffering=0) as file:
             self._copy(response, file)
         if total is not None and self.size < total:
@@ -214,11 +222,14 @@ class _Download:
             message = f"{self._url} was refused: the server answered {status} {response.reason}."
             hint = "Does it need a login (~/.netrc), or a proxy (HTTPS_PROXY)?"
             raise FailedPreconditionError(message, hint=hint)
+        if response.headers.get("Content-Encoding", "identity") != "identity" and not self._url.endswith(_PACKED):
+            message = f"{self._url} came packed ({response.headers['Content-Encoding']}), which was not asked for."
+            raise FailedPreconditionError(message, hint="Download the file by other means, and put it in its place.")
 
-    def _remember(self, response: Any) -> None:
-        tag = response.headers.get("ETag", "")
-        self._tag = "" if tag.startswith("W/") else tag or response.headers.get("Last-Modified", "")
-        self._note.write_text(json.dumps({"url": self._url, "tag": self._tag}), encoding="utf-8")
+    def _has_changed(self) -> NoReturn:
+        self._begin_anew()
+        reason = "the file on the server has changed"
+        raise Interrupted(reason)
 
     def _copy(self, response: Any, file: BinaryIO) -> None:
         from urllib3.exceptions import HTTPError

@@ -30,7 +30,7 @@ from penstock.block.block import Block
 from penstock.block.footprint import leased
 from penstock.block.shared_memory import mapped
 from penstock.block.transport import pack, portable, unpack
-from penstock.errors import Context, FailedPreconditionError, context_of, said
+from penstock.errors import Context, FailedPreconditionError, PenstockError, context_of, said
 from penstock.physical.stretch import Stretch, failure, join
 from penstock.physical.transform import run_all
 from penstock.runtime.machine.malloc import keep_freed_memory
@@ -286,27 +286,63 @@ def sendable(made: Stretch) -> Stretch:
     return Stretch(block, tuple((position, _error(error)) for position, error in made.failures))
 
 
+class _Sent(Exception):
+    """An exception that arrives with its class and attributes: the constructor of the class is not called again."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def __reduce__(self) -> Any:
+        error = self._error
+        kind: Any = type(error)
+        base = next(one for one in kind.__mro__ if one.__module__ == "builtins")
+        reduced = error.__reduce__()
+        if kind.__reduce__ is not base.__reduce__:
+            return reduced
+        return _rebuilt, (kind, base, _all_sent(reduced[1]), *reduced[2:])
+
+
+def _all_sent(value: Any) -> Any:
+    """Return the arguments of an exception as they are sent: an `ExceptionGroup` has exceptions among them."""
+    if isinstance(value, BaseException):
+        return _Sent(value)
+    return type(value)(map(_all_sent, value)) if type(value) in (list, tuple) else value
+
+
+def _rebuilt(kind: Any, base: Any, arguments: tuple[Any, ...], state: dict[str, Any] | None = None) -> BaseException:
+    error: BaseException = base.__new__(kind, *arguments)
+    base.__init__(error, *arguments)
+    for name, value in (state or {}).items():
+        object.__setattr__(error, name, value)
+    return error
+
+
 def _error(error: Exception) -> Exception:
     """The error with its traceback as a note, or what can be said of one that cannot travel."""
-    text = "".join(traceback.format_exception(type(error), error, folded(error))).rstrip()
+    trace = folded(error)
+    if isinstance(error, PenstockError):  # what it says is said by itself
+        lines = traceback.format_tb(trace)
+    else:
+        lines = traceback.format_exception(type(error), error, trace)
     _cut(error)
     try:
-        unpack(*pack(error))
+        unpack(*pack(_Sent(error)))
     except Exception:
         message = f"{type(error).__name__}: {said(error)}"
         found = FailedPreconditionError(message, hint="The exception itself could not be sent from its process.")
         found.context = context_of(error) or Context()
         error = found
     with suppress(Exception):  # a frozen dataclass lets nobody add anything
-        add_lines(error, text)
-    return error
+        if trace is not None:
+            add_lines(error, "".join(lines).rstrip())
+    return _Sent(error)
 
 
 def packed_end(raised: BaseException) -> Packed:
     """What a function raised that is no `Exception`, such as SystemExit, for the parent to raise."""
     _cut(raised)
     try:
-        packed = pack(raised)
+        packed = pack(_Sent(raised))
         unpack(*packed)
     except Exception:
         message = f"The function raised {type(raised).__name__}: {said(raised)}"

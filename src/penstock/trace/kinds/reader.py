@@ -23,10 +23,10 @@ from penstock.block.spec import LeafSpec, spec_of
 from penstock.block.structure import flatten
 from penstock.errors import TextWarning
 from penstock.forked import new_lock
+from penstock.functions import uses
 from penstock.functions.code import Instruction, instructions
 from penstock.functions.machine import Machine
 from penstock.functions.ownership import is_users
-from penstock.functions.uses import defaults, plain
 from penstock.trace.kinds import operations
 from penstock.trace.kinds.values import (
     Constant,
@@ -102,14 +102,14 @@ class _Reading:
     def function(self, function: Any, arguments: list[Kind], depth: int) -> Kind:
         """What a function gives; None where that is not known."""
         if not isinstance(function, functools.partial):
-            function, owner = plain(function)
+            function, owner = uses.plain(function)
             arguments = arguments if owner is None else [Constant(owner), *arguments]
         if not isinstance(function, FunctionType) or depth > _DEEPEST or not is_users(function):
             return None
         code = function.__code__
         names = code.co_varnames[: code.co_argcount]
         variables: dict[str, Kind] = {}
-        variables.update({name: Constant(value) for name, value in defaults(function).items()})
+        variables.update({name: Constant(value) for name, value in uses.defaults(function).items()})
         variables.update(zip(names, arguments, strict=False))
         if code.co_flags & 0x04:  # *args
             place = code.co_argcount + code.co_kwonlyargcount
@@ -363,7 +363,7 @@ class _Frame(Machine):
         if value is np.isin and len(arguments) > 1:
             self.add(operations.compared(arguments[0], arguments[1], "==", self.where()))
         raised = isinstance(value, type) and issubclass(value, BaseException)
-        if not raised and getattr(value, "__name__", "") not in _SAYS:
+        if not raised and uses.attribute(value, "__name__") not in _SAYS:
             self._used(*arguments, *named)
         return operations.called_library(value, arguments, named)
 

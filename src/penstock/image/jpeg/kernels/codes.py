@@ -59,8 +59,8 @@ def prepare(table: int, number: int, tables: Any) -> bool:
     for length in range(1, 17):
         shifts[number, length] = symbol - code
         for _ in range(kept[length - 1]):
-            if code >> length or (number < 3 and kept[SYMBOLS + symbol] > 11):  # a DC symbol is a size alone
-                return False
+            if (code + 1) >> length or (number < 3 and kept[SYMBOLS + symbol] > 11):
+                return False  # no code is all ones, and a DC symbol is a size alone
             if length <= LOOK:
                 _enter(entries, base, code, length, kept[SYMBOLS + symbol])
             code += 1

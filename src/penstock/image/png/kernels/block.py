@@ -47,7 +47,7 @@ def gather(data: Any, start: int, stop: int, height: int, width: int, packed: An
         return False
     at += 25
     size, entries = 0, 0
-    transparent, gamma, ended = False, False, False
+    transparent, gamma, begun, ended = False, False, False, False
     while True:
         if at + 12 > stop:
             return False
@@ -67,11 +67,12 @@ def gather(data: Any, start: int, stop: int, height: int, width: int, packed: An
         if kind == 0x49444154:  # IDAT
             if ended:
                 return False
+            begun = True
             for i in range(length):
                 packed[U(size + i)] = data[U(at + 8 + i)]
             size += length
         else:
-            ended = size > 0
+            ended = begun
             if kind == 0x49454E44:  # IEND
                 if length:
                     return False
