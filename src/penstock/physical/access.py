@@ -14,7 +14,7 @@ from penstock.block.column import DenseColumn
 from penstock.block.numbers import Numbers
 from penstock.errors import UnimplementedError
 from penstock.physical.lower import Lowering
-from penstock.physical.stretch import Stretch, failure, together
+from penstock.physical.stretch import Stretch, elements_of, failure
 from penstock.physical.transform import Outcome, Transform
 from penstock.plan.inputs import Scan
 from penstock.plan.node import INFINITE_CARDINALITY, Node, short_location
@@ -128,8 +128,7 @@ def stretch_of(pieces: Sequence[Block | Exception]) -> Stretch:
         else:
             failures.append((at, piece))
             at += 1
-    block, nests = together(parts)
-    return Stretch(block, tuple(failures), nests)
+    return Stretch(elements_of(parts), tuple(failures))
 
 
 def scattered(parts: Sequence[tuple[np.ndarray, Stretch]]) -> Stretch:
@@ -141,15 +140,13 @@ def scattered(parts: Sequence[tuple[np.ndarray, Stretch]]) -> Stretch:
         if stretch.block is not None:
             places.append(np.delete(where, [i for i, _ in stretch.failures]))
     failures.sort(key=lambda failed: failed[0])
-    block, nests = together([stretch for _, stretch in parts])
+    block = elements_of([stretch for _, stretch in parts])
     if block is None:
         return Stretch(None, tuple(failures))
     found = np.concatenate(places)
     if (np.diff(found) < 0).any():
-        order = np.argsort(found, kind="stable")
-        block = block.take(order)
-        nests = None if nests is None else tuple(nests[i] for i in order.tolist())
-    return Stretch(block, tuple(failures), nests)
+        block = block.take(np.argsort(found, kind="stable"))
+    return Stretch(block, tuple(failures))
 
 
 class Fetch(Transform):

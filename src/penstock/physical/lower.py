@@ -18,6 +18,7 @@ from penstock.errors import Context, InvalidTypeError, called_for, raise_as_fail
 from penstock.keys import fold
 from penstock.options import Options
 from penstock.physical.executor import Executor
+from penstock.physical.key_order import key_order
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Around, Stage
 from penstock.physical.transform import FilterTransform, FunctionTransform, MapTransform, Transform
@@ -204,7 +205,7 @@ def _lowered(node: Node, lowering: Lowering, build: Builder | None) -> Stage:
     stage = (build or _BUILDERS[type(node)])(node, lowering)
     stage.acts = stage.acts or lowering.acts(node)
     if not stage.is_observed:  # else a step that does nothing has given the stage below it
-        observers = [lowering.memory.observer(node, stage)]
+        observers = [key_order(node) if build is None else None, lowering.memory.observer(node, stage)]
         if lowering.meter is not None:
             observers.append(lowering.meter(node, stage))
         if found := [observer for observer in observers if observer is not None]:

@@ -251,7 +251,7 @@ class StretchStage(Stage):
                 made = failure(error)
             if made is None:
                 return None
-            if not (self._stretch_skip or made.failures or made.nests):
+            if not (self._stretch_skip or made.failures):
                 if made.block is None:
                     continue
                 if not self.cuts or made.block.size <= want:

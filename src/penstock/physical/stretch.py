@@ -7,7 +7,6 @@ A failure is the error that took the place of one element: the stream goes on be
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.block import Block, concat_blocks, in_order
-from penstock.block.structure import Structure
+from penstock.block.block import Block, concat_blocks
 from penstock.errors import Context, InternalError, PenstockError, ResourceExhaustedError, annotate, is_failure
 from penstock.frames import kept
 
@@ -69,15 +67,10 @@ def fatal(error: Exception, label: str | None = None, where: str | None = None) 
 
 @dataclass(slots=True)
 class Stretch:
-    """The elements of `block` in their order, parted by `failures`: (position in the stretch, error), ascending.
-
-    Data sets that are joined may have the keys of their dicts in different orders. Then `nests` says of each
-    element what its own is, and the Block has that of one of them.
-    """
+    """The elements of `block` in their order, parted by `failures`: (position in the stretch, error), ascending."""
 
     block: Block | None
     failures: tuple[tuple[int, Exception], ...] = ()
-    nests: tuple[Structure, ...] | None = None
 
     @property
     def size(self) -> int:
@@ -90,25 +83,15 @@ class Stretch:
         return self.failures[0][1] if self.failures else None
 
     def pieces(self) -> Iterator[Block | Exception]:
-        """Elements and failures in order; neighbouring elements as one Block, if their nests are equal."""
+        """Elements and failures in order; neighbouring elements as one Block."""
         at = row = 0
         for position, error in [*self.failures, (self.size, None)]:
             if self.block is not None and position > at:
-                yield from self._alike(row, row + position - at)
+                yield self.block.slice(row, row + position - at)
             if error is not None:
                 yield error
             row += position - at
             at = position + 1
-
-    def _alike(self, start: int, stop: int) -> Iterator[Block]:
-        """The elements of these rows, each Block of one nest."""
-        assert self.block is not None
-        if self.nests is None:
-            yield self.block.slice(start, stop)
-            return
-        for nest, rows in itertools.groupby(range(start, stop), key=self.nests.__getitem__):
-            first, *others = rows
-            yield in_order(self.block.slice(first, first + 1 + len(others)), nest)
 
     def slice(self, start: int, stop: int) -> Stretch:
         """The positions from `start` up to, not including, `stop`."""
@@ -117,8 +100,7 @@ class Stretch:
         first, count = start - before, min(stop, self.size) - start - len(inside)
         if self.block is None or count <= 0:
             return Stretch(None, inside)
-        nests = None if self.nests is None else self.nests[first : first + count]
-        return Stretch(self.block.slice(first, first + count), inside, nests)
+        return Stretch(self.block.slice(first, first + count), inside)
 
 
 def join(parts: Sequence[Stretch]) -> Stretch:
@@ -130,27 +112,13 @@ def join(parts: Sequence[Stretch]) -> Stretch:
     for part in parts:
         failures += [(at + position, error) for position, error in part.failures]
         at += part.size
-    block, nests = together(parts)
-    return Stretch(block, tuple(failures), nests)
+    return Stretch(elements_of(parts), tuple(failures))
 
 
-def together(parts: Sequence[Stretch]) -> tuple[Block | None, tuple[Structure, ...] | None]:
-    """The elements of all, one behind the other, and their nests where these differ."""
+def elements_of(parts: Sequence[Stretch]) -> Block | None:
+    """Return the elements of all parts, one part after the other."""
     blocks = [part.block for part in parts if part.block is not None]
-    if not blocks:
-        return None, None
-    structure = blocks[0].structure
-    joined = concat_blocks(blocks)
-    if all(part.nests is None for part in parts) and all(block.structure == structure for block in blocks):
-        return joined, None
-    return joined, tuple(nest for part in parts for nest in nests_of(part))
-
-
-def nests_of(stretch: Stretch) -> tuple[Structure, ...]:
-    """The nest of each element."""
-    if stretch.nests is not None or stretch.block is None:
-        return stretch.nests or ()
-    return (stretch.block.structure,) * stretch.block.size
+    return concat_blocks(blocks) if blocks else None
 
 
 def failure(error: Exception) -> Stretch:

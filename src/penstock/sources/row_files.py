@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from penstock.block.arrow_nest import column_names
-from penstock.block.block import Block, concat_blocks
-from penstock.block.structure import flatten
+from penstock.block.block import Block, concat_blocks, in_order
+from penstock.block.structure import Structure, flatten
 from penstock.errors import Context, DataLossError, InvalidArgumentError, InvalidTypeError, PenstockError, annotate
 from penstock.forked import new_rlock
 from penstock.io import storage
@@ -48,6 +48,24 @@ class RowFile(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go of the file. Idempotent; Blocks that were handed out stay valid."""
+
+
+class _Ordered(RowFile):
+    """A file whose columns come in another order than those of the first file."""
+
+    def __init__(self, file: RowFile, structure: Structure) -> None:
+        self._file = file
+        self._structure = structure
+        self.size, self.spec, self.uncounted = file.size, file.spec, file.uncounted
+
+    def part(self, start: int, stop: int) -> Block:
+        return in_order(self._file.part(start, stop), self._structure)
+
+    def rows_at(self, rows: np.ndarray) -> Block:
+        return in_order(self._file.rows_at(rows), self._structure)
+
+    def close(self) -> None:
+        self._file.close()
 
 
 class RowsReader(FileReader):
@@ -105,11 +123,14 @@ class RowFilesSource(FilesSource, IndexedSource):
         """A file, opened, whose rows are of the same kind as those of the others."""
         file = self.open_rows(name)
         expected = self.spec
-        if expected is not None and file.spec != expected:
+        if expected is None:
+            return file
+        if file.spec != expected:
             file.close()
             message = f"The rows of this file differ from those of the first: {_difference(file.spec, expected)}."
             raise InvalidTypeError(message, hint="All files of a data set hold the same columns.", file=name)
-        return file
+        structure = flatten(expected)[1]
+        return file if flatten(file.spec)[1] == structure else _Ordered(file, structure)
 
     def check_call(self) -> None:
         """Raise for columns that the first file has not, if it is local. What is wrong with a file, a pass says."""

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from penstock.block.block import Block, Builder
 from penstock.block.same_kind import SameKind
+from penstock.block.structure import Structure
 from penstock.errors import Context, InvalidArgumentError, as_failure
 from penstock.forked import new_rlock
 from penstock.sources.source import FetchedSource
@@ -48,9 +49,9 @@ class SequenceSource(FetchedSource):
     def fetch(self, indices: Sequence[int]) -> list[Block | Exception]:
         kind = self._kind
         with kind.lock:
-            if not kind.known and indices[0]:
+            if kind.structure is None and indices[0]:
                 self._learn(indices[0])
-            builder = Builder()
+            builder = Builder(kind.structure)
             error = self._fill(builder, indices)
             pieces = kind.sorted_out(builder)
             return pieces if error is None else [*pieces, error]
@@ -99,10 +100,10 @@ class SequenceSource(FetchedSource):
 
 
 class _Kind:
-    """What elements are like, once one was seen, and the lock under which they are fetched."""
+    """The nest, dtypes and ranks of the elements, once one was seen, and the lock under which they are fetched."""
 
     def __init__(self) -> None:
-        self.known = False
+        self.structure: Structure | None = None
         self.lock = new_rlock()
         self._same = SameKind("What the sequence holds")
 
@@ -110,8 +111,9 @@ class _Kind:
         """The elements that were added, with an error in the place of each that is of another kind."""
         if not len(builder):
             return []
-        self.known = True
         block, failures = self._same.build(builder, None)
+        if self.structure is None and block is not None:
+            self.structure = block.structure
         pieces: list[Block | Exception] = []
         at = row = 0
         for place, error in failures:

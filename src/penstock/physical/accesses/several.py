@@ -13,6 +13,7 @@ from penstock.errors import Context, UnimplementedError, annotate
 from penstock.forked import new_lock
 from penstock.keys import fold
 from penstock.physical.access import Access, access, accessible, require_access, scattered
+from penstock.physical.key_order import has_names, ordered
 from penstock.physical.lower import Lowering, opener
 from penstock.physical.memory import FillingLog
 from penstock.physical.stretch import Stretch, failed
@@ -106,7 +107,7 @@ def _concatenate(node: Concatenate, lowering: Lowering) -> Access:
         behind = (numbers >= first.size).astype(np.int64)
         return behind, numbers - first.size * behind
 
-    return _Sequence(size, split, lambda index: second if index else first)
+    return _Ordered(_Sequence(size, split, lambda index: second if index else first))
 
 
 @accessible(ops.Repeat)
@@ -142,6 +143,27 @@ def _epoch(count: int, epoch: int, index: int) -> int:
     if count > 0:
         return epoch * count + index
     return fold(epoch, index) if epoch else index
+
+
+class _Ordered(Access):
+    """Elements by number, the keys of their dicts in the order of the first element."""
+
+    def __init__(self, elements: Access) -> None:
+        self._elements = elements
+        self._first: Structure | None = None
+
+    @property
+    def size(self) -> int:
+        return self._elements.size
+
+    def rows(self, numbers: np.ndarray) -> Stretch:
+        found = self._elements.rows(numbers)
+        if found.block is None or not has_names(found.block.structure):
+            return found
+        if self._first is None:
+            first = found if numbers[0] == 0 else self._elements.rows(np.zeros(1, np.int64))
+            self._first = found.block.structure if first.block is None else first.block.structure
+        return replace(found, block=ordered(found.block, self._first))
 
 
 class _Opened(Access):

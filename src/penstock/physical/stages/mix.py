@@ -18,7 +18,7 @@ from penstock.block.structure import Structure
 from penstock.errors import Context, InvalidTypeError, OutOfRangeError
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
-from penstock.physical.stretch import Stretch, failed, together
+from penstock.physical.stretch import Stretch, elements_of, failed
 
 
 class Agreement:
@@ -341,14 +341,12 @@ class Mix(StretchStage):
                 kept.append((steps, part))
             else:
                 strange |= dict.fromkeys(steps.tolist(), (source, part))
-        block, nests = together([Stretch(block) for _, block in kept])
+        block = elements_of([Stretch(block) for _, block in kept])
         given = np.concatenate([steps for steps, _ in kept]) if kept else np.empty(0, np.int64)
         if block is not None and len(kept) > 1:
-            order = _order(given)
-            block = block.take(order)
-            nests = None if nests is None else tuple(nests[i] for i in order.tolist())
+            block = block.take(_order(given))
         if not (errors or strange):
-            return Stretch(block, nests=nests)
+            return Stretch(block)
         wrong = np.array(sorted([*errors, *strange]), np.int64)
         places = np.searchsorted(np.sort(given), wrong) + np.arange(len(wrong))
         failures: list[tuple[int, Exception]] = []
@@ -358,7 +356,7 @@ class Mix(StretchStage):
                 failures.append((place, self._agreement.error(*strange[at], context)))
             else:
                 failures.append((place, errors[at]))
-        return Stretch(block, tuple(failures), nests)
+        return Stretch(block, tuple(failures))
 
     def _dry_error(self, source: int, number: int) -> Exception:
         if self._on_empty == "repeat":

@@ -13,7 +13,6 @@ from penstock.block.block import Block
 from penstock.block.footprint import footprint
 from penstock.block.indexed_column import by_reference, copied_bytes, moved
 from penstock.block.rows import Rows
-from penstock.block.structure import Structure
 from penstock.compiled import Compiled
 from penstock.keys import draws
 from penstock.physical.kernels import reference
@@ -62,7 +61,6 @@ class Shuffle(StretchStage):
         self._key = key
         self._rows: Rows | None = None
         self._failed: dict[int, Exception] = {}  # slots that hold a failure
-        self._nests: dict[int, Structure] = {}  # slots whose elements have keys in another order than the first had
         self._numbers = np.empty(0, np.int64)  # number of the input element in each filled slot
         self._pulled = 0  # input elements taken
         self._past: deque[tuple[int, State]] = deque()  # (number of the next element, upstream state) before each pull
@@ -137,12 +135,7 @@ class Shuffle(StretchStage):
             return
         if self._rows is None:
             self._rows = Rows(self._size)
-        for slot in slots.tolist() if self._nests else ():
-            self._nests.pop(slot, None)
         self._rows.put(slots, stretch.block, rows)
-        nest = stretch.block.structure
-        if nest is not self._rows.structure and nest != self._rows.structure:
-            self._nests |= dict.fromkeys(slots.tolist(), nest)
 
     def _exchange(self, pulled: Stretch) -> Stretch:
         picks = draws(self._key, self._given, pulled.size, self._size)
@@ -177,17 +170,7 @@ class Shuffle(StretchStage):
         if self._rows is None:  # nothing but failures so far
             assert block is not None
             return Stretch(moved(block.take(source - self._size)), tuple(failures))
-        return Stretch(self._rows.gather(source, block), tuple(failures), self._nests_at(source, block))
-
-    def _nests_at(self, source: np.ndarray, block: Block | None) -> tuple[Structure, ...] | None:
-        """The nest of each of these elements, where there are others than that of all that is in slots."""
-        assert self._rows is not None
-        usual = self._rows.structure
-        assert usual is not None
-        theirs = usual if block is None else block.structure
-        if not self._nests and (theirs is usual or theirs == usual):
-            return None
-        return tuple(theirs if at >= self._size else self._nests.get(at, usual) for at in source.tolist())
+        return Stretch(self._rows.gather(source, block), tuple(failures))
 
     def _begin_drain(self) -> None:
         left = len(self._numbers)
