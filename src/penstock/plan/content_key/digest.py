@@ -359,13 +359,6 @@ class Digester:
             yield from self._all("object", parts[1:3])
 
 
-def _current(variable: ContextVar[Any]) -> Any:
-    try:
-        return variable.get()
-    except LookupError:
-        return None
-
-
 _HERE = os.urandom(8).hex()
 _WITHOUT_CONTENT = words("threading _thread io _io socket _socket penstock")  # locks, open files and the like
 _COPYING = words("__reduce__ __reduce_ex__ __getstate__")
@@ -375,7 +368,7 @@ _CONTENTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {  # of what cannot be
     MappingProxyType: lambda value: (dict(value),),
     defaultdict: lambda value: (value.default_factory, dict(value)),
     weakref.ref: lambda value: (value(),),
-    ContextVar: lambda value: (value.name, _current(value)),
+    ContextVar: lambda value: (repr(value).rpartition(" at ")[0],),  # its name and default
 }
 
 
