@@ -83,7 +83,7 @@ def _why_unlike(function: Callable[..., Any], watched: list[Watched]) -> str | N
     `watched` has the functions that are called. The scan is coarse: a function that uses a set moves only if each of
     its operations hides the order, as `in`, `len` and `sorted` do.
     """
-    functions = [one for entry in watched if entry.name is None and (one := entry.owner()) is not None]
+    functions = list(dict.fromkeys(one for entry in watched if entry.name is None and (one := entry.owner())))
     read = [code for one in functions for code in codes(one.__code__)]
     done = [step for code in read for step in steps(code)]
     used = [use for one in (function, *functions) for use in uses(one)]
@@ -128,11 +128,12 @@ def _names_of_sets(value: Any, name: str, seen: set[int]) -> Iterator[str]:
         yield name
     if id(value) in seen or len(seen) >= _MOST_ITEMS:
         return
-    seen.add(id(value))
     if isinstance(value, (dict, list, tuple)):
-        for item in islice(value.values() if isinstance(value, dict) else value, _MOST_ITEMS):
+        seen.add(id(value))
+        for item in islice(value.values() if isinstance(value, dict) else value, 100):
             yield from _names_of_sets(item, name, seen)
     elif isinstance(value, (MethodType, functools.partial)) or (is_users(value) and not isinstance(value, ModuleType)):
+        seen.add(id(value))
         for step in _held(value):
             yield from _names_of_sets(step.value, step.text.lstrip("."), seen)
 

@@ -360,7 +360,7 @@ class Digester:
 
 
 _HERE = os.urandom(8).hex()
-_WITHOUT_CONTENT = words("threading _thread io _io socket _socket penstock")  # locks, open files and the like
+_WITHOUT_CONTENT = words("builtins threading _thread io _io socket _socket penstock")  # generators, locks, files
 _COPYING = words("__reduce__ __reduce_ex__ __getstate__")
 _CONTENTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {  # of what cannot be copied, or not whole
     memoryview: lambda value: (value.format, value.shape, value.tobytes()),
