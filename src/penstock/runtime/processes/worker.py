@@ -331,7 +331,7 @@ def _error(error: Exception) -> Exception:
 
 
 def packed_end(raised: BaseException) -> Packed:
-    """What a function raised that is no `Exception`, such as SystemExit, for the parent to raise."""
+    """Pack an exception that is no `Exception`, such as SystemExit, for the parent to raise."""
     return Packed.of(*pack(_sent(raised)))
 
 
