@@ -190,6 +190,41 @@ def png(seed, mode="RGB"):
     return pixels, bytes(ps.io.encode_png(pixels.reshape(6, 5, -1)))
 
 
+def saved(image, kind="PNG", **options):
+    file = io.BytesIO()
+    image.save(file, kind, **options)
+    return file.getvalue()
+
+
+def turned(image):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    return saved(image.convert("RGB"), "JPEG", exif=exif, quality=100, subsampling=0)
+
+
+KINDS = {
+    "grey": lambda image: saved(image.convert("L")),
+    "grey and alpha": lambda image: saved(image.convert("LA")),
+    "RGB": lambda image: saved(image.convert("RGB")),
+    "RGBA": saved,
+    "a palette": lambda image: saved(image.convert("RGB").quantize(7)),
+    "a palette of 256": lambda image: saved(image.convert("RGB").quantize(256)),
+    "one bit": lambda image: saved(image.convert("1")),
+    "16 bits": lambda image: saved(Image.fromarray(np.arange(30, dtype=np.uint16).reshape(6, 5) * 999)),
+    "16 bits of colour": lambda image: bytes(ps.io.encode_png(np.arange(90, dtype=np.uint16).reshape(6, 5, 3) * 700)),
+    "a transparent colour": lambda image: saved(image.convert("RGB"), transparency=(1, 2, 3)),
+    "a transparent grey": lambda image: saved(image.convert("L"), transparency=3),
+    "JPEG": lambda image: saved(image.convert("RGB"), "JPEG", quality=100, subsampling=0),
+    "JPEG of grey": lambda image: saved(image.convert("L"), "JPEG", quality=100),
+    "JPEG of CMYK": lambda image: saved(image.convert("CMYK"), "JPEG", quality=100),
+    "JPEG that is turned": turned,
+    "GIF": lambda image: saved(image.convert("RGB").quantize(7), "GIF"),
+    "BMP": lambda image: saved(image.convert("RGB"), "BMP"),
+    "BMP with a palette": lambda image: saved(image.convert("RGB").quantize(7), "BMP"),
+    "WebP": lambda image: saved(image, "WebP", lossless=True, exact=True),
+}
+
+
 @pytest.fixture(scope="module")
 def hugging():
     features = datasets.Features(
@@ -251,6 +286,28 @@ class TestHuggingFace:
         first, second = ps.Dataset.from_huggingface(hf)
         assert np.array_equal(first["image"], pixels)
         assert np.array_equal(second["image"], png(4)[0])
+
+    @pytest.mark.parametrize("mode", [None, "RGB", "L", "RGBA"])
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_images_are_what_datasets_makes_of_them(self, kind, mode):
+        colours = np.random.default_rng(1).integers(50, 200, (1 if "JPEG" in kind else 30, 4), np.uint8)
+        pixels = np.broadcast_to(colours, (30, 4)).reshape(6, 5, 4) + np.arange(5, dtype=np.uint8)[:, None]
+        content = KINDS[kind](Image.fromarray(pixels))
+        hf = datasets.Dataset.from_dict(
+            {"image": [{"bytes": content, "path": None}]},
+            features=datasets.Features({"image": datasets.Image(mode=mode)}),
+        )
+        wanted = np.asarray(hf[0]["image"])
+        ds = ps.Dataset.from_huggingface(hf)
+        if wanted.dtype != np.uint8:
+            with pytest.raises(InvalidArgumentError, match="Images of 8 bits"):
+                list(ds)
+            return
+        (found,) = (row["image"] for row in ds)
+        assert found.dtype == wanted.dtype
+        wanted = wanted if wanted.ndim == 3 else wanted[..., None]
+        assert found.shape == wanted.shape
+        assert np.abs(found.astype(int) - wanted).max() <= (3 if kind.startswith("JPEG") else 0)
 
     def test_a_mode_decides_the_channels(self):
         hf = datasets.Dataset.from_dict(

@@ -1,19 +1,27 @@
 """Keys: what tells two snapshots apart, and what does not."""
 
+import array
 import collections
+import contextvars
 import copyreg
 import dataclasses
+import datetime as dt
 import enum
+import fractions
 import functools
 import importlib
 import itertools
+import operator
 import re
+import struct
 import subprocess
 import sys
 import threading
 import types
+import weakref
 from pathlib import Path
 
+import cv2
 import fsspec
 import numpy as np
 import pytest
@@ -107,6 +115,111 @@ def test_another_content_is_another_snapshot(name):
     one, other = DIFFERENT[name]
     assert key(one) != key(other)
     assert key(one) == key(one)
+
+
+class Listed(list):
+    """A list with an attribute."""
+
+    def __init__(self, by):
+        super().__init__([1])
+        self.by = by
+
+
+class Named(dict):
+    def __init__(self, by):
+        super().__init__(a=1)
+        self.by = by
+
+
+class Viewed(np.ndarray):
+    """An array with an attribute, which numpy does not copy with it."""
+
+
+class Copied:
+    """What copying it takes along is not all that it does."""
+
+    def __init__(self, by):
+        self.by = by
+
+    def __reduce__(self):
+        return Copied, (0,)
+
+
+class Pared(Copied):
+    __reduce__ = object.__reduce__
+
+    def __getstate__(self):
+        return {}
+
+
+def viewed(by):
+    found = np.zeros(2).view(Viewed)
+    found.by = by
+    return found
+
+
+def counted(by):
+    """An integer of a class of its own."""
+    return type("Counted", (int,), {"by": by})(3)
+
+
+def of_kind(by):
+    return type("Kind", (type,), {"by": by})("Made", (), {})
+
+
+def referred(by):
+    HELD.append(Adder(by))
+    return weakref.ref(HELD[-1])
+
+
+HELD = []
+KINDS = {
+    "struct.Struct": lambda by: struct.Struct("<iq"[:by] + "i"),
+    "a read-only mapping": lambda by: types.MappingProxyType({"a": by}),
+    "the order of a named tuple's fields": lambda by: collections.namedtuple("Pair", ["a", "b"][:: by - 1 or -1])(1, 1),
+    "the items of a named tuple": lambda by: collections.namedtuple("Pair", ["a", "b"])(1, by),
+    "a view of memory": lambda by: memoryview(bytes([by])),
+    "the order of an array in memory": lambda by: np.asarray(np.ones((2, 3)), order="CF"[by - 1]),
+    "a defaultdict's factory": lambda by: collections.defaultdict([int, float][by - 1]),
+    "the items of a defaultdict": lambda by: collections.defaultdict(int, a=by),
+    "an attribute of a list": Listed,
+    "an attribute of a dict": Named,
+    "an attribute of an array": viewed,
+    "a class derived from int": counted,
+    "a class of a class": of_kind,
+    "__reduce__ of one's own": Copied,
+    "__getstate__ of one's own": Pared,
+    "a weak reference": referred,
+    "a ContextVar's default": lambda by: contextvars.ContextVar("by", default=by),
+    "bytearray": lambda by: bytearray([by]),
+    "array.array": lambda by: array.array("b", [by]),
+    "a deque's length": lambda by: collections.deque([1], maxlen=by),
+    "a counter": lambda by: collections.Counter(a=by),
+    "an enumeration": lambda by: enum.Enum("Colour", ["red", "blue"])(by),
+    "a slice": lambda by: slice(by),
+    "a range": lambda by: range(by),
+    "a date": lambda by: dt.timedelta(by),
+    "a pattern": lambda by: re.compile("a" * by),
+    "a namespace": lambda by: types.SimpleNamespace(by=by),
+    "a fraction": lambda by: fractions.Fraction(1, by + 1),
+    "an operator": lambda by: operator.itemgetter(by),
+    "a numpy scalar": lambda by: np.float32(by),
+    "a dtype": lambda by: np.dtype([("a", "<i4"), ("b", "<f4")][:by]),
+    "a function that remembers": lambda by: functools.lru_cache(lambda x: x + by),
+    "a chain of dicts": lambda by: collections.ChainMap({}, {"a": by}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_captured_value_of_any_kind_counts_by_its_content(kind):
+    made = [KINDS[kind](by) for by in (1, 2, 1)]
+    one, other, again = (key(named(value)) for value in made)
+    assert one == again != other
+
+
+def test_a_key_that_cannot_see_a_value_is_unique():
+    one, other = cv2.createCLAHE(2.0), cv2.createCLAHE(3.0)
+    assert key(named(one)) == key(named(one)) != key(named(other))
 
 
 ALIKE = {

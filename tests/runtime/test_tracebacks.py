@@ -45,14 +45,14 @@ def test_the_users_lines_stand_one_behind_the_other(case, executor):
     make, wanted = CASES[case]
     with pytest.raises(ZeroDivisionError) as caught:
         next(make().iterator(executor=executor))
-    assert names_of(caught.value)[1:] == ["__next__", *wanted]
+    assert names_of(caught.value)[1:] == wanted
     assert caught.value.__context__ is None
 
 
 def test_of_a_worker_process_there_are_the_users_lines_in_a_note():
     with pytest.raises(ZeroDivisionError) as caught:
         next(RANGE(3).map(function, 2).iterator(executor="process"))
-    assert names_of(caught.value)[1:] == ["__next__"]
+    assert names_of(caught.value)[1:] == []
     (told,) = [note for note in caught.value.__notes__ if note.startswith("in a worker process")]
     assert [name for name in ("function", "inner", "transform.py") if name in told] == ["function", "inner"]
 
@@ -60,13 +60,13 @@ def test_of_a_worker_process_there_are_the_users_lines_in_a_note():
 def test_an_error_of_penstock_in_a_function_ends_with_the_users_line():
     with pytest.raises(ValueError, match="JPEG") as caught:
         next(iter(RANGE(1).map(lambda x: ps.image.decode_jpeg(b"no picture"))))
-    assert names_of(caught.value)[1:] == ["__next__", "<lambda>"]
+    assert names_of(caught.value)[1:] == ["<lambda>"]
 
 
 def test_of_an_error_of_penstock_about_data_no_frame_is_kept():
     with pytest.raises(ValueError, match=r"stack|shape") as caught:
         next(iter(ps.Dataset.from_generator(lambda: iter([[1], [1, 2]])).batch(2)))
-    assert names_of(caught.value)[1:] == ["__next__"]
+    assert names_of(caught.value)[1:] == []
 
 
 def test_what_may_be_a_mistake_of_penstock_is_whole(monkeypatch):
@@ -116,7 +116,7 @@ def test_what_is_printed_of_an_error_has_at_most_twelve_lines():
     told = done.stderr.split("\0")
     assert len(told) == len(FUNCTIONS) * len(ENDS) + 1
     assert [text for text in told if len(text.splitlines()) > 12] == []
-    assert [text for text in told if text.count("/penstock/") > 1] == []  # the frame that raises it
+    assert [text for text in told if ps.__path__[0] in text] == []
 
 
 def test_all_frames_are_kept_on_request(monkeypatch):

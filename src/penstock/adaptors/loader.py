@@ -132,12 +132,9 @@ class Pass:
             self._place.ended = True
             self.close()
             raise
-        except Exception as raised:
-            error = raised
-        try:
-            raise error.with_traceback(folded(error))
-        finally:
-            del error  # it holds this frame, which would hold it
+        except Exception as error:
+            error.with_traceback(folded(error))
+            raise
 
     def state_dict(self) -> State:
         """Where the pass is, for `load_state_dict` of an iterator over the data set."""

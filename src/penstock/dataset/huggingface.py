@@ -10,7 +10,7 @@ import numpy as np
 from penstock.block.spec import TensorSpec
 from penstock.dataset.base import of_source
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.image import decode_image
+from penstock.image import decode_image, extract_jpeg_shape
 from penstock.plan.node import AUTOTUNE
 from penstock.sources.arrow import TableSource
 from penstock.sources.arrow_pieces import as_columns
@@ -64,7 +64,7 @@ def _of_table(
 
 def _decoded(made: Dataset, features: Mapping[str, Any], names: Sequence[str], decode: bool) -> Dataset:
     images = {
-        name: _CHANNELS.get(getattr(feature, "mode", None), 0)
+        name: feature
         for name, feature in features.items()
         if name in names and is_feature(feature, "Image") and getattr(feature, "decode", True)
     }
@@ -95,15 +95,34 @@ def _of_stream(
     return of_source(GeneratorSource(rows))
 
 
-def _decoder(images: Mapping[str, int]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def _decoder(images: Mapping[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
     def decode_images(row: dict[str, Any]) -> dict[str, Any]:
         found = dict(row)
-        for name, channels in images.items():
-            found[name] = decode_image(_contents(row[name], name), channels=channels, expand_animations=False)
+        for name, feature in images.items():
+            found[name] = _decode(_contents(row[name], name), feature)
         return found
 
     def spec(row: Any) -> Any:
-        return row | {name: TensorSpec((None, None, channels or None), np.uint8) for name, channels in images.items()}
+        channels = {name: _CHANNELS.get(getattr(feature, "mode", None)) for name, feature in images.items()}
+        return row | {name: TensorSpec((None, None, count or None), np.uint8) for name, count in channels.items()}
 
     decode_images.__penstock_spec__ = spec  # type: ignore[attr-defined]
     return decode_images
+
+
+_NOT_PLAIN = (b"Exif", b"exif", b"eXIf", b"Orientation", b"tRNS")  # turns the image, or names a transparent colour
+
+
+def _decode(content: bytes, feature: Any) -> np.ndarray:
+    """Return (height, width, channels) of an image as `datasets` decodes it: by Pillow if our decoders may differ."""
+    head, mode = content[: 1 << 16], getattr(feature, "mode", None)
+    plain = mode in (None, "RGB") and not any(mark in head for mark in _NOT_PLAIN)
+    is_png = plain and head[:4] == b"\x89PNG" and head[24] == 8 and head[25] in (0, 2, 6)  # 8 bits, no palette
+    if is_png or (plain and head[:2] == b"\xff\xd8" and extract_jpeg_shape(content)[2] != 4):
+        return decode_image(content, channels=_CHANNELS[mode])
+    image = np.asarray(feature.decode_example({"bytes": content, "path": None}))
+    if image.dtype != np.uint8:
+        message = f"Images of 8 bits are decoded, and datasets decodes this one to {image.dtype}."
+        hint = "Write from_huggingface(dataset, decode=False) and ps.image.decode_png(file, dtype=np.uint16) in a map."
+        raise InvalidArgumentError(message, hint=hint)
+    return image if image.ndim == 3 else image[..., None]

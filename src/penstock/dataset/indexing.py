@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, overload
 
@@ -12,10 +13,13 @@ from penstock.block.spec import T_co
 from penstock.dataset.base import Base, inner
 from penstock.dataset.epochs import EPOCHS
 from penstock.errors import Context, InvalidArgumentError, OutOfRangeError, PenstockError, annotate, user_location
+from penstock.keys import fold
 from penstock.options import Options
+from penstock.permutation import permutation
 from penstock.plan.counted import in_files
-from penstock.plan.indexing import GlobalShuffle, Provenance, WithProvenance, globally_shuffled, is_endless
+from penstock.plan.indexing import GlobalShuffle, Provenance, Split, WithProvenance, globally_shuffled, is_endless
 from penstock.plan.node import INFINITE_CARDINALITY, Node, check_int
+from penstock.plan.ops import Repeat
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
@@ -45,6 +49,10 @@ class Indexing(Base, Generic[T_co]):
         def take(self, count: int) -> Dataset[T_co]: ...
 
         def shard(self, num_shards: int, index: int) -> Dataset[T_co]: ...
+
+        def map(self, map_func: Callable[..., Any]) -> Dataset[Any]: ...
+
+        def with_options(self, options: Options) -> Dataset[T_co]: ...
 
     def set_epoch(self, epoch: int) -> None:
         """Name the epoch of the next iteration, and of elements that are read by index from now on.
@@ -206,6 +214,60 @@ class Indexing(Base, Generic[T_co]):
             annotate(error, Context(stage=GlobalShuffle.name, where=user_location()))
             raise
         return self._with(plan)
+
+    def split(
+        self, fractions: Sequence[float], seed: int = 0, stratify: Callable[..., Any] | None = None
+    ) -> tuple[Dataset[T_co], ...]:
+        """Split the elements at random into data sets that have none in common, such as for training and validation.
+
+        The parts follow from the seed alone: they are the same in each epoch and program. Shuffle, augment and repeat
+        after the split. Elements are read by their numbers, as by `shuffle(ps.ALL)`.
+
+        Args:
+            fractions: Share of each part. They sum to 1.
+            seed: Seed of the random numbers.
+            stratify: Function that is called as by `map` and returns the label of an element. Each part then has its
+                share of each label. The labels are read at once: split before steps that take long.
+
+        Returns:
+            A data set for each fraction. Their sizes are exact, but for rounding.
+
+        Raises:
+            InvalidArgumentError: If the fractions do not sum to 1, or if the data set repeats or changes its order in
+                each epoch.
+            UnimplementedError: If the elements have no index. See `Dataset.at`.
+
+        Example:
+            >>> import numpy as np
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.from_tensor_slices({"x": np.arange(10), "label": np.arange(10) // 5})
+            >>> train, test = ds.split((0.8, 0.2), stratify=lambda element: element["label"])
+            >>> len(train), sorted(int(element["label"]) for element in test)
+            (8, [0, 1])
+        """
+        from penstock.physical.access import require_access
+
+        shares = np.asarray(fractions, np.float64)
+        if shares.ndim != 1 or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-6:
+            message = f"fractions must be positive and sum to 1, got {fractions!r}."
+            raise InvalidArgumentError(message, hint="Write train, validation = ds.split((0.9, 0.1)).")
+        for node in self._plan.walk():
+            if isinstance(node, Repeat) or (isinstance(node, GlobalShuffle) and node.reshuffle_each_iteration):
+                message = f"After {node.label}, the parts of a split would have elements in common."
+                raise InvalidArgumentError(message, hint="Split first: shuffle and repeat the part for training.")
+        require_access(self._in_files(), "split", hint="Split before that step.")
+        count = len(self)
+        numbers = permutation(fold(seed, 0), count).at(np.arange(count))
+        places = np.arange(count)
+        if stratify is not None:
+            labels = np.array(list(self.map(stratify).with_options(Options(deterministic=True))))
+            _, kinds, sizes = np.unique(labels[numbers], return_inverse=True, return_counts=True)
+            within = places - np.repeat(sizes.cumsum() - sizes, sizes)  # the elements of the same label
+            in_turn = np.argsort((within + 0.5) / np.repeat(sizes, sizes), kind="stable")
+            places = np.argsort(kinds, kind="stable")[in_turn]
+        parts = np.split(places, np.rint(shares.cumsum()[:-1] * count).astype(int))
+        chosen = (numbers[np.sort(part)].tobytes() for part in parts)
+        return tuple(self._then(Split, seed=seed, reshuffle_each_iteration=False, numbers=part) for part in chosen)
 
     def with_provenance(self) -> Dataset[tuple[T_co, Provenance]]:
         """`(element, Provenance)`: every element with the file, the byte offset and the number it was read at.

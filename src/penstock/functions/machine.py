@@ -423,9 +423,3 @@ _MOVES: dict[str, Callable[[Any, Instruction], None]] = _each(
     ("CALL_FUNCTION_EX", Machine._call_with_all),
     ("YIELD_VALUE", Machine._yield_value),
 )
-
-
-def is_gone_through(name: str) -> bool:
-    """Whether the machine knows an instruction."""
-    pair = "_FAST_" in name and len(parts(name)) == 2
-    return any(name in table for table in (_MOVES, _TAKES, _GIVES, EFFECTS, NOTHING)) or "JUMP_" in name or pair

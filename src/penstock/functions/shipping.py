@@ -22,7 +22,7 @@ from collections import ChainMap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.functions.code import Instruction, codes, steps, words
@@ -83,7 +83,7 @@ def _why_unlike(function: Callable[..., Any], watched: list[Watched]) -> str | N
     `watched` has the functions that are called. The scan is coarse: a function that uses a set moves only if each of
     its operations hides the order, as `in`, `len` and `sorted` do.
     """
-    functions = [one for entry in watched if entry.name is None and (one := entry.owner()) is not None]
+    functions = list(dict.fromkeys(one for entry in watched if entry.name is None and (one := entry.owner())))
     read = [code for one in functions for code in codes(one.__code__)]
     done = [step for code in read for step in steps(code)]
     used = [use for one in (function, *functions) for use in uses(one)]
@@ -92,14 +92,15 @@ def _why_unlike(function: Callable[..., Any], watched: list[Watched]) -> str | N
     writes = writes or any(use.value is str or use.spelled == ".format" for use in used)
     if any(use.spelled.rpartition(".")[2] in _BY_ADDRESS or (writes and _has_address(use.value)) for use in used):
         return "it shows the address of an object, or its hash, which differ between processes"
-    held = set(_names_of_sets(function, "", set()))
-    has_set = any(_is_set(step, held) and after.name != "CONTAINS_OP" for step, after in pairwise(done))
-    has_set = has_set or any(map(_gives_set, used))
-    if not has_set and not ({"&", "|", "^", "-"} & operators and any(use.spelled == ".keys" for use in used)):
+    held = {"set", "frozenset", *_names_of_sets(function, "", set())}
+    seen = any(_is_set(step, held) and after.name != "CONTAINS_OP" for step, after in pairwise(done))
+    of_keys = bool({"&", "|", "^", "-"} & operators) and any(use.spelled == ".keys" for use in used)
+    if not (seen or of_keys or "args" in held):
         return None
     shows = writes or operators & {"+=", "%="} or any(step.name.startswith(_SHOWS_ORDER) for step in done)
-    if shows or any(map(_has_key, read)) or not all(map(_hides_order, used)):
-        return "it uses a set, whose order differs between processes"
+    by_key = any(type(names) is tuple and "key" in names for code in read for names in code.co_consts)  # of a call
+    if shows or by_key or not all(map(_hides_order, used)):
+        return "it goes through a set, whose order differs between processes"
     return None
 
 
@@ -115,17 +116,6 @@ def _is_set(step: Instruction, held: set[str]) -> bool:
     return step.name in ("BUILD_SET", "SET_ADD") or (step.name.startswith("LOAD_") and step.value in held)
 
 
-def _gives_set(use: Use) -> bool:
-    """Return True for the classes of sets, and for a set that a `functools.partial` gives by position."""
-    by_place = use.spelled == "an argument" and isinstance(use.value, (set, frozenset))
-    return by_place or use.spelled.partition(".")[0] in ("set", "frozenset")
-
-
-def _has_key(code: CodeType) -> bool:
-    """Return True if a call has a `key`: items that are equal by it stay in the order of the set."""
-    return any(type(names) is tuple and "key" in names for names in code.co_consts)
-
-
 def _hides_order(use: Use) -> bool:
     if use.spelled[0] == ".":
         return use.spelled in _METHODS
@@ -138,11 +128,12 @@ def _names_of_sets(value: Any, name: str, seen: set[int]) -> Iterator[str]:
         yield name
     if id(value) in seen or len(seen) >= _MOST_ITEMS:
         return
-    seen.add(id(value))
     if isinstance(value, (dict, list, tuple)):
-        for item in islice(value.values() if isinstance(value, dict) else value, _MOST_ITEMS):
+        seen.add(id(value))
+        for item in islice(value.values() if isinstance(value, dict) else value, 100):
             yield from _names_of_sets(item, name, seen)
     elif isinstance(value, (MethodType, functools.partial)) or (is_users(value) and not isinstance(value, ModuleType)):
+        seen.add(id(value))
         for step in _held(value):
             yield from _names_of_sets(step.value, step.text.lstrip("."), seen)
 

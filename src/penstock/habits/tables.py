@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+_SPLIT = "Write train, validation = ds.split((0.9, 0.1)), before the shuffle."
 _NUMPY = "Functions are Python on numpy values: write {}."
 _FLOATS = ("float16", "float32", "float64", "half", "double", "complex64", "complex128")
 _DTYPES = (*_FLOATS, *(f"{sign}int{size}" for sign in ("", "u") for size in (8, 16, 32, 64)))
@@ -61,9 +62,9 @@ NAMES = {  # of penstock itself
     "DataLoader": "Write ds.shuffle(n).batch(32).prefetch(ps.AUTOTUNE) and iterate: it needs no loader around it.",
     "TensorDataset": "Write ps.Dataset.from_tensor_slices((x, y)).",
     "IterableDataset": "Write ps.Dataset.from_generator(function), where function gives a new iterator at each call.",
-    "Subset": "Write ds.take(n) or ds.skip(n).",
+    "Subset": "Write ds.take(n), ds.skip(n), or train, test = ds.split((0.8, 0.2)).",
     "ConcatDataset": "Write first.concatenate(second).",
-    "random_split": "Write ds.take(n) and ds.skip(n) in front of the shuffle.",
+    "random_split": _SPLIT,
     "from_numpy": "Write ps.Dataset.from_tensor_slices(array).",
     "from_generator": "Write ps.Dataset.from_generator(function).",
     "from_tensor_slices": "Write ps.Dataset.from_tensor_slices(values).",
@@ -167,9 +168,8 @@ METHODS = {  # of Dataset
     "output_shapes": "Look at ds.element_spec.",
     "output_types": "Look at ds.element_spec.",
     "output_classes": "Look at ds.element_spec.",
-    "train_test_split": "Write ds.take(n) and ds.skip(n), in front of the shuffle.",
-    "random_split": "Write ds.take(n) and ds.skip(n), in front of the shuffle.",
-    "split": "Write ds.take(n) and ds.skip(n), in front of the shuffle.",
+    "train_test_split": _SPLIT,
+    "random_split": _SPLIT,
     "concat": "Write first.concatenate(second).",
     "append": "Write first.concatenate(second).",
     "chain": "Write first.concatenate(second).",

@@ -116,14 +116,14 @@ def _wrapped(name: str, function: Callable[..., Any], folded: Any) -> Callable[.
     def method(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
-        except Exception as raised:
-            error = raised
+        except Exception as error:
+            taught = None
             if isinstance(error, TypeError) and error.__traceback__.tb_next is None:  # type: ignore[union-attr]
-                error = _explained(name, function, str(error)) or error
-        try:
-            raise error.with_traceback(folded(error))
-        finally:
-            del error  # it holds this frame, which would hold it
+                taught = _explained(name, function, str(error))
+            error.with_traceback(folded(error))
+            if taught is None:
+                raise
+        raise taught
 
     return method
 

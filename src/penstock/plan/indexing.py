@@ -131,6 +131,22 @@ class GlobalShuffle(UnaryNode):
         return AUTOTUNE if AUTOTUNE in wanted else max(wanted)
 
 
+class Split(GlobalShuffle):
+    """The elements of the input that have these numbers, in their order; `numbers` are the bytes of an int64 array."""
+
+    numbers: bytes = b""
+
+    name: ClassVar[str] = "split"
+
+    @property
+    def label(self) -> str:
+        return f"split({self.cardinality})"
+
+    @property
+    def cardinality(self) -> int:
+        return len(self.numbers) // 8
+
+
 def globally_shuffled(plan: Node, **parameters: Any) -> Node:
     """The plan with all its elements in random order: numbers are shuffled, and maps run on what they then give.
 

@@ -264,12 +264,9 @@ class Iterator(Generic[T_co]):
             return self._refill()  # type: ignore[no-any-return]
         except StopIteration:
             raise
-        except Exception as raised:
-            error = raised
-        try:
-            raise error.with_traceback(folded(error))
-        finally:
-            del error  # it holds this frame, which would hold it
+        except Exception as error:
+            error.with_traceback(folded(error))
+            raise
 
     def _refill(self) -> Any:
         if self._ended_by is not None:

@@ -25,7 +25,7 @@ def folded(error: BaseException) -> TracebackType | None:
     if explained and isinstance(error.__context__, PenstockError):  # says the same
         error.__suppress_context__ = True
     while explained and cause is not None:
-        cause.__traceback__ = _users(cause.__traceback__)
+        cause.with_traceback(_users(cause.__traceback__))
         cause = cause.__cause__ or cause.__context__
     if explained or _is_from_elsewhere(error) or is_miscalled(error):
         return _users(error.__traceback__)

@@ -161,10 +161,6 @@ class _Download:
         headers = {}
         if self.size:
             headers["Range"] = f"bytes={self.size}-"
-            strong = self._version.get("ETag") or "W/"
-            tag = self._version.get("Last-Modified") if strong.startswith("W/") else strong
-            if tag:
-                headers["If-Range"] = tag
         try:
             response = session.get(self._url, headers=headers, stream=True, timeout=_TIMEOUT)
         except (requests.ConnectionError, requests.Timeout) as error:

@@ -61,7 +61,7 @@ def why_visible_here(
     """The same in this process, where globals are what they are now.
 
     `given` are arguments that others have as well; the others are the function's own. What only another process would
-    find otherwise, as the order of a set or an accelerator, counts where it must be `alike` in every process.
+    find otherwise, as an accelerator, counts where it must be `alike` in every process.
     """
     named: dict[str, Value] = {
         name: (Known(value, name if name.isidentifier() else "a value"),) for name, value in given.items()

@@ -73,8 +73,9 @@ from penstock.functions.uses import defaults
 _MOST_STEPS = 20_000  # instructions looked at, in all functions
 _MOST_CALLS = 30  # inside one another
 _COROUTINE = CO_COROUTINE | CO_ITERABLE_COROUTINE | CO_ASYNC_GENERATOR
-_IN_ORDER = (list, tuple, deque, enumerate, zip, map, filter)
-_CONTAINERS = (*_IN_ORDER, dict, set, frozenset, OrderedDict, defaultdict, reversed)
+_CONTAINERS = (
+    *(list, tuple, deque, enumerate, zip, map, filter, dict, set, frozenset, OrderedDict, defaultdict, reversed),
+)
 _TOO_MUCH = "calls more than can be looked through"
 _OUTPUTS = ("out", "dst")
 _TYPES = ("builtins.isinstance", "builtins.type", "builtins.getattr", "builtins.hasattr")
@@ -297,14 +298,9 @@ class Calling(Items):
             others = union(OWN, *(self.each(frame, one, values=True) for one in arguments.positional[1:]))
             return (Made(kind, outside(union(made, others, *arguments.named.values()))),)
         if kind in _CONTAINERS or path == "builtins.iter":
-            if kind in _IN_ORDER or path == "builtins.iter":
-                for one in arguments.positional:
-                    self.ordered(one)
             self.escaped(frame, arguments, given)
             values = [self.each(frame, one, values=True) for one in arguments.positional]
             return (Made(kind or list, outside(union(given, *values, *arguments.named.values()))),)
-        if path in ("numpy.array", "numpy.asarray", "builtins.next"):
-            self.ordered(union((), *arguments.positional[:1]))
         if kind is functools.partial:
             return (Made(kind, outside(union(given, arguments.all()))),)
         if kind is type and len(arguments.positional) == 1:

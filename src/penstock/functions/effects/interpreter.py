@@ -188,7 +188,6 @@ class Frame(Machine):
 
     def iterated(self, value: Value) -> None:
         self.world.operator(self, value, "__iter__")
-        self.world.ordered(value)
 
     def combined(self, left: Value, right: Value, operator: str) -> Value:
         plain = operator.removesuffix("=")

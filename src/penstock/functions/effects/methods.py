@@ -142,9 +142,6 @@ def called_method(world: Calling, frame: Frame, method: Bound, arguments: Argume
         raise Visible(message)
     if name == "open":
         _check_open(arguments)
-    if name == "join":
-        for one in arguments.positional[:1]:
-            world.ordered(one)
     if name in _OPERATORS:
         change((owner,), lambda spelled: f"changes {spelled} (.{name})")
     change(arguments.named.get("out", ()), lambda spelled: f"writes into {spelled}")

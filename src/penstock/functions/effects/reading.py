@@ -213,7 +213,6 @@ class Reading(ABC):
         return self.called(frame, found.fget, f"{spelling(atom)}.{name}", Arguments([(atom,)]))
 
 
-_SETS = (set, frozenset)
 _READING = words(
     """__len__ __iter__ __next__ __reversed__ __bool__ __int__ __float__ __index__ __complex__ __abs__ __hash__
     __bytes__ __fspath__ __array__ __trunc__ __floor__ __ceil__ __round__ __copy__"""
@@ -357,15 +356,6 @@ class Items(Reading):
                 message = f"uses `{spelling(atom)}` in a with statement"
                 raise Visible(message)
 
-    def ordered(self, value: Value) -> None:
-        """Going through a value, one after the other: the order of a set of texts is another in every process."""
-        for atom in value:
-            by_numbers = isinstance(atom, Known) and type(atom.object) in _SETS and _ordered_alike(atom.object)
-            kind = atom.kind if isinstance(atom, Made) else type(atom.object) if isinstance(atom, Known) else None
-            if kind in _SETS and not by_numbers and self.alike:
-                message = "goes through a set, whose order differs between processes"
-                raise Visible(message)
-
     def combined(self, left: Value, right: Value) -> Value:
         """The result of an operator on two values: new, but a container still holds what was in both."""
         containers = [atom for atom in (*left, *right) if _contains(atom)]
@@ -395,7 +385,3 @@ def _constant(key: Value) -> Any:
     if len(key) == 1 and isinstance(key[0], Known) and type(key[0].object) in (str, bytes, int, bool):
         return key[0].object
     return ABSENT
-
-
-def _ordered_alike(items: set[Any] | frozenset[Any]) -> bool:
-    return len(items) < 2 or all(type(item) is int for item in items)

@@ -21,7 +21,7 @@ from penstock.physical.stages.located import located
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import run_all
 from penstock.plan import fused, ops
-from penstock.plan.indexing import GlobalShuffle, WithProvenance, with_provenance
+from penstock.plan.indexing import GlobalShuffle, Split, WithProvenance, with_provenance
 from penstock.plan.inputs import Scan
 from penstock.plan.node import INFINITE_CARDINALITY
 from penstock.plan.stateful import AssertCardinality
@@ -190,6 +190,12 @@ def _global_shuffle(node: GlobalShuffle, lowering: Lowering) -> Access:
         key = fold(key, lowering.epoch)
     below = access(node.input, lowering)
     return _Renumbered(below, lambda size: size, lambda numbers: permutation(key, below.size).at(numbers))
+
+
+@accessible(Split)
+def _split(node: Split, lowering: Lowering) -> Access:
+    chosen = np.frombuffer(node.numbers, np.int64)
+    return _Renumbered(access(node.input, lowering), lambda size: len(chosen), lambda numbers: chosen[numbers])
 
 
 class _Counted(Access):

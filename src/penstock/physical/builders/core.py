@@ -31,7 +31,7 @@ from penstock.physical.stages.windowed import Windowed
 from penstock.physical.storage import settled
 from penstock.plan import counted, fused, inputs, ops
 from penstock.plan.distribution import Distribute, InTurn, Remote, parted, taken_in_turn
-from penstock.plan.indexing import GlobalShuffle, WithProvenance
+from penstock.plan.indexing import GlobalShuffle, Split, WithProvenance
 from penstock.plan.inputs import Scan as ScanNode
 from penstock.plan.node import Node, UnaryNode
 from penstock.plan.storing import Cache
@@ -339,6 +339,7 @@ def _remote(node: Remote, lowering: Lowering) -> Stage:
     return service.stage(node, lowering)
 
 
+@register(Split)
 @register(GlobalShuffle)
 def _global_shuffle(node: GlobalShuffle, lowering: Lowering) -> Stage:
     fetch = Fetch(node, lowering)

@@ -9,17 +9,21 @@ import copyreg
 import functools
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import struct
+import weakref
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from penstock.block.column import BytesColumn, Column, DenseColumn
 from penstock.block.leaf import NESTED
-from penstock.functions.code import pieces_of
+from penstock.functions.code import pieces_of, words
 from penstock.functions.ownership import is_users
 from penstock.functions.uses import held
 from penstock.hints import redacted
@@ -166,7 +170,7 @@ class Digester:
 
     def of(self, value: Any) -> str:
         """32 hexadecimal digits that differ for values of which another result may come."""
-        if isinstance(value, PLAIN):
+        if isinstance(value, PLAIN) and not is_users(type(value)):
             return digest_of([_plain(value)])
         if id(value) in self._done:
             return self._done[id(value)][1]
@@ -199,7 +203,7 @@ class Digester:
         return digest_of(repr(version) for version in self.files.of(names))
 
     def _piece(self, value: Any) -> str:
-        return _plain(value) if isinstance(value, PLAIN) else self.of(value)
+        return _plain(value) if isinstance(value, PLAIN) and not is_users(type(value)) else self.of(value)
 
     def _all(self, kind: str, values: Iterable[Any]) -> Iterator[str]:
         yield kind
@@ -209,6 +213,10 @@ class Digester:
         match value:
             case Node():
                 return self._node(value)
+            case _ if type(value) in _CONTENTS:
+                return self._all(_kind(value), _CONTENTS[type(value)](value))
+            case tuple() | list() | dict() | set() | frozenset() | np.ndarray() if is_users(type(value)):
+                return self._object(value)
             case np.ndarray():
                 return self._array(value)
             case Column():
@@ -268,6 +276,8 @@ class Digester:
         elif array.dtype.hasobject:
             yield from self._all("objects", array.reshape(-1).tolist())
         else:
+            if not array.flags.c_contiguous:
+                yield f"{array.strides}"
             content = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
             yield hashlib.blake2b(content, digest_size=16).hexdigest()
 
@@ -304,6 +314,8 @@ class Digester:
         if not is_users(kind):
             return
         yield from self._all("bases", kind.__bases__)
+        if is_users(type(kind)):
+            yield self.of(type(kind))
         for name, value in sorted(vars(kind).items()):
             if isinstance(value, (staticmethod, classmethod)):
                 value = value.__func__
@@ -315,6 +327,9 @@ class Digester:
     def _object(self, value: Any) -> Iterator[str]:
         """Its class, and what copying it would take along."""
         yield self.of(type(value))
+        copies = any(is_users(place) and not _COPYING.isdisjoint(vars(place)) for place in type(value).__mro__)
+        if copies or isinstance(value, np.ndarray):  # the copy may lack some of its attributes
+            yield from self._all("attributes", (getattr(value, "__dict__", None),))
         try:
             wrapped = getattr(value, "__wrapped__", None)
             parts = "wrapped" if wrapped is not None else value.__reduce_ex__(2)
@@ -335,11 +350,26 @@ class Digester:
         try:
             parts: Any = None if reduce is None else reduce(value)
         except Exception:  # it cannot be copied
-            return
-        if isinstance(parts, str):
+            parts = None
+        if parts is None and type(value).__module__.partition(".")[0] not in _WITHOUT_CONTENT:
+            yield f"{_HERE} {id(value)}"  # another run does not find what this one stores
+        elif isinstance(parts, str):
             yield parts
         elif parts is not None:
             yield from self._all("object", parts[1:3])
+
+
+_HERE = os.urandom(8).hex()
+_WITHOUT_CONTENT = words("builtins threading _thread io _io socket _socket penstock")  # generators, locks, files
+_COPYING = words("__reduce__ __reduce_ex__ __getstate__")
+_CONTENTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {  # of what cannot be copied, or not whole
+    memoryview: lambda value: (value.format, value.shape, value.tobytes()),
+    struct.Struct: lambda value: (value.format,),
+    MappingProxyType: lambda value: (dict(value),),
+    defaultdict: lambda value: (value.default_factory, dict(value)),
+    weakref.ref: lambda value: (value(),),
+    ContextVar: lambda value: (repr(value).rpartition(" at ")[0],),  # its name and default
+}
 
 
 def _numbers(value: Any) -> np.ndarray | None:

@@ -49,7 +49,7 @@ def warn_of_split(cut: Node) -> None:
         tell(
             f"take and skip of one {shuffle.label}: it makes another order in every epoch, so that elements which one "
             "epoch keeps for validation are trained on in another.",
-            "Split first and shuffle behind, train = ds.skip(n).shuffle(...), or shuffle with seed=0 and "
+            "Split first, with train, validation = ds.split((0.9, 0.1)), and shuffle train, or shuffle with seed=0 and "
             "reshuffle_each_iteration=False.",
             RandomnessWarning,
             cut.where,

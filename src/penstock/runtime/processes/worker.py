@@ -318,37 +318,35 @@ def _rebuilt(kind: Any, base: Any, arguments: tuple[Any, ...], state: dict[str, 
 
 
 def _error(error: Exception) -> Exception:
-    """The error with its traceback as a note, or what can be said of one that cannot travel."""
+    """Return the error as it is sent, with its traceback as a note."""
     trace = folded(error)
     if isinstance(error, PenstockError):  # what it says is said by itself
         lines = traceback.format_tb(trace)
     else:
         lines = traceback.format_exception(type(error), error, trace)
+    with suppress(Exception):  # a frozen dataclass lets nobody add anything
+        if trace is not None:
+            add_lines(error, "".join(lines).rstrip())
+    return _sent(error)
+
+
+def packed_end(raised: BaseException) -> Packed:
+    """Pack an exception that is no `Exception`, such as SystemExit, for the parent to raise."""
+    return Packed.of(*pack(_sent(raised)))
+
+
+def _sent(error: BaseException) -> Exception:
+    """Return the exception for `pack`, or what can be said of one that cannot be sent."""
     _cut(error)
     try:
         unpack(*pack(_Sent(error)))
     except Exception:
-        message = f"{type(error).__name__}: {said(error)}"
+        message = f"The function raised {type(error).__name__}: {said(error)}"
         found = FailedPreconditionError(message, hint="The exception itself could not be sent from its process.")
         found.context = context_of(error) or Context()
-        error = found
-    with suppress(Exception):  # a frozen dataclass lets nobody add anything
-        if trace is not None:
-            add_lines(error, "".join(lines).rstrip())
+        found.__notes__ = list(getattr(error, "__notes__", ()))
+        return found
     return _Sent(error)
-
-
-def packed_end(raised: BaseException) -> Packed:
-    """What a function raised that is no `Exception`, such as SystemExit, for the parent to raise."""
-    _cut(raised)
-    try:
-        packed = pack(_Sent(raised))
-        unpack(*packed)
-    except Exception:
-        message = f"The function raised {type(raised).__name__}: {said(raised)}"
-        found = FailedPreconditionError(message, hint="The exception itself could not be sent from its process.")
-        packed = pack(found)
-    return Packed.of(*packed)
 
 
 def _cut(error: BaseException | None) -> None:

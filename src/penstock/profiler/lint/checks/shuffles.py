@@ -203,7 +203,8 @@ def shuffle_split(plan: Inspection) -> Iterator[Advice]:
                 f"{cut.label} behind {shuffle.label} is of other elements in every epoch: as a split for validation it "
                 "leaks into training.",
                 calls([cut, shuffle]),
-                f"Split first, and shuffle what is trained on. If one order is meant, {call(fixed)}.",
+                "Split first, with train, validation = ds.split((0.9, 0.1)), and shuffle what is trained on. If one "
+                f"order is meant, {call(fixed)}.",
             )
 
 
