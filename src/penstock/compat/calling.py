@@ -52,10 +52,7 @@ def as_written_by(call: Any, function: Any) -> Any:
         name = code.co_name if code.co_name.isidentifier() else "function"
         names = (name,) if call.__code__.co_freevars == ("function",) else call.__code__.co_freevars
         call.__code__ = call.__code__.replace(
-            co_name=code.co_name,
-            co_filename=code.co_filename,
-            co_firstlineno=code.co_firstlineno,
-            co_freevars=names,
+            co_name=code.co_name, co_filename=code.co_filename, co_firstlineno=code.co_firstlineno, co_freevars=names
         )
     call.__penstock_called__ = function
     for mark in ("__penstock_primitive__", "__penstock_draws__"):

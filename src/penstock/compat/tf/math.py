@@ -331,12 +331,7 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12) -> Any:
 
 
 @op("matmul", alike="a b", first=True)
-def matmul(
-    a: Any,
-    b: Any,
-    transpose_a: bool = False,
-    transpose_b: bool = False,
-) -> Any:
+def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False) -> Any:
     left, right = whole(a), whole(b)
     return (left.swapaxes(-1, -2) if transpose_a else left) @ (right.swapaxes(-1, -2) if transpose_b else right)
 
@@ -523,9 +518,7 @@ def _inverted(x: Any) -> Any:
 
 _BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift")
 bitwise = Namespace(
-    "tf.bitwise",
-    invert=_unary("invert", _inverted, exact=True),
-    **{name: _operator(name) for name in _BITWISE},
+    "tf.bitwise", invert=_unary("invert", _inverted, exact=True), **{name: _operator(name) for name in _BITWISE}
 )
 
 __getattr__ = missing_in("tf.math", globals())
