@@ -118,8 +118,8 @@ _ALSO = {
 }
 _MODULES = [
     "audio", "autograph", "compat", "config", "contrib", "data", "debugging", "distribute", "dtypes", "errors", "io",
-    "image", "linalg", "lookup", "math", "nest", "nn", "profiler", "python", "python_io", "ragged", "random", "signal",
-    "sparse", "strings", "train",
+    "image", "linalg", "lookup", "math", "nest", "nn", "profiler", "python", "python_io", "ragged", "random", "raw_ops",
+    "signal", "sparse", "strings", "train",
 ]  # fmt: skip
 
 _MISSING = {
@@ -143,7 +143,7 @@ _MISSING = {
     **dict.fromkeys(
         ("layers", "losses", "metrics", "initializers", "optimizers"), "It belongs to a model: tf.keras has it."
     ),
-    **dict.fromkeys(("experimental", "raw_ops"), "Write the function of tf itself, or numpy's."),
+    "experimental": "Write the function of tf itself, or numpy's.",
     "sets": "Write np.intersect1d, np.union1d or np.setdiff1d in a function.",
     "get_logger": "Write logging.getLogger('penstock').",
     "extract_image_patches": "Write tf.image.extract_patches.",
