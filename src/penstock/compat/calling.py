@@ -17,8 +17,9 @@ import numpy as np
 from penstock.block.leaf import NESTED
 from penstock.block.structure import flatten, map_leaves
 from penstock.compat.op import known
-from penstock.compat.operators import reading
+from penstock.compat.operators import _reading, reading
 from penstock.compat.values import array_of, lowered, raised
+from penstock.trace.traced import trace
 from penstock.trace.tracer import Tracer
 
 _SHOWN = False
@@ -55,9 +56,22 @@ def as_written_by(call: Any, function: Any) -> Any:
             co_name=code.co_name, co_filename=code.co_filename, co_firstlineno=code.co_firstlineno, co_freevars=names
         )
     call.__penstock_called__ = function
+    call.__penstock_losses__ = _losses
     for mark in ("__penstock_primitive__", "__penstock_draws__"):
         vars(call).pop(mark, None)
     return call
+
+
+def _losses(function: Any, spec: Any) -> list[str]:
+    """Return the casts of numpy operands that change values in a function of elements of this spec."""
+    leaves, structure = flatten(spec)
+    found: list[str] = []
+    _reading.losses = found
+    try:
+        trace(function, structure, leaves)
+    finally:
+        _reading.losses = None
+    return found
 
 
 @known

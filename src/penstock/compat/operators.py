@@ -37,6 +37,7 @@ class _Reading(threading.local):
 
     builder: GraphBuilder | None = None
     mapped = False
+    losses: list[str] | None = None  # casts of numpy operands that changed their values, while lint asks for them
 
 
 _reading = _Reading()
@@ -101,8 +102,10 @@ def converted(value: Any, dtype: np.dtype) -> Any:
         python = {"u": "i", "V": "f"}.get(array.dtype.kind, array.dtype.kind)
         if (python == "O") != (dtype == TEXT) or (listed and array.size and not _takes(dtype, python)):
             raise _refused(dtype, type(value).__name__, repr(value))
-        array = array if array.dtype == dtype else array.astype(dtype)
-        return array if array.ndim else array[()]
+        cast = array if array.dtype == dtype else array.astype(dtype)
+        if _reading.losses is not None and dtype.kind in "iu" and (cast != array).any():
+            _reading.losses.append(f"numbers of {array.dtype} to {dtype}")
+        return cast if cast.ndim else cast[()]
     if not _takes(dtype, python):
         raise _refused(dtype, type(value).__name__, repr(value))
     if python == "O":
