@@ -21,7 +21,9 @@ def _ordered(at: np.ndarray, values: np.ndarray, shape: Any) -> ps.SparseTensor:
     return ps.SparseTensor(at[order], values[order], np.asarray(shape, np.int64))
 
 
-@op("sparse.to_dense")
+@op(
+    "sparse.to_dense", rule=lambda sp_input, *args, **kwargs: ps.TensorSpec(sp_input.shape, sp_input.dtype), ragged=True
+)
 def to_dense(sp_input: Any, default_value: Any = None, validate_indices: bool = True) -> Any:
     return sp_input.to_dense() if default_value is None else sp_input.to_dense(default_value)
 
