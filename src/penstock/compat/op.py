@@ -283,7 +283,7 @@ def applied(
 
 @dataclass(frozen=True, eq=False)
 class _Operation:
-    """What `op` declares of a function."""
+    """The declaration of an operation: the arguments of `op`."""
 
     name: str
     rule: Rule | None = None
