@@ -26,11 +26,15 @@ CLOSE = 1e-5  # of floating-point numbers, relative to the largest
 
 # Programs whose results differ on purpose, with what differs and a part of the reason that the reference page gives.
 OWN_NUMBERS = "values", "Random numbers are penstock's own"
+FROM_AN_ELEMENT = "spec", "one element is computed for its dtype and rank"
 DELIBERATE: dict[str, tuple[str, str]] = {
     "stateless_augmentation": OWN_NUMBERS,
     "stateless_brightness": OWN_NUMBERS,
     "randomly_flipped": OWN_NUMBERS,
-    "flips_and_rotations": ("spec", "one element is computed for its dtype and rank"),
+    "flips_and_rotations": FROM_AN_ELEMENT,
+    "serialised_tensors": FROM_AN_ELEMENT,
+    "sequence_examples": FROM_AN_ELEMENT,
+    "ragged_to_dense": FROM_AN_ELEMENT,
 }
 
 

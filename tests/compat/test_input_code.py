@@ -121,3 +121,47 @@ def test_other_strategies_say_where_to_go():
         tf.distribute.MirroredStrategy()
     with tf.distribute.get_strategy().scope():
         assert tf.distribute.InputContext().num_input_pipelines == 1
+
+
+TABLES = {
+    "mutable": lambda: tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, -1),
+    "dense": lambda: tf.lookup.experimental.DenseHashTable(
+        key_dtype=tf.string, value_dtype=tf.int64, default_value=-1, empty_key="", deleted_key="$"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_mutable_table_is_read_as_it_is_when_an_element_is_made(kind):
+    table = TABLES[kind]()
+    table.insert(tf.constant(["a", "b"]), tf.constant([1, 2], tf.int64))
+    ds = tf.data.Dataset.from_tensor_slices(["a", "b", "c"]).map(lambda text: table.lookup(text))
+    assert [int(x) for x in ds] == [1, 2, -1]
+    table.insert(["c"], [7])
+    table.remove(["a"])
+    assert [int(x) for x in ds] == [-1, 2, 7]
+    keys, values = table.export()
+    assert sorted(zip(keys.numpy().tolist(), values.numpy().tolist(), strict=True)) == [(b"b", 2), (b"c", 7)]
+    assert table.size().numpy() == 2
+    assert "runs per element" in str(ds.explain())
+    with pytest.raises(TypeError, match=r"belongs to its process(.|\n)*StaticHashTable"):
+        pickle.dumps(table)
+
+
+def test_a_function_can_count_in_a_mutable_table():
+    seen = tf.lookup.experimental.MutableHashTable(tf.int64, tf.int64, 0)
+
+    def counted(x):
+        seen.insert(x, seen[x] + 1)
+        return seen[x]
+
+    ds = tf.data.Dataset.from_tensor_slices(np.array([5, 6, 5, 5])).map(counted)
+    assert [int(x) for x in ds] == [1, 1, 2, 3]
+    assert [int(x) for x in ds] == [4, 2, 5, 6]
+
+
+def test_values_of_a_mutable_table_may_be_vectors():
+    table = tf.lookup.experimental.MutableHashTable(tf.int64, tf.float32, [0.0, 0.0])
+    table.insert([1], [[1.0, 2.0]])
+    assert table.lookup([[3], [1]]).numpy().tolist() == [[[0.0, 0.0]], [[1.0, 2.0]]]
+    assert table.export()[1].shape == (1, 2)

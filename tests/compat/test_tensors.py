@@ -244,3 +244,15 @@ def test_a_png_among_jpegs_is_decoded_in_a_map():
     assert "image.decode_resize" in str(ds.explain())
     for found, contents in zip(ds, files, strict=True):
         np.testing.assert_array_equal(found.numpy(), prepare(contents).numpy())
+
+
+@pytest.mark.parametrize(("function", "casts"), [
+    (lambda x: x * np.float64(0.5), ["numbers of float64 to int64"]),
+    (lambda x: x * np.array([1.5, 2.0]) + np.float32(0.25), [f"numbers of float{n} to int64" for n in (64, 32)]),
+    (lambda x: x * np.float64(2.0) + np.array([300], np.int32), []),
+    (lambda x: tf.cast(x, tf.float32) * np.float64(0.5), []),
+])  # fmt: skip
+def test_lint_names_numpy_operands_whose_values_a_cast_changes(function, casts):
+    report = tf.data.Dataset.range(3).map(function).lint()
+    found = [advice.message for advice in report if advice.code == "lossy-operands"]
+    assert [message.partition(" casts ")[2] for message in found] == [f"{cast}, which changes them." for cast in casts]

@@ -221,7 +221,7 @@ def test_errors_are_those_of_the_users_line():
     def fails(x):
         return tf.gather([1, 2], x)
 
-    with pytest.raises(tf.errors.InvalidArgumentError, match="gather takes numbers below 2") as caught:
+    with pytest.raises(tf.errors.InvalidArgumentError, match="gather takes indices below 2") as caught:
         list(tf.data.Dataset.range(5).map(fails))
     assert "map(fails)" in str(caught.value)
 
@@ -256,6 +256,27 @@ CONSTANTS = {
     "division": (np.arange(1, 5), lambda x: tf.constant([7, 8, 9], tf.int64) // x),
     "rows": (np.arange(4), lambda x: tf.gather(VECTORS, x)),
 }
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, n: tf.reshape(x, [n, -1]),
+    lambda x, n: tf.reshape(x, tf.stack([n, 8 // n])),
+    lambda x, n: tf.reshape(x[:1, :1], [n // n, n // n]),
+    lambda x, n: tf.reshape(x, [4, -1]) + tf.cast(n, tf.float64),
+])  # fmt: skip
+def test_reshape_to_a_shape_of_each_element(function):
+    x, n = np.arange(48.0).reshape(6, 2, 4), np.array([2, 2, 4, 4, 8, 8])
+    ds = tf.data.Dataset.from_tensor_slices((x, n)).map(function)
+    for found, *element in zip(ds, x, n, strict=True):
+        alike(found, called(function)(*element))
+
+
+def test_reshape_knows_the_shape_of_what_has_none():
+    ds = tf.data.Dataset.from_tensor_slices([bytes(range(8))] * 3)
+    ds = ds.map(lambda text: tf.reshape(tf.io.decode_raw(text, tf.uint8), [2, -1, 2]))
+    assert ds.element_spec.shape == (2, None, 2)
+    assert "runs by Block" in verdict(ds)
+    assert next(iter(ds)).numpy().tolist() == np.arange(8).reshape(2, 2, 2).tolist()
 
 
 @pytest.mark.parametrize("rows", range(1, 5))

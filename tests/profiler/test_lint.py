@@ -12,6 +12,7 @@ from tests.golden.golden import assert_golden
 from tests.strategies import pipelines
 
 import penstock as ps
+from penstock.compat import tf
 from penstock.demo.pipelines import naive, pipelined
 from penstock.demo.settings import Settings
 from penstock.profiler.lint.driver import CHECKS
@@ -159,6 +160,7 @@ ADVISED = {
     "text_as_str": lambda folder: ps.Dataset.from_tensor_slices({"name": ["a", "b"]}).filter(named_a),
     "text_as_str.in": lambda folder: names(folder).filter(lambda name: name in ("a", "b")),
     "text_as_str.spelled": lambda folder: names(folder).map(lambda name: f"{name}.png"),
+    "lossy_operands": lambda folder: tf.data.Dataset.range(9).map(lambda x: x * np.float64(0.5)),
     "widened_floats": lambda folder: ps.Dataset.zip((pictures(9), numbers(9))).map(scaled),
     "widened_floats.ufunc": lambda folder: pictures(9).map(lambda x: np.divide(x, 255)),
     "widened_floats.behind": lambda folder: pictures(9).map(lambda x: np.clip(1 - x / 255.0, 0, 1)),

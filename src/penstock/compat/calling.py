@@ -1,8 +1,8 @@
-"""called: a function of the user's, as one of numpy values that `penstock.Dataset` takes.
+"""called: wrap a user's function of tensors as a function of numpy values for `penstock.Dataset`.
 
-Arrays go in as tensors, and what comes back is what TensorFlow makes of it: Python's integers int32, tensors numpy's.
-The function stays the one that is read: what it uses decides whether it runs a Block at a time, may go to another
-process, and under which key its results are cached.
+The wrapper makes tensors of arrays, calls the function, and converts the results as TensorFlow does: Python's integers
+become int32. The user's function is still the function that penstock examines: it decides whether the map runs by
+Block, whether it may move to another process, and which key its cached results have.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ import numpy as np
 from penstock.block.leaf import NESTED
 from penstock.block.structure import flatten, map_leaves
 from penstock.compat.op import known
-from penstock.compat.operators import reading
+from penstock.compat.operators import _reading, reading
 from penstock.compat.values import array_of, lowered, raised
+from penstock.trace.traced import trace
 from penstock.trace.tracer import Tracer
 
 _SHOWN = False
 
 
 def called(function: Any) -> Any:
-    """`function` on numpy values.
+    """Return a function of numpy values that calls `function` with tensors.
 
     >>> called(lambda x: (x.numpy(), 3))(np.float32(0.5))
     (np.float32(0.5), np.int32(3))
@@ -34,7 +35,7 @@ def called(function: Any) -> Any:
         return function
 
     def call(*element: Any) -> Any:
-        if _SHOWN:  # never, but it shows to those who read the code what run does with the function
+        if _SHOWN:  # never True: the scan of the code finds here that the wrapper calls the function
             return function(*element)
         return run(function, element)
 
@@ -42,7 +43,7 @@ def called(function: Any) -> Any:
 
 
 def as_written_by(call: Any, function: Any) -> Any:
-    """The wrapper under the name and line of the user's function: what is said of it is said of that."""
+    """Give a wrapper the name and line of the user's function, which messages then show."""
     functools.update_wrapper(call, function)
     del call.__wrapped__
     if not hasattr(function, "__name__"):
@@ -52,20 +53,30 @@ def as_written_by(call: Any, function: Any) -> Any:
         name = code.co_name if code.co_name.isidentifier() else "function"
         names = (name,) if call.__code__.co_freevars == ("function",) else call.__code__.co_freevars
         call.__code__ = call.__code__.replace(
-            co_name=code.co_name,
-            co_filename=code.co_filename,
-            co_firstlineno=code.co_firstlineno,
-            co_freevars=names,
+            co_name=code.co_name, co_filename=code.co_filename, co_firstlineno=code.co_firstlineno, co_freevars=names
         )
     call.__penstock_called__ = function
+    call.__penstock_losses__ = _losses
     for mark in ("__penstock_primitive__", "__penstock_draws__"):
         vars(call).pop(mark, None)
     return call
 
 
+def _losses(function: Any, spec: Any) -> list[str]:
+    """Return the casts of numpy operands that change values in a function of elements of this spec."""
+    leaves, structure = flatten(spec)
+    found: list[str] = []
+    _reading.losses = found
+    try:
+        trace(function, structure, leaves)
+    finally:
+        _reading.losses = None
+    return found
+
+
 @known
 def run(function: Callable[..., Any], element: tuple[Any, ...]) -> Any:
-    """`function(*element)` on tensors, or on stand-ins for them."""
+    """Call `function` with the components of an element as tensors, or as tensors of tracers."""
     leaves, structure = flatten(element)
     stand_in = next((leaf for leaf in leaves if isinstance(leaf, Tracer)), None)
     with reading(None if stand_in is None else stand_in.builder):
@@ -74,7 +85,7 @@ def run(function: Callable[..., Any], element: tuple[Any, ...]) -> Any:
 
 
 def argument(leaf: Any) -> Any:
-    """What a function gets for a leaf."""
+    """Return a leaf as users' functions get it: a tensor, or a data set of penstock.compat."""
     if hasattr(type(leaf), NESTED):
         from penstock.compat.dataset import adopted
 
@@ -83,7 +94,7 @@ def argument(leaf: Any) -> Any:
 
 
 def returned(result: Any) -> Any:
-    """What a function has returned, as penstock has it."""
+    """Return the result of a user's function as numpy values."""
     if type(result) is list:
         result = tuple(result)
     return result if result is None else map_leaves(_leaf, result)

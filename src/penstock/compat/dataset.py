@@ -58,7 +58,7 @@ class Iterator:
         try:
             return next(self)
         except StopIteration:
-            from penstock.compat.tf.errors import OutOfRangeError
+            from penstock.errors import OutOfRangeError
 
             message = "End of sequence"
             raise OutOfRangeError(message) from None

@@ -1,9 +1,9 @@
-"""op: a function of numpy values as one of TensorFlow's, on tensors, and on stand-ins for those of a whole Block.
+"""op: declare a function of numpy values as a function of tf.
 
-A function that is declared so gets numpy values and returns numpy values. Called with tensors it gives tensors. Called
-while a function of `map` is read, it becomes one equation of the graph: it then runs for all elements of a Block, at
-once where it says how (`block`, or `exact` for what works on each number by itself), otherwise row by row, and in
-either case with equal bits.
+A declared function gets numpy values and returns numpy values. Called with tensors, it returns tensors. Called while a
+function of `map` is traced, it becomes one equation of the graph. The equation runs for all elements of a Block at once
+if the declaration has a form for Blocks (`block`, or `exact` for functions that compute each number alone). Otherwise
+it runs row by row. The bits are equal in both cases.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 Rule = Callable[..., LeafSpec]
 
 _COMPOSITES = RaggedTensorSpec, SparseTensorSpec
-_EXTENT = 6  # stands for an unknown extent, besides 1, when a function is tried out for the shape of its result
+_EXTENT = 6  # an unknown extent is 1 and 6 in turn when a function is tried for the shape of its result
 
 
 class _Seeds:
-    """What `tf.random.set_seed` sets: numbers drawn outside of data sets follow from it, in their order."""
+    """The seed of `tf.random.set_seed`, from which random numbers outside of data sets follow, in their order."""
 
     def __init__(self) -> None:
         self.seed: int | None = None
@@ -48,7 +48,7 @@ class _Seeds:
         self.seed, self._count = seed, 0
 
     def key(self, seed: int | None) -> int:
-        """The key of the next draw."""
+        """Return the key of the next random number."""
         if self.seed is None or _in_element():
             return element_key(seed)
         self._count += 1
@@ -66,19 +66,19 @@ seeds = _Seeds()
 
 @dataclass(frozen=True)
 class _Slot:
-    """The place of operand `index` in the arguments of a call."""
+    """A placeholder for operand `index` in the arguments of a call."""
 
     index: int
 
 
 @dataclass(frozen=True, eq=False)
 class _Call:
-    """A function with its arguments, where operands stand as slots."""
+    """A function with its arguments, in which operands are replaced by slots."""
 
     function: Callable[..., Any]
     args: Any
     kwargs: Any
-    keyed: bool = False  # whether the first operand is a key to draw from
+    keyed: bool = False  # the first operand is a key for random numbers
 
     def __call__(self, operands: Sequence[Any], function: Callable[..., Any] | None = None) -> Any:
         values = operands[1:] if self.keyed else operands
@@ -112,7 +112,7 @@ def _emptied(part: Any, found: list[Tracer]) -> Any:
 
 
 def _raised_nest(value: Any, given: Sequence[np.ndarray] = ()) -> Any:
-    """The results of a function as tensors, which share no memory with the arrays that the user has given it."""
+    """Return results as tensors that share no memory with the arrays which the user passed to the function."""
     if isinstance(value, (tuple, list)):
         parts = [_raised_nest(item, given) for item in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
@@ -124,18 +124,18 @@ def _raised_nest(value: Any, given: Sequence[np.ndarray] = ()) -> Any:
 
 
 def _arrays(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[np.ndarray]:
-    """The arrays among the arguments, which the user may write into later."""
+    """Return the arrays among the arguments. The user may write into these arrays later."""
     return [part for part in (*args, *kwargs.values()) if isinstance(part, np.ndarray)]
 
 
 def _places(function: Callable[..., Any], names: str) -> list[tuple[str, int]]:
-    """The parameters of these names, with their numbers."""
+    """Return the parameters of these names, with their positions."""
     known = list(inspect.signature(function).parameters)
     return [(name, known.index(name)) for name in names.split()]
 
 
 def _match(places: list[tuple[str, int]], args: tuple[Any, ...], kwargs: dict[str, Any], *, first: bool) -> Any:
-    """The arguments, those in `places` in one dtype; a single one of them is a list of operands."""
+    """Convert the arguments in `places` to one dtype. A single place holds a list of operands."""
     found = list(args)
     held: list[tuple[Any, Any]] = [(found, at) if at < len(found) else (kwargs, name) for name, at in places]
     if all(part is found or key in kwargs for part, key in held):
@@ -163,18 +163,29 @@ def op(
 ) -> Callable[[F], F]:
     """Declare a function of numpy values as the operation `name`.
 
-    `rule(*args)` gives the spec of the result, or a nest of them, where stand-ins are specs; without it the function
-    is tried on small values. `block(*args)` is its form for whole Blocks, with the rows along a first axis of every
-    operand; it may give None. With `text` it takes columns of byte strings as well. It gives arrays or columns.
-    `exact` says that it works on each number by itself, with the same bits in an array of any length. One that is so,
-    or `ragged`, whose last bits may differ, takes ragged tensors too. A `ragged` one runs by Block where its bits were
-    tried to be equal. One that `draws` has a parameter `seed`, and gets the key to draw from as `key=`. The parameters
-    named by `alike`, or the items of the only one, come in one dtype, as `operators.matched` finds it.
+    Args:
+        name: Name of the equation.
+        rule: Function from the arguments, with specs in place of operands, to the spec of the result or a nest of
+            specs. Without a rule, the function is tried on small values.
+        block: The function for a whole Block, in which each operand has the rows along its first axis. It returns
+            arrays or columns, or None if it cannot compute this Block.
+        exact: The function computes each number alone, with the same bits in an array of any length.
+        text: `block` also takes columns of byte strings.
+        draws: The function uses random numbers. It has a parameter `seed`, and gets a key as `key=`.
+        ragged: The function computes each number alone, but the last bits may depend on the length. It runs by Block
+            if a trial found equal bits. A function that is `exact` or `ragged` also takes ragged tensors.
+        alike: Names of parameters that are converted to one dtype by `operators.matched`. If there is one name, the
+            items of this parameter are converted.
+        first: The first operand decides the dtype also in eager code.
+
+    Returns:
+        A decorator.
     """
 
     def decorate(function: F) -> F:
         places = _places(function, alike)
         form = Form(function, functools.partial(_wide, function)) if ragged and not exact else None
+        operation = _Operation(name, rule, block, exact, text, ragged, form)
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -189,13 +200,14 @@ def op(
                 seed = _seed_of(named)
                 if not operands and _reading.builder is None:
                     return _raised_nest(function(*template, **named, key=seeds.key(seed)))
-                return _bound(name, _Call(function, template, named, keyed=True), operands, None, block, False, seed)
+                return _bound(
+                    _Operation(name, None, block), _Call(function, template, named, keyed=True), operands, seed
+                )
             if not operands:
                 if (exact or ragged) and any(isinstance(part, RaggedTensor) for part in template):
                     return raised(over_flat(lambda *parts: function(*parts, **named), template))
                 return _raised_nest(function(*template, **named), given)
-            made = _Call(function, template, named)
-            return _bound(name, made, operands, rule, block, exact, None, form, text=text, ragged=ragged)
+            return _bound(operation, _Call(function, template, named), operands)
 
         marked: Any = known(call)
         if draws:
@@ -206,9 +218,12 @@ def op(
 
 
 def through(function: Any, *, first: Callable[[Any], Any] = lambda value: value, ragged: bool = False) -> Any:
-    """A function of penstock's on tensors and stand-ins; `first` makes its first argument a value for it.
+    """Return a function of penstock as a function of tensors and tracers.
 
-    One that is `ragged` works on each number by itself, so that it takes ragged tensors too.
+    Args:
+        function: The function.
+        first: Conversion of the first argument.
+        ragged: The function computes each number alone, so that it also takes ragged tensors.
     """
     draws = "__penstock_draws__" in vars(function)
 
@@ -236,14 +251,14 @@ def through(function: Any, *, first: Callable[[Any], Any] = lambda value: value,
 
 
 def known(function: F) -> F:
-    """Declare that a function of this package may be called while another one is read."""
+    """Declare that a function of this package may be called while a user's function is traced."""
     marked: Any = function
     marked.__penstock_primitive__ = True
     return function
 
 
 def named(function: Any, name: str, description: str | None) -> Any:
-    """Give a function that another one has made the name and the docstring under which users find it."""
+    """Set the name and the docstring under which users find a generated function."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = description
     return function
@@ -260,47 +275,48 @@ def _seed_of(named: dict[str, Any]) -> int | None:
 def applied(
     name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, exact: bool = False
 ) -> Any:
-    """`function(*args, **kwargs)` for stand-ins among the arguments, row by row; at once if it is `exact`."""
+    """Call a function with tracers among the arguments: row by row, or for the whole Block if it is `exact`."""
     operands: list[Tracer] = []
     call = _Call(function, _emptied(args, operands), _emptied(kwargs, operands))
-    return _bound(name, call, operands, None, None, exact, None, text=exact)
+    return _bound(_Operation(name, exact=exact, text=exact), call, operands)
 
 
-def _bound(
-    name: str,
-    call: _Call,
-    operands: list[Tracer],
-    rule: Rule | None,
-    block: Callable[..., Any] | None,
-    exact: bool,
-    seed: int | None,
-    form: Form | None = None,
-    *,
-    text: bool = False,
-    ragged: bool = False,
-) -> Any:
+@dataclass(frozen=True, eq=False)
+class _Operation:
+    """The declaration of an operation: the arguments of `op`."""
+
+    name: str
+    rule: Rule | None = None
+    block: Callable[..., Any] | None = None
+    exact: bool = False
+    text: bool = False
+    ragged: bool = False
+    form: Form | None = None
+
+
+def _bound(operation: _Operation, call: _Call, operands: list[Tracer], seed: int | None = None) -> Any:
+    """Add a call to the graph, and return tensors of the tracers of its results."""
+    rule = operation.rule
     builder = operands[0].builder if operands else _reading.builder
     assert builder is not None
     structures: list[Structure] = []
 
     def specs_of(specs: Sequence[Any], params: Mapping[str, Any]) -> Sequence[LeafSpec]:
-        if rule is not None and (ragged or not any(isinstance(spec, _COMPOSITES) for spec in specs)):
-            known, structure = flatten(call(specs, rule))
-            structures.append(structure)
-            return known
-        found, structure = _tried(name, call, specs)
+        known = rule is not None and (operation.ragged or not any(isinstance(spec, _COMPOSITES) for spec in specs))
+        found, structure = flatten(call(specs, rule)) if known else _tried(operation.name, call, specs)
         structures.append(structure)
         return found
 
     def run(
         columns: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
     ) -> Sequence[Column]:
-        return _run(call, columns, rows, block, exact, structures[0], form, text=text)
+        return _run(operation, call, columns, rows, structures[0])
 
     keys: list[Operand] = []
     if call.keyed:
         keys.append(Keys(builder.next_draw() if seed is None else 0, seed))
-    primitive = Primitive(name, specs_of, run, by_row=block is None and not exact and form is None)
+    by_row = operation.block is None and not operation.exact and operation.form is None
+    primitive = Primitive(operation.name, specs_of, run, by_row=by_row)
     refs = builder.bind(primitive, [*keys, *(operand.ref for operand in operands)], {})
     specs = builder.equations[-1].specs
     leaves = [raised(Tracer(builder, ref, spec)) for ref, spec in zip(refs, specs, strict=True)]
@@ -308,7 +324,7 @@ def _bound(
 
 
 def _tried(name: str, call: _Call, specs: Sequence[Any]) -> tuple[list[LeafSpec], Structure]:
-    """What a function gives, by calling it on small values of these specs, once for every size they may have."""
+    """Return the specs of the results, by calling the function on small values of each size that they may have."""
     open_extents = any(isinstance(spec, TensorSpec) and (spec.open_rank or None in spec.shape) for spec in specs)
     try:
         found, structure = _tried_on(call, specs, 1, (1,))
@@ -333,7 +349,7 @@ def _tried(name: str, call: _Call, specs: Sequence[Any]) -> tuple[list[LeafSpec]
 def _tried_on(
     call: _Call, specs: Sequence[Any], extent: int, numbers: Sequence[int]
 ) -> tuple[list[LeafSpec], Structure]:
-    """The specs of the results where extents that are open are `extent`, and whole numbers the first that suits."""
+    """Return the specs of the results if open extents are `extent`, and integers the first number that works."""
     try:
         with np.errstate(all="ignore"):
             result = call([_probe(spec, extent, numbers[0]) for spec in specs])
@@ -346,7 +362,7 @@ def _tried_on(
 
 
 def _may_be_an_extent(spec: Any) -> bool:
-    """Return True for whole numbers that may say how large a result is."""
+    """Return True for integers that may decide how large a result is."""
     return isinstance(spec, TensorSpec) and spec.dtype is not bytes and spec.dtype.kind in "iub" and len(spec.shape) < 3
 
 
@@ -367,22 +383,15 @@ def _probe(spec: Any, extent: int, number: int) -> Any:
 
 
 def _run(
-    call: _Call,
-    columns: Sequence[Any],
-    rows: int,
-    block: Callable[..., Any] | None,
-    exact: bool,
-    structure: Structure,
-    form: Form | None,
-    *,
-    text: bool,
+    operation: _Operation, call: _Call, columns: Sequence[Any], rows: int, structure: Structure
 ) -> Sequence[Column]:
-    if all(isinstance(column, (DenseColumn, np.ndarray, *((BytesColumn,) if text else ()))) for column in columns):
+    form, taken = operation.form, (DenseColumn, np.ndarray, *((BytesColumn,) if operation.text else ()))
+    if all(isinstance(column, taken) for column in columns):
         arrays = [column.array if isinstance(column, DenseColumn) else column for column in columns]
         whole = None
-        if block is not None:
-            whole = call(arrays, block)
-        elif exact:
+        if operation.block is not None:
+            whole = call(arrays, operation.block)
+        elif operation.exact:
             texts = [texts_of(one) if isinstance(one, BytesColumn) else one for one in arrays]
             deepest = max(map(np.ndim, (*call.args, *call.kwargs.values())))  # of the constants
             whole = _wide(lambda *wide: call(wide), *texts, least=1 + deepest)
@@ -420,7 +429,7 @@ def _column(found: np.ndarray) -> Column:
 
 
 def texts_of(column: BytesColumn) -> np.ndarray:
-    """The byte strings of all elements in one array."""
+    """Return the byte strings of all elements in one array."""
     found = np.empty(column.starts.shape, object)
     flat = BytesColumn(
         column.buffers,

@@ -1,8 +1,8 @@
-"""The operators of a tensor, and the table of what it takes beside it.
+"""The operators of a tensor, and the table of the operands that a tensor takes.
 
-TensorFlow casts the other operand to the tensor's dtype where it is a number of numpy's, converts it where it is a
-number or a list of Python's, and refuses a tensor of another dtype. The operators work on values as numpy has them, and
-on the stand-ins of `penstock.trace`: what a function of `map` calculates with these becomes a graph over whole Blocks.
+TensorFlow casts an operand of numpy to the tensor's dtype, converts Python's numbers and lists, and refuses a tensor of
+another dtype. The operators work on numpy values, and on the tracers of `penstock.trace`: operations on tracers in a
+function of `map` become a graph over whole Blocks.
 """
 
 from __future__ import annotations
@@ -25,25 +25,26 @@ _NUMPYS = (np.ndarray, np.generic)
 _SMALL = frozenset(map(np.dtype, ("int8", "uint8", "int16", "uint16")))
 _KINDS: dict[type, str] = {bool: "b", int: "i", float: "f", complex: "c", str: "O", bytes: "O"}
 
-# The table. A tensor of each kind of dtype takes Python's values of these kinds. In eager code only these integers take
-# a bool; in `map` all of them do.
+# A tensor of each kind of dtype takes Python's values of these kinds. In eager code, only tensors of the dtypes in
+# _TAKING_BOOL take a bool; in `map`, all integers do.
 _TAKEN = {"f": "fib", "c": "cfi", "i": "i", "u": "i", "b": "b", "O": "O"}
 _TAKEN_IN_MAP = {**_TAKEN, "c": "cfib", "i": "ib", "u": "ib"}
 _TAKING_BOOL = frozenset(map(np.dtype, ("int32", "int64", "uint64")))
 
 
 class _Reading(threading.local):
-    """The place that code runs in: `mapped` inside a function of a data set, `builder` while that is read."""
+    """The place that code runs in: `mapped` in a function of a data set, `builder` while the function is traced."""
 
     builder: GraphBuilder | None = None
     mapped = False
+    losses: list[str] | None = None  # casts of numpy operands that changed their values, while lint asks for them
 
 
 _reading = _Reading()
 
 
 class reading:
-    """Run a function of a data set; random functions add their equations to `builder`."""
+    """A context in which a function of a data set runs. Random functions add their equations to `builder`."""
 
     __slots__ = ("_before", "_now")
 
@@ -59,7 +60,7 @@ class reading:
 
 
 def dtype_of(value: Any) -> np.dtype:
-    """The dtype of a value as numpy has it, or of a stand-in; byte strings have `TEXT`."""
+    """Return the dtype of a numpy value or of a tracer. Byte strings have `TEXT`."""
     if type(value) is Tracer:
         spec: Any = value.spec
         return TEXT if spec.dtype is bytes else value.dtype
@@ -70,17 +71,19 @@ def dtype_of(value: Any) -> np.dtype:
 
 
 def kind_of(dtype: np.dtype) -> str:
-    """The kind of a dtype: bfloat16, which is no dtype of numpy's own, is a float."""
+    """Return the kind of a dtype. The kind of bfloat16 is "f", although numpy does not know this dtype."""
     return "f" if dtype.kind == "V" else dtype.kind
 
 
 def converted(value: Any, dtype: np.dtype) -> Any:
-    """The operand beside a tensor of `dtype`, as numpy has it.
+    """Return the other operand of a tensor of `dtype`, as a numpy value or a tracer.
 
     >>> converted(2, np.dtype("float32")), converted(np.float64(2.7), np.dtype("int32")), converted("a", TEXT)
     (np.float32(2.0), np.int32(2), b'a')
 
-    Raises InvalidTypeError for a value that the tensor does not take.
+    Raises:
+        InvalidTypeError: If the tensor does not take the value.
+        InvalidArgumentError: If the value is None.
     """
     python = _KINDS.get(type(value))
     if python is None:
@@ -101,8 +104,10 @@ def converted(value: Any, dtype: np.dtype) -> Any:
         python = {"u": "i", "V": "f"}.get(array.dtype.kind, array.dtype.kind)
         if (python == "O") != (dtype == TEXT) or (listed and array.size and not _takes(dtype, python)):
             raise _refused(dtype, type(value).__name__, repr(value))
-        array = array if array.dtype == dtype else array.astype(dtype)
-        return array if array.ndim else array[()]
+        cast = array if array.dtype == dtype else array.astype(dtype)
+        if _reading.losses is not None and dtype.kind in "iu" and (cast != array).any():
+            _reading.losses.append(f"numbers of {array.dtype} to {dtype}")
+        return cast if cast.ndim else cast[()]
     if not _takes(dtype, python):
         raise _refused(dtype, type(value).__name__, repr(value))
     if python == "O":
@@ -128,9 +133,9 @@ def _name(dtype: np.dtype) -> str:
 
 
 def matched(values: Sequence[Any], *, first: bool) -> list[Any]:
-    """The operands of a function in one dtype, as numpy has them: that of the `first` operand, or of the first tensor.
+    """Convert the operands of a function to one dtype: that of the `first` operand, or of the first tensor.
 
-    TensorFlow takes the first operand in `map`, and the first tensor in eager code and of the items of a list.
+    In TensorFlow, the first operand decides in `map`. In eager code and in a list, the first tensor decides.
     """
     from penstock.compat.values import array_of
 
@@ -143,7 +148,7 @@ def matched(values: Sequence[Any], *, first: bool) -> list[Any]:
 
 
 def one_text(text: Any) -> Any:
-    """A byte string as an array without dimensions: numpy's own of it would drop zeros at its end."""
+    """Return a byte string as an array without dimensions. `np.array(text)` would drop zeros at its end."""
     if not isinstance(text, bytes):
         return text
     found = np.empty((), object)
@@ -158,7 +163,7 @@ def _row_by_row(name: str, function: Callable[..., Any], left: Any, right: Any, 
 
 
 def _of(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
-    """A function of numpy's, on stand-ins too; on byte strings it is called with arrays of objects."""
+    """Return a function of numpy for numpy values and tracers. It gets byte strings as arrays of objects."""
 
     def call(left: Any, right: Any) -> Any:
         if Tracer not in (type(left), type(right)):
@@ -182,7 +187,7 @@ def _of(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
 
 
 def _comparing(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
-    """`==` and `!=`: values whose shapes do not fit are not equal."""
+    """Return the function of `==` or `!=`. Values whose shapes do not fit are not equal."""
     compare = _of(ufunc)
 
     def call(left: Any, right: Any) -> Any:
@@ -195,7 +200,7 @@ def _comparing(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
 
 
 def _whole(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
-    """`//` and `%`, which refuse to divide an integer by 0."""
+    """Return the function of `//` or `%`, which refuses to divide an integer by 0."""
     divide = _of(ufunc)
 
     def checked(left: Any, right: Any) -> Any:
@@ -218,14 +223,14 @@ _divide = _of(np.true_divide)
 
 
 def quotient(left: Any, right: Any) -> Any:
-    """`left / right`: of integers of up to 16 bits it is float32, of longer ones float64."""
+    """Return `left / right`: float32 for integers of up to 16 bits, float64 for longer integers."""
     if dtype_of(left) in _SMALL:
         left, right = left.astype(np.float32), right.astype(np.float32)
     return _divide(left, right)
 
 
 def power(left: Any, right: Any) -> Any:
-    """`left ** right`; a single exponent as a number of Python's, of which numpy knows that 2 is a square."""
+    """Return `left ** right`. numpy computes a square if the exponent is Python's 2."""
     return operator.pow(left, right.item() if isinstance(right, np.generic) else right)
 
 
@@ -238,7 +243,7 @@ def _product(left: Any, right: Any) -> Any:
 
 _MATMUL = _of(np.matmul)
 
-# The operators: how they are calculated, and the kinds of the dtypes that have them.
+# The functions of the operators, and the kinds of dtypes that have the operator.
 OPERATORS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "add": (np.add, "iufcO"),
     "sub": (np.subtract, "iufc"),
@@ -258,7 +263,7 @@ OPERATORS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "eq": (_comparing(np.equal), "iufcbO"),
     "ne": (_comparing(np.not_equal), "iufcbO"),
 }
-FUNCTIONS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {  # and functions that are no operators of Python's
+FUNCTIONS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {  # and of functions without an operator
     "maximum": (np.maximum, "iuf"),
     "minimum": (np.minimum, "iuf"),
     "atan2": (np.arctan2, "f"),
@@ -279,13 +284,13 @@ _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
 class Operators:
-    """A value with TensorFlow's operators: they give new tensors and write into nothing."""
+    """A value with TensorFlow's operators, which return new tensors."""
 
     __slots__ = ("_value",)
-    __array_priority__ = 100  # numpy's arrays and numbers leave `array + tensor` to the tensor
+    __array_priority__ = 100  # numpy calls the tensor's operator for `array + tensor`
     _value: Any
 
-    of: Callable[[Any], Any]  # makes a tensor of a value as numpy has it, or of a stand-in
+    of: Callable[[Any], Any]  # makes a tensor of a numpy value or of a tracer
 
     def __setitem__(self, key: Any, value: Any) -> None:
         message = "A tensor does not support item assignment."
@@ -301,7 +306,7 @@ def check(name: str, dtype: np.dtype, kinds: str) -> None:
 
 @functools.cache
 def _quick(name: str, dtype: np.dtype, kind: type) -> Callable[[Any, Any], Any] | None:
-    """The function of two values of this dtype, if values of type `kind` become it without further questions."""
+    """Return the function of two values of this dtype, or None if a value of type `kind` needs `converted`."""
     function, kinds = OPERATORS[name]
     taken = issubclass(kind, Operators) or _KINDS[kind] in _TAKEN[kind_of(dtype)]
     return function if taken and dtype != TEXT and kind_of(dtype) in kinds else None
@@ -346,7 +351,7 @@ def _unary(name: str) -> Callable[[Any], Any]:
 
 
 def calculated(name: str, x: Any, y: Any, *, first: bool = False) -> Any:
-    """The function of this name of two operands, one of which may be a tensor or a ragged one."""
+    """Call the function of this name with two operands, which may be tensors or ragged tensors."""
     from penstock.compat.values import over_flat, raised
 
     function, kinds = OPERATORS.get(name) or FUNCTIONS[name]

@@ -1,4 +1,4 @@
-"""Tensor: an immutable value with TensorFlow's methods, and the conversions to and from values as numpy has them.
+"""Tensor: an immutable value with TensorFlow's methods, and the conversions to and from numpy values.
 
 >>> x = raised(np.float32(2.5))
 >>> x * 2, x.shape, x.get_shape().as_list()
@@ -25,11 +25,11 @@ from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.trace.graph import Const, NotTraceable
 from penstock.trace.tracer import Tracer, holds_stand_ins, looked_up
 
-COMPOSITES: dict[type, Any] = {}  # penstock's sparse and ragged tensors, and what makes those of `composites` of them
+COMPOSITES: dict[type, Any] = {}  # conversions of penstock's ragged and sparse tensors to those of `composites`
 
 
 class TensorShape(tuple[Any, ...]):
-    """A shape: a tuple of extents, None where one is unknown, with TensorShape's names."""
+    """A shape with the methods of TensorShape: a tuple of extents, of which unknown ones are None."""
 
     __slots__ = ()
 
@@ -86,7 +86,7 @@ class TensorShape(tuple[Any, ...]):
 
 
 class Value(Operators):
-    """A value that can be read: a tensor, or what a variable holds."""
+    """A value that can be read: a tensor or a variable."""
 
     __slots__ = ()
     __penstock_leaf__ = True
@@ -98,7 +98,7 @@ class Value(Operators):
         return found
 
     def numpy(self) -> Any:
-        """The value as numpy has it, in memory of its own: an array, a number, or bytes."""
+        """Return the value as an array, a number or bytes, in memory of its own."""
         value = self._value
         if type(value) is Tracer:
             message = "it asks a tensor for its value"
@@ -142,7 +142,7 @@ class Value(Operators):
             _HOLD(self, checked._value)
 
     def ref(self) -> Reference:
-        """A key for dicts and sets: a tensor itself has no hash."""
+        """Return a key for dicts and sets. A tensor itself has no hash."""
         return Reference(self)
 
     def __hash__(self) -> int:
@@ -198,13 +198,13 @@ class Value(Operators):
         return format(self._value, spec)
 
 
-@dataclass(frozen=True, eq=False, repr=False, init=False)  # frozen: what a function captures stays as it is
+@dataclass(frozen=True, eq=False, repr=False, init=False)  # frozen: a captured tensor is a constant
 class Tensor(Value):
-    """An immutable value: an array, a number, or a byte string; or, while a function is read, what stands for one."""
+    """An immutable value: an array, a number or a byte string; a tracer while a function is traced."""
 
     __slots__ = ()
 
-    _value: Any  # as numpy has it, or a Tracer
+    _value: Any  # a numpy value, bytes or a Tracer
 
     def __reduce__(self) -> Any:
         return Tensor.of, (self._value,)
@@ -216,7 +216,7 @@ class Tensor(Value):
 
 
 _NEW, _HOLD = object.__new__, vars(Operators)["_value"].__set__
-NUMPYS = {  # what arrays of numpy's have and tensors do not
+NUMPYS = {  # methods that only arrays have, and what to write
     name: f"Write {written.format(name)}."
     for names, written in {
         "mean sum max min prod std any all": "tf.reduce_{}(x)",
@@ -255,22 +255,22 @@ class Reference:
 
 
 def _lowered(part: Any) -> Any:
-    """One part of an index as numpy has it, or as the stand-ins that it holds."""
+    """Return one part of an index with numpy values or tracers in place of tensors."""
     return slice(*map(lowered, (part.start, part.stop, part.step))) if isinstance(part, slice) else lowered(part)
 
 
 def _indexing(value: Any) -> Any:
-    """One part of an index; TensorFlow takes whole numbers, slices, `...`, None and a mask."""
+    """Check one part of an index, and return it. TensorFlow takes integers, slices, `...`, None and a mask."""
     if value is None or value is Ellipsis or isinstance(value, (slice, int, np.integer)):
         return value
     if isinstance(value, np.ndarray) and (value.dtype.kind == "b" or not value.ndim):
         return value
     message = f"{value!r:.60} is no index of a tensor."
-    raise InvalidTypeError(message, hint="Write whole numbers and slices; tf.gather(x, indices) takes several rows.")
+    raise InvalidTypeError(message, hint="Write integers and slices; tf.gather(x, indices) takes several rows.")
 
 
 def raised(value: Any) -> Any:
-    """A value as numpy has it, or a stand-in, as a tensor; anything else as it is."""
+    """Return a numpy value or a tracer as a tensor, and anything else unchanged."""
     kind = type(value)
     if kind is np.ndarray:
         return Tensor.of(value if value.ndim else value[()])
@@ -280,7 +280,7 @@ def raised(value: Any) -> Any:
 
 
 def lowered(value: Any) -> Any:
-    """A tensor as numpy has it, or as the stand-in that it holds; anything else as it is."""
+    """Return the numpy value or the tracer of a tensor, and anything else unchanged."""
     if isinstance(value, Operators):
         return value._value
     if isinstance(value, (SparseTensor, RaggedTensor, TensorSpec)) and hasattr(value, "_plain"):
@@ -289,14 +289,16 @@ def lowered(value: Any) -> Any:
 
 
 def array_of(value: Any, dtype: Any = None) -> Any:
-    """A value as numpy has it, with the dtype that `tf.convert_to_tensor` gives it.
+    """Return a value as a numpy value with the dtype of `tf.convert_to_tensor`.
 
-    Python's integers become int32 (int64 where they do not fit), floats float32, text bytes.
+    Python's integers become int32, or int64 if they do not fit. Floats become float32, and strings bytes.
 
     >>> array_of([1, 2]).dtype, array_of(0.5), array_of("text"), array_of([1.0, 2.0], np.float64).dtype
     (dtype('int32'), np.float32(0.5), b'text', dtype('float64'))
 
-    Raises InvalidTypeError for what no tensor holds, InvalidArgumentError for rows of differing length.
+    Raises:
+        InvalidTypeError: If no tensor can have the value.
+        InvalidArgumentError: If rows differ in length.
     """
     wanted = None if dtype is None else as_dtype(dtype)
     found = lowered(value)
@@ -321,7 +323,7 @@ def array_of(value: Any, dtype: Any = None) -> Any:
 
 
 def _as_bytes(array: np.ndarray, value: Any) -> np.ndarray:
-    """An array of text or objects as one of byte strings: the array itself if it holds nothing else."""
+    """Return an array of strings or objects as an array of byte strings; the same array if it has only such."""
     flat = array.reshape(-1).tolist()
     if array.dtype.hasobject and set(map(type, flat)) <= {bytes}:
         return array
@@ -342,7 +344,7 @@ def _plain_item(value: Any) -> Any:
 
 
 def whole(value: Any, dtype: Any = None) -> np.ndarray:
-    """`array_of`, and always an array: numpy's own of a single text would drop zeros at its end."""
+    """Return `array_of(value)` as an array, also of a single value."""
     return np.asarray(one_text(array_of(value, dtype)))
 
 
@@ -356,14 +358,14 @@ def _array(value: Any) -> np.ndarray:
 
 
 def _has_numpy(value: Any) -> bool:
-    """Whether anything in a list says its dtype by itself."""
+    """Return True if a value, or an item of nested lists, has a dtype."""
     if isinstance(value, (list, tuple)):
         return any(map(_has_numpy, value))
     return hasattr(value, "dtype")
 
 
 def over_flat(function: Callable[..., Any], values: Sequence[Any]) -> Any:
-    """`function` of the numbers of ragged tensors that have the same rows, and of what stands beside them."""
+    """Call `function` with the flat values of ragged tensors that have equal rows, and with the other arguments."""
     ragged = [value for value in values if isinstance(value, RaggedTensor)]
     if any(not _same_rows(ragged[0], other) for other in ragged[1:]):
         message = "The rows of two ragged tensors differ in length."
@@ -378,7 +380,7 @@ def is_ragged(*values: Any) -> bool:
 
 
 def stacked(rows: Sequence[Any], like: RaggedTensor) -> RaggedTensor:
-    """Rows as a ragged tensor; of no rows one with the dtypes of another."""
+    """Stack rows to a ragged tensor. If there are none, the dtypes are those of `like`."""
     if rows:
         return RaggedTensor.stack(rows, like.row_splits.dtype)
     inner: Any = like.values
@@ -394,6 +396,7 @@ def _same_rows(one: RaggedTensor, other: RaggedTensor) -> bool:
 
 
 def with_flat(ragged: RaggedTensor, flat: Any) -> RaggedTensor:
+    """Return a ragged tensor with the same rows and other flat values."""
     inner = ragged.values
     return RaggedTensor(
         with_flat(inner, flat) if isinstance(inner, RaggedTensor) else np.asarray(flat), ragged.row_splits

@@ -17,24 +17,6 @@ from penstock.compat.specs import TensorSpec
 from penstock.compat.teaching import Namespace, unknown
 from penstock.compat.tf.arrays import *  # noqa: F403
 from penstock.compat.tf.arrays import bitcast, broadcast_to, cast, constant, convert_to_tensor
-from penstock.compat.tf.calling import (
-    case,
-    cond,
-    enable_eager_execution,
-    enable_v2_behavior,
-    executing_eagerly,
-    foldl,
-    function,
-    map_fn,
-    numpy_function,
-    py_func,
-    py_function,
-    scan,
-    switch_case,
-    vectorized_map,
-    while_loop,
-)
-from penstock.compat.tf.calling import tf_print as print
 from penstock.compat.tf.gathering import *  # noqa: F403
 from penstock.compat.tf.variable import Variable
 from penstock.compat.values import Tensor, TensorShape
@@ -47,25 +29,26 @@ AUTOTUNE = ps.AUTOTUNE
 _bool = builtins.bool  # `bool` is a dtype here
 
 
-class _SparseType(type):
+class _Kind(type):
+    kind: type  # the class of penstock whose objects are instances
+
     def __instancecheck__(cls, value: object) -> _bool:
-        return isinstance(value, _Sparse)
+        return isinstance(value, cls.kind)
 
 
-class SparseTensorSpec(metaclass=_SparseType):
+class SparseTensorSpec(metaclass=_Kind):
     """Shape and dtype of a sparse tensor."""
+
+    kind = _Sparse
 
     def __new__(cls, shape: Any = None, dtype: Any = "float32") -> Any:
         return _Sparse(shape, plain(dtype))
 
 
-class _RaggedType(type):
-    def __instancecheck__(cls, value: object) -> _bool:
-        return isinstance(value, ps.RaggedTensorSpec)
-
-
-class RaggedTensorSpec(metaclass=_RaggedType):
+class RaggedTensorSpec(metaclass=_Kind):
     """Shape and dtype of a ragged tensor."""
+
+    kind = ps.RaggedTensorSpec
 
     def __new__(
         cls, shape: Any = None, dtype: Any = "float32", ragged_rank: Any = None, row_splits_dtype: Any = "int64"
@@ -83,6 +66,8 @@ half, double = float16, float64
 
 # Names of `tf.math` and others that TensorFlow has at its top level too.
 _FROM = {
+    "calling": """case cond enable_eager_execution enable_v2_behavior executing_eagerly foldl function map_fn
+        numpy_function py_func py_function scan switch_case vectorized_map while_loop""",
     "math": """abs acos add add_n argmax argmin asin atan atan2 ceil clip_by_norm clip_by_value cos cosh cumsum divide
         equal exp floor floordiv floormod greater greater_equal less less_equal log logical_and logical_not logical_or
         matmul maximum minimum mod multiply negative norm not_equal pow reduce_all reduce_any reduce_logsumexp
@@ -104,6 +89,7 @@ _FROM = {
 _ALSO = {
     "TensorArray": ("tensor_array", "TensorArray"),
     "div": ("math", "floordiv"),
+    "print": ("calling", "tf_print"),
     "lin_space": ("arrays", "linspace"),
     "random_uniform": ("random", "uniform"),
     "random_normal": ("random", "normal"),
@@ -118,8 +104,8 @@ _ALSO = {
 }
 _MODULES = [
     "audio", "autograph", "compat", "config", "contrib", "data", "debugging", "distribute", "dtypes", "errors", "io",
-    "image", "linalg", "lookup", "math", "nest", "nn", "profiler", "python", "python_io", "ragged", "random", "signal",
-    "sparse", "strings", "train",
+    "image", "linalg", "lookup", "math", "nest", "nn", "profiler", "python", "python_io", "ragged", "random", "raw_ops",
+    "signal", "sparse", "strings", "train",
 ]  # fmt: skip
 
 _MISSING = {
@@ -143,7 +129,7 @@ _MISSING = {
     **dict.fromkeys(
         ("layers", "losses", "metrics", "initializers", "optimizers"), "It belongs to a model: tf.keras has it."
     ),
-    **dict.fromkeys(("experimental", "raw_ops"), "Write the function of tf itself, or numpy's."),
+    "experimental": "Write the function of tf itself, or numpy's.",
     "sets": "Write np.intersect1d, np.union1d or np.setdiff1d in a function.",
     "get_logger": "Write logging.getLogger('penstock').",
     "extract_image_patches": "Write tf.image.extract_patches.",

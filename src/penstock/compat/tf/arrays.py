@@ -224,10 +224,23 @@ def rank(input: Any) -> Any:
 
 
 def _wide(array: Any, shape: Any) -> Any:
-    return array.reshape(array.shape[0], *_extents(shape)) if array.shape[0] else None
+    differs = np.ndim(shape) > 1 or (isinstance(shape, (list, tuple)) and any(map(np.ndim, shape)))
+    return None if differs or not array.shape[0] else array.reshape(array.shape[0], *_extents(shape))
 
 
-@op("reshape", block=_wide)
+def _reshaped_rule(tensor: Any, shape: Any) -> Any:
+    if isinstance(shape, ps.TensorSpec):
+        (length,) = shape.shape or ()
+        shape = [shape] * (length or 0)
+    wanted = [None if isinstance(part, ps.TensorSpec) else int(part) for part in np.ravel(np.asarray(shape, object))]
+    if -1 in wanted:
+        rest: Any = [extent for extent in wanted if extent != -1]
+        known = None not in rest and 0 not in rest and tensor.fixed
+        wanted[wanted.index(-1)] = int(np.prod(tensor.shape)) // int(np.prod(rest)) if known else None
+    return ps.TensorSpec(wanted, tensor.dtype)
+
+
+@op("reshape", rule=_reshaped_rule, block=_wide)
 def reshape(tensor: Any, shape: Any) -> Any:
     """The same numbers in another shape; one extent may be -1."""
     return np.reshape(array_of(tensor), _extents(shape))[()]

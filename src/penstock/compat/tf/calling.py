@@ -1,4 +1,4 @@
-"""Functions that call functions: `tf.function`, `tf.py_function`, `tf.cond`, `tf.map_fn` and their kin."""
+"""Functions that call functions: `tf.function`, `tf.py_function`, `tf.cond`, `tf.map_fn` and similar ones."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from penstock.trace.tracer import Tracer
 
 
 def function(func: Any = None, input_signature: Any = None, **other: Any) -> Any:
-    """The function itself: nothing is compiled, and Python runs as it is written. Also a decorator with arguments."""
+    """Return the function unchanged: nothing is compiled. With arguments only, return a decorator."""
     return func if func is not None else lambda decorated: decorated
 
 
-def _as_told(result: Any, types: Any) -> Any:
-    """What a Python function returned, in the dtypes that were said."""
+def _as_declared(result: Any, types: Any) -> Any:
+    """Convert the result of a Python function to the declared dtypes."""
     if isinstance(types, (list, tuple)):
         if not types:
             return []
@@ -36,7 +36,7 @@ def _as_told(result: Any, types: Any) -> Any:
         if len(parts) != len(types):
             message = f"The function returned {len(parts)} values, and Tout names {len(types)}."
             raise ps.errors.InvalidArgumentError(message)
-        return [_as_told(part, kind) for part, kind in zip(parts, types, strict=True)]
+        return [_as_declared(part, kind) for part, kind in zip(parts, types, strict=True)]
     wanted = types.dtype if isinstance(types, ps.TensorSpec) else types
     if isinstance(result, (ps.RaggedTensor, ps.SparseTensor)):
         return result
@@ -50,23 +50,23 @@ def _only_real(values: Any) -> None:
 
 
 def py_function(func: Callable[..., Any], inp: Any = (), Tout: Any = (), name: Any = None) -> Any:
-    """`func` called with tensors, its results in the dtypes of `Tout`. It is called for each element."""
+    """Call `func` with tensors, and convert its results to the dtypes of `Tout`, once for each element."""
     _only_real(tuple(inp))
     with reading(None, mapped=False):
-        return _as_told(func(*(raised(array_of(value)) for value in inp)), Tout)
+        return _as_declared(func(*(raised(array_of(value)) for value in inp)), Tout)
 
 
 def numpy_function(
     func: Callable[..., Any], inp: Any = (), Tout: Any = (), stateful: Any = True, name: Any = None
 ) -> Any:
-    """`func` called with numpy values, its results in the dtypes of `Tout`. It is called for each element."""
+    """Call `func` with numpy values, and convert its results to the dtypes of `Tout`, once for each element."""
     _only_real(tuple(inp))
     with reading(None, mapped=False):
-        return _as_told(func(*(_own(array_of(value)) for value in inp)), Tout)
+        return _as_declared(func(*(_own(array_of(value)) for value in inp)), Tout)
 
 
 def _own(value: Any) -> Any:
-    """A value in memory that no one else can write into."""
+    """Return a copy of an array, and any other value unchanged."""
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
@@ -75,7 +75,7 @@ py_func = numpy_function
 
 @known
 def _one_of(number: Any, functions: list[Any]) -> Any:
-    """What the function of this number returns; numbers drawn behind it are the same, whichever it is."""
+    """Call the function of this number. Random numbers after the call do not depend on the chosen function."""
     if isinstance(number, Tracer):
         leaves, structure = one_of(number, [partial(_returned, function) for function in functions])
         return structure.build(list(map(argument, leaves)))
@@ -105,13 +105,13 @@ def _truth(pred: Any) -> Any:
 def cond(
     pred: Any, true_fn: Any = None, false_fn: Any = None, name: Any = None, fn1: Any = None, fn2: Any = None
 ) -> Any:
-    """What one of two functions returns."""
+    """Call `true_fn` if the predicate is True, else `false_fn`, and return the result."""
     return _one_of(_truth(pred), [false_fn or fn2, true_fn or fn1])
 
 
 @known
 def case(pred_fn_pairs: Any, default: Any = None, exclusive: Any = False, strict: Any = False, name: Any = None) -> Any:
-    """What the function behind the first true condition returns."""
+    """Call the function of the first condition that is True, by default `default`, and return the result."""
     pairs = [*(pred_fn_pairs.items() if isinstance(pred_fn_pairs, dict) else pred_fn_pairs)]
     number: Any = len(pairs)
     for at in reversed(range(len(pairs))):
@@ -121,7 +121,7 @@ def case(pred_fn_pairs: Any, default: Any = None, exclusive: Any = False, strict
 
 @known
 def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: Any = None) -> Any:
-    """What the function of this number returns, by default the last one."""
+    """Call the function of this number, by default the last function, and return the result."""
     pairs = branch_fns.items() if isinstance(branch_fns, dict) else branch_fns
     fns = dict(pairs if isinstance(branch_fns, dict) or isinstance(branch_fns[0], tuple) else enumerate(pairs))
     index, number = lowered(branch_index), len(fns)
@@ -131,12 +131,12 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: A
 
 
 def _where(condition: Any, first: Any, second: Any) -> Any:
-    """`np.where` of a stand-in, or of what is known."""
+    """Return `np.where` of a tracer, or choose one value if the condition is known."""
     return np.where(condition, first, second) if isinstance(condition, Tracer) else first if condition else second
 
 
 def while_loop(cond: Any, body: Any, loop_vars: Any, *args: Any, maximum_iterations: Any = None, **other: Any) -> Any:
-    """Call `body` while the condition holds, and return the variables as they were given: in a list or a tuple."""
+    """Call `body` while the condition is True, and return the variables in a list or tuple, as they were passed."""
     state, count = type(loop_vars)(map(raised, map(lowered, loop_vars))), 0
     while bool(lowered(cond(*state))) and (maximum_iterations is None or count < maximum_iterations):
         made = body(*state)
@@ -156,7 +156,7 @@ def map_fn(
     name: Any = None,
     fn_output_signature: Any = None,
 ) -> Any:
-    """`fn` of each row, the results stacked."""
+    """Call `fn` with each row, and stack the results."""
     wanted = dtype if fn_output_signature is None else fn_output_signature
     signature = None if wanted is None else _signature(wanted)
     rows = map_leaves(array_of, tuple(elems) if type(elems) is tuple else elems)
@@ -170,12 +170,12 @@ def _signature(wanted: Any) -> Any:
 
 @known
 def vectorized_map(fn: Any, elems: Any, fallback_to_while_loop: Any = True, warn: Any = True) -> Any:
-    """As `map_fn`."""
+    """Do what `map_fn` does."""
     return map_fn(fn, elems)
 
 
 def foldl(fn: Any, elems: Any, initializer: Any = None, *args: Any, **other: Any) -> Any:
-    """One row after the other taken into a result."""
+    """Call `fn` with the result so far and each row in turn, and return the last result."""
     rows = list(raised(whole(elems)))
     state = raised(array_of(initializer)) if initializer is not None else rows.pop(0)
     for row in rows:
@@ -184,7 +184,7 @@ def foldl(fn: Any, elems: Any, initializer: Any = None, *args: Any, **other: Any
 
 
 def scan(fn: Any, elems: Any, initializer: Any = None, *args: Any, **other: Any) -> Any:
-    """As `foldl`, with every result on the way."""
+    """Do what `foldl` does, and return all results."""
     rows = list(raised(whole(elems)))
     states = [raised(array_of(initializer)) if initializer is not None else rows.pop(0)]
     for row in rows:
@@ -203,12 +203,12 @@ def tf_print(
 
 
 def executing_eagerly() -> bool:
-    """True: everything is."""
+    """Return True."""
     return True
 
 
 def enable_eager_execution(*args: Any, **kwargs: Any) -> None:
-    """Nothing to do: everything is executed as it is called."""
+    """Do nothing: every function already runs when it is called."""
 
 
 enable_v2_behavior = run_functions_eagerly = enable_eager_execution

@@ -58,11 +58,7 @@ def _overlap(one: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 @op("image.non_max_suppression", rule=lambda *args, **kwargs: ps.TensorSpec((None,), np.int32))
 def non_max_suppression(
-    boxes: Any,
-    scores: Any,
-    max_output_size: Any,
-    iou_threshold: Any = 0.5,
-    score_threshold: Any = float("-inf"),
+    boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5, score_threshold: Any = float("-inf")
 ) -> Any:
     """The numbers of the boxes that are kept: the best ones, none of which overlaps a better one too much."""
     corners = whole(boxes, np.float32)

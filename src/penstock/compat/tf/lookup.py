@@ -18,7 +18,7 @@ from penstock.compat.teaching import Namespace, missing_in
 from penstock.compat.tf.hashing import fingerprint64
 from penstock.compat.tf.io.gfile import read_bytes
 from penstock.compat.values import array_of, lowered, raised, whole
-from penstock.errors import InvalidArgumentError
+from penstock.errors import InvalidArgumentError, InvalidTypeError
 
 
 class TextFileIndex:
@@ -208,13 +208,69 @@ def _turned(number: Any, key: Any) -> Any:
     return key, number
 
 
+class MutableHashTable:
+    """A table that changes in place. A function of `map` that uses the table runs per element, in this process.
+
+    >>> from penstock.compat import tf
+    >>> table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, -1)
+    >>> table.insert(["cat", "dog"], [3, 4])
+    >>> table.remove(["dog"])
+    >>> table.lookup(["dog", "cat"]).numpy()
+    array([-1,  3])
+    """
+
+    def __init__(self, key_dtype: Any, value_dtype: Any, default_value: Any, *args: Any, **options: Any) -> None:
+        self.key_dtype, self.value_dtype = as_dtype(key_dtype), as_dtype(value_dtype)
+        self._default, self._values = whole(default_value, value_dtype), dict[Any, Any]()
+
+    def __reduce__(self) -> Any:
+        message = "A mutable table belongs to its process."
+        raise InvalidTypeError(message, hint="tf.lookup.StaticHashTable can be sent to other processes.")
+
+    def _keys(self, keys: Any) -> list[Any]:
+        return whole(keys, self.key_dtype).reshape(-1).tolist()
+
+    def _rows(self, rows: Any, shape: tuple[int, ...]) -> Any:
+        found = np.empty((len(rows), *self._default.shape), self._default.dtype)
+        for place, row in enumerate(rows):
+            found[place] = row
+        return raised(found.reshape((*shape, *self._default.shape)))
+
+    def insert(self, keys: Any, values: Any, name: Any = None) -> None:
+        """Set the values of keys."""
+        rows = whole(values, self.value_dtype).reshape(-1, *self._default.shape).copy()
+        self._values.update(zip(self._keys(keys), rows, strict=True))
+
+    def lookup(self, keys: Any, name: Any = None) -> Any:
+        """Return the values of keys, and the default value for keys that are not there."""
+        default = self._default[()]
+        return self._rows([self._values.get(key, default) for key in self._keys(keys)], np.shape(whole(keys)))
+
+    __getitem__ = lookup
+
+    def remove(self, keys: Any, name: Any = None) -> None:
+        """Remove keys; keys that are not there are ignored."""
+        for key in self._keys(keys):
+            self._values.pop(key, None)
+
+    def export(self, name: Any = None) -> Any:
+        """Return all keys and all values."""
+        return raised(whole(list(self._values), self.key_dtype)), self._rows(self._values.values(), (-1,))
+
+    def size(self, name: Any = None) -> Any:
+        """Return the number of keys."""
+        return raised(np.int64(len(self._values)))
+
+
+class DenseHashTable(MutableHashTable):
+    """A mutable table. It takes `empty_key` and `deleted_key`, which TensorFlow needs, and does without them."""
+
+
 experimental = Namespace(
     "tf.lookup.experimental",
-    dict.fromkeys(
-        ("MutableHashTable", "DenseHashTable"),
-        "Write a dict in a tf.py_function, or tf.lookup.StaticHashTable where it does not change.",
-    ),
     DatasetInitializer=DatasetInitializer,
+    MutableHashTable=MutableHashTable,
+    DenseHashTable=DenseHashTable,
 )
 
 __getattr__ = missing_in(

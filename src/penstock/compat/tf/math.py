@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,7 @@ divide_no_nan = _binary(
 
 @known
 def divide(x: Any, y: Any, name: Any = None) -> Any:
-    """`x / y`: integers of up to 16 bits give float32, longer ones float64."""
+    """Return `x / y`: float32 for integers of up to 16 bits, float64 for longer integers."""
     return x / y if isinstance(x, Tensor) or isinstance(y, Tensor) else truediv(x, y)
 
 
@@ -126,7 +127,7 @@ def add_n(inputs: Any) -> Any:
 
 @known
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: Any = None) -> Any:
-    """The values, with those outside of the two bounds moved to the nearer one."""
+    """Replace values outside of the two bounds by the nearer bound."""
     array, low, high = map(raised, matched([t, clip_value_min, clip_value_max], first=True))
     return minimum(maximum(array, low), high)
 
@@ -153,7 +154,7 @@ def _reduced(name: str, function: Callable[..., Any], block: Any = None) -> Any:
 
 
 def _of_rows(name: str, function: Callable[..., Any], ragged: RaggedTensor, axis: Any, *, keepdims: bool) -> Any:
-    """A reduction of a ragged tensor: of each row, of the rows in the rows, or of all numbers."""
+    """Reduce a ragged tensor along an axis, or over all its values."""
     if axis is None:
         return function(ragged.flat_values)
     rank = len(ragged.shape)
@@ -162,10 +163,8 @@ def _of_rows(name: str, function: Callable[..., Any], ragged: RaggedTensor, axis
     if isinstance(at, int) and at >= 1:
         inner = ragged.values
         if at > 1:
-            deeper = isinstance(inner, RaggedTensor)
-            made = _of_rows(name, function, inner, at - 1, keepdims=keepdims) if deeper else function(  # type: ignore[arg-type]
-                inner, axis=at - 1, keepdims=keepdims)  # fmt: skip
-            return RaggedTensor(made, ragged.row_splits)
+            reduce = partial(_of_rows, name, function) if isinstance(inner, RaggedTensor) else function
+            return RaggedTensor(reduce(inner, axis=at - 1, keepdims=keepdims), ragged.row_splits)
         if not isinstance(inner, RaggedTensor):
             rows = [function(ragged[row], axis=0) for row in range(len(ragged))]
             found = np.stack(rows) if rows else function(inner[None], axis=1)[:0]
@@ -180,7 +179,7 @@ def _of_rows(name: str, function: Callable[..., Any], ragged: RaggedTensor, axis
 
 
 def _by_block(function: Callable[..., Any]) -> Any:
-    """The form for Blocks of reductions that give the same in any order: of integers and truth values."""
+    """Return the form for Blocks of a reduction. Reductions of integers and bools do not depend on the order."""
 
     def block(input_tensor: Any, axis: Any = None, keepdims: Any = None, **old: Any) -> Any:
         if old or input_tensor.dtype.kind not in "iub":
@@ -203,21 +202,22 @@ def _sum(x: Any, **how: Any) -> Any:
 def _mean(x: Any, **how: Any) -> Any:
     if x.dtype.kind not in "iu":
         return np.mean(x, dtype=x.dtype, **how)
-    total = np.sum(x, dtype=np.int64 if x.dtype.itemsize < 4 else x.dtype, **how)  # 8 and 16 bits would overflow
+    wide = np.int64 if x.dtype.itemsize < 4 else x.dtype  # a sum of 8 or 16 bits would overflow
+    total = np.sum(x, dtype=wide, **how)
     count = x.size // max(np.size(total), 1)
     return (np.sign(total) * (np.abs(total) // total.dtype.type(count))).astype(x.dtype)
 
 
 def _log_sum_exp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     top = np.max(x, axis=axis, keepdims=True)
-    top = np.where(np.isfinite(top), top, _same(x, 0))  # infinity less itself is no number
-    with np.errstate(divide="ignore"):  # the logarithm of nothing is minus infinity
+    top = np.where(np.isfinite(top), top, _same(x, 0))  # infinity minus infinity is not a number
+    with np.errstate(divide="ignore"):  # the logarithm of 0 is minus infinity
         total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
     return total if keepdims else np.squeeze(total, axis)[()]
 
 
 def _extreme(function: Callable[..., Any], of: str) -> Callable[..., Any]:
-    """The greatest or least value; of no values, the one that every other one takes the place of."""
+    """Return a function for the greatest or least value; of no values, the least or greatest of the dtype."""
     sign = -1 if of == "max" else 1
 
     def found(x: Any, **how: Any) -> Any:
@@ -250,19 +250,16 @@ def count_nonzero(input: Any, axis: Any = None, keepdims: Any = None, dtype: Any
     return np.asarray(found, as_dtype(dtype).dtype)[()]
 
 
-def _place(function: Callable[..., Any], input: Any, axis: Any, output_type: Any) -> Any:
-    return np.asarray(function(array_of(input), 0 if axis is None else axis), as_dtype(output_type).dtype)[()]
+def _place(name: str, function: Callable[..., Any]) -> Any:
+    @op(f"math.{name}")
+    def call(input: Any, axis: Any = None, output_type: Any = "int64", dimension: Any = None) -> Any:
+        along = dimension if axis is None else axis
+        return np.asarray(function(array_of(input), along or 0), as_dtype(output_type).dtype)[()]
+
+    return named(call, name, f"Return the index that `np.{name}` finds along an axis, by default the first axis.")
 
 
-@op("math.argmax")
-def argmax(input: Any, axis: Any = None, output_type: Any = "int64", dimension: Any = None) -> Any:
-    """The place of the greatest value along an axis, by default the first one."""
-    return _place(np.argmax, input, dimension if axis is None else axis, output_type)
-
-
-@op("math.argmin")
-def argmin(input: Any, axis: Any = None, output_type: Any = "int64", dimension: Any = None) -> Any:
-    return _place(np.argmin, input, dimension if axis is None else axis, output_type)
+argmax, argmin = _place("argmax", np.argmax), _place("argmin", np.argmin)
 
 
 def _running(name: str, function: Any, start: int) -> Any:
@@ -290,7 +287,7 @@ def bincount(
     axis: Any = None,
     binary_output: bool = False,
 ) -> Any:
-    """How often each integer from 0 on is there, or the sum of its weights; of each row with `axis=-1`."""
+    """Count each integer from 0 on, or add up its weights. With `axis=-1`, count in each row."""
     rows = np.atleast_2d(whole(arr) if axis else flat(arr))
     each = None if weights is None else flat(weights)
     most = max(int(rows.max(initial=-1)) + 1, int(minlength or 0))
@@ -306,12 +303,12 @@ TopK = namedtuple("TopK", ["values", "indices"])
 
 @op("math.top_k")
 def top_k(input: Any, k: int = 1, sorted: bool = True) -> Any:
-    """The greatest values along the last axis, and their places."""
+    """Return the greatest values along the last axis, and their indices."""
     array = whole(input)
     if not array.ndim or array.shape[-1] < k:
         message = f"input must have at least k columns. Had {array.shape[-1] if array.ndim else 0}, needed {k}"
         raise InvalidArgumentError(message)
-    falling = ~array if array.dtype.kind in "iub" else -array  # the least integer has no negative
+    falling = ~array if array.dtype.kind in "iub" else -array  # the negative of the least integer does not exist
     at = np.argsort(falling, -1, kind="stable")[..., :k]
     return TopK(np.take_along_axis(array, at, -1), at.astype(np.int32))
 
@@ -331,12 +328,7 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12) -> Any:
 
 
 @op("matmul", alike="a b", first=True)
-def matmul(
-    a: Any,
-    b: Any,
-    transpose_a: bool = False,
-    transpose_b: bool = False,
-) -> Any:
+def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False) -> Any:
     left, right = whole(a), whole(b)
     return (left.swapaxes(-1, -2) if transpose_a else left) @ (right.swapaxes(-1, -2) if transpose_b else right)
 
@@ -413,16 +405,17 @@ def zero_fraction(value: Any) -> Any:
     return np.mean(whole(value) == 0, dtype=np.float32)
 
 
-@op("math.is_non_decreasing")
-def is_non_decreasing(x: Any) -> Any:
-    array = whole(x).reshape(-1)
-    return np.bool_((array[1:] >= array[:-1]).all())
+def _rising(name: str, compare: Callable[[Any, Any], Any]) -> Any:
+    @op(f"math.{name}")
+    def call(x: Any) -> Any:
+        array = whole(x).reshape(-1)
+        return np.bool_(compare(array[1:], array[:-1]).all())
+
+    return named(call, name, "Return True if each value compares like this with the value before.")
 
 
-@op("math.is_strictly_increasing")
-def is_strictly_increasing(x: Any) -> Any:
-    array = whole(x).reshape(-1)
-    return np.bool_((array[1:] > array[:-1]).all())
+is_non_decreasing = _rising("is_non_decreasing", np.greater_equal)
+is_strictly_increasing = _rising("is_strictly_increasing", np.greater)
 
 
 @op("math.invert_permutation")
@@ -442,7 +435,7 @@ def einsum(equation: str, *inputs: Any, optimize: Any = "greedy") -> Any:
 
 @op("searchsorted", alike="sorted_sequence values", first=True)
 def searchsorted(sorted_sequence: Any, values: Any, side: Any = "left", out_type: Any = "int32") -> Any:
-    """Where each value stands in a sorted sequence; of several sequences, each in the row that is its own."""
+    """Return the index of each value in a sorted sequence. Several sequences have a row of values each."""
     rows, wanted = whole(sorted_sequence), whole(values)
     if rows.ndim == 1:
         return np.searchsorted(rows, wanted, side).astype(as_dtype(out_type).dtype)
@@ -456,7 +449,7 @@ def _rows_of(array: Any) -> Any:
 
 @op("clip_by_global_norm")
 def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None) -> Any:
-    """Tensors scaled together, so that their norm is `clip_norm` at most; and the norm they had."""
+    """Scale tensors together to a norm of at most `clip_norm`, and return the norm before, too."""
     arrays = [whole(one) for one in t_list]
     squares = np.sum([np.sum(np.square(one)) for one in arrays], dtype=arrays[0].dtype)
     norm = np.sqrt(squares) if use_norm is None else whole(use_norm)[()]
@@ -466,7 +459,7 @@ def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None) -> An
 
 @op("histogram_fixed_width")
 def histogram_fixed_width(values: Any, value_range: Any, nbins: Any = 100, dtype: Any = "int32") -> Any:
-    """How many values fall into each of `nbins` parts of the range; those outside count in the first and last."""
+    """Count the values in each of `nbins` bins of the range. Values outside count in the first or last bin."""
     low, high = (float(end) for end in value_range)
     place = np.floor((whole(values).reshape(-1) - low) / (high - low) * int(nbins))
     counts = np.bincount(np.clip(place, 0, int(nbins) - 1).astype(np.int64), minlength=int(nbins))
@@ -474,7 +467,7 @@ def histogram_fixed_width(values: Any, value_range: Any, nbins: Any = 100, dtype
 
 
 def _segments(name: str, ufunc: Any, start: Any, *, empty: Any = 0) -> tuple[Any, Any]:
-    """`segment_…`, whose numbers are sorted, and `unsorted_segment_…`, of which there are `num_segments`."""
+    """Return the functions `segment_…`, which takes sorted numbers, and `unsorted_segment_…`."""
 
     def reduced(data: Any, ids: Any, count: int, filler: Any) -> Any:
         rows, numbers = whole(data), whole(ids)
@@ -501,19 +494,15 @@ def _segments(name: str, ufunc: Any, start: Any, *, empty: Any = 0) -> tuple[Any
     return named(of_sorted, f"segment_{name}", described), named(of_any, f"unsorted_segment_{name}", described)
 
 
-def _least(dtype: Any) -> Any:
-    return np.iinfo(dtype).min if dtype.kind in "iu" else np.finfo(dtype).min
-
-
-def _most(dtype: Any) -> Any:
-    return np.iinfo(dtype).max if dtype.kind in "iu" else np.finfo(dtype).max
+def _limits(dtype: Any) -> Any:
+    return np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)
 
 
 segment_sum, unsorted_segment_sum = _segments("sum", np.add, lambda dtype: 0)
 segment_mean, unsorted_segment_mean = _segments("mean", np.add, lambda dtype: 0)
 segment_prod, unsorted_segment_prod = _segments("prod", np.multiply, lambda dtype: 1, empty=1)
-segment_max, unsorted_segment_max = _segments("max", np.maximum, _least)
-segment_min, unsorted_segment_min = _segments("min", np.minimum, _most)
+segment_max, unsorted_segment_max = _segments("max", np.maximum, lambda dtype: _limits(dtype).min)
+segment_min, unsorted_segment_min = _segments("min", np.minimum, lambda dtype: _limits(dtype).max)
 
 
 def _inverted(x: Any) -> Any:
@@ -523,9 +512,7 @@ def _inverted(x: Any) -> Any:
 
 _BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift")
 bitwise = Namespace(
-    "tf.bitwise",
-    invert=_unary("invert", _inverted, exact=True),
-    **{name: _operator(name) for name in _BITWISE},
+    "tf.bitwise", invert=_unary("invert", _inverted, exact=True), **{name: _operator(name) for name in _BITWISE}
 )
 
 __getattr__ = missing_in("tf.math", globals())

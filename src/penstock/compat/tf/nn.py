@@ -8,25 +8,13 @@ import numpy as np
 
 from penstock.compat.op import named, op
 from penstock.compat.teaching import missing_in
+from penstock.compat.tf import math as _math
 from penstock.compat.tf.image import _spread
-from penstock.compat.tf.math import (
-    in_top_k,
-    l2_normalize,
-    log_softmax,
-    moments,
-    sigmoid,
-    softmax,
-    softplus,
-    tanh,
-    top_k,
-)
 from penstock.compat.values import array_of, whole
 from penstock.errors import InvalidArgumentError
 
-__all__ = [
-    "avg_pool2d", "in_top_k", "l2_normalize", "log_softmax", "max_pool2d", "moments", "relu", "sigmoid", "softmax",
-    "softplus", "tanh", "top_k",
-]  # fmt: skip
+for _name in ["in_top_k", "l2_normalize", "log_softmax", "moments", "sigmoid", "softmax", "softplus", "tanh", "top_k"]:
+    globals()[_name] = getattr(_math, _name)
 
 
 @op("nn.relu")

@@ -219,9 +219,5 @@ experimental = SimpleNamespace(
 )
 
 __getattr__ = missing_in(
-    "tf.random",
-    globals(),
-    {
-        "get_global_generator": "Write tf.random.Generator.from_seed(seed), or tf.random.uniform.",
-    },
+    "tf.random", globals(), {"get_global_generator": "Write tf.random.Generator.from_seed(seed), or tf.random.uniform."}
 )

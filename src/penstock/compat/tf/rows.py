@@ -1,4 +1,4 @@
-"""What functions of arrays do with the rows of ragged tensors."""
+"""The ragged forms of functions of arrays: they work row by row."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from penstock.errors import InvalidArgumentError
 
 
 def rows_of(value: Any) -> list[Any]:
-    """The rows of a tensor, as arrays and ragged tensors."""
+    """Return the rows of a tensor, as arrays and ragged tensors."""
     return [value[row] for row in range(len(value))]
 
 
 def below(at: Any, extent: int) -> Any:
-    """Numbers that `gather` looks up along an axis, after checking them."""
+    """Check the indices of a `gather` along an axis of this extent, and return the indices."""
     if np.size(at) and (np.min(at) < 0 or np.max(at) >= extent):
-        message = f"gather takes numbers below {extent}, got {np.asarray(at).reshape(-1).tolist()!r:.60}."
+        message = f"gather takes indices below {extent}, got {np.asarray(at).reshape(-1).tolist()!r:.60}."
         raise InvalidArgumentError(message)
     return at
 
 
 def gathered(params: Any, at: Any, axis: int, batch_dims: int, gather: Callable[..., Any]) -> Any:
-    """Rows by their numbers, if the rows or the numbers are ragged."""
+    """Return the rows at the given indices, if the rows or the indices are ragged."""
     if batch_dims:
         pairs = zip(rows_of(params), rows_of(at), strict=True)
         rows = [gather(row, numbers, None, axis - 1, batch_dims - 1) for row, numbers in pairs]
@@ -44,7 +44,7 @@ def gathered(params: Any, at: Any, axis: int, batch_dims: int, gather: Callable[
 
 
 def places(condition: Any) -> np.ndarray:
-    """The places where a condition holds, one row each."""
+    """Return the indices at which a condition is True, one row for each."""
     if not is_ragged(condition):
         return np.argwhere(condition)
     each = [places(row) for row in rows_of(condition)]
@@ -54,12 +54,14 @@ def places(condition: Any) -> np.ndarray:
 
 
 def tiled(value: Any, times: Sequence[int]) -> Any:
+    """Repeat a tensor along each axis."""
     if not is_ragged(value):
         return np.tile(value, times)
     return stacked([tiled(row, times[1:]) for row in rows_of(value)] * times[0], value)
 
 
 def reversed_(value: Any, axes: Sequence[int]) -> Any:
+    """Reverse a tensor along the given axes."""
     if not is_ragged(value):
         return np.flip(value, tuple(axes))
     inner = [axis - 1 for axis in axes if axis]
@@ -68,7 +70,7 @@ def reversed_(value: Any, axes: Sequence[int]) -> Any:
 
 
 def joined(parts: Sequence[Any], axis: int) -> Any:
-    """Tensors of which some are ragged, side by side along a new axis."""
+    """Stack tensors, some of which are ragged, along a new axis."""
     if axis and not is_ragged(*parts):
         return np.stack(parts, axis)
     if axis:
@@ -79,14 +81,14 @@ def joined(parts: Sequence[Any], axis: int) -> Any:
 
 
 def flat(value: Any) -> np.ndarray:
-    """All values of a tensor, in a row."""
+    """Return all values of a tensor as an array of one dimension."""
     if is_ragged(value):
         return value.flat_values  # type: ignore[no-any-return]
     return value.values if isinstance(value, ps.SparseTensor) else np.reshape(array_of(value), -1)
 
 
 class DynamicRaggedShape:
-    """The shape of a ragged tensor: an extent for each axis, the lengths of the rows for one that is ragged."""
+    """The shape of a ragged tensor: an extent for each uniform axis, the lengths of the rows for each ragged axis."""
 
     def __init__(self, value: ps.RaggedTensor, dtype: Any) -> None:
         self._value, self._dtype = value, dtype
@@ -96,7 +98,7 @@ class DynamicRaggedShape:
         return len(self._value.shape)
 
     def static_lengths(self) -> list[Any]:
-        """The extents of uniform axes, and the lengths of rows."""
+        """Return the extents of uniform axes, and lists of lengths for ragged axes."""
         found: list[Any] = [len(self._value)]
         inner: Any = self._value
         while is_ragged(inner):

@@ -11,7 +11,7 @@ import penstock as ps
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import known, named, op
 from penstock.compat.teaching import missing_in
-from penstock.compat.values import array_of, whole
+from penstock.compat.values import array_of, raised, whole
 from penstock.errors import InvalidArgumentError
 
 
@@ -162,15 +162,80 @@ def linear_to_mel_weight_matrix(
     return np.pad(weights, [(1, 0), (0, 0)]).astype(as_dtype(dtype).dtype)
 
 
+@op("signal.overlap_and_add")
+def overlap_and_add(signal: Any, frame_step: Any) -> Any:
+    """Add up frames, each of which begins `frame_step` values after the frame before."""
+    frames, step = whole(signal), int(frame_step)
+    count, length = frames.shape[-2:]
+    found = np.zeros((*frames.shape[:-2], (count - 1) * step + length), frames.dtype)
+    for number in range(count):
+        found[..., number * step : number * step + length] += frames[..., number, :]
+    return found
+
+
+def inverse_stft_window_fn(frame_step: Any, forward_window_fn: Any = hann_window, name: Any = None) -> Any:
+    """Return the window function with which `inverse_stft` undoes an `stft` of the forward window."""
+
+    def inverse(frame_length: Any, dtype: Any = "float32") -> Any:
+        window, step = array_of(forward_window_fn(frame_length, dtype=dtype)), int(frame_step)
+        squares = np.pad(np.square(window), [(0, -len(window) % step)]).reshape(-1, step)
+        return raised(window / np.tile(squares.sum(0), len(squares))[: len(window)])
+
+    return inverse
+
+
+@known
+def inverse_stft(
+    stfts: Any,
+    frame_length: Any,
+    frame_step: Any,
+    fft_length: Any = None,
+    window_fn: Any = hann_window,
+    name: Any = None,
+) -> Any:
+    """Return the signal of a spectrum: the inverse transforms of its frames, times a window, added up."""
+    length = int(frame_length)
+    frames = irfft(stfts, [_enclosing(length) if fft_length is None else fft_length])[..., :length]
+    window = 1.0 if window_fn is None else window_fn(frame_length, dtype=frames.dtype)
+    return overlap_and_add(frames * window, frame_step)
+
+
+def _cosines(array: np.ndarray, norm: Any = None, *, inverse: bool = False) -> Any:
+    """Return the cosine transform of type 2 along the last axis, or of type 3, its inverse."""
+    size = array.shape[-1]
+    weights = 2 * np.cos(np.pi / size * (np.arange(size)[:, None] + 0.5) * np.arange(size))
+    if norm == "ortho":
+        weights /= np.sqrt(2 * size)
+        weights[:, 0] /= np.sqrt(2)
+    elif inverse:
+        weights[:, 0] /= 2
+    return array @ (weights.T if inverse else weights).astype(array.dtype)
+
+
+def _cosine_transform(name: str, first: int) -> Any:
+    @op(f"signal.{name}")
+    def call(input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+        array = whole(input)
+        if type not in (2, 3) or norm not in (None, "ortho") or axis not in (-1, array.ndim - 1):
+            message = f"tf.signal.{name} has types 2 and 3 along the last axis, got {type=}, {axis=}, {norm=}."
+            raise InvalidArgumentError(message, hint="Write scipy.fft in a tf.numpy_function.")
+        if n is not None:
+            array = np.pad(array[..., :n], [(0, 0)] * (array.ndim - 1) + [(0, max(n - array.shape[-1], 0))])
+        return _cosines(array, norm, inverse=type != first)
+
+    return named(call, name, f"Return the cosine transform `{name}` along the last axis, cut or padded to `n` values.")
+
+
+dct, idct = _cosine_transform("dct", 2), _cosine_transform("idct", 3)
+
+
 @op("signal.mfccs_from_log_mel_spectrograms")
 def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any) -> Any:
-    """The cepstral coefficients of mel spectrograms: their cosine transform."""
+    """Return the cepstral coefficients of mel spectrograms: their cosine transform."""
     array = whole(log_mel_spectrograms)
-    bins = array.shape[-1]
-    angles = np.pi / bins * (np.arange(bins)[:, None] + 0.5) * np.arange(bins)
-    return (array @ (2 * np.cos(angles)).astype(array.dtype) / np.sqrt(array.dtype.type(2 * bins))).astype(array.dtype)
+    return (_cosines(array) / np.sqrt(array.dtype.type(2 * array.shape[-1]))).astype(array.dtype)
 
 
 __getattr__ = missing_in(
-    "tf.signal", globals(), dict.fromkeys(("dct", "mdct", "idct", "inverse_stft"), "Write scipy.fft or scipy.signal.")
+    "tf.signal", globals(), dict.fromkeys(("mdct", "inverse_mdct"), "Write scipy.fft.dct of type 4.")
 )

@@ -342,12 +342,7 @@ def _shown(value: Any, precision: int, shortest: bool, width: int, fill: str, sc
 
 @op("strings.as_string")
 def as_string(
-    input: Any,
-    precision: int = -1,
-    scientific: bool = False,
-    shortest: bool = False,
-    width: int = -1,
-    fill: str = "",
+    input: Any, precision: int = -1, scientific: bool = False, shortest: bool = False, width: int = -1, fill: str = ""
 ) -> Any:
     """Numbers as text, with six digits behind the point where `precision` says nothing."""
     return _each(lambda value: _shown(value, precision, shortest, width, fill, scientific), object, input)

@@ -25,10 +25,8 @@ class _Message:
         """Add the values of another message: entries replace those of the same name, lists become longer."""
         for name, theirs in vars(copy.deepcopy(other)).items():
             mine = getattr(self, name)
-            add = (
-                mine.update if isinstance(theirs, dict) else mine.extend if isinstance(theirs, list) else mine.MergeFrom
-            )
-            add(theirs)
+            add = "update" if isinstance(theirs, dict) else "extend" if isinstance(theirs, list) else "MergeFrom"
+            getattr(mine, add)(theirs)
 
     def CopyFrom(self, other: Any) -> None:
         """Take the values of another message in place of its own."""
@@ -77,6 +75,9 @@ class Int64List(_List):
     """Integers."""
 
 
+_LISTS = ("bytes_list", "float_list", "int64_list")
+
+
 class Feature(_Message):
     """One feature: a list of one of three kinds."""
 
@@ -84,16 +85,12 @@ class Feature(_Message):
         self.bytes_list = BytesList() if bytes_list is None else bytes_list
         self.float_list = FloatList() if float_list is None else float_list
         self.int64_list = Int64List() if int64_list is None else int64_list
-        given = {"bytes_list": bytes_list, "float_list": float_list, "int64_list": int64_list}
-        self._kind = next((name for name, item in given.items() if item is not None), None)
+        given = zip(_LISTS, (bytes_list, float_list, int64_list), strict=True)
+        self._kind = next((name for name, item in given if item is not None), None)
 
     def WhichOneof(self, name: str = "kind") -> str | None:
-        """Which list is set."""
-        if self._kind is None:
-            return next(
-                (name for name in ("bytes_list", "float_list", "int64_list") if getattr(self, name).value), None
-            )
-        return self._kind
+        """Return the name of the list that is set, or None."""
+        return self._kind or next((name for name in _LISTS if getattr(self, name).value), None)
 
     def __repr__(self) -> str:
         kind = self.WhichOneof()
@@ -240,16 +237,12 @@ class SequenceExample(_Message):
 
 
 class _Restored:
-    """What `restore` gives: there is nothing left to wait for."""
+    """The result of `restore`, which has restored everything."""
 
     def assert_consumed(self) -> _Restored:
         return self
 
-    def assert_existing_objects_matched(self) -> _Restored:
-        return self
-
-    def expect_partial(self) -> _Restored:
-        return self
+    assert_existing_objects_matched = expect_partial = assert_consumed
 
 
 class Checkpoint:
@@ -329,12 +322,7 @@ class CheckpointManager:
     """Checkpoints in a folder, the newest of which are kept."""
 
     def __init__(
-        self,
-        checkpoint: Checkpoint,
-        directory: Any,
-        max_to_keep: int | None,
-        checkpoint_name: str = "ckpt",
-        **other: Any,
+        self, checkpoint: Any, directory: Any, max_to_keep: int | None, checkpoint_name: str = "ckpt", **other: Any
     ) -> None:
         self.checkpoint, self.directory = checkpoint, os.fspath(directory)
         self._kept, self._name = max_to_keep, checkpoint_name
@@ -355,7 +343,7 @@ class CheckpointManager:
         last = self.latest_checkpoint
         number = int(last.rpartition("-")[2]) + 1 if last else 1
         number = number if checkpoint_number is None else int(checkpoint_number)
-        made = self.checkpoint.write(Path(self.directory) / f"{self._name}-{number}")
+        made: str = self.checkpoint.write(Path(self.directory) / f"{self._name}-{number}")
         if self._kept is not None:
             for path in self.checkpoints[: -self._kept]:
                 Path(path).unlink()

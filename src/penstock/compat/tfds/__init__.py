@@ -21,13 +21,7 @@ import penstock as ps
 from penstock import catalog
 from penstock.adaptors.conversion import framework
 from penstock.block.structure import flatten, map_leaves
-from penstock.catalog import (
-    disable_progress_bar,
-    enable_progress_bar,
-    even_splits,
-    features,
-    list_builders,
-)
+from penstock.catalog import disable_progress_bar, enable_progress_bar, even_splits, features, list_builders
 from penstock.compat.dtypes import plain
 from penstock.compat.teaching import Namespace, missing_in
 from penstock.compat.tfds import core, decode, testing

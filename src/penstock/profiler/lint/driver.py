@@ -14,7 +14,13 @@ from penstock.profiler.lint.checks.caches import (
     cache_repeated,
     cache_shuffled,
 )
-from penstock.profiler.lint.checks.functions import random_unkeyed, text_as_str, vectorise_batch, widened_floats
+from penstock.profiler.lint.checks.functions import (
+    lossy_operands,
+    random_unkeyed,
+    text_as_str,
+    vectorise_batch,
+    widened_floats,
+)
 from penstock.profiler.lint.checks.order import late_filter, late_shard, late_skip, uneven_shards
 from penstock.profiler.lint.checks.parallel import (
     idle_cycle,
@@ -38,6 +44,7 @@ from penstock.profiler.lint.inspection import Inspection
 CHECKS: tuple[Check, ...] = (
     # what arrives may not be what is meant
     text_as_str,
+    lossy_operands,
     cache_random,
     cache_shuffled,
     random_unkeyed,

@@ -13,7 +13,7 @@ import numpy as np
 from penstock.block.block import Block, Builder
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import components, flatten
-from penstock.functions.uses import uses
+from penstock.functions.uses import attribute, uses
 from penstock.physical.stages.batch import stack_block
 from penstock.physical.vectorise import equal_blocks
 from penstock.plan.node import UnaryNode, short_location
@@ -39,6 +39,21 @@ def text_as_str(plan: Inspection) -> Iterator[Advice]:
             found.mended,
             "Text is bytes in elements, as in tf.data, and bytes are never equal to a str. Python says nothing of it.",
         )
+
+
+def lossy_operands(plan: Inspection) -> Iterator[Advice]:
+    """Map(f) of penstock.compat where f does `x * np.float64(0.5)` with a tensor x of integers."""
+    for node, _ in plan.asked(Map):
+        losses = attribute(node.function, "__penstock_losses__")
+        for loss in dict.fromkeys(losses(node.function, node.input.spec) if losses and node.input.spec else ()):
+            yield Advice.on(
+                node,
+                "lossy-operands",
+                "data",
+                f"{node.label} casts {loss}, which changes them.",
+                "tf.cast(x, tf.float32), before the operation",
+                "As in TensorFlow, a numpy operand gets the dtype of the tensor: fractions are cut off.",
+            )
 
 
 # A function's code shows the line that widens floats; where it can be run on stand-ins, their dtypes show what its code

@@ -153,20 +153,13 @@ def _method(name: str) -> Any:
     return named(transformation, name, f"`Dataset.{name}` as a function for `Dataset.apply`.")
 
 
-assert_cardinality = _method("assert_cardinality")
-bucket_by_sequence_length = _method("bucket_by_sequence_length")
-dense_to_ragged_batch = _method("ragged_batch")
-dense_to_sparse_batch = _method("sparse_batch")
-enumerate_dataset = _method("enumerate")
-filter_for_shard = _method("shard")
-group_by_window = _method("group_by_window")
-ignore_errors = _method("ignore_errors")
-pad_to_cardinality = _method("pad_to_cardinality")
-rejection_resample = _method("rejection_resample")
-scan = _method("scan")
-take_while = _method("take_while")
-unbatch = _method("unbatch")
-unique = _method("unique")
+for _name in (
+    *("assert_cardinality", "bucket_by_sequence_length", "group_by_window", "ignore_errors", "pad_to_cardinality"),
+    *("rejection_resample", "scan", "take_while", "unbatch", "unique"),
+):
+    globals()[_name] = _method(_name)
+dense_to_ragged_batch, dense_to_sparse_batch = _method("ragged_batch"), _method("sparse_batch")
+enumerate_dataset, filter_for_shard = _method("enumerate"), _method("shard")
 index_shuffle = ps.experimental.index_shuffle
 
 
@@ -254,17 +247,10 @@ __getattr__ = missing_in(
         "latency_stats": "Write ds.explain(analyze=True).",
         "from_variant": "There are no variants: a data set is a value.",
         "to_variant": "There are no variants: a data set is a value.",
-        **dict.fromkeys(
-            (
-                "DatasetStructure",
-                "OptionalStructure",
-                "SparseTensorStructure",
-                "TensorArrayStructure",
-                "TensorStructure",
-                "RaggedTensorStructure",
-            ),
-            "ds.element_spec describes the elements.",
-        ),
+        **{
+            f"{kind}Structure": "ds.element_spec describes the elements."
+            for kind in ("Dataset", "Optional", "SparseTensor", "TensorArray", "Tensor", "RaggedTensor")
+        },
         "enable_debug_mode": "Leave it out: functions always run as Python.",
         "StatsAggregator": "Write ds.explain(analyze=True), or ps.profiler.Profiler.",
     },

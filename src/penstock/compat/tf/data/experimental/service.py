@@ -215,12 +215,7 @@ def _how(mode: Any, service: Any, index: Any, consumers: Any, outstanding: Any) 
             "DYNAMIC, or 'distributed_epoch', gives each element once; OFF, or 'parallel_epochs', all to each worker."
         )
         raise InvalidArgumentError(message, hint=hint)
-    how = {
-        "sharding": sharding,
-        "consumer_index": index,
-        "num_consumers": consumers,
-        "max_outstanding": outstanding,
-    }
+    how = {"sharding": sharding, "consumer_index": index, "num_consumers": consumers, "max_outstanding": outstanding}
     if sharding != "dynamic":
         address = _address(service)
         service_runs = address.startswith(("unix://", "ray-service://"))
