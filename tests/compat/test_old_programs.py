@@ -18,7 +18,7 @@ def int_feature(values):
 
 def test_pictures_for_a_residual_network(tmp_path):
     for part in range(2):
-        with tf.python_io.TFRecordWriter(str(tmp_path / f"train-{part:05d}-of-00002")) as writer:
+        with tf.io.TFRecordWriter(str(tmp_path / f"train-{part:05d}-of-00002")) as writer:
             for i in range(4):
                 image = tf.train.Feature(bytes_list=tf.train.BytesList(value=[jpeg(i)]))
                 features = tf.train.Features(
@@ -42,9 +42,9 @@ def test_pictures_for_a_residual_network(tmp_path):
         with tf.device("/cpu:0"), tf.name_scope("input"):
             dataset = tf.data.Dataset.from_tensor_slices(tf.gfile.Glob(str(tmp_path / "train-*")))
             dataset = dataset.shuffle(buffer_size=2)
-            dataset = dataset.apply(tf.contrib.data.parallel_interleave(tf.data.TFRecordDataset, cycle_length=2))
+            dataset = dataset.apply(tf.data.experimental.parallel_interleave(tf.data.TFRecordDataset, cycle_length=2))
             dataset = dataset.shuffle(8).repeat(2)
-            dataset = dataset.apply(tf.contrib.data.map_and_batch(parse_record, batch_size=4, drop_remainder=True))
+            dataset = dataset.apply(tf.data.experimental.map_and_batch(parse_record, batch_size=4, drop_remainder=True))
             return dataset.prefetch(buffer_size=tf.data.experimental.AUTOTUNE)
 
     batches = list(input_fn())
@@ -56,11 +56,11 @@ def test_pictures_for_a_residual_network(tmp_path):
 
 def test_masked_sentences(tmp_path):
     path = str(tmp_path / "pretraining.tfrecord")
-    with tf.python_io.TFRecordWriter(path) as writer:
+    with tf.io.TFRecordWriter(path) as writer:
         for i in range(5):
             features = {"input_ids": int_feature([i] * 6), "masked_lm_positions": int_feature([1, 2])}
             writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
-    assert len(list(tf.python_io.tf_record_iterator(path))) == 5
+    assert len(list(tf.data.TFRecordDataset(path))) == 5
 
     name_to_features = {
         "input_ids": tf.FixedLenFeature([6], tf.int64),
@@ -77,7 +77,7 @@ def test_masked_sentences(tmp_path):
         return example
 
     d = tf.data.TFRecordDataset(path).apply(
-        tf.contrib.data.map_and_batch(lambda record: decode_record(record, name_to_features), batch_size=2)
+        tf.data.experimental.map_and_batch(lambda record: decode_record(record, name_to_features), batch_size=2)
     )
     batches = list(d)
     assert [batch["input_ids"].shape for batch in batches] == [(2, 6), (2, 6), (1, 6)]

@@ -92,7 +92,6 @@ BY_BLOCK = {
             tf.image.random_crop(tf.pad(x, [[2, 2], [2, 2], [0, 0]]), [8, 10, 3])
         ),
     ),
-    "rotated": (IMAGES, lambda x: tf.contrib.image.rotate(x, 0.5, interpolation="BILINEAR")),
     "dtype of a division": (IMAGES, lambda x: x / tf.constant(2, tf.uint8)),
     "one_hot": (np.arange(5), lambda x: tf.one_hot(x % 3, 3)),
     "shapes": (IMAGES, lambda x: tf.transpose(tf.reshape(x, [-1, 3]))[tf.newaxis, 1:, ::2]),

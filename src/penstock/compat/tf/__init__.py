@@ -103,9 +103,9 @@ _ALSO = {
     **{name: (module, name) for module, names in _FROM.items() for name in names.split()},
 }
 _MODULES = [
-    "audio", "autograph", "compat", "config", "contrib", "data", "debugging", "distribute", "dtypes", "errors", "io",
-    "image", "linalg", "lookup", "math", "nest", "nn", "profiler", "python", "python_io", "ragged", "random", "raw_ops",
-    "signal", "sparse", "strings", "train",
+    "audio", "autograph", "compat", "config", "data", "debugging", "distribute", "dtypes", "errors", "io", "image",
+    "linalg", "lookup", "math", "nest", "nn", "profiler", "python", "ragged", "random", "raw_ops", "signal", "sparse",
+    "strings", "train",
 ]  # fmt: skip
 
 _MISSING = {
@@ -116,6 +116,8 @@ _MISSING = {
     "Graph": "There is no graph: leave it out.",
     "GradientTape": "Training is the framework's: torch, JAX, or tf.keras.",
     "Module": "Write a class; models are tf.keras.Model.",
+    "contrib": "Write tf.data.experimental, and ps.image.rotate for tf.contrib.image.",
+    "python_io": "Write tf.io.TFRecordWriter and tf.data.TFRecordDataset.",
     "estimator": "Write model.fit of tf.keras.",
     "app": "Write absl.app, or if __name__ == '__main__'.",
     "flags": "Write argparse or absl.flags.",
