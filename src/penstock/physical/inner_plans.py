@@ -9,8 +9,9 @@ place: their source, and functions that close over another value. Small ones are
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, Column, DenseColumn
 from penstock.block.numbers import Numbers
+from penstock.block.structure import Structure, components, flatten
 from penstock.functions.captured import are_same
 from penstock.functions.memory import notes_of, own_of
 from penstock.options import Options
@@ -216,21 +218,34 @@ class Maps(NamedTuple):
     maps: Sequence[FunctionTransform] = ()
     own: Sequence[Callable[..., Any] | None] = ()
 
-    def run(self, block: Block, numbers: np.ndarray) -> Stretch:
-        return self.run_of([self], block, np.zeros(block.size, np.int64), numbers)
-
     @staticmethod
-    def run_of(inputs: Sequence[Maps], block: Block, which: np.ndarray, numbers: np.ndarray) -> Stretch:
-        """Return what maps of one form make of elements, each of the input `which`, where it has this number."""
-        transforms = []
+    def run_of(inputs: Sequence[Maps], block: Block, which: np.ndarray, numbers: np.ndarray) -> tuple[Stretch, bool]:
+        """Return what maps of one form make of elements, each of the input `which`, where it has this number.
+
+        The second value is False if functions of different inputs return dicts with their keys in different orders.
+        """
+        transforms: list[FunctionTransform] = []
+        orders: list[dict[int, Structure]] = []
         for index, transform in enumerate(inputs[0].maps):
             functions = [each.own[index] or transform.function for each in inputs]
             if all(function is transform.function for function in functions):
                 transforms.append(transform.again())
             else:
-                of_each = iter([functions[at] for at in which.tolist()])
-                transforms.append(transform.plain(lambda *given, of_each=of_each: next(of_each)(*given)))
-        return run_all(transforms, block, Numbers(numbers))
+                orders.append({})
+                transforms.append(transform.plain(partial(_called, functions, iter(which.tolist()), orders[-1])))
+        found = run_all(transforms, block, Numbers(numbers))
+        return found, all(len(set(order.values())) < 2 for order in orders)
+
+
+def _called(
+    functions: Sequence[Callable[..., Any]], inputs: Iterator[int], order: dict[int, Structure], *element: Any
+) -> Any:
+    """Call the function of the input that comes next; `order` gets the nest of the first result of each input."""
+    at = next(inputs)
+    result = functions[at](*element)
+    if at not in order:
+        order[at] = flatten(components(result))[1]
+    return result
 
 
 NO_MAPS = Maps()
