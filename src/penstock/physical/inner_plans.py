@@ -32,7 +32,7 @@ from penstock.plan import counted, ops
 from penstock.plan.fused import FusedMap
 from penstock.plan.inputs import Scan
 from penstock.plan.node import UNKNOWN_CARDINALITY, Node, parameter_names, tree
-from penstock.plan.visible import acts
+from penstock.plan.visible import acts, is_called_ahead
 from penstock.plan.windows import is_pure
 from penstock.sources.arrays import ArraysSource, BlockSource, RangeSource
 from penstock.sources.files import FilesSource
@@ -71,7 +71,7 @@ class Form:
     scan: Scan
     functions: Functions
     _held: Any  # of which the key has the addresses
-    _acts: dict[int, bool]  # of the nodes of `plan`
+    _acts: dict[int, tuple[bool, bool]]  # of the nodes of `plan`: `visible.acts` and `visible.is_called_ahead`
     _transforms: dict[int, list[FunctionTransform]] = field(default_factory=dict)
     _small: list[tuple[Cuts, list[FunctionTransform]] | None] = field(default_factory=list)  # once it is asked for
 
@@ -112,10 +112,10 @@ class Form:
         }
         return Filled(self, scan, others)
 
-    def acts(self, node: Node) -> bool:
-        """As `visible.acts`."""
+    def acts(self, node: Node) -> tuple[bool, bool]:
+        """Return `visible.acts` and `visible.is_called_ahead` of a node, as they are for the first plan."""
         found = self._acts.get(id(node))
-        return acts(node) if found is None else found
+        return (acts(node), is_called_ahead(node)) if found is None else found
 
     def transforms(self, node: Node, steps: tuple[Any, ...], options: Options) -> list[FunctionTransform]:
         """The transforms of a step of `plan`, which nobody runs."""
@@ -136,9 +136,6 @@ class Filled:
     def of(self, node: Node) -> Node:
         """The node that stands there."""
         return self.scan if node is self.form.scan else node
-
-    def acts(self, node: Node) -> bool:
-        return self.form.acts(node)
 
     def transforms(self, node: Node, steps: tuple[Any, ...], options: Options) -> list[FunctionTransform]:
         """Transforms of a step for this plan alone; they share what was decided about functions that are the same."""
@@ -201,7 +198,7 @@ class InnerPlans:
             scan,
             key.functions,
             held,
-            {id(node): acts(node) for node in rewritten.walk()},
+            {id(node): (acts(node), is_called_ahead(node)) for node in rewritten.walk()},
         )
 
 
