@@ -384,7 +384,8 @@ def _run(
             whole = call(arrays, block)
         elif exact:
             texts = [texts_of(one) if isinstance(one, BytesColumn) else one for one in arrays]
-            whole = _wide(lambda *wide: call(wide), *texts)
+            constants = [part for part in call.args if isinstance(part, np.ndarray)]
+            whole = _wide(lambda *wide: call(wide), *texts, beside=constants)
         elif form is not None and not call.kwargs:
             parts = [columns[part.index] if isinstance(part, _Slot) else Const(part) for part in call.args]
             tried = all_at_once(form, parts, {})
@@ -402,9 +403,9 @@ def _run(
     return [column_of(place) for place in made]
 
 
-def _wide(function: Callable[..., Any], *values: Any) -> np.ndarray:
-    """The results for all rows, of a function that works on each number by itself."""
-    rank = max(map(np.ndim, values))
+def _wide(function: Callable[..., Any], *values: Any, beside: Sequence[np.ndarray] = ()) -> np.ndarray:
+    """Return the results for all rows of a function that works on each number by itself, `beside` constant arrays."""
+    rank = max([*map(np.ndim, values), *(array.ndim + 1 for array in beside)])
     wide = [a.reshape(a.shape[0], *(1,) * (rank - a.ndim), *a.shape[1:]) if np.ndim(a) else a for a in values]
     return np.asarray(function(*wide))
 
