@@ -111,6 +111,9 @@ BY_BLOCK = {
     "drawn with a seed": (np.arange(7), lambda x: (tf.random.uniform([2], seed=3), tf.random.shuffle([1, 2, 3]), x)),
     "filled": (np.arange(5), lambda x: tf.fill([tf.cast(x, tf.int32)], x)),
     "text": (WORDS, lambda t: tf.strings.split(t, "/")[-2] == "cats"),
+    "text beside names": (WORDS, lambda t: tf.argmax(tf.strings.split(t, "/")[-2] == np.array(["dogs", "cats", "x"]))),
+    "text beside rows of names": (WORDS, lambda t: t != np.array([["cats/1.jpg", "b"], ["c", "d"]])),
+    "texts beside names": (WORDS, lambda t: tf.stack([t, "a"]) == np.array(["a", "a"])),
     "text and numbers": (WORDS, lambda t: tf.strings.to_number(tf.strings.regex_replace(t, "[^0-9]", ""), tf.int32)),
     "substr": (WORDS, lambda t: tf.not_equal(tf.strings.substr(t, 0, 1), "c")),
     "length": (WORDS, lambda t: tf.strings.length(tf.strings.join([t, "!"]))),
@@ -152,6 +155,17 @@ def test_runs_by_block_with_equal_bits(name):
     if "drawn" not in name and name != "augmented":  # another plan draws other numbers
         for left, right in zip(found, one_by_one, strict=True):
             alike(left, right)
+
+
+@pytest.mark.parametrize("names", [["dogs", "cats", "x"], [["cats", "b"], ["dogs", "d"]]])
+def test_texts_are_compared_with_a_constant_array_by_block(names):
+    constant = np.array(names)
+    vectoriser = Vectoriser(called(lambda text: tf.strings.split(text, "/")[-2] == constant))
+    found = vectoriser.run(Block.from_elements(WORDS), None)
+    assert found is not None, vectoriser.verdict
+    (column,) = found.columns
+    wanted = [constant == word.split(b"/")[0].decode() for word in WORDS]
+    np.testing.assert_array_equal(np.stack(column.values()), np.stack(wanted))
 
 
 def test_random_functions_draw_the_same_by_block_and_one_by_one():

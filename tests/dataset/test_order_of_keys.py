@@ -131,3 +131,35 @@ def test_results_of_workers_have_the_first_ones_order(executor):
         return {key: np.full(2000, int(x)) for key in ORDERS[int(x) % 3]}
 
     check(ps.Dataset.range(40).map(of, num_parallel_calls=3), executor=executor)
+
+
+def labelled(number):
+    """An input whose function closes over a label."""
+    return ps.Dataset.range(5).map(lambda x: {"x": x, "label": number})
+
+
+def ordered(number):
+    """An input whose function closes over an order of keys, before a function that all inputs share."""
+    keys = ORDERS[number % 3] if number != 4 else ORDERS[0]
+    ds = ps.Dataset.range(5).map(lambda x: {key: {"a": number, "b": x, "c": x * x}[key] for key in keys})
+    return ds.map(lambda row: {**row, "d": row["b"] + 1})
+
+
+def shared(number):
+    return ps.Dataset.range(number, number + 5).map(lambda x: {"b": x, "a": x // 2})
+
+
+def in_tuples(number):
+    keys = ("a", "b") if number < 3 else ("b", "a")
+    return ps.Dataset.range(5).map(lambda x: (number, dict.fromkeys(keys, x)))
+
+
+@pytest.mark.parametrize("of", [labelled, ordered, shared, in_tuples])
+@pytest.mark.parametrize("cycle_length", [1, 3])
+def test_small_inputs_read_together_give_what_each_gives_alone(of, cycle_length):
+    found = list(ps.Dataset.range(6).interleave(lambda i: of(int(i)), cycle_length, block_length=2))
+    alone = [list(of(number)) for number in range(6)]
+    ds = ps.Dataset.range(6).interleave(
+        lambda i: ps.Dataset.range(5).map(lambda x: (i, x)), cycle_length, block_length=2
+    )
+    assert found == [alone[int(i)][int(x)] for i, x in ds]

@@ -9,8 +9,9 @@ place: their source, and functions that close over another value. Small ones are
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, Column, DenseColumn
 from penstock.block.numbers import Numbers
+from penstock.block.structure import Structure, components, flatten
 from penstock.functions.captured import are_same
 from penstock.functions.memory import notes_of, own_of
 from penstock.options import Options
@@ -30,7 +32,7 @@ from penstock.plan import counted, ops
 from penstock.plan.fused import FusedMap
 from penstock.plan.inputs import Scan
 from penstock.plan.node import UNKNOWN_CARDINALITY, Node, parameter_names, tree
-from penstock.plan.visible import acts
+from penstock.plan.visible import acts, is_called_ahead
 from penstock.plan.windows import is_pure
 from penstock.sources.arrays import ArraysSource, BlockSource, RangeSource
 from penstock.sources.files import FilesSource
@@ -69,7 +71,7 @@ class Form:
     scan: Scan
     functions: Functions
     _held: Any  # of which the key has the addresses
-    _acts: dict[int, bool]  # of the nodes of `plan`
+    _acts: dict[int, tuple[bool, bool]]  # of the nodes of `plan`: `visible.acts` and `visible.is_called_ahead`
     _transforms: dict[int, list[FunctionTransform]] = field(default_factory=dict)
     _small: list[tuple[Cuts, list[FunctionTransform]] | None] = field(default_factory=list)  # once it is asked for
 
@@ -110,10 +112,10 @@ class Form:
         }
         return Filled(self, scan, others)
 
-    def acts(self, node: Node) -> bool:
-        """As `visible.acts`."""
+    def acts(self, node: Node) -> tuple[bool, bool]:
+        """Return `visible.acts` and `visible.is_called_ahead` of a node, as they are for the first plan."""
         found = self._acts.get(id(node))
-        return acts(node) if found is None else found
+        return (acts(node), is_called_ahead(node)) if found is None else found
 
     def transforms(self, node: Node, steps: tuple[Any, ...], options: Options) -> list[FunctionTransform]:
         """The transforms of a step of `plan`, which nobody runs."""
@@ -134,9 +136,6 @@ class Filled:
     def of(self, node: Node) -> Node:
         """The node that stands there."""
         return self.scan if node is self.form.scan else node
-
-    def acts(self, node: Node) -> bool:
-        return self.form.acts(node)
 
     def transforms(self, node: Node, steps: tuple[Any, ...], options: Options) -> list[FunctionTransform]:
         """Transforms of a step for this plan alone; they share what was decided about functions that are the same."""
@@ -199,7 +198,7 @@ class InnerPlans:
             scan,
             key.functions,
             held,
-            {id(node): acts(node) for node in rewritten.walk()},
+            {id(node): (acts(node), is_called_ahead(node)) for node in rewritten.walk()},
         )
 
 
@@ -216,21 +215,34 @@ class Maps(NamedTuple):
     maps: Sequence[FunctionTransform] = ()
     own: Sequence[Callable[..., Any] | None] = ()
 
-    def run(self, block: Block, numbers: np.ndarray) -> Stretch:
-        return self.run_of([self], block, np.zeros(block.size, np.int64), numbers)
-
     @staticmethod
-    def run_of(inputs: Sequence[Maps], block: Block, which: np.ndarray, numbers: np.ndarray) -> Stretch:
-        """Return what maps of one form make of elements, each of the input `which`, where it has this number."""
-        transforms = []
+    def run_of(inputs: Sequence[Maps], block: Block, which: np.ndarray, numbers: np.ndarray) -> tuple[Stretch, bool]:
+        """Return what maps of one form make of elements, each of the input `which`, where it has this number.
+
+        The second value is False if functions of different inputs return dicts with their keys in different orders.
+        """
+        transforms: list[FunctionTransform] = []
+        orders: list[dict[int, Structure]] = []
         for index, transform in enumerate(inputs[0].maps):
             functions = [each.own[index] or transform.function for each in inputs]
             if all(function is transform.function for function in functions):
                 transforms.append(transform.again())
             else:
-                of_each = iter([functions[at] for at in which.tolist()])
-                transforms.append(transform.plain(lambda *given, of_each=of_each: next(of_each)(*given)))
-        return run_all(transforms, block, Numbers(numbers))
+                orders.append({})
+                transforms.append(transform.plain(partial(_called, functions, iter(which.tolist()), orders[-1])))
+        found = run_all(transforms, block, Numbers(numbers))
+        return found, all(len(set(order.values())) < 2 for order in orders)
+
+
+def _called(
+    functions: Sequence[Callable[..., Any]], inputs: Iterator[int], order: dict[int, Structure], *element: Any
+) -> Any:
+    """Call the function of the input that comes next; `order` gets the nest of the first result of each input."""
+    at = next(inputs)
+    result = functions[at](*element)
+    if at not in order:
+        order[at] = flatten(components(result))[1]
+    return result
 
 
 NO_MAPS = Maps()

@@ -28,7 +28,7 @@ from penstock.plan.inputs import Scan
 from penstock.plan.node import UNKNOWN_CARDINALITY, Node
 from penstock.plan.node_base import Answers, asking, question
 from penstock.plan.ops import Batch, Filter, FlatMap, Interleave, Map, Prefetch
-from penstock.plan.visible import acts
+from penstock.plan.visible import acts, is_called_ahead
 from penstock.trace.kinds.reader import warn_of_text_in
 
 if TYPE_CHECKING:
@@ -157,7 +157,11 @@ class Lowering:
 
     def acts(self, node: Node) -> bool:
         """Whether somebody could see when a step itself makes its elements."""
-        return acts(node) if self.filled is None else self.filled.acts(node)
+        return acts(node) if self.filled is None else self.filled.form.acts(node)[0]
+
+    def is_called_ahead(self, node: Node) -> bool:
+        """As `visible.is_called_ahead`."""
+        return is_called_ahead(node) if self.filled is None else self.filled.form.acts(node)[1]
 
     def transforms(self, node: Node, steps: tuple[Any, ...]) -> Sequence[Transform]:
         """What do the steps of a node, its maps and filters."""

@@ -35,7 +35,7 @@ from penstock.plan.indexing import GlobalShuffle, Split, WithProvenance
 from penstock.plan.inputs import Scan as ScanNode
 from penstock.plan.node import Node, UnaryNode
 from penstock.plan.storing import Cache
-from penstock.plan.visible import is_called_ahead, opens_visibly
+from penstock.plan.visible import opens_visibly
 from penstock.plan.windows import WindowedFlatMap
 
 _WHOLE_INPUT = 1 << 62  # a block length that no input reaches: flat_map stays with an input to its end
@@ -53,7 +53,7 @@ def _apply(node: UnaryNode, steps: tuple[Any, ...], lowering: Lowering) -> Stage
     executor = getattr(node, "executor", "auto")
     if parallel is None:
         run = lowering.executor.run_all(transforms, executor)
-        stint = Stint() if is_called_ahead(node) else None
+        stint = Stint() if lowering.is_called_ahead(node) else None
         return Apply(_wanted_only(node, lowering, ahead=stint is not None), transforms, run, lowering.epoch, stint)
     below = lowering.deeper()
     ordered = lowering.ordered(steps[0].deterministic)

@@ -12,7 +12,6 @@ from itertools import islice
 import numpy as np
 
 from penstock.block.block import Block, concat_blocks, joins_freely
-from penstock.block.structure import Structure
 from penstock.errors import PenstockError, marked
 from penstock.physical.chained import Growing, SlotStates
 from penstock.physical.executor import Reader
@@ -213,12 +212,11 @@ def _given(piece: Block | Exception) -> Block:
     return piece
 
 
-def _has_names(structure: Structure) -> bool:
-    return structure.kind is dict or any(map(_has_names, structure.children))
-
-
-def _first_run(block: Block, which: np.ndarray, numbers: np.ndarray, maps: list[Maps], groups: list[int]) -> Stretch:
-    """Return what maps make of the first elements, as many as are of one group."""
+def _first_run(
+    block: Block, which: np.ndarray, numbers: np.ndarray, maps: list[Maps], *, apart: bool
+) -> tuple[Stretch, bool]:
+    """Return what maps make of the first elements: as many as are of one form, or with `apart` of one input."""
+    groups = [at if apart else id(maps[at].maps) for at in which.tolist()]
     stop = next((row for row, group in enumerate(groups) if group != groups[0]), len(groups))
     inputs, of_inputs = np.unique(which[:stop], return_inverse=True)
     return Maps.run_of([maps[at] for at in inputs.tolist()], block.slice(0, stop), of_inputs, numbers[:stop])
@@ -594,14 +592,12 @@ class Interleave(Stage):
         """Return what the maps of their inputs make of elements, up to the first failure, or that failure.
 
         Each input is run by itself where any fails, as a result may be of another kind than those of other inputs, and
-        where results are dicts, whose keys have an order of their own in each input.
+        where the keys of dicts have an order of their own in each input.
         """
-        apart = which.tolist()
-        found = _first_run(block, which, numbers, maps, apart if self._apart else [id(maps[at].maps) for at in apart])
-        if not self._apart:
-            self._apart = any(isinstance(piece, Block) and _has_names(piece.structure) for piece in found.pieces())
-            if self._apart or found.failures:
-                found = _first_run(block, which, numbers, maps, apart)
+        found, alike = _first_run(block, which, numbers, maps, apart=self._apart)
+        if not self._apart and (found.failures or not alike):
+            self._apart = not alike
+            found, _ = _first_run(block, which, numbers, maps, apart=True)
         self._most_mapped = 1 if found.failures else min(2 * self._most_mapped, _MOST_MAPPED)
         return next(iter(found.pieces()))
 
