@@ -61,12 +61,16 @@ def fixed(value: Any) -> Any:
 
 def _locked(array: np.ndarray) -> np.ndarray:
     """A view of memory whose owner cannot be written to: a buffer that is read-only, where there is no such owner."""
-    owner = array if array.base is None else array.base
-    if array.dtype.kind == "V" or (type(owner) is np.ndarray and owner.base is None and not owner.flags.writeable):
+    owner: Any = array if array.base is None else array.base
+    if type(owner) is memoryview:
+        safe = owner.readonly
+    else:
+        safe = type(owner) is np.ndarray and owner.base is None and not owner.flags.writeable
+    if safe or array.dtype.kind == "V":
         return fixed_array(array.view())
     if array.dtype.kind in "mM":  # which have no buffers
         return _locked(array.view(np.int64)).view(array.dtype)
-    found: np.ndarray = np.asarray(memoryview(array).toreadonly())
+    found: np.ndarray = np.asarray(array.data.toreadonly())
     return found
 
 
