@@ -199,3 +199,24 @@ def test_without_such_a_signature_ranks_are_one():
     assert "Where they are to differ in rank, say output_signature=TensorSpec(None, dtype)." in str(caught.value)
     with pytest.raises(ps.errors.InvalidTypeError, match="of rank 0, now it is float64 of rank 1"):
         list(ps.Dataset.range(3).map(lambda x: np.zeros((2,) * int(x))))
+
+
+def mean_or_zero(x):
+    return x.mean() if len(x) else 0.0  # float64, or float32 as Python's literals are
+
+
+RAGGED = [np.arange(n) for n in (3, 2, 4, 1, 0, 5)]
+
+
+@pytest.mark.parametrize("executor", ["inline", "thread"])
+@pytest.mark.parametrize("source", ["list", "generator", "sequence"])
+def test_the_dtype_of_the_first_element_decides_whatever_the_source(source, executor):
+    make = {
+        "list": ps.Dataset.from_list,
+        "generator": lambda rows: ps.Dataset.from_generator(lambda: iter(rows)),
+        "sequence": ps.Dataset.from_sequence,
+    }[source]
+    ds = make(RAGGED).map(mean_or_zero)
+    with pytest.raises(ps.errors.InvalidTypeError, match=r"float64 of rank 0, (now it is|this one) float32"):
+        list(ds.iterator(executor=executor))
+    assert [float(x) for x in ds.ignore_errors().iterator(executor=executor)] == [1.0, 0.5, 1.5, 0.0, 2.0]

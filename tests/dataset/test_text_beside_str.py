@@ -132,7 +132,7 @@ OPERATIONS = {
 }
 
 
-@pytest.mark.parametrize("held", HELD, ids=repr)
+@pytest.mark.parametrize("held", HELD, ids=["list", "tuple", "set", "dict", "array", "objects"])
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_whatever_holds_str_is_unequal_and_whatever_holds_bytes_is_quiet(held, operation):
     _, told = run(texts().map(OPERATIONS[operation](held)))

@@ -3,7 +3,7 @@
 import pytest
 
 import penstock as ps
-from penstock.errors import FailedPreconditionError
+from penstock.errors import InvalidArgumentError
 
 
 class Counting:
@@ -37,7 +37,7 @@ def test_an_iterator_that_is_used_up_says_so(kind, executor):
     ds = ps.Dataset.from_generator(lambda: iterator).map(lambda *x: x)
     assert len([*ds.iterator(executor=executor)]) in (2, 3)
     for _ in range(2):
-        with pytest.raises(FailedPreconditionError, match=r"needs a new iterator in each epoch.*\n.*\n.*iter\(rows\)"):
+        with pytest.raises(InvalidArgumentError, match=r"needs a new iterator in each epoch.*\n.*\n.*iter\(rows\)"):
             [*ds.iterator(executor=executor)]
     repeated = ps.Dataset.from_generator(ONCE[kind]).repeat(2)
     assert len([*repeated]) in (4, 6)
@@ -47,7 +47,7 @@ def test_a_generator_that_was_left_in_the_middle_is_used_up():
     generator = (i for i in range(3))
     ds = ps.Dataset.from_generator(lambda: generator)
     assert [int(x) for x in ds.take(1)] == [0]
-    with pytest.raises(FailedPreconditionError, match="needs a new iterator"):
+    with pytest.raises(InvalidArgumentError, match="needs a new iterator"):
         list(ds)
 
 

@@ -20,16 +20,17 @@ from penstock.block.tensors import RaggedTensor, SparseTensor
 
 
 def fixed_values(column: Column) -> list[Any]:
-    """Every element's value, so that nobody can write into it.
+    """Return the value of each element, so that nobody can write into it or make it writable.
 
     >>> value, = fixed_values(DenseColumn(np.zeros((1, 3))))
-    >>> value.flags.writeable
-    False
+    >>> value.flags.writeable = True
+    Traceback (most recent call last):
+    ValueError: cannot set WRITEABLE flag to True of this array
     """
     if isinstance(column, DenseColumn):
         array = column.array
         plain = array.ndim == 1 and array.dtype.kind != "V"  # numbers are values
-        return list(array if plain else fixed_array(array))
+        return list(array if plain else _locked(array))
     values = column.values()
     if isinstance(column, ListColumn) or (values and isinstance(values[0], np.ndarray)):
         return [fixed(value) for value in values]
@@ -52,10 +53,25 @@ def fixed_columns(columns: Sequence[Column], used: Collection[int]) -> list[Colu
 
 
 def fixed(value: Any) -> Any:
-    """An array or tensor as a view that cannot be written to; anything else as it is."""
+    """An array or tensor as a view that cannot be written to or made writable; anything else as it is."""
     if isinstance(value, np.ndarray):
-        return fixed_array(value)
-    return value.with_arrays(fixed_array) if isinstance(value, (SparseTensor, RaggedTensor)) else value
+        return _locked(value)
+    return value.with_arrays(_locked) if isinstance(value, (SparseTensor, RaggedTensor)) else value
+
+
+def _locked(array: np.ndarray) -> np.ndarray:
+    """A view of memory whose owner cannot be written to: a buffer that is read-only, where there is no such owner."""
+    owner: Any = array if array.base is None else array.base
+    if type(owner) is memoryview:
+        safe = owner.readonly
+    else:
+        safe = type(owner) is np.ndarray and owner.base is None and not owner.flags.writeable
+    if safe or array.dtype.kind == "V":
+        return fixed_array(array.view())
+    if array.dtype.kind in "mM":  # which have no buffers
+        return _locked(array.view(np.int64)).view(array.dtype)
+    found: np.ndarray = np.asarray(array.data.toreadonly())
+    return found
 
 
 def fixed_array(array: np.ndarray) -> np.ndarray:

@@ -123,8 +123,7 @@ def reduced(dataset: Dataset, protocol: int) -> tuple[Any, ...]:
     import penstock.block.transport  # noqa: F401 - how Blocks are pickled
 
     buffers: list[pickle.PickleBuffer] = []
-    epochs = dataset._next_epoch, dataset._read_epoch, dataset._number
-    kept = inputs_first(dataset._plan), dataset._options, *epochs
+    kept = inputs_first(dataset._plan), dataset._options, dataset._next_epoch, dataset._read_epoch
     try:
         if protocol < _BUFFERS:
             content = by_value().dumps(kept, protocol=protocol)
@@ -134,17 +133,17 @@ def reduced(dataset: Dataset, protocol: int) -> tuple[Any, ...]:
         raise
     except Exception as error:
         raise _refused(dataset._plan, error) from error
-    return _restored, (content, EPOCHS.handle(), *buffers)
+    return _restored, (content, EPOCHS.handle(dataset._number), *buffers)
 
 
 def _restored(content: bytes, epochs: Any, *buffers: Any) -> Dataset:
-    """Restore a data set; `epochs` is the table of the process that is starting this one, or None."""
-    nodes, options, next_epoch, read_epoch, number = pickle.loads(content, buffers=buffers)
+    """Restore a data set; `epochs` is its number and the table of the process that is starting this one, or None."""
+    nodes, options, next_epoch, read_epoch = pickle.loads(content, buffers=buffers)
     found = Base._of(nodes[-1], options)
     found._next_epoch, found._read_epoch = next_epoch, read_epoch
     if epochs is not None:
-        EPOCHS.join(epochs.detach())
-        found._number = number
+        found._number, table = epochs
+        EPOCHS.join(table.detach())
     return found
 
 

@@ -55,11 +55,11 @@ class Epochs:
         row[2] = reads = int(row[2]) + 1  # two processes at the same time may count one read
         return reads
 
-    def handle(self) -> Any:
-        """Return the file of the table for the process that multiprocessing is starting; None if it starts none."""
+    def handle(self, number: int) -> tuple[int, Any] | None:
+        """Return a data set's number and the table, for the process that multiprocessing is starting, if it is."""
         from multiprocessing import context, reduction
 
-        return None if context.get_spawning_popen() is None else reduction.DupFd(self._descriptor)
+        return None if context.get_spawning_popen() is None else (number, reduction.DupFd(self._descriptor))
 
 
 EPOCHS = Epochs()

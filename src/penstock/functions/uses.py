@@ -238,6 +238,7 @@ class _Reading:
                 self.found.append(Use(spelled, None))
             if name in ("STORE_GLOBAL", "STORE_ATTR") or (name == "STORE_DEREF" and step.value in scope.cells):
                 self.keeps_state = True
+                self.found.append(Use(f".{step.value}=", None))
             elif name in _LOOP:
                 self.loops = True
             if "_IF_" in name:

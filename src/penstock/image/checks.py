@@ -86,8 +86,7 @@ def check_image(op: str, image: Any, ranks: Collection[int] = (3, 4)) -> npt.NDA
         message = f"{op} needs {wanted}, got shape {array.shape}."
         raise InvalidArgumentError(message, hint=hint)
     if array.shape[-3] in _CHANNELS and array.shape[-1] > _MOST_CHANNELS:
-        wanted = "(height, width, channels)" if array.ndim == 3 else "(batch, height, width, channels)"
-        message = f"{op} needs shape {wanted}, got shape {array.shape}, whose channels come first."
+        message = f"{op} needs an image with its channels last, got shape {array.shape}, whose channels come first."
         raise InvalidArgumentError(message, hint="Move them to the end: np.moveaxis(image, -3, -1).")
     return array
 

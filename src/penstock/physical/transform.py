@@ -238,8 +238,7 @@ class MapTransform(FunctionTransform):
             self.look(block)
         if self.vectoriser is not None:
             found = self.vectoriser.run(block, allocate, self.draws(numbers))
-            checks = self.vectoriser.presumes or self._same_kind.any_rank  # each rank is traced by itself
-            if found is not None and (not checks or self._same_kind.admits(found)):
+            if found is not None and self._same_kind.admits(found):
                 return Outcome(found)
         return self._per_element(block, numbers, allocate)
 

@@ -273,7 +273,6 @@ class Vectoriser:
         self._latest: tuple[Structure | None, tuple[Hashable, ...], _Decision | None] = None, (), None
         self.verdict = "decided at the first element"
         self.by_block = False  # whether it has run elements so
-        self.presumes = False  # whether elements that are not as usual may give another kind of result
 
     def run(self, block: Block, allocate: Callable[[int], Allocate] | None, draws: Draws = UNNUMBERED) -> Block | None:
         """The function's results, or None where it has to be called per element (also to raise its own error)."""
@@ -320,7 +319,6 @@ class Vectoriser:
         if found.graph is None:
             self.verdict = f"per element: {found.reason}"
             return _Decision(found, None, None)
-        self.presumes = self.presumes or found.graph.presumes
         copied = range(len(found.graph.outputs))
         ready = Ready.of(optimised(found.graph, copied=copied))
         self.verdict = f"by Block: {ready.graph.describe()}"

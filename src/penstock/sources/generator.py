@@ -18,14 +18,7 @@ from penstock.block.leaf import NESTED, as_leaf, list_leaf
 from penstock.block.same_kind import SameKind
 from penstock.block.spec import TensorSpec, dtype_name, spec_of
 from penstock.block.structure import Structure, flatten, leaves_rank_open
-from penstock.errors import (
-    Context,
-    FailedPreconditionError,
-    InvalidArgumentError,
-    InvalidTypeError,
-    PenstockError,
-    as_failure,
-)
+from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, as_failure
 from penstock.sources.source import Reader, Source
 
 _OPEN = "Where they are to differ in rank, say output_signature=TensorSpec(None, dtype)."
@@ -180,7 +173,7 @@ class _GeneratorReader(IteratedReader):
                     f"{self._source.label} needs a new iterator in each epoch; its function returned a used-up one."
                 )
                 hint = "Make the iterator inside the function, as in lambda: iter(rows)."
-                return FailedPreconditionError(message, hint=hint)
+                return InvalidArgumentError(message, hint=hint)
         return None
 
     def _learn(self, element: Any) -> None:

@@ -22,6 +22,7 @@ from penstock.block.spec import TensorSpec
 from penstock.block.structure import NONE, Structure, components, flatten
 from penstock.forked import new_lock
 from penstock.functions.captured import Captured
+from penstock.functions.uses import uses
 from penstock.trace.arithmetic import ASTYPE, EXACT, VIEWS, WHERE, memory_of
 from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.graph import Const, Equation, Graph, GraphBuilder, Halves, NotTraceable, Ref
@@ -33,6 +34,7 @@ from penstock.trace.tracer import Tracer
 
 MARK = ".end"  # the name of what the middle returns first, where it comes to its end
 _ENOUGH, _FEW = 8, 4  # elements, of which one in so many may be unlike the others
+_LAYOUT = (".shape=", ".strides=", ".dtype=")  # what a function may change of an array that it must not write to
 _PASSED_ON = (bool, int, float, complex, str, bytes, np.generic)  # nobody can change them
 
 
@@ -199,6 +201,8 @@ class Ends:
             return None  # what the middle may write into would be read as it was
         names, given, needed = tuple(sorted(takes)), tuple(sorted(gives)), tuple(sorted(needs))
         function = whole.part(middle, [MARK, *names], [MARK, *given])
+        if any(use.spelled in _LAYOUT for use in uses(function)):
+            return None  # the end would get the arrays of the element in their old layout
         pure = self.tracing.why_not_movable(function) is None
         return Split(start, function, names, given, whole.part(end, list(needed), None), needed, pure)
 

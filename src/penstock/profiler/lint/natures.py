@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import os
+import random
+import time
+import uuid
 from collections.abc import Callable
+from datetime import datetime
 from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
@@ -45,6 +50,7 @@ _NUMPY = words(
     zeros zeros_like"""
 )
 _NUMPY_MODULES = ("numpy.linalg", "numpy.fft")  # of which the same holds for all that is in them
+_GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
 _SETTERS = ("seed", "getstate", "setstate", "get_state", "set_state")
 
 
@@ -57,13 +63,7 @@ def randomness(function: Callable[..., Any]) -> str | None:
 
 
 def _is_random(use: Use) -> bool:
-    import os
-    import random
-    import time
-    import uuid
-    from datetime import datetime
-
-    generators = (random.Random, np.random.Generator, np.random.RandomState, np.random.BitGenerator)
+    generators = (*_GENERATORS, np.random.BitGenerator)
     value = use.value
     if isinstance(value, generators):
         return True
@@ -74,7 +74,7 @@ def _is_random(use: Use) -> bool:
     if any(value is known for known in (os.urandom, uuid.uuid1, uuid.uuid4)):
         return True
     name = _name(value)
-    if isinstance(_owner(value), generators):
+    if isinstance(attribute(value, "__self__"), generators):
         return name not in _SETTERS
     if isinstance(value, BuiltinFunctionType) and value in (time.time, time.time_ns, datetime.now, datetime.today):
         return True
@@ -88,25 +88,11 @@ def draws_by_key(use: Use) -> bool:
 
 def draws_by_itself(use: Use) -> bool:
     """Whether a use draws from a generator that is seeded by nothing of the element: a clock is none."""
-    import random
-    import secrets
-    import time
-    from datetime import datetime
-
     value = use.value
     if not _is_random(use) or is_penstocks(value):
         return False
-    if isinstance(value, BuiltinFunctionType) and value in (time.time, time.time_ns, datetime.now, datetime.today):
-        return False
-    generators = (random.Random, np.random.Generator, np.random.RandomState)
-    drawing = isinstance(value, generators) or isinstance(_owner(value), generators)
-    drawing = drawing or _module(value) == secrets.__name__
-    return drawing and _name(value) not in _SETTERS
-
-
-def _owner(value: Any) -> Any:
-    """The object that a method is bound to, also one that is written in C."""
-    return attribute(value, "__self__")
+    drawing = isinstance(value, _GENERATORS) or isinstance(attribute(value, "__self__"), _GENERATORS)
+    return (drawing or _module(value) == "secrets") and _name(value) not in _SETTERS
 
 
 def _name(value: Any) -> str:
