@@ -72,7 +72,7 @@ def test_masked_sentences(tmp_path):
         for name in list(example.keys()):
             t = example[name]
             if t.dtype == tf.int64:
-                t = tf.to_int32(t)
+                t = tf.cast(t, tf.int32)
             example[name] = t
         return example
 

@@ -10,6 +10,7 @@ import pytest
 
 import penstock as ps
 from penstock import errors
+from penstock.runtime.tracebacks import folded
 
 
 def inner(x):
@@ -117,6 +118,12 @@ def test_what_is_printed_of_an_error_has_at_most_twelve_lines():
     assert len(told) == len(FUNCTIONS) * len(ENDS) + 1
     assert [text for text in told if len(text.splitlines()) > 12] == []
     assert [text for text in told if ps.__path__[0] in text] == []
+
+
+def test_errors_that_are_each_others_context_are_folded():
+    first, second = errors.InvalidArgumentError("first"), ValueError("second")
+    first.__cause__, second.__context__ = second, first
+    assert folded(first) is None
 
 
 def test_all_frames_are_kept_on_request(monkeypatch):

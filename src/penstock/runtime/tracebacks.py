@@ -24,7 +24,9 @@ def folded(error: BaseException) -> TracebackType | None:
     cause = error.__cause__ or error.__context__
     if explained and isinstance(error.__context__, PenstockError):  # says the same
         error.__suppress_context__ = True
-    while explained and cause is not None:
+    done = {id(error)}  # an error may be the context of its own cause
+    while explained and cause is not None and id(cause) not in done:
+        done.add(id(cause))
         cause.with_traceback(_users(cause.__traceback__))
         cause = cause.__cause__ or cause.__context__
     if explained or _is_from_elsewhere(error) or is_miscalled(error):

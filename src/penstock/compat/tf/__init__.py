@@ -79,7 +79,7 @@ _FROM = {
         FixedLenFeature FixedLenSequenceFeature VarLenFeature matching_files decode_base64 encode_base64 parse_tensor
         serialize_tensor gfile""",
     "image": "random_crop",
-    "numbers": "to_float to_int32 to_int64 to_double saturate_cast",
+    "numbers": "saturate_cast",
     "random": "set_random_seed",
     "strings": "as_string regex_replace substr",
     "debugging": """Assert assert_equal assert_greater assert_greater_equal assert_less assert_less_equal
@@ -88,9 +88,7 @@ _FROM = {
 }
 _ALSO = {
     "TensorArray": ("tensor_array", "TensorArray"),
-    "div": ("math", "floordiv"),
     "print": ("calling", "tf_print"),
-    "lin_space": ("arrays", "linspace"),
     "random_uniform": ("random", "uniform"),
     "random_normal": ("random", "normal"),
     "random_shuffle": ("random", "shuffle"),
@@ -116,6 +114,7 @@ _MISSING = {
     "Graph": "There is no graph: leave it out.",
     "GradientTape": "Training is the framework's: torch, JAX, or tf.keras.",
     "Module": "Write a class; models are tf.keras.Model.",
+    **dict.fromkeys(("to_double", "to_float", "to_int32", "to_int64"), "Write tf.cast(x, dtype)."),
     "contrib": "Write tf.data.experimental, and ps.image.rotate for tf.contrib.image.",
     "python_io": "Write tf.io.TFRecordWriter and tf.data.TFRecordDataset.",
     "estimator": "Write model.fit of tf.keras.",

@@ -1,4 +1,4 @@
-"""TensorFlow 1's names for `tf.cast`."""
+"""`tf.saturate_cast`."""
 
 from __future__ import annotations
 
@@ -7,20 +7,8 @@ from typing import Any
 import numpy as np
 
 from penstock.compat.dtypes import as_dtype
-from penstock.compat.op import known, op
-from penstock.compat.tf.arrays import cast
+from penstock.compat.op import op
 from penstock.compat.values import whole
-
-
-def _to(dtype: str) -> Any:
-    def convert(x: Any, name: Any = None) -> Any:
-        return cast(x, dtype)
-
-    convert.__doc__ = f"`tf.cast(x, tf.{dtype})`."
-    return known(convert)
-
-
-to_float, to_double, to_int32, to_int64 = _to("float32"), _to("float64"), _to("int32"), _to("int64")
 
 
 @op("saturate_cast")
