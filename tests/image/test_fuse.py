@@ -418,3 +418,25 @@ def test_a_cut_jpeg_among_good_ones_is_named_by_its_row(function: Callable[..., 
     with pytest.raises(ps.errors.DataLossError) as caught:
         fuse(graph_of(function, jpegs())).run([column], 3)
     assert caught.value.context.element == 1
+
+
+def converted_before(x: Any) -> Any:
+    return image.resize(image.convert_image_dtype(x, np.float32), (16, 24))
+
+
+def divided_before(x: Any) -> Any:
+    return image.resize(x.astype(np.float32) / 255, (16, 24)) - 0.5
+
+
+def flipped_and_standardised_before(x: Any) -> Any:
+    x = image.flip_left_right(x).astype(np.float32) / np.float32(255)
+    return image.resize((x - np.float32([0.4, 0.5, 0.6])) / np.float32([0.2, 0.3, 0.25]), (16, 24))
+
+
+@pytest.mark.parametrize("function", [converted_before, divided_before, flipped_and_standardised_before])
+def test_decoded_images_are_changed_as_they_are_resized(function: Callable[..., Any]) -> None:
+    column = ListColumn(pictures())
+    graph = graph_of(function, column, ANY_IMAGE)
+    fused = fuse(graph)
+    assert len(fused.equations) == 1
+    assert_same(fused.run([column], 3, None, keys)[0], graph.run([column], 3, None, keys)[0])

@@ -42,8 +42,10 @@ def fused(program: Program, steps: Sequence[Equation]) -> Equation | None:
     if sized is None:
         return _recoloured(program, steps)
     program = sized
-    if not program.colours:
-        return None if program.decode is None else _decode_resize(program, steps)
+    if not program.colours and program.decode is not None:
+        return _decode_resize(program, steps)
+    if not program.colours and not program.before:
+        return None
     return _equation(f"image.fused({', '.join(program.words)})", _run_chain, program, steps)
 
 

@@ -212,10 +212,9 @@ class Program:
         return replace(self, steps=(*self.steps, Crop(equation, drawn)), size=size)
 
     def _levelled(self, equation: Equation) -> Program | None:
-        """A change of each value by itself, of files and of what was coloured."""
+        """A change of each value by itself."""
         found = replace(self, before=(*self.before, equation))
-        plain = (self.decode is not None or self.colours) and _is_of_each_value(equation)
-        return found if plain and levels(found, _channels(equation)[0] or 3) is not None else None
+        return found if _is_of_each_value(equation) and levels(found, _channels(equation)[0] or 3) is not None else None
 
     def _resized(self, equation: Equation) -> Program | None:
         params = equation.params
