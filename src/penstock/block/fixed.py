@@ -20,7 +20,7 @@ from penstock.block.tensors import RaggedTensor, SparseTensor
 
 
 def fixed_values(column: Column) -> list[Any]:
-    """Return the value of each element, so that nobody can write into it or make it writable.
+    """Return the value of each element. It cannot be written to or made writable.
 
     >>> value, = fixed_values(DenseColumn(np.zeros((1, 3))))
     >>> value.flags.writeable = True

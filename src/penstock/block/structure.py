@@ -47,6 +47,11 @@ class Structure:
         return self.kind is NoneType or any(child.holds_none for child in self.children)
 
     @property
+    def has_names(self) -> bool:
+        """True if dicts are part of the nest. Their keys may come in another order."""
+        return self.kind is dict or any(child.has_names for child in self.children)
+
+    @property
     def unpacks(self) -> bool:
         """Whether a user's function gets the parts as separate arguments: exactly for plain tuples."""
         return self.kind is tuple

@@ -449,7 +449,7 @@ def _is_large(array: np.ndarray) -> bool:
 def _function_key(function: Callable[..., Any]) -> tuple[Hashable, Any] | None:
     """Compare equal for equal functions: `own_of` reads the values that they close over.
 
-    And what has to be kept with it, as it has the address of that. Whether functions may be traced, whether they draw
+    Objects whose address is part of the form, and which are stored with it. Whether functions may be traced, whether they draw
     and what they cost does not depend on what these numbers are. None for one that closes over a large array.
     """
     if type(function) is MethodType:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from penstock.block.block import Block, in_order
 from penstock.block.structure import Structure, flatten
 from penstock.physical.stage import Around, Ask
@@ -19,21 +21,26 @@ _CALLING = (FusedMap, Map, MapAndBatch)  # workers call functions, each worker w
 
 def key_order(node: Node) -> Around | None:
     """Return what is called around `next` of the stage of a node, or None for a step that cannot change the order."""
-    if not isinstance(node, _JOINING + _CALLING):
-        return None
-    structure = None if node.spec is None else flatten(node.spec)[1]
-    return None if structure is not None and not has_names(structure) else lambda ask: _following(ask, structure)
+    return partial(_following, node) if isinstance(node, _JOINING + _CALLING) else None
 
 
-def _following(ask: Ask, first: Structure | None) -> Ask:
+def _following(node: Node, ask: Ask) -> Ask:
+    """Return `ask` with Blocks in the order of the spec of a node, or of the first Block if the spec is not known.
+
+    The spec is asked for if the first Block holds dicts: it takes longer than most small data sets.
+    """
+    first: Structure | None = None
+    plain = False
+
     def following(want: int) -> Block | None:
-        nonlocal first
+        nonlocal first, plain
         block = ask(want)
-        if block is None:
-            return None
+        if block is None or plain:
+            return block
         if first is None:
-            first = block.structure
-        return ordered(block, first)
+            plain = not block.structure.has_names
+            first = block.structure if plain or node.spec is None else flatten(node.spec)[1]
+        return block if plain else ordered(block, first)
 
     return following
 
@@ -43,8 +50,3 @@ def ordered(block: Block, first: Structure) -> Block:
     if block.structure == first or not block.structure.same_as(first):
         return block
     return in_order(block, first)
-
-
-def has_names(structure: Structure) -> bool:
-    """Return True if dicts are part of a nest."""
-    return structure.kind is dict or any(map(has_names, structure.children))

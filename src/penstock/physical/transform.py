@@ -289,8 +289,8 @@ class MapTransform(FunctionTransform):
         if mixed and not self._same_kind.any_rank and (None in self._given or ranks_of(block) != self._given):
             self._same_kind.any_rank = True
             built, mixed = self._same_kind.build(builder, origin)
-        if self._structure is None and built is not None:
-            self._structure = built.structure
+        if self._structure is None and built is not None and not built.structure.has_names:
+            self._structure = built.structure  # dicts keep the order of each Block: Blocks are not run in order
         if mixed:
             rows = np.arange(block.size) if rows is None else rows
             for at, error in mixed:

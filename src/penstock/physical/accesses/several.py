@@ -13,7 +13,7 @@ from penstock.errors import Context, UnimplementedError, annotate
 from penstock.forked import new_lock
 from penstock.keys import fold
 from penstock.physical.access import Access, access, accessible, require_access, scattered
-from penstock.physical.key_order import has_names, ordered
+from penstock.physical.key_order import ordered
 from penstock.physical.lower import Lowering, opener
 from penstock.physical.memory import FillingLog
 from penstock.physical.stretch import Stretch, failed
@@ -158,7 +158,7 @@ class _Ordered(Access):
 
     def rows(self, numbers: np.ndarray) -> Stretch:
         found = self._elements.rows(numbers)
-        if found.block is None or not has_names(found.block.structure):
+        if found.block is None or not found.block.structure.has_names:
             return found
         if self._first is None:
             first = found if numbers[0] == 0 else self._elements.rows(np.zeros(1, np.int64))

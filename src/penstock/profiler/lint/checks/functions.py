@@ -52,7 +52,7 @@ def lossy_operands(plan: Inspection) -> Iterator[Advice]:
                 "data",
                 f"{node.label} casts {loss}, which changes them.",
                 "tf.cast(x, tf.float32), before the operation",
-                "As in TensorFlow, a numpy operand gets the dtype of the tensor: fractions are cut off.",
+                "A numpy operand gets the dtype of the tensor, as in TensorFlow: fractions are cut off.",
             )
 
 
