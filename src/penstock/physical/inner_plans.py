@@ -447,10 +447,10 @@ def _is_large(array: np.ndarray) -> bool:
 
 
 def _function_key(function: Callable[..., Any]) -> tuple[Hashable, Any] | None:
-    """Compare equal for equal functions: `own_of` reads the values that they close over.
+    """Return a key that is equal for equal functions, and the objects whose addresses it holds.
 
-    Objects whose address is part of the form, and which are stored with it. Whether functions may be traced, whether they draw
-    and what they cost does not depend on what these numbers are. None for one that closes over a large array.
+    `own_of` reads the values that a function closes over. Whether a function may be traced, whether it draws random
+    numbers and its cost do not depend on these values. Return None if it closes over a large array.
     """
     if type(function) is MethodType:
         return (id(function.__func__), id(function.__self__)), function
