@@ -10,6 +10,7 @@ import sys
 import textwrap
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import fsspec
 import numpy as np
@@ -469,7 +470,7 @@ def test_what_is_being_removed_behind_a_url_is_waited_for(tmp_path, monkeypatch,
             storage.remove(target)
 
     monkeypatch.setattr(prepare, "_copy", removed_behind)
-    monkeypatch.setattr(prepare.time, "sleep", lambda seconds: lease.release())
+    monkeypatch.setattr(prepare, "time", SimpleNamespace(sleep=lambda seconds: lease.release()))
     there.download_and_prepare(download_dir=tmp_path)
     assert "squares: what was there before is being removed; waiting for that" in capsys.readouterr().err
     assert sent.count(sent[0]) == 2

@@ -460,7 +460,7 @@ def test_a_load_that_waits_long_says_so_once(tmp_path, monkeypatch, caplog):
         if sum(pauses) > 25:
             RANGE(2).save(tmp_path)
 
-    monkeypatch.setattr(saved.time, "sleep", sleep)
+    monkeypatch.setattr(saved, "time", SimpleNamespace(sleep=sleep))
     assert values(load(tmp_path, wait=True)) == [0, 1]
     (said,) = [record.message for record in caplog.records]
     assert said == f"load({str(tmp_path)!r}, wait=True): it waits: the folder has no manifest.json."
