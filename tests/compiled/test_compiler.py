@@ -109,19 +109,34 @@ def test_what_takes_most_of_a_pipeline_has_its_rights_and_all_else_gets_what_nob
 
 @LINUX
 def test_where_nobody_leaves_a_processor_a_compiler_begins_anew_and_is_only_nicer(modules):
-    waits_while_idle = "if os.sched_getscheduler(0) == os.SCHED_IDLE:\n    import time\n    time.sleep(60)\n"
-    folder = modules(starved=RIGHTS + waits_while_idle, behind=RIGHTS)
-    code = "from penstock.compiled import child; child._STARVED = 0.2; child.compile_in_background('starved', 'behind')"
+    """It keeps its place: another compiler does not begin meanwhile."""
+    waits_while_idle = """
+if os.sched_getscheduler(0) == os.SCHED_IDLE:
+    import time
+    from penstock.compiled import child
+    child._STARVED = 0.2
+    time.sleep(60)
+"""
+    folder = modules(starved=RIGHTS + waits_while_idle + UNTIL, behind=RIGHTS, of_another="")
+    code = f"{PATIENT}child.compile_in_background('starved', 'behind')"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, sys.path)])}
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(
-        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    command, pipe = [sys.executable, "-c", code], subprocess.PIPE
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True
+    ) as starved:
+        until((folder / "starved.rights").exists)
+        compiler = Compiler(most=1)
+        other = compiler.ask("of_another")
+        until(lambda: len(rights(folder, "starved")) == 2)
+        assert not other.finished.wait(0.5)
+        (folder / "go").touch()
+        said, complaints = starved.communicate(timeout=120)
+    compiler.settle()
+    assert (starved.returncode, complaints) == (0, "")
     nicer = (os.sched_getscheduler(0), min(os.getpriority(os.PRIO_PROCESS, 0) + NICER, 19))
     assert [each[0] for each in rights(folder, "starved")] == [os.SCHED_IDLE, nicer[0]]
     assert rights(folder, "starved")[1] == rights(folder, "behind")[0] == nicer
-    assert done.stdout.splitlines()[-1] == "compiled\tbehind\t"
+    assert said.splitlines()[-1] == "compiled\tbehind\t"
 
 
 def test_who_needs_the_processors_is_told_while_the_compiler_wants_one_for_itself(modules):

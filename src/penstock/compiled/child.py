@@ -234,25 +234,27 @@ def _asked_meanwhile() -> tuple[str, ...]:
 def _placed(held: contextlib.ExitStack) -> bool:
     """Whether this process is one of the machine's compilers, until `held` is closed.
 
-    A place is a byte of a file that nothing else opens here: who closes a file loses all its locks of it, by any name.
+    A place is a byte of a file. Who closes a file loses all its locks of it, by any name: nothing else opens this one
+    here, and a process that begins anew inherits it open, with its place.
     """
+    try:
+        root().mkdir(parents=True, exist_ok=True)
+        import fcntl
+
+        file = (root() / PLACES).open("w")
+    except (ImportError, OSError):
+        return True
+    os.set_inheritable(file.fileno(), True)
     for place in range(max(1, processors() // 4)):
         try:
-            root().mkdir(parents=True, exist_ok=True)
-            import fcntl
-
-            file = (root() / PLACES).open("w")
-            try:
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
-            except OSError:
-                file.close()
-                raise
-            held.enter_context(file)
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
         except (BlockingIOError, PermissionError):  # which of the two, systems differ
             continue
-        except (ImportError, OSError):
+        except OSError:
             pass
+        held.enter_context(file)
         return True
+    file.close()
     return False
 
 
