@@ -52,12 +52,12 @@ class SameKind:
     def _sorted_out(
         self, builder: Builder, origin: Origin | None
     ) -> tuple[Block | None, list[tuple[int, InvalidTypeError]]]:
-        """Each element on its own: the first that is of the kind so far is what the others have to agree with."""
+        """Check each element on its own, so that the error is the same wherever a Block ends."""
         failures: list[tuple[int, InvalidTypeError]] = []
         kept: list[int] = []
         for row in range(len(builder)):
             try:
-                self._check(builder.chosen([*kept[:1], row]).build(any_rank=self.any_rank))
+                self._check(builder.chosen([row]).build(any_rank=self.any_rank))
             except InvalidTypeError as error:
                 failures.append((row, error.with_traceback(None)))
             else:
@@ -107,7 +107,8 @@ def _kind(column: Column) -> str:
         return f"{'bytes' if first.dtype == object else first.dtype} of rank {first.ndim}"
     if type(first) is bytes:
         return "bytes of rank 0"
-    return type(first).__name__
+    dtype = getattr(first, "dtype", None)
+    return type(first).__name__ if dtype is None else f"{type(first).__name__} of {dtype}"
 
 
 def _but_rank(kinds: list[str]) -> list[str]:
