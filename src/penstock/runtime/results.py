@@ -29,13 +29,14 @@ class Results:
     A ticket is begun by its first task and may have several; its result is put in by whoever finishes the last one.
     Where it is `ordered` the consumer takes tickets in their order. Else it takes what is there, and a log keeps what
     was given out of turn, so that a state taken in between gives each element once. The segment owns it and changes
-    it under its lock; `statistics`, `ahead`, `ready` and the place of ordered results need none.
+    it under its lock; `statistics`, `ready` and the place of ordered results need none.
 
-    `state` is that of the upstream in front of the first ticket.
+    `state` is that of the upstream in front of the first ticket. An element is made of so many `inputs`.
     """
 
-    def __init__(self, state: State, *, ordered: bool) -> None:
+    def __init__(self, state: State, *, ordered: bool, inputs: int = 1) -> None:
         self.ordered = ordered
+        self._inputs = inputs
         self.nbytes = 0
         self.filling = False  # whether the last ticket needs further tasks: then there is room for them
         self.begun = 0  # tickets
@@ -47,7 +48,7 @@ class Results:
         self._under_way: dict[int, tuple[int, int, State]] = {}  # first and count of upstream elements, state behind
         self._next = 0  # the first ticket not taken
         self._taken: set[int] = set()  # tickets beyond it, in free order
-        self._in_work = 0  # elements that tasks at work take
+        self._in_work = 0  # upstream elements that tasks at work take
         self.mean = 0.0  # bytes of a result
         self._before = state  # in front of ticket `_next`
         self._base = 0  # number of the upstream element that comes first there
@@ -156,7 +157,7 @@ class Results:
     @property
     def ahead(self) -> int:
         """Elements that are made, or being made, in front of what the consumer is at."""
-        return self.elements + self.at_consumer + self._in_work
+        return self.elements + self.at_consumer - (-self._in_work // self._inputs)
 
     def expected(self, more: int) -> float:
         """Bytes that there will be when what is under way is made, and `more` results like the earlier ones."""

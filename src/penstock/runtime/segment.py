@@ -79,7 +79,7 @@ class Segment(Worked):
         self._lock = threading.RLock()  # see Scheduler for both choices
         self._changed = ParkingLot(self._lock)  # workers wait here, for what they may do
         self._arrived = ParkingLot(self._lock)  # others, for a result or the end
-        self._results = Results(work.state(), ordered=ordered)
+        self._results = Results(work.state(), ordered=ordered, inputs=work.inputs)
         self._pulling = False
         self._ended = False
         self._closed = False
@@ -150,8 +150,10 @@ class Segment(Worked):
             return True
         if 0 <= self._max_elements <= results.elements:
             return False
-        if self._seen and 0 < self._wanted <= results.elements + results.at_consumer:
-            return False
+        if self._seen and self._wanted > 0:  # each worker may have one more in the making
+            made = results.elements + results.at_consumer
+            if made >= self._wanted or results.ahead >= self._wanted + self._parallelism:
+                return False
         more = self._driver.memory.budget.given  # one more fits into what was given
         return results.expected(more) < self.lane.limit
 
@@ -258,7 +260,10 @@ class Segment(Worked):
         upstream = self.work.upstream
         if upstream.seen or (isinstance(self.work, BatchWork) and upstream.seen_below):
             return 1
-        return max((self._wanted - self._results.ahead) // self._parallelism, 1) if self._wanted > 0 else None
+        if self._wanted <= 0:
+            return None
+        with self._lock:  # a result that is being stored is counted neither as in the making nor as made
+            return max((self._wanted - self._results.ahead) // self._parallelism, 1)
 
     def _let_pull(self) -> None:
         self._pulling = False

@@ -41,6 +41,7 @@ class Work(ABC):
     sizer: BlockSizer
     start = 0  # upstream elements of the pass that earlier runs have had
     numbered = True  # whether that is known: not behind a filter that an earlier run had in the same stage
+    inputs = 1  # upstream elements that an element of the result takes
     most: int | None = None  # results that may be made ahead by the next task, where somebody sees what is made
 
     @abstractmethod

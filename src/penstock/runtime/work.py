@@ -142,6 +142,7 @@ class BatchWork(Work):
         self.where = where_of(transforms, batch)
         self.transforms = transforms
         self._spec = batch
+        self.inputs = batch.size
         self.sizer = sizer
         self._cursor = Cursor(upstream)
         self._count = 0
