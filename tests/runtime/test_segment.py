@@ -676,14 +676,15 @@ def test_of_what_is_seen_so_much_is_made_ahead_as_is_wanted():
     assert segment.step()
 
 
-def test_what_is_in_the_making_counts_as_made_but_for_one_element_of_each_worker():
-    for inputs, made in ((1, 3), (3, 4)):  # of those that one result takes, three are in the making
-        work, found = Pieces([8] * 9, below=Below(seen=True)), []
-        work.inputs, work.making = inputs, lambda ticket: ticket or found.extend(segment.step() for _ in range(6))
-        segment = alone(work, parallelism=2)
-        segment.keep_ahead(4)
-        segment.step()
-        assert found == [True] * made + [False] * (6 - made)
+@pytest.mark.parametrize(("inputs", "made"), [(1, 3), (3, 4)])
+def test_what_is_in_the_making_counts_as_made_but_for_one_element_of_each_worker(inputs, made):
+    """Three are in the making, of those that one result takes."""
+    work, found = Pieces([8] * 9, below=Below(seen=True)), []
+    work.inputs, work.making = inputs, lambda ticket: ticket or found.extend(segment.step() for _ in range(6))
+    segment = alone(work, parallelism=2)
+    segment.keep_ahead(4)
+    segment.step()
+    assert found == [True] * made + [False] * (6 - made)
 
 
 def test_what_is_wanted_ahead_is_asked_for_in_bytes():
