@@ -18,6 +18,7 @@ from penstock.block.same_kind import SameKind
 from penstock.block.structure import LISTS, SAME_NEST, Structure, components
 from penstock.errors import Context, InvalidTypeError, as_failure
 from penstock.physical.ended import Endings
+from penstock.physical.joined import Joined
 from penstock.physical.key_function import truth, verdicts
 from penstock.physical.parted import Calls, Parted
 from penstock.physical.stacking import ranks_of
@@ -43,6 +44,7 @@ class Transform(ABC):
     label: str
     where: str | None
     one_to_one: ClassVar[bool] = False  # gives one element, or a failure, for each
+    measured = False  # whether somebody wants to know what it takes by itself
 
     def kin(self) -> Hashable:
         """Equal for transforms that do the same: those of one step in every pass."""
@@ -177,7 +179,11 @@ RunAll = Callable[[Sequence[Transform], Block, Numbers, Callable[[int], Allocate
 def run_all(
     transforms: Sequence[Transform], block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None
 ) -> Stretch:
-    """One transform after the other. A failure keeps its place among the elements around it."""
+    """One transform after the other, or all as one. A failure keeps its place among the elements around it."""
+    if len(transforms) > 1:
+        maps = [one for one in transforms if type(one) is MapTransform and not one.measured]
+        if len(maps) == len(transforms) and (whole := maps[0].run_with(maps, block, numbers, allocate)) is not None:
+            return Stretch(whole)
     size = block.size
     failures: list[tuple[int, Exception]] = []  # each in front of a row of the Block as it is by now
     for transform in transforms:
@@ -223,6 +229,7 @@ class MapTransform(FunctionTransform):
         any_rank: bool = False,
     ) -> None:
         self._any_rank = any_rank
+        self._joined: Joined | None = None  # with those behind it that it was run with last
         super().__init__(function, label, where, vectorise=vectorise, key=key, batches=batches)
         self._made_of = (*self._made_of, any_rank)
 
@@ -238,9 +245,25 @@ class MapTransform(FunctionTransform):
             self.look(block)
         if self.vectoriser is not None:
             found = self.vectoriser.run(block, allocate, self.draws(numbers))
-            if found is not None and self._same_kind.admits(found):
+            if found is not None and self.admits(found):
                 return Outcome(found)
         return self._per_element(block, numbers, allocate)
+
+    def run_with(
+        self,
+        maps: Sequence[MapTransform],
+        block: Block,
+        numbers: Numbers,
+        allocate: Callable[[int], Allocate] | None,
+    ) -> Block | None:
+        """What the last of these maps, of which this is the first, makes of a Block, if they may run as one."""
+        if self._joined is None or not self._joined.is_of(maps):
+            self._joined = Joined(maps)
+        return self._joined.run(maps, block, numbers, allocate)
+
+    def admits(self, made: Block) -> bool:
+        """Whether results are of the kind of those before."""
+        return self._same_kind.admits(made)
 
     def _per_element(
         self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None
@@ -249,7 +272,7 @@ class MapTransform(FunctionTransform):
         draws = self.draws(numbers)
         with drawing(draws) as now:
             calls = None if self._parted is None else self._parted.calls(block, draws, now, allocate)
-            if isinstance(calls, Endings) and calls.whole is not None and self._same_kind.admits(calls.whole):
+            if isinstance(calls, Endings) and calls.whole is not None and self.admits(calls.whole):
                 return Outcome(calls.whole)
             passing: PassingBuilder | None = None
             elements: list[Any] | None = None

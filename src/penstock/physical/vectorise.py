@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -266,8 +266,11 @@ def what_came(function: Callable[..., Any]) -> tuple[Structure, tuple[LeafSpec, 
 class Vectoriser:
     """Decides once per kind of element that comes; `verdict` says what and why. Thread-safe."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], trace: Callable[[Structure, Sequence[LeafSpec]], Traced] | None = None
+    ) -> None:
         self._function = function
+        self._trace = functools.partial(traced, function) if trace is None else trace
         self._lock = new_lock()
         self._decided: dict[tuple[Structure, tuple[Hashable, ...]], _Decision] = {}
         self._latest: tuple[Structure | None, tuple[Hashable, ...], _Decision | None] = None, (), None
@@ -310,7 +313,7 @@ class Vectoriser:
                 notes = notes_of(self._function)
                 if notes is not None:
                     notes["came"] = block.structure, specs
-                known = self._decided[key] = self._begun(traced(self._function, block.structure, specs))
+                known = self._decided[key] = self._begun(self._trace(block.structure, specs))
             if known.check is not None:
                 self._try(known, known.check, block, draws)
         return known

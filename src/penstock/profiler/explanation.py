@@ -15,6 +15,7 @@ from penstock.functions.effects.planning import why_plans_otherwise
 from penstock.functions.shipping import why_not_shippable
 from penstock.options import Options
 from penstock.physical.inner_plans import inside
+from penstock.physical.joined import graph_of
 from penstock.physical.vectorise import optimised, what_came
 from penstock.plan.counted import count_text
 from penstock.plan.distribution import Distribute, Remote, parted
@@ -124,7 +125,19 @@ def stages(plan: Node, options: Options) -> list[str]:
             if isinstance(step, (Map, Filter)):
                 rows.append(f"  {step.label} {_verdict(step, spec, options)}")
                 spec = _behind(step, spec)
+        if len(steps) > 1 and (joined := _joined(node.inputs[0].spec, steps, options)) is not None:
+            rows.append(f"  together they run by Block: {joined}")
     return rows
+
+
+def _joined(spec: Any, steps: Sequence[Node], options: Options) -> str | None:
+    """What neighbouring maps that run as one do."""
+    maps = [step for step in steps if isinstance(step, Map) and step.vectorise]
+    by_block = options.experimental_optimization.map_vectorization
+    if spec is None or len(maps) < len(steps) or not by_block:
+        return None
+    graph = graph_of([step.function for step in maps], *reversed(flatten(spec)))
+    return None if graph is None else optimised(graph, copied=range(len(graph.outputs))).describe()
 
 
 def _who_makes(node: Distribute, options: Options) -> list[str]:

@@ -6,7 +6,7 @@ The shape is that of JAX's autodidax: a primitive, `bind`, a stand-in value, a l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, Protocol, TypeGuard
 
@@ -187,6 +187,20 @@ class Graph(_Computed):
             results[output.equation][output.index] if type(output) is Ref else _given(output, keys)
             for output in self.outputs
         ]
+
+    def followed_by(self, other: Graph) -> Graph:
+        """The graph of both functions, of which `other` is given what this one returns. At most one of them draws."""
+
+        def moved(operand: Operand) -> Operand:
+            if not isinstance(operand, Ref):
+                return operand
+            if operand.equation < 0:
+                return self.outputs[operand.index]
+            return Ref(operand.equation + len(self.equations), operand.index)
+
+        behind = (replace(one, operands=tuple(map(moved, one.operands))) for one in other.equations)
+        draws = self.draws if self.random else other.draws
+        return Graph(self.inputs, (*self.equations, *behind), tuple(map(moved, other.outputs)), other.structure, draws)
 
     def _last_uses(self) -> dict[int, list[int]]:
         kept = {output.equation for output in self.outputs if isinstance(output, Ref)}

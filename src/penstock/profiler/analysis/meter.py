@@ -176,6 +176,7 @@ class Meter:
         return number
 
     def _watch(self, transform: Any, key: Key) -> None:
+        transform.measured = True
         transform.run = self.measured(transform.run, key)
 
     def measured(self, call: Callable[..., Any], key: Key, *, pulls: bool = False) -> Callable[..., Any]:

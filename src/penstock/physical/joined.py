@@ -1,0 +1,114 @@
+"""Joined: neighbouring maps that run as one graph, in which operations of different functions are fused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from penstock.block.block import Block, Builder
+from penstock.block.numbers import Numbers
+from penstock.block.spec import LeafSpec
+from penstock.block.structure import Structure, components
+from penstock.functions.captured import Captured
+from penstock.physical.vectorise import Vectoriser, optimised
+from penstock.trace.drawing import UNNUMBERED
+from penstock.trace.graph import Allocate, Graph, Ref
+from penstock.trace.purity import may_draw
+from penstock.trace.traced import Traced, traced
+
+if TYPE_CHECKING:
+    from penstock.physical.transform import MapTransform
+
+
+class Joined:
+    """Maps one behind the other, of which at most one draws: each has random keys of its own. Thread-safe."""
+
+    def __init__(self, maps: Sequence[MapTransform]) -> None:
+        self._functions = tuple(one.function for one in maps)
+        self._draw = [k for k, one in enumerate(maps) if may_draw(one.function)]
+        self._begun = False  # whether each has taken a Block by itself, of which it looks at the first
+        self._vectoriser: Vectoriser | None = None
+        if len(self._draw) < 2 and all(one.vectoriser is not None for one in maps):
+            composed = Composed(self._functions)
+            self._vectoriser = Vectoriser(composed, composed.traced)
+
+    def is_of(self, maps: Sequence[MapTransform]) -> bool:
+        """Whether these are the maps, perhaps of another iteration."""
+        return len(maps) == len(self._functions) and all(
+            one.function is function for one, function in zip(maps, self._functions, strict=True)
+        )
+
+    def run(
+        self,
+        maps: Sequence[MapTransform],
+        block: Block,
+        numbers: Numbers,
+        allocate: Callable[[int], Allocate] | None,
+    ) -> Block | None:
+        """Return the results of the last map, or None where each has to run by itself, also to raise its own error."""
+        if self._vectoriser is None:
+            return None
+        if not self._begun:
+            self._begun = True
+            return None
+        draws = maps[self._draw[0]].draws(numbers) if self._draw else UNNUMBERED
+        found = self._vectoriser.run(block, allocate, draws)
+        return found if found is not None and maps[-1].admits(found) else None
+
+
+def graph_of(functions: Sequence[Callable[..., Any]], structure: Structure, specs: Sequence[LeafSpec]) -> Graph | None:
+    """The graph of maps that run as one."""
+    return None if sum(map(may_draw, functions)) > 1 else Composed(functions).traced(structure, specs).graph
+
+
+class Composed:
+    """Functions that are called one behind the other, as maps call them."""
+
+    def __init__(self, functions: Sequence[Callable[..., Any]]) -> None:
+        self._functions = tuple(functions)
+
+    def __call__(self, *arguments: Any) -> Any:
+        *first, last = self._functions
+        for function in first:
+            builder = Builder()
+            builder.add(components(function(*arguments)))
+            block = builder.build()
+            (element,) = block.elements()
+            arguments = element if block.structure.unpacks else (element,)
+        return last(*arguments)
+
+    def traced(self, structure: Structure, specs: Sequence[LeafSpec]) -> Traced:
+        """Return the graph of all, if fewer operations are left of it than of their own graphs."""
+        first, *rest = self._functions
+        found = traced(first, structure, specs)
+        apart = [found.graph]
+        for function in rest:
+            if found.graph is None:
+                return found
+            given = [found.graph.output_spec(k) for k in range(len(found.graph.outputs))]
+            then = traced(function, found.graph.structure, given)
+            apart.append(then.graph)
+            found = _followed(found, then)
+        if found.graph is not None and "gains" not in found.notes:
+            found.notes["gains"] = _operations(found.graph) < sum(map(_operations, filter(None, apart)))
+        return found if found.notes.get("gains") else Traced(None, "nothing is gained", found.captured)
+
+
+def _operations(graph: Graph) -> int:
+    return len(optimised(graph).equations)
+
+
+def _followed(first: Traced, then: Traced) -> Traced:
+    """The graph of both, remembered for as long as both are."""
+    known: WeakKeyDictionary[Traced, Traced] = first.notes.setdefault("followed by", WeakKeyDictionary())
+    if then not in known:
+        captured = Captured((*first.captured.reads, *then.captured.reads))
+        known[then] = Traced(_joined(first.graph, then.graph), "one of the functions has no graph", captured)
+    return known[then]
+
+
+def _joined(first: Graph | None, then: Graph | None) -> Graph | None:
+    if first is None or then is None or not all(isinstance(output, Ref) for output in first.outputs):
+        return None
+    return first.followed_by(then)
