@@ -159,7 +159,7 @@ def optional_package(module: str, asked_by: str, extra: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        message = f"{asked_by} needs the package {module}, which cannot be imported: {error}."
+        message = f"{asked_by} needs the package {module.partition('.')[0]}, which cannot be imported: {error}."
         raise MissingDependencyError(message, hint=f"Install it with: pip install 'penstock[{extra}]'") from error
 
 

@@ -8,18 +8,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from penstock.block.spec import TensorSpec
+from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.errors import InvalidArgumentError, optional_package
 from penstock.trace.lift import Nature, byte_string, of_nature, traceable
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from penstock.block.spec import LeafSpec
 
 __all__ = ["count_frames", "decode"]
 

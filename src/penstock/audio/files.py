@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import io
 import wave
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from penstock.block.spec import TensorSpec
+from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.errors import InvalidArgumentError, InvalidTypeError, optional_package
 from penstock.trace.lift import Nature, byte_string, of_nature, tensor, traceable
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from penstock.block.spec import LeafSpec
 
 
 class Sound(NamedTuple):

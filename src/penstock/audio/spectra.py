@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.audio.windows import hann_window
-from penstock.block.spec import TensorSpec
+from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.trace.lift import tensor, traceable
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from penstock.block.spec import LeafSpec
 
 
 def _count(length: int, frame_length: int, frame_step: int, pad_end: bool) -> int:
