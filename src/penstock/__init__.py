@@ -70,21 +70,8 @@ __all__ = [
 
 # What comes when it is first asked for: packages, and names with the modules that define them.
 _PACKAGES = (
-    *(
-        "audio",
-        "catalog",
-        "compat",
-        "experimental",
-        "formats",
-        "image",
-        "io",
-        "jax",
-        "profiler",
-        "service",
-        "testing",
-        "torch",
-    ),
-    *("video", "viz"),
+    *("audio", "catalog", "compat", "experimental", "formats", "image", "io", "jax", "profiler", "service"),
+    *("testing", "torch", "video", "viz"),
 )
 _NAMES = {
     "ArrayRecordDataset": "penstock.dataset.record_files",

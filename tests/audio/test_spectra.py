@@ -90,4 +90,5 @@ def test_windows():
         ps.audio.hann_window(5, dtype=np.float64), 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(5) / 4)
     )
     assert ps.audio.hamming_window(4).tolist() == pytest.approx([0.08, 0.54, 1.0, 0.54])
+    assert ps.audio.frame([[1, 2], [3, 4]], 1, 1, axis=0).tolist() == [[[1, 2]], [[3, 4]]]
     assert ps.audio.frame(np.arange(5), 3, 2, pad_end=True, pad_value=9).tolist() == [[0, 1, 2], [2, 3, 4], [4, 9, 9]]

@@ -64,12 +64,12 @@ def frame(
         widths = [(0, 0)] * (moved.ndim - 1) + [(0, max(missing, frame_length))]
         moved = np.pad(moved, widths, constant_values=pad_value)
     found = np.lib.stride_tricks.sliding_window_view(moved, frame_length, -1)[..., ::frame_step, :][..., :count, :]
-    return np.moveaxis(found, (-2, -1), (axis % signal.ndim, axis % signal.ndim + 1)).copy()
+    return np.moveaxis(found, (-2, -1), (axis % moved.ndim, axis % moved.ndim + 1)).copy()
 
 
 def transform_length(frame_length: int, fft_length: int | None) -> int:
     """Return the number of samples in a transform, by default the smallest power of two that holds a frame."""
-    return 1 << max(frame_length - 1, 0).bit_length() if fft_length is None else fft_length
+    return 1 << max(int(frame_length) - 1, 0).bit_length() if fft_length is None else int(fft_length)
 
 
 def complex_of(dtype: Any) -> Any:
