@@ -37,6 +37,18 @@ def test_mel_bins_sum_up_frequencies():
     )
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint8])
+def test_more_mel_bins_than_frequencies(dtype):
+    energies = np.random.default_rng(1).integers(0, 200, (2, 3, 17)).astype(dtype)
+    found = ps.audio.mel_scale(energies, 16000, 60)
+    expected = energies @ ps.audio.linear_to_mel_weight_matrix(60, 17, 16000, 0.0, 8000.0, np.float64)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert (found == 0).all((0, 1)).any()
+    assert found.dtype == (np.float64 if dtype == np.float64 else np.float32)
+    (spectrum,) = ps.Dataset.from_tensors(energies[0]).map(lambda x: ps.audio.mel_scale(x, 16000, 60))
+    np.testing.assert_array_equal(spectrum, found[0])
+
+
 @given(
     dtype=st.sampled_from([np.float32, np.float64]),
     count=st.integers(1, 20),

@@ -181,15 +181,25 @@ def _mel(hertz: Any) -> Any:
     return 1127.0 * np.log(1.0 + hertz / 700.0)
 
 
-_matrix = lru_cache(maxsize=16)(linear_to_mel_weight_matrix)
+@lru_cache(maxsize=16)
+def _filters(num_mel_bins: int, *description: Any) -> tuple[Any, Any, Any]:
+    """Return the frequencies and weights of all mel filters, one filter after the other, and where each begins.
+
+    Sums over them have the same bits on all machines. Those of a matrix product depend on the threads of BLAS.
+    """
+    weights = linear_to_mel_weight_matrix(num_mel_bins, *description).T
+    used = weights != 0
+    used[~used.any(axis=1), 0] = True  # each filter needs a frequency, if only with the weight 0
+    filters, frequencies = np.nonzero(used)
+    return frequencies, weights[used], np.searchsorted(filters, np.arange(num_mel_bins))
 
 
 def _mel_rule(spec: LeafSpec, *, num_mel_bins: int, **_: Any) -> TensorSpec:
     known = tensor(spec)
-    return TensorSpec((*known.shape[:-1], num_mel_bins), known.dtype)
+    return TensorSpec((*known.shape[:-1], num_mel_bins), np.result_type(known.dtype, np.float32))
 
 
-@traceable("audio.mel_scale", _mel_rule, batches=lambda rank: rank > 1, fresh=True)
+@traceable("audio.mel_scale", _mel_rule, batches=lambda rank: rank > 0, fresh=True)
 def mel_scale(
     spectrogram: npt.NDArray[Any], sample_rate: float, num_mel_bins: int = 80, lower_edge_hertz: float = 0.0,
     upper_edge_hertz: float | None = None,
@@ -197,14 +207,14 @@ def mel_scale(
     """Return a spectrogram with its frequencies summed up into mel bins.
 
     Args:
-        spectrogram: Floats of shape (..., frames, frequencies), as `spectrogram` returns them.
+        spectrogram: Numbers of shape (..., frequencies), as `spectrogram` returns them.
         sample_rate: Samples per second of the signal.
         num_mel_bins: Number of mel bins.
         lower_edge_hertz: Lowest frequency of the mel bins.
         upper_edge_hertz: Highest frequency of the mel bins. By default half of the sample rate.
 
     Returns:
-        Values of shape (..., frames, num_mel_bins), of the dtype of `spectrogram`.
+        Values of shape (..., num_mel_bins): float32, or float64 for float64.
 
     Example:
         >>> wave = np.sin(np.arange(16000) * 0.1).astype(np.float32)
@@ -212,6 +222,7 @@ def mel_scale(
         (98, 80)
     """
     upper = sample_rate / 2 if upper_edge_hertz is None else upper_edge_hertz
-    weights = _matrix(num_mel_bins, spectrogram.shape[-1], sample_rate, lower_edge_hertz, upper, spectrogram.dtype)
-    found: npt.NDArray[Any] = spectrogram @ weights
-    return found
+    dtype = np.result_type(spectrogram, np.float32)
+    description = num_mel_bins, spectrogram.shape[-1], sample_rate, lower_edge_hertz, upper, dtype
+    frequencies, weights, starts = _filters(*description)
+    return np.add.reduceat(np.take(spectrogram, frequencies, -1) * weights, starts, axis=-1)
