@@ -52,6 +52,7 @@ __all__ = [
     "TextLineDataset",
     "ThreadingOptions",
     "WebDataset",
+    "audio",
     "audio_dataset_from_directory",
     "element_key",
     "errors",
@@ -64,12 +65,13 @@ __all__ = [
     "split_dataset",
     "text_dataset_from_directory",
     "timeseries_dataset_from_array",
+    "video",
 ]
 
 # What comes when it is first asked for: packages, and names with the modules that define them.
 _PACKAGES = (
-    *("catalog", "compat", "experimental", "formats", "image", "io", "jax", "profiler", "service", "testing", "torch"),
-    "viz",
+    *("audio", "catalog", "compat", "experimental", "formats", "image", "io", "jax", "profiler", "service"),
+    *("testing", "torch", "video", "viz"),
 )
 _NAMES = {
     "ArrayRecordDataset": "penstock.dataset.record_files",
@@ -99,6 +101,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
+    from penstock import audio as audio
     from penstock import catalog as catalog
     from penstock import experimental as experimental
     from penstock import formats as formats
@@ -106,6 +109,7 @@ if TYPE_CHECKING:
     from penstock import io as io
     from penstock import profiler as profiler
     from penstock import service as service
+    from penstock import video as video
     from penstock import viz as viz
     from penstock.dataset import schedule as mixing
     from penstock.dataset.map_fn import map_fn as map_fn

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from importlib import import_module
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
@@ -142,6 +143,24 @@ class PermissionDeniedError(PenstockError, PermissionError):
 
 class MissingDependencyError(PenstockError, ImportError):
     """An optional package is needed; the hint names the extra to install."""
+
+
+def optional_package(module: str, asked_by: str, extra: str) -> Any:
+    """Return a module of an optional package.
+
+    Args:
+        module: Name of the module.
+        asked_by: The function or the task that needs the module, for the message.
+        extra: Extra of penstock that installs the package.
+
+    Raises:
+        MissingDependencyError: If the package is not installed, or fails to load.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        message = f"{asked_by} needs the package {module.partition('.')[0]}, which cannot be imported: {error}."
+        raise MissingDependencyError(message, hint=f"Install it with: pip install 'penstock[{extra}]'") from error
 
 
 class ResourceExhaustedError(PenstockError, MemoryError):

@@ -99,7 +99,7 @@ def test_prepares_what_is_in_the_files(name, site, serve, tmp_path, monkeypatch)
 
 
 def test_a_matlab_file_needs_scipy(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "scipy.io", None)
+    monkeypatch.setitem(sys.modules, "scipy.io.matlab", None)
     with pytest.raises(MissingDependencyError) as raised:
         read_mat(tmp_path / "x.mat", "X")
     assert_golden("catalog_mat_needs_scipy", str(raised.value))

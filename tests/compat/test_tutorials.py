@@ -50,6 +50,8 @@ def test_spoken_words(tmp_path):
     spectra = tf.data.Dataset.from_tensor_slices(x).map(lambda wave: tf.abs(tf.signal.stft(wave, 256, 64)))
     frames = spectra.map(lambda spectrum: tf.tensordot(spectrum, mel, 1))
     assert frames.element_spec.shape == ((x.shape[1] - 256) // 64 + 1, 8)
+    lengths = tf.data.Dataset.from_tensors(tf.constant(256)).map(lambda n: tf.signal.stft(x[0], n, tf.constant(64)))
+    np.testing.assert_array_equal(lengths.get_single_element(), tf.signal.stft(x[0], 256, 64))
     assert_by_block(frames)
 
 

@@ -14,7 +14,10 @@ import penstock as ps
 
 ROOT = Path(__file__).parents[2]
 
-SPACES = pytest.mark.parametrize("name", ["penstock", "penstock.experimental", "penstock.io", "penstock.image"])
+SPACES = pytest.mark.parametrize(
+    "name",
+    [f"penstock{part}" for part in ("", ".experimental", ".io", ".image", ".audio", ".video")],
+)
 
 
 @SPACES

@@ -345,3 +345,44 @@ def test_rows_of_all_batches_draw_what_row_by_row_calls_draw(name):
     assert "by Block" in str(ds.explain())
     assert all(same(a, b) for a, b in zip(fast, plain, strict=True))
     assert not same(fast[0], fast[4])
+
+
+@pytest.mark.parametrize("name", [name for name in RANDOM if name != "rows of rows"])
+@pytest.mark.parametrize("frames", [5, None])
+def test_the_frames_of_a_clip_share_random_numbers(name, frames):
+    """Each clip has its own, by Block and row by row; calls after it do not repeat them."""
+    fn = RANDOM[name]
+    image = np.random.default_rng(0).integers(0, 256, (6, 7, 3), np.uint8)
+    clips = [np.stack([image] * (frames or n)) for n in (5, 5, 5, 3)]
+
+    def of_clip(clip):
+        clip = ps.map_fn(fn, clip, same_random_numbers=True)
+        return clip, ps.image.random_brightness(image, 0.2)
+
+    def elements(by_block):
+        options = ps.Options(seed=3)
+        options.experimental_optimization.map_vectorization.enabled = by_block
+        ds = ps.Dataset.from_generator(lambda: clips, output_signature=ps.TensorSpec((frames, 6, 7, 3), np.uint8))
+        ds = ds.map(of_clip).with_options(options)
+        return ds, list(ds)
+
+    (ds, fast), (_, plain) = elements(by_block=True), elements(by_block=False)
+    assert "by Block" in str(ds.explain())
+    assert all(same(a, b) for a, b in zip(fast, plain, strict=True))
+    results = [leaf for clip, _ in fast for leaf in ps.block.structure.flatten(clip)[0]]
+    assert all(np.array_equal(frame, result[0]) for result in results for frame in result)
+    assert not same(fast[0], fast[1])
+
+
+def test_frames_share_random_numbers_outside_of_a_data_set():
+    clip = np.stack([np.random.default_rng(0).integers(0, 256, (6, 7, 3), np.uint8)] * 4)
+
+    def shift(frame):
+        keys = np.uint64(ps.element_key()), np.uint64(ps.element_key(seed=2))
+        return ps.image.random_brightness(ps.image.random_hue(frame, 0.5), 0.5), *keys
+
+    (first, keys, seeded), (second, *_) = (ps.map_fn(shift, clip, same_random_numbers=True) for _ in range(2))
+    assert all(np.array_equal(frame, first[0]) for frame in first)
+    assert len(set(keys.tolist())) == 1
+    assert set(seeded.tolist()) == {ps.element_key(seed=2)}
+    assert not np.array_equal(first, second)

@@ -138,8 +138,16 @@ def test_sounds(tmp_path):
     assert cut[..., 0].tolist() == [[0.5] * 3 + [0.0], [0.5] * 4]
     (ragged,) = ps.audio_dataset_from_directory(tmp_path, ragged=True, **settings)
     assert ragged.to_list() == [[[0.5]] * 3, [[0.5]] * 5]
-    with pytest.raises(ps.errors.UnimplementedError):
-        ps.audio_dataset_from_directory(tmp_path, sampling_rate=16000)
+
+
+def test_sounds_are_resampled(tmp_path):
+    pytest.importorskip("soundfile")
+    pytest.importorskip("soxr")
+    content = ps.audio.encode_wav(np.full((80, 1), 0.5), 8000)
+    (tmp_path / "80.wav").write_bytes(content)
+    (found,) = ps.audio_dataset_from_directory(tmp_path, labels=None, verbose=False, sampling_rate=16000)
+    np.testing.assert_array_equal(found[0], ps.audio.decode(content, 16000).audio)
+    assert found.shape == (1, 160, 1)
 
 
 def test_windows_of_an_array():

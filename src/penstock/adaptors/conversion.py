@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from penstock.block.spec import RaggedTensorSpec, TensorSpec, dtype_name
 from penstock.block.structure import Structure, flatten
 from penstock.block.tensors import RaggedTensor, SparseTensor
-from penstock.errors import InvalidArgumentError, InvalidTypeError, MissingDependencyError
+from penstock.errors import InvalidArgumentError, InvalidTypeError
 
 
 def column_names(structure: Structure) -> list[str]:
@@ -60,19 +59,6 @@ def spec_columns(spec: Any) -> list[tuple[str, Any]]:
     """The columns of a nest of specs."""
     leaves, structure = flatten(spec)
     return list(zip(column_names(structure), leaves, strict=True))
-
-
-def framework(module: str, asked_by: str, extra: str) -> Any:
-    """A framework's module.
-
-    Raises:
-        MissingDependencyError: it is not installed, or fails to load; the hint names the extra to install.
-    """
-    try:
-        return import_module(module)
-    except ImportError as error:
-        message = f"{asked_by} needs the package {module}, which cannot be imported: {error}."
-        raise MissingDependencyError(message, hint=f"Install it with: pip install 'penstock[{extra}]'") from error
 
 
 def unheld(held: str, name: str, value: Any, otherwise: str | None) -> InvalidTypeError:

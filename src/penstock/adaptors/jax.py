@@ -17,7 +17,7 @@ from penstock.adaptors.conversion import Conversion, called, check_there, checke
 from penstock.adaptors.feed import Ahead, Direct, Elements, Feed
 from penstock.adaptors.loader import Loader, Passes, check_alike
 from penstock.block.structure import Structure
-from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.errors import InvalidArgumentError, InvalidTypeError, optional_package
 from penstock.plan.node import check_int
 
 _WIDE = {"int64": np.iinfo(np.int32), "uint64": np.iinfo(np.uint32)}
@@ -141,9 +141,7 @@ def own_part(jax: Any) -> tuple[int, int]:
 
 def agree(mine: dict[str, Any]) -> None:
     """Raise FailedPreconditionError in every process unless all have the same identity. It waits for all of them."""
-    from penstock.adaptors.conversion import framework
-
-    gather = framework("jax.experimental.multihost_utils", "to_jax", "jax").process_allgather
+    gather = optional_package("jax.experimental.multihost_utils", "to_jax", "jax").process_allgather
     text = np.frombuffer(json.dumps(mine).encode(), np.uint8)
     lengths = np.ravel(gather(np.array([text.size], np.int32)))
     padded = np.zeros(int(lengths.max()), np.uint8)

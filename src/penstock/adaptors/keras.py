@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from penstock.adaptors.conversion import Conversion, framework
+from penstock.adaptors.conversion import Conversion
 from penstock.adaptors.loader import Passes
 from penstock.adaptors.tensorflow import to_tf
 from penstock.adaptors.torch import Tensors
 from penstock.block.spec import TensorSpec
-from penstock.errors import FailedPreconditionError, InvalidArgumentError, InvalidTypeError
+from penstock.errors import FailedPreconditionError, InvalidArgumentError, InvalidTypeError, optional_package
 
 # Keras hands an adapter to its `EpochIterator`, which asks it for `num_batches` when `fit` begins and calls
 # `on_epoch_begin` before each epoch. Nothing it passes says who asks; the frame that asks does. Where a version of
@@ -147,9 +147,9 @@ def adapter_type() -> type:
         MissingDependencyError: Keras is not installed.
         FailedPreconditionError: it is of a version whose adapters are elsewhere.
     """
-    keras = framework("keras", "to_keras", "keras")
+    keras = optional_package("keras", "to_keras", "keras")
     try:
-        base = framework(_PLACE, "to_keras", "keras").DataAdapter
+        base = optional_package(_PLACE, "to_keras", "keras").DataAdapter
     except (ImportError, AttributeError) as error:
         message = f"to_keras does not know the data adapters of Keras {keras.__version__}."
         hint = "It needs Keras 3. On the backend torch, model.fit also takes a DataLoader over as_iterable_dataset()."
@@ -194,7 +194,7 @@ def adapter_type() -> type:
             return self._pass(_made_by(ArrayInputs((), None)))
 
         def get_torch_dataloader(self) -> KerasPass:
-            return self._pass(_made_by(TorchInputs(framework("torch", "to_keras", "torch"), None, (), None)))
+            return self._pass(_made_by(TorchInputs(optional_package("torch", "to_keras", "torch"), None, (), None)))
 
         def get_tf_dataset(self) -> Any:
             data: Any = self._dataset

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
-from penstock.adaptors.conversion import framework
-from penstock.errors import NotFoundError
+from penstock.errors import NotFoundError, optional_package
 
 
 class OrbaxTypes(NamedTuple):
@@ -26,8 +25,8 @@ def orbax_types() -> OrbaxTypes:
     Raises:
         MissingDependencyError: Orbax is not installed.
     """
-    ocp = framework("orbax.checkpoint", "penstock.jax", "jax")
-    jax = framework("jax", "penstock.jax", "jax")
+    ocp = optional_package("orbax.checkpoint", "penstock.jax", "jax")
+    jax = optional_package("jax", "penstock.jax", "jax")
 
     class CheckpointHandler(ocp.CheckpointHandler):  # type: ignore[misc, name-defined]
         """Writes and reads the state of a loader, or of an iterator: whatever has state_dict and load_state_dict."""

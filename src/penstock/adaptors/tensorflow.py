@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from penstock.adaptors.conversion import called, column_names, framework
+from penstock.adaptors.conversion import called, column_names
 from penstock.block.spec import RaggedTensorSpec, SparseTensorSpec, TensorSpec, ValueSpec, spec_of
 from penstock.block.structure import flatten
 from penstock.block.tensors import RaggedTensor, SparseTensor
-from penstock.errors import InvalidTypeError
+from penstock.errors import InvalidTypeError, optional_package
 from penstock.plan.node import INFINITE_CARDINALITY
 
 
@@ -20,7 +20,7 @@ def to_tf(passes: Callable[[], Iterator[Any]], spec: Any, cardinality: int, *, s
 
     Where the spec is what was `seen` of one element, the first dimension of others may be another.
     """
-    tf = framework("tensorflow", "to_tf", "tensorflow")
+    tf = optional_package("tensorflow", "to_tf", "tensorflow")
     leaves, structure = flatten(spec)
     if _with_dataclass(structure):
         message = "tf.data has no elements that are dataclasses."
@@ -88,7 +88,7 @@ def _ragged(tf: Any, value: Any) -> Any:
 
 def checked(dataset: Any) -> Any:
     """The module of TensorFlow, if this is one of its data sets."""
-    tf = framework("tensorflow", "from_tf", "tensorflow")
+    tf = optional_package("tensorflow", "from_tf", "tensorflow")
     if isinstance(dataset, tf.data.Dataset):
         return tf
     message = f"from_tf takes a tf.data.Dataset, got {type(dataset).__name__}."

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penstock.adaptors.conversion import Conversion, check_there, checked_names, framework
+from penstock.adaptors.conversion import Conversion, check_there, checked_names
 from penstock.adaptors.feed import Ahead, Direct, Elements, Feed
 from penstock.adaptors.loader import Loader, Passes, check_alike
 from penstock.block.structure import Structure, map_leaves
-from penstock.errors import FailedPreconditionError, InvalidArgumentError, InvalidTypeError
+from penstock.errors import FailedPreconditionError, InvalidArgumentError, InvalidTypeError, optional_package
 from penstock.plan.node import check_int
 
 
@@ -28,7 +28,7 @@ def iterable_type() -> type:
     Raises:
         MissingDependencyError: torch is not installed.
     """
-    data = framework("torch.utils.data", "as_iterable_dataset", "torch")
+    data = optional_package("torch.utils.data", "as_iterable_dataset", "torch")
 
     class IterablePasses(data.IterableDataset):  # type: ignore[misc, name-defined]
         """Elements of a data set. Of n workers of torch's DataLoader each gives every n-th: together, each once.

@@ -10,9 +10,9 @@ from penstock.adaptors.conversion import column_names
 from penstock.block.structure import flatten
 from penstock.dataset.base import inner
 from penstock.dataset.converting import Converting
-from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.errors import InvalidTypeError
 from penstock.plan.distribution import cut, unit_of
-from penstock.plan.node import INFINITE_CARDINALITY
+from penstock.plan.node import check_ends
 from penstock.rewrite.driver import optimise
 
 if TYPE_CHECKING:
@@ -28,9 +28,7 @@ def to_ray(dataset: Dataset, blocks: int) -> Any:
     the_ray()
     import ray.data
 
-    if dataset.cardinality() == INFINITE_CARDINALITY:
-        message = "to_ray needs a data set with an end, and this one is infinite."
-        raise InvalidArgumentError(message, hint="Bound it with take().")
+    check_ends("to_ray", dataset.cardinality())
     parts = [{"part": part, "parts": blocks} for part in range(blocks)]
 
     def rows(asked: Mapping[str, Any]) -> Iterator[dict[str, list[Any]]]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.dataset.base import Base
-from penstock.errors import Context, InvalidArgumentError, PenstockError, annotate, user_location
+from penstock.errors import Context, InvalidArgumentError, PenstockError, annotate, optional_package, user_location
 from penstock.plan.batching import BatchNode, Rebatch
 from penstock.plan.counted import counted
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node, UnaryNode
@@ -123,11 +123,10 @@ class Frameworks(Base):
     def _to_torch(
         self, device: Any, pin_memory: Any, prefetch: Any, dtype: Any, as_numpy: Any, shard: Any
     ) -> TorchLoader:
-        from penstock.adaptors.conversion import framework
         from penstock.adaptors.loader import identity, share_of
         from penstock.adaptors.torch import Tensors, TorchLoader, agree, own_part, world
 
-        torch = framework("torch", "to_torch", "torch")
+        torch = optional_package("torch", "to_torch", "torch")
         share = share_of(shard, "rank", lambda: own_part(torch))
         if shard is None:
             _warn_of_ranks(self._plan, world(torch)[0], "rank")
@@ -199,11 +198,10 @@ class Frameworks(Base):
         return _told("to_jax", lambda: self._to_jax(sharding, prefetch, as_numpy, shard))
 
     def _to_jax(self, sharding: Any, prefetch: Any, as_numpy: Any, shard: Any) -> JaxLoader:
-        from penstock.adaptors.conversion import framework
         from penstock.adaptors.jax import Arrays, JaxLoader, agree, own_part
         from penstock.adaptors.loader import identity, share_of
 
-        jax = framework("jax", "to_jax", "jax")
+        jax = optional_package("jax", "to_jax", "jax")
         share = share_of(shard, "process", lambda: own_part(jax))
         if shard is None:
             _warn_of_ranks(self._plan, own_part(jax)[0], "process")

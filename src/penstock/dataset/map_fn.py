@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from penstock.dataset.map_fn_lift import Signature, as_signature, empty_of, lift
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError
 from penstock.physical.stages.batch import stack_block
 from penstock.physical.vectorise import Vectoriser
+from penstock.trace.drawing import repeating
 from penstock.trace.graph import Const
 from penstock.trace.kinds.reader import warn_of_text
 from penstock.trace.purity import may_draw
@@ -33,6 +35,8 @@ def map_fn(
     swap_memory: bool = False,
     infer_shape: bool = True,
     fn_output_signature: Any = None,
+    *,
+    same_random_numbers: bool = False,
 ) -> Any:
     """`fn(row)` for every row of `elems`, the results stacked along a new first axis, as `tf.map_fn` does.
 
@@ -57,6 +61,7 @@ def map_fn(
         fn_output_signature: a nest of dtypes, `TensorSpec` or `RaggedTensorSpec` for what `fn` returns. Without it the
             first result says it. Python's numbers take the dtype named here. With `RaggedTensorSpec` rows of differing
             length become one RaggedTensor. Without rows it says what the result is, where `fn` itself does not.
+        same_random_numbers: If True, random functions use the same numbers for all rows: the frames of a clip.
 
     Returns:
         The nest that `fn` returns: arrays (rows, ...), RaggedTensors or SparseTensors. A list that `fn` returns is a
@@ -74,7 +79,7 @@ def map_fn(
     signature = as_signature(dtype if fn_output_signature is None else fn_output_signature)
     leaves, structure = flatten((elems,))
     if any(type(leaf) is Tracer for leaf in leaves):
-        return lifted(fn, leaves, structure, signature)
+        return lifted(fn, leaves, structure, signature, same=same_random_numbers)
     paths = [path[3:] for path in structure.paths()]  # of the tuple around them
     columns, sizes = _columns(leaves, paths)
     if not sizes:
@@ -83,7 +88,7 @@ def map_fn(
     warn_of_text(fn, block)
     made = None if may_draw(fn) else Vectoriser(fn).run(block, None)
     if made is None or (signature is not None and not signature.fits(made)):
-        made = _row_by_row(fn, block, signature)
+        made = _row_by_row(fn, block, signature, same=same_random_numbers)
     return _stacked(made, signature, [column.array for column in columns if isinstance(column, DenseColumn)])
 
 
@@ -119,20 +124,22 @@ def _column(leaf: Any, path: str) -> Column:
     return DenseColumn(rows)
 
 
-def _row_by_row(fn: Callable[[Any], Any], block: Block, signature: Signature | None) -> Block:
+def _row_by_row(fn: Callable[[Any], Any], block: Block, signature: Signature | None, *, same: bool) -> Block:
     builder = Builder()
-    for row, element in enumerate(block.elements()):
-        try:
-            result = fn(*element)
-        except Exception as error:
-            error.add_note(f"map_fn: row {row}")
-            raise
-        try:
-            builder.add(components(result) if signature is None else signature.converted(result))
-            del result
-        except PenstockError as error:
-            error.message = f"map_fn, row {row}: {error.message}"
-            raise
+    with repeating() if same else nullcontext(lambda: None) as again:
+        for row, element in enumerate(block.elements()):
+            again()
+            try:
+                result = fn(*element)
+            except Exception as error:
+                error.add_note(f"map_fn: row {row}")
+                raise
+            try:
+                builder.add(components(result) if signature is None else signature.converted(result))
+                del result
+            except PenstockError as error:
+                error.message = f"map_fn, row {row}: {error.message}"
+                raise
     try:
         return builder.build()
     except InvalidTypeError as error:

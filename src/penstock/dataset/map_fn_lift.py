@@ -161,7 +161,9 @@ def _fits(wanted: TensorSpec, found: TensorSpec) -> bool:
     )
 
 
-def lifted(fn: Callable[[Any], Any], leaves: Sequence[Any], structure: Structure, signature: Signature | None) -> Any:
+def lifted(
+    fn: Callable[[Any], Any], leaves: Sequence[Any], structure: Structure, signature: Signature | None, *, same: bool
+) -> Any:
     """The result of `map_fn` on stand-ins for batches; NotTraceable where only real ones can tell it."""
     if not all(type(leaf) is Tracer for leaf in leaves):
         msg = "map_fn takes something beside the element"
@@ -178,13 +180,14 @@ def lifted(fn: Callable[[Any], Any], leaves: Sequence[Any], structure: Structure
         raise NotTraceable(msg)
     operands: list[Any] = list(leaves)
     if graph.random:
-        operands.append(_keys(leaves[0].builder, graph, size))
-    found = bind(MAP_FN, operands, {"graph": graph, "specs": [spec.batched(size) for spec in made]})
+        operands.append(_keys(leaves[0].builder, graph, 1 if same else size))
+    params = {"graph": graph, "specs": [spec.batched(size) for spec in made], "draws": 0 if same else graph.draws}
+    found = bind(MAP_FN, operands, params)
     return graph.structure.build(found)
 
 
 def _keys(builder: GraphBuilder, graph: Graph, size: int | None) -> KeysFrom:
-    """What the rows draw from: each takes as many keys as its graph says, one row after the other."""
+    """What so many rows draw from: each takes as many keys as its graph says, one row after the other."""
     if size is None or graph.draws is None:
         msg = "map_fn draws for a number of rows that differs between batches, or differently for each row"
         raise NotTraceable(msg)
@@ -228,7 +231,7 @@ def _run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate
     size = sizes.pop()
     flat = [column.unbatched([size] * rows) for column in columns]
     fused = optimised(graph, copied=range(len(graph.outputs)))
-    keys = None if graph.draws is None or not graph.random else keys_of_rows(operands[-1], size, graph.draws)
+    keys = keys_of_rows(operands[-1], size, params["draws"]) if graph.random else None
     made = fused.run(flat, rows * size, None, keys)
     columns = [column_of_output(column, rows * size) for column in made]
     pieces = [in_one_piece(column, None) for column in columns]  # as np.stack makes one of them
@@ -237,7 +240,7 @@ def _run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate
 
 
 def keys_of_rows(keys: DrawKeys, size: int, draws: int) -> DrawKeys:
-    """What the rows of all batches of `size` draw from, each taking `draws` keys of its batch behind the row before."""
+    """What the rows of all batches of `size` draw from, each taking `draws` keys of its batch after the row before."""
 
     def of_rows(wanted: Keys) -> np.ndarray:
         if wanted.seed is not None:

@@ -11,9 +11,9 @@ import numpy as np
 from penstock.block.scan_state import InitialState
 from penstock.block.spec import T_co
 from penstock.dataset.base import Base, of_source
-from penstock.errors import Context, InvalidArgumentError, PenstockError, annotate, as_failure, user_location
+from penstock.errors import Context, PenstockError, annotate, as_failure, user_location
 from penstock.plan import stateful
-from penstock.plan.node import INFINITE_CARDINALITY, check_function, function_name
+from penstock.plan.node import check_ends, check_function, function_name
 from penstock.sources.arrays import counter_source
 
 if TYPE_CHECKING:
@@ -94,9 +94,7 @@ class Stateful(Base, Generic[T_co]):
         try:
             label = f"reduce({function_name(check_function('reduce_func', reduce_func, 'reduce'))})"
             carried = InitialState.of(initial_state).carried()
-            if self._plan.cardinality == INFINITE_CARDINALITY:
-                message = "reduce needs a data set that ends; this one is infinite."
-                raise InvalidArgumentError(message, hint="Bound it with take().")
+            check_ends("reduce", self._plan.cardinality)
         except PenstockError as error:
             annotate(error, Context(label, where))
             raise
@@ -115,6 +113,36 @@ class Stateful(Base, Generic[T_co]):
                     raise failed from raised
                 number += 1
         return carried.copied()
+
+    def statistics(self) -> Any:
+        """Compute the mean, variance, smallest and largest value of each component, for normalisation.
+
+        The statistics are per index of the last axis: of images for each channel, of vectors for each feature. They
+        are of all values together for numbers, and if the last axis differs between elements, as in sounds. Call it
+        before `batch()`.
+
+        Returns:
+            The nest of an element. In place of each component stands an object with `count`, `mean`, `variance`,
+            `std`, `min` and `max`, or None for byte strings and complex numbers. `mean`, `variance` and `std` are
+            float64, and divide by `count`.
+
+        Raises:
+            InvalidArgumentError: If the data set is infinite, or has no real numbers.
+            InvalidTypeError: If a component is a sparse tensor.
+
+        Determinism: The data set is iterated once, with the random numbers of the first epoch. The result does not
+        depend on the machine or on the parallelism.
+
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.from_tensor_slices({"x": [[1.0, 5.0], [3.0, 5.0]], "label": [0, 1]})
+            >>> found = ds.statistics()
+            >>> found["x"].mean.tolist(), found["x"].std.tolist(), found["label"].max
+            ([2.0, 5.0], [1.0, 0.0], np.int64(1))
+        """
+        from penstock.dataset.statistics import statistics
+
+        return statistics(self._with(self._plan))
 
     def take_while(self, predicate: Callable[..., Any]) -> Dataset[T_co]:
         """The elements in front of the first one for which `predicate(element)` is false.

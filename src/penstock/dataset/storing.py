@@ -8,11 +8,11 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.dataset.base import Base, inner
-from penstock.errors import Context, InvalidArgumentError, PenstockError, UnimplementedError, annotate, user_location
+from penstock.errors import Context, PenstockError, UnimplementedError, annotate, user_location
 from penstock.io import storage
 from penstock.io.compression import codec_of
 from penstock.plan.inputs import Scan
-from penstock.plan.node import INFINITE_CARDINALITY, check_function
+from penstock.plan.node import check_ends, check_function
 from penstock.plan.storing import Followed, Snapshot, folder_to_write
 
 if TYPE_CHECKING:
@@ -77,9 +77,7 @@ class Storing(Base):
             raise UnimplementedError(message, hint="Leave it out; save parts with take and skip, each to its folder.")
         if shard_func is not None:
             check_function("shard_func", shard_func, "save")
-        if self._plan.cardinality == INFINITE_CARDINALITY:
-            message = "save needs a data set that ends; this one is infinite."
-            raise InvalidArgumentError(message, hint="Bound it with take().")
+        check_ends("save", self._plan.cardinality)
 
     def _write(self, writer: SavedWriter, shard_func: Any, context: Context) -> None:
         from penstock.physical.key_function import KeyFunction

@@ -30,7 +30,7 @@ from penstock.delivery.results import Lent, Regions, packed, path_of
 from penstock.delivery.served import ahead, packet_of
 from penstock.delivery.wire import Wire, compressed, plain
 from penstock.delivery.worker import KEPT_BYTES, version
-from penstock.errors import FailedPreconditionError, MissingDependencyError, said
+from penstock.errors import FailedPreconditionError, optional_package, said
 from penstock.physical.lower import Lowering, Service
 from penstock.physical.stage import Stage
 from penstock.physical.stretch import Fatal
@@ -460,9 +460,4 @@ def connect_to(ray: Any, address: str | None) -> None:
 
 def the_ray() -> Any:
     """The module. Raises MissingDependencyError where it is not installed."""
-    try:
-        import ray
-    except ImportError as error:
-        message = "Ray is not installed."
-        raise MissingDependencyError(message, hint="pip install 'penstock[ray]'") from error
-    return ray
+    return optional_package("ray", "A service on Ray", "ray")

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from penstock.catalog.features.audio import decode_wav
+from penstock.audio import decode, decode_wav
 from penstock.dataset.dataset import Dataset
-from penstock.errors import InvalidArgumentError, NotFoundError, UnimplementedError
+from penstock.errors import InvalidArgumentError, NotFoundError
 from penstock.image import decode_image, resize, resize_with_pad
 from penstock.io import storage
 from penstock.plan.indexing import ALL
@@ -120,21 +120,14 @@ def audio_dataset_from_directory(
 
     Sounds are float32 from -1 to 1 of shape (samples, channels). A batch is padded with zeros to its longest sound, or
     ragged with `ragged=True`; with `output_sequence_length` all sounds are cut or padded to that many samples.
+    With `sampling_rate` all sounds are resampled to that many samples per second, which needs the extra `audio`.
     All other parameters, the result and the errors are those of `image_dataset_from_directory`.
-
-    Raises:
-        UnimplementedError: If `sampling_rate` is passed. Resample in a `map`, for example with `scipy.signal`.
     """
-    if sampling_rate is not None:
-        hint = "Leave it out, and resample in a map, for example with scipy.signal.resample_poly."
-        message = f"sampling_rate must be None, as sounds are not resampled, got {sampling_rate!r}."
-        raise UnimplementedError(message, hint=hint)
     length = output_sequence_length
     batch = "ragged_batch" if ragged else "padded_batch" if length is None else "batch"
 
     def load(content: bytes) -> Any:
-        sound = decode_wav(content)
-        sound = sound.astype(np.float32) / np.float32(-float(np.iinfo(sound.dtype).min))
+        sound, _ = decode_wav(content) if sampling_rate is None else decode(content, sampling_rate)
         return sound if length is None else np.pad(sound[:length], [(0, max(length - len(sound), 0)), (0, 0)])
 
     listing = (labels, label_mode, class_names, shuffle, seed, validation_split, subset, follow_links, verbose)

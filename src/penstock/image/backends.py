@@ -9,24 +9,12 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import cache
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from penstock.errors import MissingDependencyError
+from penstock.errors import optional_package
 from penstock.forked import new_lock
 
-if TYPE_CHECKING:
-    from types import ModuleType
-
-
-@cache
-def _load(module: str, package: str) -> ModuleType:
-    try:
-        return import_module(module)
-    except ImportError as error:
-        message = f"Reading and writing images needs the package {package}, which cannot be imported: {error}."
-        raise MissingDependencyError(message, hint="Install it with: pip install 'penstock[image]'") from error
+_ASKED_BY = "Reading and writing images"
 
 
 def simplejpeg() -> Any:
@@ -35,7 +23,7 @@ def simplejpeg() -> Any:
     Raises:
         MissingDependencyError: it is not installed.
     """
-    return _load("simplejpeg", "simplejpeg")
+    return optional_package("simplejpeg", _ASKED_BY, "image")
 
 
 def opencv() -> Any:
@@ -44,7 +32,7 @@ def opencv() -> Any:
     Raises:
         MissingDependencyError: it is not installed.
     """
-    cv2 = _load("cv2", "opencv-python-headless")
+    cv2 = optional_package("cv2", _ASKED_BY, "image")
     calm_opencv()
     return cv2
 

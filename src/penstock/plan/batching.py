@@ -10,7 +10,7 @@ import numpy as np
 from penstock.block.spec import LeafSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec
 from penstock.block.structure import Structure, flatten, map_leaves
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, UnaryNode, check_int, in_batches
+from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, UnaryNode, check_ends, check_int, in_batches
 from penstock.plan.padding import Padding, as_shape, paddings
 
 
@@ -284,9 +284,7 @@ class PadToCardinality(UnaryNode):
         self.settle(count=check_int("cardinality", self.count, least=0, hint=hint))
         self._check_elements()
         have = self.input.cardinality
-        if have == INFINITE_CARDINALITY:
-            message = "pad_to_cardinality needs a finite data set, this one is infinite."
-            raise InvalidArgumentError(message, hint="Bound it with take().")
+        check_ends("pad_to_cardinality", have)
         if have > self.count:
             message = f"The data set has {have} elements, more than cardinality={self.count}."
             raise InvalidArgumentError(message, hint="Padding never drops elements; take() does.")

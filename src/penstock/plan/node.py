@@ -265,6 +265,13 @@ def function_name(function: Callable[..., Any]) -> str:
         return type(function).__name__
 
 
+def check_ends(asked_by: str, cardinality: int) -> None:
+    """Raise InvalidArgumentError for a data set without end."""
+    if cardinality == INFINITE_CARDINALITY:
+        message = f"{asked_by} needs a data set that ends; this one is infinite."
+        raise InvalidArgumentError(message, hint="Bound it with take().")
+
+
 def check_int(name: str, value: Any, *, least: int, hint: str, also: tuple[int, ...] = ()) -> int:
     """An integer argument as a Python int; numpy integers are welcome, bool and float are not."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):

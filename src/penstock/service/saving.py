@@ -28,7 +28,7 @@ from penstock.plan.content_key import files_of
 from penstock.plan.distribution import Distribute, Remote, parted
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.inputs import relaxed
-from penstock.plan.node import INFINITE_CARDINALITY
+from penstock.plan.node import check_ends
 from penstock.plan.storing import folder_to_write
 from penstock.rewrite.driver import optimise
 from penstock.runtime.run import Settings
@@ -82,9 +82,7 @@ def _save(dataset: Dataset, path: Any, service: Any, workers: Any, compression: 
     if codec == AUTO:
         message = "distributed_save needs to know how files are compressed, got compression='AUTO'."
         raise InvalidArgumentError(message, hint="None, 'LZ4' or 'ZSTD'.")
-    if dataset.cardinality() == INFINITE_CARDINALITY:
-        message = "distributed_save needs a data set that ends; this one is infinite."
-        raise InvalidArgumentError(message, hint="Bound it with take().")
+    check_ends("distributed_save", dataset.cardinality())
     remote = dataset.distribute(service, workers=workers)
     options = dataset._options
     node = remote._plan

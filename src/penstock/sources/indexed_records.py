@@ -12,7 +12,7 @@ from penstock.block.block import Block
 from penstock.block.column import BytesColumn
 from penstock.block.origin import Origin
 from penstock.block.spec import TensorSpec
-from penstock.errors import DataLossError, InvalidArgumentError, MissingDependencyError
+from penstock.errors import DataLossError, InvalidArgumentError, optional_package
 from penstock.forked import new_lock
 from penstock.io import storage
 from penstock.io.tfrecord.framing import FINE, HEADER, LENGTHS
@@ -153,12 +153,8 @@ class ArrayRecordRows(RowFile):
 
 
 def reader_class() -> Any:
-    try:
-        from array_record.python.array_record_module import ArrayRecordReader
-    except ImportError as error:
-        message = "Reading ArrayRecord files needs the package array_record."
-        raise MissingDependencyError(message, hint="pip install 'penstock[array_record]'") from error
-    return ArrayRecordReader
+    package = "array_record.python.array_record_module"
+    return optional_package(package, "Reading ArrayRecord files", "array_record").ArrayRecordReader
 
 
 def _damaged(name: str, error: object) -> DataLossError:

@@ -12,9 +12,8 @@ from functools import cache, partial
 from itertools import islice
 from typing import Any, TypeVar
 
-from penstock.adaptors.conversion import framework
 from penstock.dataset.dataset import Dataset
-from penstock.errors import Context, FailedPreconditionError, InvalidArgumentError, as_failure
+from penstock.errors import Context, FailedPreconditionError, InvalidArgumentError, as_failure, optional_package
 from penstock.forked import when_gone
 from penstock.options import Options
 from penstock.plan.inputs import Scan
@@ -37,9 +36,9 @@ def data_loader_type() -> type:
     Raises:
         MissingDependencyError: torch is not installed.
     """
-    torch = framework("torch", "penstock.torch", "torch")
-    data = framework("torch.utils.data", "penstock.torch", "torch")
-    pinned = framework("torch.utils.data._utils.pin_memory", "penstock.torch", "torch").pin_memory
+    torch = optional_package("torch", "penstock.torch", "torch")
+    data = optional_package("torch.utils.data", "penstock.torch", "torch")
+    pinned = optional_package("torch.utils.data._utils.pin_memory", "penstock.torch", "torch").pin_memory
 
     _have_the_engine()
 

@@ -11,8 +11,9 @@ import itertools
 import operator
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -146,6 +147,23 @@ class drawing:
 
     def __exit__(self, *raised: object) -> None:
         _element.draws, _element.row, _element.ordinal = self._outer
+
+
+class _Outside(Draws):
+    """The random numbers of a call outside of a data set."""
+
+    def one(self, row: int, keys: Keys) -> int:
+        return super().one(row, keys) if keys.seed is None else fold(keys.seed)
+
+
+@contextmanager
+def repeating() -> Iterator[Callable[[], None]]:
+    """Yield a function that returns to the present random number of the element.
+
+    The calls after each call of that function use the same random numbers.
+    """
+    with nullcontext() if _element.draws is not None else drawing(_Outside(element_key(), Numbers(0))):
+        yield partial(setattr, _element, "ordinal", _element.ordinal)
 
 
 @contextmanager

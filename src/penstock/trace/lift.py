@@ -30,12 +30,13 @@ BlockForm = Callable[[Any, Mapping[str, Any], int, Allocate | None], Sequence[Co
 
 def traceable(
     name: str,
-    rule: Callable[..., LeafSpec],
+    rule: Callable[..., Any],
     *,
     batches: Callable[[int], bool] = lambda rank: False,
     block: BlockForm | None = None,
     presumes: Callable[[Mapping[str, Any]], bool] | None = None,
     fresh: bool = False,
+    gives: Callable[..., Any] | None = None,
 ) -> Callable[[F], F]:
     """Declare a function of one value and static parameters as the primitive `name`.
 
@@ -43,8 +44,9 @@ def traceable(
     `batches(rank)` says whether the function also takes values of that rank with one more axis in front, then giving
     each its own result: dense columns are handed to it whole. `block` is its form for a whole column; it may give None
     for a column it does not take. `presumes(params)`: whether `rule` says what is usual, and `block` raises
-    for a column that is not. One that is `fresh` never returns memory of its argument. Called with real values the
-    function is as before.
+    for a column that is not. One that is `fresh` never returns memory of its argument. `gives` is the named tuple of
+    the results of a function that has several; `rule` then gives one of specs. Called with real values the function is
+    as before.
     """
 
     def decorate(function: F) -> F:
@@ -52,7 +54,8 @@ def traceable(
         first_name = next(iter(signature.parameters))
 
         def check(specs: Sequence[Any], params: Mapping[str, Any]) -> Sequence[LeafSpec]:
-            return [rule(specs[0], **params)]
+            found = rule(specs[0], **params)
+            return [found] if gives is None else list(found)
 
         def run(
             operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
@@ -67,18 +70,21 @@ def traceable(
                 values: Sequence[Any] = column.views()
             else:
                 values = column.values()
-            return [column_of([as_leaf(function(value, **params)) for value in values])]
+            made = [function(value, **params) for value in values]
+            results = [made] if gives is None else zip(*made, strict=True)
+            return [column_of(list(map(as_leaf, each))) for each in results]
 
         primitive = Primitive(name, check, run, fresh, view=not fresh, presumes=presumes)
 
-        def lift(*args: Any, **kwargs: Any) -> Tracer:
+        def lift(*args: Any, **kwargs: Any) -> Any:
             found = signature.bind(*args, **kwargs)
             found.apply_defaults()
             params = {key: item for key, item in found.arguments.items() if key != first_name}
             if any(isinstance(item, Tracer) for item in params.values()):
                 message = f"a parameter of {name} that differs between elements"
                 raise NotTraceable(message)
-            return bind(primitive, [found.arguments[first_name]], params)[0]
+            results = bind(primitive, [found.arguments[first_name]], params)
+            return results[0] if gives is None else gives(*results)
 
         return lifted_by(lift)(function)
 

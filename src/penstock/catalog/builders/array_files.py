@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.errors import DataLossError, MissingDependencyError
+from penstock.errors import DataLossError, optional_package
 
 _DTYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
@@ -49,15 +49,10 @@ def read_mat(path: str | os.PathLike[str], *names: str) -> list[np.ndarray[Any, 
         MissingDependencyError: scipy, which reads the format, is not installed.
         DataLossError: it is no such file, or not whole, or an array is missing.
     """
+    matlab = optional_package("scipy.io.matlab", "Reading MATLAB files", "mat")
     try:
-        from scipy.io import loadmat
-        from scipy.io.matlab import MatReadError
-    except ImportError as error:
-        message = "Reading MATLAB files needs the package scipy."
-        raise MissingDependencyError(message, hint="pip install 'penstock[mat]'") from error
-    try:
-        found = loadmat(path, variable_names=names)
-    except (MatReadError, ValueError, TypeError, OSError, EOFError, zlib.error, NotImplementedError) as error:
+        found = matlab.loadmat(path, variable_names=names)
+    except (matlab.MatReadError, ValueError, TypeError, OSError, EOFError, zlib.error, NotImplementedError) as error:
         if isinstance(error, FileNotFoundError):
             raise
         message = f"the MATLAB file is damaged ({type(error).__name__}: {error})."

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from penstock.audio.files import wav_samples
 from penstock.catalog import features
 from penstock.catalog.builder import Builder, Examples, Skipped
 from penstock.catalog.download.manager import Checksum, DownloadManager
-from penstock.catalog.features.audio import decode_wav
 from penstock.catalog.info import DatasetInfo
-from penstock.errors import DataLossError, UnimplementedError
+from penstock.errors import DataLossError, InvalidArgumentError
 
 _URL = "http://download.tensorflow.org/data/"
 _FILE, _TEST_FILE = "speech_commands_v0.02.tar.gz", "speech_commands_test_set_v0.02.tar.gz"
@@ -98,8 +98,8 @@ class SpeechCommands(Builder):
             word, file_name = posixpath.split(name)
             word = posixpath.basename(word)
             try:
-                samples = decode_wav(file.read())
-            except (DataLossError, UnimplementedError) as error:
+                samples, _ = wav_samples(file.read())
+            except InvalidArgumentError as error:
                 yield Skipped(name, error.message)
                 continue
             samples = samples.reshape(-1)

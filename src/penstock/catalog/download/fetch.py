@@ -16,7 +16,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from penstock.errors import DataLossError, FailedPreconditionError, MissingDependencyError, NotFoundError
+from penstock.errors import DataLossError, FailedPreconditionError, NotFoundError
 
 _CHUNK = 1 << 16  # what has come of one is lost when a server stalls within it
 _AGAIN = {408, 425, 429, 500, 502, 503, 504}
@@ -105,11 +105,8 @@ def fetch(
 
 def new_session() -> Any:
     """A session of requests."""
-    try:
-        import requests
-    except ImportError as error:
-        message = "downloading needs the package requests."
-        raise MissingDependencyError(message, hint="pip install requests") from error
+    import requests
+
     made = requests.Session()
     made.headers["Accept-Encoding"] = "identity"  # what is verified and gone on with is the file as it lies there
     made.headers["User-Agent"] = "penstock"

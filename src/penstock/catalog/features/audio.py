@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import os
-import wave
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from penstock.audio.files import wav_samples
 from penstock.catalog.features.feature import Doc, Stored, StoredNest, shape_json
 from penstock.catalog.features.tensor import Tensor
-from penstock.errors import DataLossError, InvalidArgumentError, InvalidTypeError, UnimplementedError
-
-_WIDTHS: dict[int, np.dtype[Any]] = {1: np.dtype(np.uint8), 2: np.dtype("<i2"), 4: np.dtype("<i4")}
+from penstock.errors import InvalidArgumentError, InvalidTypeError
 
 
 class Audio(Tensor):
@@ -73,7 +70,7 @@ class Audio(Tensor):
         return Feature.decode_batch(self, stored) if self.lazy_decode else super().decode_batch(stored)
 
     def _samples(self, content: bytes) -> Any:
-        samples = decode_wav(content)
+        samples, _ = wav_samples(content)
         if len(self.shape) == 1:
             samples = samples.mean(axis=1) if samples.shape[1] > 1 else samples[:, 0]
         return samples.astype(self.dtype)
@@ -86,29 +83,3 @@ class Audio(Tensor):
             entry["sampleRate"] = str(self.sample_rate)
         entry["encoding"] = self.encoding.upper()
         return {"audio": entry | ({"lazyDecode": True} if self.lazy_decode else {})}
-
-
-def decode_wav(content: bytes) -> Any:
-    """The samples in a WAV file, (length, channels), as wide as they are there; those of 8 bits around 0, as int8.
-
-    Raises:
-        UnimplementedError: it is no WAV file, or one of a kind that is not decoded here. DataLossError: it is damaged.
-    """
-    if content[:4] != b"RIFF":
-        message = f"a sound that is not WAV cannot be decoded here; its bytes begin with {content[:4]!r}."
-        hint = "Read it as it is stored, with decoders={…: SkipDecoding()}, and decode it with a library of yours."
-        raise UnimplementedError(message, hint=hint)
-    try:
-        with wave.open(io.BytesIO(content)) as sound:
-            width, channels = sound.getsampwidth(), sound.getnchannels()
-            frames = sound.readframes(sound.getnframes())
-    except (wave.Error, EOFError) as error:
-        message = f"a WAV file cannot be read ({error})."
-        raise DataLossError(message, hint="Was it cut short?") from error
-    if width not in _WIDTHS:
-        message = f"a WAV file has samples of {width} bytes; 1, 2 and 4 can be decoded."
-        raise UnimplementedError(message, hint="Convert it first.")
-    samples = np.frombuffer(frames, _WIDTHS[width])
-    if width == 1:
-        samples = (samples.astype(np.int16) - 128).astype(np.int8)  # 8-bit WAV is unsigned, and its zero is 128
-    return samples.reshape(-1, channels)

@@ -7,68 +7,17 @@ from typing import Any
 
 import numpy as np
 
-import penstock as ps
-from penstock.compat.dtypes import as_dtype
-from penstock.compat.op import known, named, op
+from penstock import audio
+from penstock.audio.spectra import complex_of, transform_length
+from penstock.compat.op import known, named, op, through
 from penstock.compat.teaching import missing_in
 from penstock.compat.values import array_of, raised, whole
 from penstock.errors import InvalidArgumentError
 
-
-def _complex(dtype: Any) -> Any:
-    return np.complex128 if np.dtype(dtype).itemsize == np.dtype(dtype).alignment == 8 else np.complex64
-
-
-def _count(length: int, frame_length: int, frame_step: int, pad_end: bool) -> int:
-    return -(-length // frame_step) if pad_end else max((length - frame_length) // frame_step + 1, 0)
-
-
-def _frames(signal: np.ndarray, length: int, step: int, pad_end: bool, pad_value: Any, axis: int) -> np.ndarray:
-    if length < 1 or step < 1:
-        message = f"frame_length and frame_step must be at least 1, got {length} and {step}."
-        raise InvalidArgumentError(message)
-    moved = np.moveaxis(signal, axis, -1)
-    count = _count(moved.shape[-1], length, step, pad_end)
-    needed = (count - 1) * step + length if count else 0
-    if needed > moved.shape[-1]:
-        widths = [(0, 0)] * (moved.ndim - 1) + [(0, needed - moved.shape[-1])]
-        moved = np.pad(moved, widths, constant_values=pad_value)
-    if not count:
-        return np.zeros((*moved.shape[:-1], 0, length), moved.dtype)
-    found = np.lib.stride_tricks.sliding_window_view(moved, length, -1)[..., ::step, :][..., :count, :]
-    return found if axis in (-1, signal.ndim - 1) else np.moveaxis(found, (-2, -1), (axis, axis + 1))
-
-
-def _frame_rule(
-    signal: Any, frame_length: Any, frame_step: Any, pad_end: Any = False, pad_value: Any = 0, axis: int = -1
-) -> Any:
-    at = axis % len(signal.shape)
-    count = None if signal.shape[at] is None else _count(signal.shape[at], int(frame_length), int(frame_step), pad_end)
-    return ps.TensorSpec((*signal.shape[:at], count, int(frame_length), *signal.shape[at + 1 :]), signal.dtype)
-
-
-@op("signal.frame", rule=_frame_rule)
-def frame(
-    signal: Any, frame_length: Any, frame_step: Any, pad_end: Any = False, pad_value: Any = 0, axis: int = -1
-) -> Any:
-    """Overlapping parts of a signal: `frame_length` values, every `frame_step`, along a new axis."""
-    return _frames(whole(signal), int(frame_length), int(frame_step), bool(pad_end), pad_value, axis).copy()
-
-
-def _window(name: str, high: float) -> Any:
-    @op(f"signal.{name}")
-    def window(window_length: Any, periodic: bool = True, dtype: Any = "float32") -> Any:
-        size, wanted = int(window_length), as_dtype(dtype).dtype
-        if size == 1:
-            return np.ones(1, wanted)
-        count = wanted.type(size + bool(periodic) * (size % 2 == 0) - 1)
-        turned = np.cos(wanted.type(2 * np.pi) * np.arange(size, dtype=wanted) / count)
-        return (wanted.type(high) - wanted.type(1 - high) * turned).astype(wanted)
-
-    return named(window, name, f"A {name.partition('_')[0].capitalize()} window of so many values.")
-
-
-hann_window, hamming_window = _window("hann_window", 0.5), _window("hamming_window", 0.54)
+frame = through(audio.frame, first=whole)
+hann_window = op("signal.hann_window")(audio.hann_window)
+hamming_window = op("signal.hamming_window")(audio.hamming_window)
+linear_to_mel_weight_matrix = op("signal.linear_to_mel_weight_matrix")(audio.linear_to_mel_weight_matrix)
 
 
 def _transform(name: str, function: Callable[..., Any], *, real: str = "") -> Any:
@@ -81,7 +30,7 @@ def _transform(name: str, function: Callable[..., Any], *, real: str = "") -> An
     @op(f"signal.{name}")
     def call(input: Any, fft_length: Any = None) -> Any:
         array = whole(input)
-        precision = np.dtype(_complex(array.real.dtype))
+        precision = np.dtype(complex_of(array.real.dtype))
         found = function(array, length_of(fft_length)) if real else function(array)
         return found.astype(precision.type(0).real.dtype if real == "result" else precision)
 
@@ -97,27 +46,7 @@ fft, ifft = _transform("fft", np.fft.fft), _transform("ifft", np.fft.ifft)
 fft2d, ifft2d = _transform("fft2d", np.fft.fft2), _transform("ifft2d", np.fft.ifft2)
 
 
-def _enclosing(length: int) -> int:
-    return 1 << max(length - 1, 0).bit_length()
-
-
-def _stft_rule(
-    signals: Any, frame_length: Any, frame_step: Any, fft_length: Any = None, window: Any = None, pad_end: Any = False
-) -> Any:
-    framed = _frame_rule(signals, frame_length, frame_step, pad_end)
-    bins = (_enclosing(int(frame_length)) if fft_length is None else int(fft_length)) // 2 + 1
-    return ps.TensorSpec((*framed.shape[:-1], bins), _complex(signals.dtype))
-
-
-@op("signal.stft", rule=_stft_rule)
-def _stft(signals: Any, frame_length: Any, frame_step: Any, fft_length: Any, window: Any, pad_end: Any) -> Any:
-    array, length = whole(signals), int(frame_length)
-    frames = _frames(array, length, int(frame_step), bool(pad_end), 0, -1)
-    if window is not None:
-        frames = frames * window
-    return np.fft.rfft(frames, _enclosing(length) if fft_length is None else int(fft_length)).astype(
-        _complex(array.dtype)
-    )
+_stft = through(audio.stft, first=whole)
 
 
 @known
@@ -138,28 +67,6 @@ def stft(
     dtype = getattr(signals, "dtype", np.float32)
     window = None if window_fn is None else array_of(window_fn(frame_length, dtype=dtype))
     return _stft(signals, frame_length, frame_step, fft_length, window, pad_end)
-
-
-def _mel(hertz: Any) -> Any:
-    return 1127.0 * np.log(1.0 + hertz / 700.0)
-
-
-@op("signal.linear_to_mel_weight_matrix")
-def linear_to_mel_weight_matrix(
-    num_mel_bins: Any = 20,
-    num_spectrogram_bins: Any = 129,
-    sample_rate: Any = 8000,
-    lower_edge_hertz: Any = 125.0,
-    upper_edge_hertz: Any = 3800.0,
-    dtype: Any = "float32",
-) -> Any:
-    """What a spectrogram is multiplied with for its mel bins: (num_spectrogram_bins, num_mel_bins)."""
-    hertz = np.linspace(0.0, float(sample_rate) / 2.0, int(num_spectrogram_bins))[1:]
-    edges = np.linspace(_mel(float(lower_edge_hertz)), _mel(float(upper_edge_hertz)), int(num_mel_bins) + 2)
-    lower, centre, upper = edges[:-2], edges[1:-1], edges[2:]
-    at = _mel(hertz)[:, None]
-    weights = np.maximum(0.0, np.minimum((at - lower) / (centre - lower), (upper - at) / (upper - centre)))
-    return np.pad(weights, [(1, 0), (0, 0)]).astype(as_dtype(dtype).dtype)
 
 
 @op("signal.overlap_and_add")
@@ -195,7 +102,7 @@ def inverse_stft(
 ) -> Any:
     """Return the signal of a spectrum: the inverse transforms of its frames, times a window, added up."""
     length = int(frame_length)
-    frames = irfft(stfts, [_enclosing(length) if fft_length is None else fft_length])[..., :length]
+    frames = irfft(stfts, [transform_length(length, fft_length)])[..., :length]
     window = 1.0 if window_fn is None else window_fn(frame_length, dtype=frames.dtype)
     return overlap_and_add(frames * window, frame_step)
 

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 import penstock as ps
-from penstock.adaptors.conversion import framework
 from penstock.compat.dataset import Dataset, adopted
 from penstock.compat.teaching import unknown
 from penstock.compat.values import array_of, lowered
-from penstock.errors import InvalidArgumentError
+from penstock.errors import InvalidArgumentError, optional_package
 
 _TABLE = "tf.lookup.StaticVocabularyTable, or tf.data.experimental.index_table_from_dataset, in a map"
 _NEED_TENSORFLOW = {  # as Keras has these layers
@@ -51,14 +50,14 @@ class _Part:
 def _keras(path: str) -> Any:
     """Return a module of Keras. Raises MissingDependencyError without Keras."""
     _taught()
-    return framework(path, f"tf.{path}", "keras")
+    return optional_package(path, f"tf.{path}", "keras")
 
 
 @functools.cache
 def _taught() -> None:
     """Let the models of Keras take a Dataset."""
-    framework("keras", "tf.keras", "keras")
-    adapters = framework("keras.src.trainers.data_adapters", "tf.keras", "keras")
+    optional_package("keras", "tf.keras", "keras")
+    adapters = optional_package("keras.src.trainers.data_adapters", "tf.keras", "keras")
     theirs = adapters.get_data_adapter
 
     def get_data_adapter(x: Any, *args: Any, **kwargs: Any) -> Any:

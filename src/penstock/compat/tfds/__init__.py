@@ -19,7 +19,6 @@ import numpy as np
 
 import penstock as ps
 from penstock import catalog
-from penstock.adaptors.conversion import framework
 from penstock.block.structure import flatten, map_leaves
 from penstock.catalog import disable_progress_bar, enable_progress_bar, even_splits, features, list_builders
 from penstock.compat.dtypes import plain
@@ -27,7 +26,7 @@ from penstock.compat.teaching import Namespace, missing_in
 from penstock.compat.tfds import core, decode, testing
 from penstock.compat.tfds.core import ReadConfig
 from penstock.compat.values import lowered
-from penstock.errors import InvalidArgumentError
+from penstock.errors import InvalidArgumentError, optional_package
 
 __all__ = [
     "BenchmarkResult",
@@ -243,7 +242,7 @@ def as_dataframe(ds: Any, ds_info: Any = None) -> Any:
     Raises MissingDependencyError without pandas.
     """
     rows = [dict(_named(element, "")) for element in as_numpy(ds)]
-    return framework("pandas", "tfds.as_dataframe", "pandas").DataFrame(rows)
+    return optional_package("pandas", "tfds.as_dataframe", "pandas").DataFrame(rows)
 
 
 def _named(value: Any, name: str) -> Any:
@@ -284,7 +283,7 @@ def benchmark(ds: Any, *, num_iter: int | None = None, batch_size: int = 1) -> B
 
     `ds.explain(analyze=True)` says which step takes the time. Raises MissingDependencyError without pandas.
     """
-    pandas = framework("pandas", "tfds.benchmark", "pandas")
+    pandas = optional_package("pandas", "tfds.benchmark", "pandas")
     begun = time.perf_counter()
     ended = [time.perf_counter() for _ in islice(iter(ds), num_iter)]
     if not ended:
@@ -346,7 +345,7 @@ def split_for_jax_process(
 ) -> Any:
     """The part of a split that this process of JAX reads."""
     if process_index is None or process_count is None:
-        jax = framework("jax", "split_for_jax_process", "jax")
+        jax = optional_package("jax", "split_for_jax_process", "jax")
         process_index = jax.process_index() if process_index is None else process_index
         process_count = jax.process_count() if process_count is None else process_count
     return catalog.subsplit_for_process(split, process_index, process_count, drop_remainder=drop_remainder)

@@ -22,8 +22,9 @@ _HARMLESS = """
     sys.getsizeof uuid.UUID uuid.uuid3 uuid.uuid5 time.sleep time.strptime time.strftime time.gmtime time.struct_time
     numpy scipy cv2 PIL simplejpeg turbojpeg imagecodecs regex xxhash orjson ujson rapidjson msgpack zstandard lz4
     snappy brotli blosc blosc2 crc32c tokenizers sentencepiece tiktoken unidecode jellyfish Levenshtein rapidfuzz
-    skimage pywt ftfy soxr resampy pyarrow penstock.image penstock.io penstock.block penstock.trace penstock.element_key
-    penstock.errors penstock.permutation penstock.map_fn penstock.dataset.map_fn penstock.Options penstock.options
+    skimage pywt ftfy soxr resampy pyarrow penstock.image penstock.audio penstock.video penstock.io penstock.block
+    penstock.trace penstock.element_key penstock.errors penstock.permutation penstock.map_fn penstock.dataset.map_fn
+    penstock.Options penstock.options
     penstock.dataset.create.Create.from_tensors penstock.dataset.create.Create.from_tensor_slices
     penstock.dataset.create.Create.range"""
 # Of these it is known that they do nothing but compute: what they give follows from what they are given. They read no

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.errors import MissingDependencyError
+from penstock.errors import optional_package
 from penstock.profiler.live.snapshot import snapshot, want
 
 _FRESH = 0.5  # seconds that a snapshot serves: a scrape asks for all metrics at once
@@ -93,7 +92,7 @@ def prometheus_collector() -> Any:
 
     Raises MissingDependencyError without the extra: `pip install 'penstock[prometheus]'`.
     """
-    core = _library("prometheus_client.core", "prometheus")
+    core = optional_package("prometheus_client.core", "Offering metrics", "prometheus")
     want()
     return _Collector(core)
 
@@ -134,7 +133,7 @@ def opentelemetry_meters(meter_provider: Any = None) -> Any:
 
     Raises MissingDependencyError without the extra: `pip install 'penstock[otel]'`.
     """
-    metrics = _library("opentelemetry.metrics", "otel")
+    metrics = optional_package("opentelemetry.metrics", "Offering metrics", "otel")
     meter = metrics.get_meter("penstock", meter_provider=meter_provider)
     latest = _Latest()
     want()
@@ -150,11 +149,3 @@ def _callback(metric: Metric, latest: _Latest, metrics: Any) -> Callable[[Any], 
         return [metrics.Observation(value, labels) for labels, value in metric.of(latest.get())]
 
     return observe
-
-
-def _library(name: str, extra: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        message = f"{name.partition('.')[0]} is not installed."
-        raise MissingDependencyError(message, hint=f"pip install 'penstock[{extra}]'") from error

@@ -1,0 +1,169 @@
+"""Files of sound: WAV by itself, all other formats by libsndfile; the rate of samples changed by soxr."""
+
+from __future__ import annotations
+
+import io
+import wave
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.block.spec import LeafSpec, TensorSpec
+from penstock.errors import InvalidArgumentError, InvalidTypeError, optional_package
+from penstock.trace.lift import Nature, byte_string, of_nature, tensor, traceable
+
+
+class Sound(NamedTuple):
+    """The samples of a sound, from -1 to 1, and their rate in samples per second."""
+
+    audio: Any
+    sample_rate: Any
+
+
+_WIDTHS: dict[int, np.dtype[Any]] = {1: np.dtype(np.uint8), 2: np.dtype("<i2"), 4: np.dtype("<i4")}
+_DECODER = Nature("decodes sound")
+
+
+def _file(op: str, contents: Any) -> io.BytesIO:
+    if isinstance(contents, (bytes, bytearray, memoryview)):
+        return io.BytesIO(contents)
+    message = f"{op} needs the bytes of one file of sound, got {type(contents).__name__} {contents!r:.60}."
+    raise InvalidTypeError(message, hint="Read a path first: Path(path).read_bytes().")
+
+
+def _sound_rule(spec: LeafSpec, *, desired_channels: int = -1, desired_samples: int = -1, **_: Any) -> Sound:
+    byte_string(spec)
+    shape = [None if wanted < 0 else wanted for wanted in (desired_samples, desired_channels)]
+    return Sound(TensorSpec(shape, np.float32), TensorSpec((), np.int32))
+
+
+def wav_samples(contents: bytes | memoryview) -> tuple[npt.NDArray[Any], int]:
+    """Return the integers of a WAV file and their rate.
+
+    Returns:
+        The samples of shape (samples, channels), int8, int16 or int32 as in the file; and the samples per second.
+
+    Raises:
+        InvalidArgumentError: If the file is damaged, no WAV file, or one without PCM samples of 8, 16 or 32 bits.
+    """
+    hint = "ps.audio.decode reads other formats."
+    try:
+        with wave.open(_file("decode_wav", contents)) as file:
+            width, channels, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
+            content = file.readframes(file.getnframes())
+            if len(content) < file.getnframes() * width * channels:
+                raise EOFError
+    except (wave.Error, EOFError) as error:
+        why = f"{str(error) or 'it is cut short'}; it begins with {bytes(contents[:4])!r}"
+        message = f"decode_wav cannot decode this as WAV: {why}."
+        raise InvalidArgumentError(message, hint=hint) from None
+    if width not in _WIDTHS:
+        message = f"decode_wav needs samples of 8, 16 or 32 bits, got a WAV file of {width * 8}."
+        raise InvalidArgumentError(message, hint=hint)
+    samples = np.frombuffer(content, _WIDTHS[width])
+    if width == 1:
+        samples = (samples.astype(np.int16) - 128).astype(np.int8)  # 8-bit WAV is unsigned, and its zero is 128
+    return samples.reshape(-1, channels), rate
+
+
+@of_nature(_DECODER)
+@traceable("audio.decode_wav", _sound_rule, fresh=True, gives=Sound)
+def decode_wav(contents: bytes, desired_channels: int = -1, desired_samples: int = -1) -> Sound:
+    """Return the samples of a WAV file, as `tf.audio.decode_wav` does, also of files with 8 or 32 bits.
+
+    Args:
+        contents: The bytes of the file.
+        desired_channels: Number of channels. Further channels are left out; missing ones repeat the last. -1: all.
+        desired_samples: Number of samples. Longer sounds are cut, shorter ones filled up with zeros. -1: all.
+
+    Returns:
+        A `Sound`: float32 samples from -1 to 1 of shape (samples, channels), and their rate as int32.
+
+    Raises:
+        InvalidArgumentError: If the file is damaged, no WAV file, or one without PCM samples of 8, 16 or 32 bits.
+
+    Example:
+        >>> decode_wav(encode_wav([[0.5], [-1.0]], 8000))
+        Sound(audio=array([[ 0.5],
+               [-1. ]], dtype=float32), sample_rate=np.int32(8000))
+    """
+    samples, rate = wav_samples(contents)
+    found = samples.astype(np.float32) / np.float32(-float(np.iinfo(samples.dtype).min))
+    if desired_channels >= 0:
+        found = found[:, np.minimum(np.arange(desired_channels), found.shape[1] - 1)]
+    if desired_samples >= 0:
+        found = np.pad(found[:desired_samples], [(0, max(desired_samples - len(found), 0)), (0, 0)])
+    return Sound(found, np.int32(rate))
+
+
+@traceable("audio.encode_wav", lambda spec, sample_rate: tensor(spec) and TensorSpec((), bytes))
+def encode_wav(audio: npt.ArrayLike, sample_rate: int) -> bytes:
+    """Return a WAV file of 16 bits, as `tf.audio.encode_wav` does. Samples beyond -1 and 1 are clipped.
+
+    Args:
+        audio: Samples from -1 to 1 of shape (samples, channels).
+        sample_rate: Samples per second.
+
+    Raises:
+        InvalidArgumentError: If the samples have another rank.
+    """
+    samples = np.asarray(audio, np.float32)
+    if samples.ndim != 2:
+        message = f"audio must be 2-dimensional (samples, channels), got shape {samples.shape}."
+        raise InvalidArgumentError(message, hint="Write audio[:, None] for one channel.")
+    levels = np.clip(np.rint(samples * np.float32(1 << 15)), -1 << 15, (1 << 15) - 1).astype("<i2")
+    made = io.BytesIO()
+    with wave.open(made, "wb") as file:
+        file.setnchannels(samples.shape[1])
+        file.setsampwidth(2)
+        file.setframerate(int(sample_rate))
+        file.writeframes(levels.tobytes())
+    return made.getvalue()
+
+
+@of_nature(_DECODER)
+@traceable("audio.decode", _sound_rule, fresh=True, gives=Sound)
+def decode(contents: bytes, sample_rate: int | None = None) -> Sound:
+    """Return the samples of a sound file: WAV, FLAC, MP3, OGG, or another format that libsndfile reads.
+
+    Args:
+        contents: The bytes of the file.
+        sample_rate: Rate to resample to, in samples per second. By default the rate of the file.
+
+    Returns:
+        A `Sound`: float32 samples from -1 to 1 of shape (samples, channels), and their rate as int32.
+
+    Raises:
+        InvalidArgumentError: If the bytes are no such file, or the file is damaged.
+        MissingDependencyError: If the extra `audio` is not installed.
+    """
+    soundfile, file = optional_package("soundfile", "Decoding sound", "audio"), _file("decode", contents)
+    try:
+        audio, rate = soundfile.read(file, dtype="float32", always_2d=True)
+    except soundfile.LibsndfileError as error:
+        message = f"decode needs a file that libsndfile reads, got {len(contents)} bytes: {error.error_string}"
+        raise InvalidArgumentError(message, hint="Convert the file, for example with ffmpeg.") from None
+    wanted = rate if sample_rate is None else sample_rate
+    return Sound(resample(audio, rate, wanted), np.int32(wanted))
+
+
+@traceable("audio.resample", lambda spec, **_: TensorSpec((None, *tensor(spec).shape[1:]), tensor(spec).dtype))
+def resample(audio: npt.NDArray[Any], rate_in: int, rate_out: int) -> npt.NDArray[Any]:
+    """Return a sound with another rate, by the high-quality filter of soxr. An equal rate returns the sound as it is.
+
+    Args:
+        audio: Samples of shape (samples,) or (samples, channels): float32, float64, int16 or int32.
+        rate_in: Samples per second of `audio`.
+        rate_out: Samples per second of the result.
+
+    Returns:
+        The samples, of the dtype and the number of channels of `audio`.
+
+    Raises:
+        MissingDependencyError: If the extra `audio` is not installed.
+    """
+    if rate_in == rate_out:
+        return audio
+    soxr = optional_package("soxr", "Resampling", "audio")
+    return np.asarray(soxr.resample(audio, rate_in, rate_out))

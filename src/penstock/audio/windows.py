@@ -1,0 +1,31 @@
+"""Windows: factors for the samples of a frame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+def hann_window(window_length: int, periodic: bool = True, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
+    """Return a Hann window of so many values, as `tf.signal.hann_window` does.
+
+    >>> hann_window(4).tolist()
+    [0.0, 0.5, 1.0, 0.5]
+    """
+    return _window(0.5, int(window_length), bool(periodic), np.dtype(dtype))
+
+
+def hamming_window(window_length: int, periodic: bool = True, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
+    """Return a Hamming window of so many values, as `tf.signal.hamming_window` does."""
+    return _window(0.54, int(window_length), bool(periodic), np.dtype(dtype))
+
+
+def _window(high: float, size: int, periodic: bool, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    if size == 1:
+        return np.ones(1, dtype)
+    count = dtype.type(size + periodic * (size % 2 == 0) - 1)
+    turned = np.cos(dtype.type(2 * np.pi) * np.arange(size, dtype=dtype) / count)
+    found: npt.NDArray[Any] = (dtype.type(high) - dtype.type(1 - high) * turned).astype(dtype)
+    return found
