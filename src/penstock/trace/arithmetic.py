@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.block.arena import ARENA
 from penstock.block.column import Column, DenseColumn, column_of
 from penstock.block.leaf import as_leaf
 from penstock.block.spec import TensorSpec
@@ -123,14 +124,25 @@ def _aligned(operands: Sequence[Any]) -> list[Any] | None:
 def _run(ufunc: np.ufunc, operands: Sequence[Any], rows: int, allocate: Allocate | None) -> list[Column]:
     arrays = _aligned(operands)
     if arrays is not None:
-        if allocate is None:
+        if allocate is None and not any(isinstance(a, np.ndarray) and a.size >= _LARGE for a in arrays):
             return [DenseColumn(ufunc(*arrays))]
         shape = np.broadcast_shapes(*[np.shape(array) for array in arrays])
         dtype = np.asarray(ufunc(*[a[:1] if isinstance(a, np.ndarray) and a.ndim else a for a in arrays])).dtype
-        place = allocate(shape[1:], dtype)
-        return [DenseColumn(ufunc(*arrays, out=place) if place is not None else ufunc(*arrays))]
+        place = None if allocate is None else allocate(shape[1:], dtype)
+        place = ARENA.empty(shape, dtype) if place is None else place  # a fresh page takes longer than its values
+        return [DenseColumn(ufunc(*[_repeated(array, shape) for array in arrays], out=place))]
     values = [[operand.value] * rows if isinstance(operand, Const) else operand.values() for operand in operands]
     return [column_of([ufunc(*row) for row in zip(*values, strict=True)])]
+
+
+_LARGE = 1 << 14  # values
+_FEW = 16  # numbers
+
+
+def _repeated(array: Any, shape: tuple[int, ...]) -> Any:
+    """A few numbers, such as one for each channel, repeated for each pixel of a row, which numpy goes over at once."""
+    few = len(shape) > 2 and 1 < shape[-1] <= _FEW and np.ndim(array) and array.shape[-1] == array.size == shape[-1]
+    return np.tile(array.reshape(-1), (shape[-2], 1)) if few else array
 
 
 def _make(ufunc: np.ufunc) -> Primitive:
