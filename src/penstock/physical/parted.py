@@ -66,13 +66,13 @@ class Parted:
     def _found(self, block: Block, draws: Draws, *, gives_elements: bool) -> Parts | None:
         structure, kinds = block.structure, tuple(map(kind_of, block.columns))
         latest, same, found = self._latest
-        if latest is not structure or same != kinds or (found is not None and not found.captured.unchanged()):
+        if latest is not structure or same != kinds or (found is not None and not found.holds()):
             found = self._decided.get((structure, kinds))
-            if (structure, kinds) not in self._decided or (found is not None and not found.captured.unchanged()):
+            if (structure, kinds) not in self._decided or (found is not None and not found.holds()):
                 if not worth_asking(self._function, structure, block.size, gives_elements=gives_elements):
                     return None
                 specs = tuple(map(any_extent, block.columns))
-                found = self._decided[structure, kinds] = in_parts(self._function, structure, specs)
+                found = self._decided[structure, kinds] = in_parts(self._function, structure, specs, found)
             self._latest = structure, kinds, found
         return found if found is not None and _checked(found, block, draws) else None
 
@@ -100,6 +100,8 @@ class Calls:
             self.given.begin(row)
             self._now.ordinal = self.parts.draws
             return self.parts.rest(*arguments)
+        if self._holds:
+            self.parts.unsteady.update(self.parts.captured.places(changed=True))
         self._holds = False
         self.given.begin(-1)
         self._elements = self._elements or self._block.elements()
