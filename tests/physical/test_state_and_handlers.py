@@ -137,6 +137,25 @@ def test_what_costs_little_is_called_as_it_is_written() -> None:
     assert "runs per element" in ds.explain()
 
 
+def test_explain_says_that_a_graph_is_not_run_if_its_results_were_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.physical.vectorise.equal_blocks", lambda fast, plain: False)
+    ds = ps.Dataset.range(20).map(lambda x: x * 2)
+    assert "runs by Block: multiply" in ds.explain()
+    assert list(ds) == list(range(0, 40, 2))
+    assert "runs per element: as a Block its result was another" in ds.explain()
+
+
+def test_explain_says_that_a_part_is_not_run_by_block_if_its_results_were_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("penstock.physical.parted.same_in_all", lambda fast, plain: False)
+    text = "def flipped(image):\n    return ps.image.flip_up_down(ps.image.random_hue(image, 0.1)) / 255.0\n"
+    body = f"{text}def function(image, label):\n{indent(COUNTS['list that grows'], '    ')}\n"
+    source = np.zeros((20, 6, 6, 3), np.uint8), np.arange(20)
+    *_, ds = outcome(body, source, by_block=True)
+    assert "runs per element: some of it gave another result as a Block" in ds.explain()
+
+
 class Loads:
     """Its method handles exceptions."""
 
