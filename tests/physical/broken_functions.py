@@ -49,6 +49,10 @@ LINES = {
     "suppressed, raises": "with contextlib.suppress(ValueError, KeyError):\n    image = ps.image.flip_up_down(image)\n"
     "    if label == 3:\n        raise ValueError\n    label = label + 1",
     "no context": "with contextlib.nullcontext():\n    image = ps.image.random_flip_up_down(image)",
+    "import of ours": "import penstock as ours\nimage = ours.image.flip_up_down(image)\nlabel = int(label)",
+    "import of a function": "from numpy import negative, add as plus\nimage = negative(image)\nlabel = plus(label, 1)",
+    "import, and another value": "import numpy as kept\nimage = kept.negative(image)\nkept = label\nlabel = kept + 1",
+    "import, once in a while": "if label == 3:\n    import numpy as kept\n    image = kept.negative(image)",
     "reduced": "image = functools.reduce(lambda made, op: op(made), (ps.image.flip_up_down, np.negative), image)",
     "the next": "image = next(ps.image.flip_up_down(one) for one in (image,))",
     "one after the other": "ones = iter((3, 4))\nlabel = label + next(ones)\nimage = image * next(ones)",

@@ -22,43 +22,13 @@ from penstock.block.spec import TensorSpec
 from penstock.trace.graph import Allocate, Const, Equation, Graph, NotTraceable, Primitive, Ref
 from penstock.trace.rowwise import probe, rowwise
 
-_EXACT = [
-    "add",
-    "subtract",
-    "multiply",
-    "divide",
-    "floor_divide",
-    "remainder",
-    "negative",
-    "positive",
-    "absolute",
-    "sqrt",
-    "square",
-    "sign",
-    "floor",
-    "ceil",
-    "trunc",
-    "rint",
-    "greater",
-    "greater_equal",
-    "less",
-    "less_equal",
-    "equal",
-    "not_equal",
-    "logical_and",
-    "logical_or",
-    "logical_xor",
-    "logical_not",
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "invert",
-    "left_shift",
-    "right_shift",
-    "isnan",
-    "isfinite",
-    "isinf",
-]
+_EXACT: tuple[np.ufunc, ...] = (
+    np.add, np.subtract, np.multiply, np.divide, np.floor_divide, np.remainder, np.negative, np.positive, np.absolute,
+    np.sqrt, np.square, np.sign, np.floor, np.ceil, np.trunc, np.rint, np.greater, np.greater_equal, np.less,
+    np.less_equal, np.equal, np.not_equal, np.logical_and, np.logical_or, np.logical_xor, np.logical_not,
+    np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert, np.left_shift, np.right_shift, np.isnan, np.isfinite,
+    np.isinf,
+)  # fmt: skip
 
 _EITHER_ZERO = (np.minimum, np.maximum, np.fmin, np.fmax)  # for floats, vector instructions choose between equals
 
@@ -190,8 +160,7 @@ def _operand(value: Any) -> Any:
     return DenseColumn(value) if isinstance(value, np.ndarray) and value.ndim else Const(value)
 
 
-for _name in _EXACT:
-    _ufunc = getattr(np, _name)
+for _ufunc in _EXACT:
     UFUNCS[_ufunc] = _make(_ufunc)
 EXACT = frozenset(UFUNCS.values())  # the same bits whatever lies around a value
 for _ufunc in dict.fromkeys(value for value in vars(np).values() if isinstance(value, np.ufunc)):

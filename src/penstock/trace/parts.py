@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import sys
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -206,7 +207,8 @@ def _calls_ours(called: _Called) -> bool:
     code = function.__code__
     held = (value for _, value in closure(function))
     values = chain(held, (function.__globals__.get(name) for name in code.co_names))
-    return bool(given) or any(
+    imports = any(name.partition(".")[0] == "penstock" for name in code.co_names)
+    return bool(given) or imports or any(
         isinstance(value, FunctionType) or (isinstance(value, ModuleType) and value.__name__.startswith("penstock"))
         for value in values
     )
@@ -411,7 +413,11 @@ class _Tracing:
         before = self._templates()
         held = [before.template(value) for value in self.variables.values()]
         try:
-            self._inspect(step[0])
+            imported = _imported(statement)
+            if imported:
+                self.reads.extend(imported)
+            else:
+                self._inspect(step[0])
             with drawing(OF_STAND_INS):
                 made = step[0](*[self.variables[name] for name in takes])
             kept = self._templates()
@@ -438,6 +444,7 @@ class _Tracing:
             put_off.renamed(name, old)
             self.whole = replace(self.whole, local=self.whole.local | {old})
         self.variables.update(zip(gives, made, strict=True))
+        self._objects = {**self._objects, **(dict(zip(gives, made, strict=True)) if imported else {})}
         self._steps.append(step)
         return None
 
@@ -464,6 +471,17 @@ class _Tracing:
             self.builder.draws, captured, "; ".join(self.breaks), gains, pure, ends,
             self.unsteady, len(self.unsteady),
         )  # fmt: skip
+
+
+def _imported(statement: ast.stmt) -> list[tuple[Any, Any, Any]]:
+    """Return the places that an import reads; none if it is no import, or of what is not there yet."""
+    found: list[tuple[Any, Any, Any]] = []
+    if isinstance(statement, ast.Import):
+        found = [(sys.modules, alias.name, sys.modules.get(alias.name)) for alias in statement.names]
+    elif isinstance(statement, ast.ImportFrom) and statement.module in sys.modules and not statement.level:
+        names = vars(sys.modules[statement.module])
+        found = [(names, alias.name, names.get(alias.name)) for alias in statement.names]
+    return found if all(value is not None for _, _, value in found) else []
 
 
 def _is_cheap(equation: Equation) -> bool:
