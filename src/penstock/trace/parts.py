@@ -112,7 +112,7 @@ class Parts:
         each = f", {self.spent.seconds / self.spent.calls * 1e6:,.3g} µs each" if self.spent.calls else ""
         more = "" if ended is not None or ends is None or ends.split is None else ", and what follows from it"
         if not by_block:
-            return f"runs per element{alone}{each}: {self.broken}{more and ' runs by Block if it can be traced'}"
+            return f"runs per element{alone}{each}: {self.broken}{more and f'{more} runs by Block if it can be traced'}"
         return f"runs by Block: {by_block}; called per element{alone}{each}: {self.broken}{more}"
 
     def rows(self, itself: Any, columns: Sequence[list[Any]], count: int) -> Iterator[tuple[Any, ...]]:
@@ -207,8 +207,9 @@ def _calls_ours(called: _Called) -> bool:
     code = function.__code__
     held = (value for _, value in closure(function))
     values = chain(held, (function.__globals__.get(name) for name in code.co_names))
-    imports = any(name.partition(".")[0] == "penstock" for name in code.co_names)
-    return bool(given) or imports or any(
+    if given or any(name.partition(".")[0] == "penstock" for name in code.co_names):  # it may import that
+        return True
+    return any(
         isinstance(value, FunctionType) or (isinstance(value, ModuleType) and value.__name__.startswith("penstock"))
         for value in values
     )
