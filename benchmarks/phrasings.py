@@ -1,10 +1,13 @@
 """What does the same work cost in another phrasing, and what does one more line cost?
 
-Two tables of CPU time per picture (the whole process, all threads), as ratios to the first row of each:
+Four tables of CPU time per picture (the whole process, all threads), as ratios to the first row of each:
 
 - phrasings: a chain of augmentations on 64×64 pictures, CIFAR's, JPEG files and records, each written per element,
   on the batch, and with `map_fn` behind the batch;
-- lines: the chain with one line added, `in numpy` being what that line costs when it is called by itself.
+- lines: the chain with one line added, `in numpy` being what that line costs when it is called by itself;
+- cliffs: the chain in each compound statement of Python and with lines that keep state, and cheap functions that keep
+  state, in relation to their calls as they are written;
+- recipe: decode, crop, flip and normalize photographs of 500×375, as training on ImageNet does it.
 
 Where TensorFlow is installed, tf.data's figures stand beside the phrasings, from a process of their own. Passes of all
 rows take turns, and the figure is the least of a row's passes. Goals: a line at most 1.4 times the chain and its own
@@ -23,6 +26,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -174,6 +178,91 @@ WHOLE = {  # other ways to write it; `function` is mapped
     "helper in a lambda": (CHAIN, "function = lambda image, label: (augment(image, label)[0], int(label))"),
 }
 
+STATE = """\
+import contextlib, functools, logging
+N, VOCAB, TOTALS, LOG = [0], {}, {"n": 0}, []
+RESIZE = partial(ps.image.resize, size=(64, 64))
+CONTRAST = partial(ps.image.random_contrast, lower=0.8, upper=1.2)
+MODE, TRAIN, NAMED = "train", True, {"size": (64, 64)}
+
+class Counter:
+    count = 0
+COUNTER = Counter()
+
+def helper(x):
+    return x * 2 + 1
+"""
+BLACK = "image = np.zeros((64, 64, 3), np.float32)"
+# The chain inside a statement, or beside one that keeps state; `augmented(image)` is the chain.
+CLIFFS = {
+    "helper and counter": "image = augmented(image)\nN[0] = N[0] + 1",
+    "counter in place": "image = augmented(image)\nN[0] += 1",
+    "counter in a dict": "image = augmented(image)\nTOTALS['n'] = TOTALS['n'] + 1",
+    "counter in an object": "image = augmented(image)\nCOUNTER.count += 1",
+    "counter in a global": "global TOTAL\nimage = augmented(image)\nTOTAL = label",
+    "counter in front": "N[0] = N[0] + 1\nimage = augmented(image)",
+    "counter around": "N[0] = N[0] + 1\nimage = augmented(image)\nlabel = label + N[0]",
+    "helper with a counter": "image = counted(image)",
+    "vocabulary": "image = augmented(image)\nlabel = VOCAB.setdefault(int(label), len(VOCAB))",
+    "vocabulary in front": "label = VOCAB.setdefault(int(label), len(VOCAB))\nimage = augmented(image)",
+    "memo": "if int(label) not in VOCAB:\n    VOCAB[int(label)] = len(VOCAB)\nlabel = VOCAB[int(label)]\n"
+    "image = augmented(image)",
+    "try": f"try:\n{indent(CHAIN, '    ')}except ValueError:\n    {BLACK}",
+    "try, helper": f"try:\n    image = augmented(image)\nexcept ValueError:\n    {BLACK}",
+    "try, return": "try:\n    return augmented(image), label\nexcept ValueError:\n    return image / 255.0, label",
+    "try, raise": "try:\n    image = augmented(image)\nexcept ValueError as error:\n    raise RuntimeError from error",
+    "try, log": "try:\n    image = augmented(image)\nexcept Exception:\n    logging.exception('bad')\n    raise",
+    "try, finally": "try:\n    image = augmented(image)\nfinally:\n    label = label + 1",
+    "try, else": f"try:\n    image = augmented(image)\nexcept ValueError:\n    {BLACK}\nelse:\n    label = label + 1",
+    "try and int": f"try:\n    image = augmented(image)\n    label = int(label)\nexcept ValueError:\n    {BLACK}",
+    "try in a helper": "image = careful(image)",
+    "partial": CHAIN.replace("ps.image.resize(image, (64, 64))", "RESIZE(image)").replace(
+        "ps.image.random_contrast(image, 0.8, 1.2)", "CONTRAST(image)"
+    ),
+    "partial, made inside": CHAIN.replace("resize(image, (64, 64))", "resize(image)").replace(
+        "ps.image.resize(", "partial(ps.image.resize, size=(64, 64))("
+    ),
+    "keywords of a dict": CHAIN.replace("(image, (64, 64))", "(image, **NAMED)"),
+    "with errstate": f"with np.errstate(all='ignore'):\n{indent(CHAIN, '    ')}",
+    "with suppress": "with contextlib.suppress(ValueError):\n    image = augmented(image)",
+    "with nullcontext": "with contextlib.nullcontext():\n    image = augmented(image)",
+    "for": "for op in OPS:\n    image = op(image)\nimage = image / 255.0",
+    "for, else": "for op in OPS:\n    image = op(image)\nelse:\n    image = image / 255.0",
+    "for over a tuple": "for op in (OPS[0], OPS[1], CONTRAST, OPS[3], OPS[4], RESIZE):\n    image = op(image)\n"
+    "image = image / 255.0",
+    "reduce": "image = functools.reduce(lambda image, op: op(image), OPS, image) / 255.0",
+    "while": f"n = 0\nwhile n < 1:\n{indent(CHAIN, '    ')}    n += 1",
+    "while, break": f"while True:\n{indent(CHAIN, '    ')}    break",
+    "nested function": f"def inner(image):\n{indent(CHAIN, '    ')}    return image\nimage = inner(image)",
+    "nested function, closure": "size = (64, 64)\ndef inner(image):\n"
+    f"{indent(CHAIN.replace('(64, 64)', 'size'), '    ')}    return image\nimage = inner(image)",
+    "nested lambda": "inner = lambda image: augmented(image)\nimage = inner(image)",
+    "match": f"match MODE:\n    case 'train':\n{indent(CHAIN, '        ')}    case _:\n        pass",
+    "match on a value": f"match int(label):\n    case 3:\n        label = label + 1\n"
+    f"    case _:\n        label = label - 1\n{CHAIN}",
+    "if on a constant": f"if TRAIN:\n{indent(CHAIN, '    ')}",
+    "if on a value": f"if label < 5:\n    label = label + 1\nelse:\n    label = label - 1\n{CHAIN}",
+    "guard": f"if int(label) > 100:\n    return None\n{CHAIN}",
+    "import": f"import penstock as ps\n{CHAIN}",
+    "logging": "image = augmented(image)\nlogging.debug('label %s', label)",
+    "isinstance": "assert isinstance(image, np.ndarray)\nimage = augmented(image)",
+    "walrus": "if (size := 64) > 3:\n    image = augmented(image)",
+    "comprehension": "image = [augmented(one) for one in (image,)][0]",
+    "generator": "image = next(augmented(one) for one in (image,))",
+    "starred": "image = augmented(*(image,))",
+    "append": "parts = []\nfor one in (image,):\n    parts.append(augmented(one))\nimage = parts[0]",
+    "dict of functions": "image = {'train': augmented}[MODE](image)",
+}
+COUNTED = {  # functions of a number, beside their calls as they are written
+    "helper and counter": "q = helper(x)\nN[0] = N[0] + 1",
+    "vocabulary": "q = VOCAB.setdefault(int(x) % 7, len(VOCAB))",
+    "helper and vocabulary": "q = helper(x), VOCAB.setdefault(int(x) % 7, len(VOCAB))",
+    "counter in a dict": "q = helper(x)\nTOTALS['n'] += 1",
+    "counter in an object": "q = helper(x)\nCOUNTER.count += 1",
+    "list that grows": "q = helper(x)\nLOG.append(x)",
+    "counter is read": "N[0] = N[0] + 1\nq = helper(x) + N[0]",
+}
+
 
 def compiled(source: str, name: str) -> dict[str, Any]:
     """The names that `source` defines; it can be read as that of a file can, as in a notebook."""
@@ -188,8 +277,8 @@ def compiled(source: str, name: str) -> dict[str, Any]:
     return names
 
 
-def function_of(body: str, end: str, name: str) -> Callable[..., Any]:
-    text = f"{AROUND}def augment(image, label):\n{indent(body, '    ')}    return image, label\n{end}\n"
+def function_of(body: str, end: str, name: str, before: str = "") -> Callable[..., Any]:
+    text = f"{AROUND}{before}def augment(image, label):\n{indent(body, '    ')}    return image, label\n{end}\n"
     made: Callable[..., Any] = compiled(text, name)["function"]
     return made
 
@@ -215,6 +304,87 @@ def lines() -> dict[str, Callable[[], object]]:
     for name, (body, end) in WHOLE.items():
         chosen[name] = function_of(body, end, name)
     return {name: drained(data.map(function).batch(BATCH)) for name, function in chosen.items()}
+
+
+def cliffs() -> dict[str, Callable[[], object]]:
+    import penstock as ps
+
+    data = ps.Dataset.from_tensor_slices(pictures())
+    before = f"{STATE}def augmented(image):\n{indent(CHAIN, '    ')}    return image\n"
+    before += "def counted(image):\n    N[0] += 1\n    return augmented(image)\n"
+    before += f"def careful(image):\n{indent(CLIFFS['try'], '    ')}\n    return image\n"
+    made = {}
+    for name, body in {"plain": CHAIN, **CLIFFS}.items():
+        function = function_of(f"{body}\n", "function = augment", f"cliff {name}", before)
+        made[f"chain: {name}"] = data.map(function).batch(BATCH)
+    written = ps.Options()
+    written.experimental_optimization.map_vectorization.enabled = False
+    numbers = ps.Dataset.range(PICTURES)
+    for name, body in COUNTED.items():
+        text = f"{STATE}def function(x):\n{indent(body, '    ')}\n    return q\n"
+        counted = [numbers.map(compiled(text, f"{name} {i}")["function"]).batch(BATCH) for i in range(2)]
+        made[f"{name}: as written"] = counted[0].with_options(written)
+        made[f"{name}: counted"] = counted[1]
+    return {name: drained(ds) for name, ds in made.items()}
+
+
+def recipes() -> dict[str, Callable[[], object]]:
+    """The usual steps of training on photographs, in several phrasings."""
+    import penstock as ps
+
+    mean, std = np.array([0.485, 0.456, 0.406], np.float32), np.array([0.229, 0.224, 0.225], np.float32)
+    photos = ps.Dataset.from_tensor_slices(photographs()).repeat(PHOTOS // 16)
+    shapes = {
+        "resize": lambda image: ps.image.resize(image, (224, 224)),
+        "random_resized_crop": lambda image: ps.image.random_resized_crop(image, (224, 224)),
+        "random_crop": lambda image: ps.image.random_crop(image, (224, 224, 3)),
+    }
+    ends = {
+        "(x / 255 - mean) / std": lambda image: (image / 255.0 - mean) / std,
+        "normalize": lambda image: ps.image.normalize(image, mean * 255, std * 255),
+        "convert_image_dtype": lambda image: (ps.image.convert_image_dtype(image, np.float32) - mean) / std,
+        "x / 127.5 - 1": lambda image: image / 127.5 - 1.0,
+    }
+    decode = partial(ps.image.decode_jpeg, channels=3)
+    flip = ps.image.random_flip_left_right
+    made: dict[str, Any] = {}
+    for shaped, shape in shapes.items():
+
+        def begun(content: bytes, label: Any, shape: Any = shape) -> Any:
+            return flip(shape(decode(content))), label
+
+        images = photos.map(begun)
+        made[f"{shaped}: no norm"] = images.batch(BATCH)
+        for name, end in ends.items():
+
+            def whole(content: bytes, label: Any, begun: Any = begun, end: Any = end) -> Any:
+                image, label = begun(content, label)
+                return end(image), label
+
+            def ended(image: Any, label: Any, end: Any = end) -> Any:
+                return end(image), label
+
+            made[f"{shaped}: {name}"] = photos.map(whole).batch(BATCH)
+            made[f"{shaped}: {name}, in a map of its own"] = images.map(ended).batch(BATCH)
+            made[f"{shaped}: {name}, after batch"] = images.batch(BATCH).map(ended)
+        apart = photos.map(lambda content, label: (decode(content), label))
+        apart = apart.map(lambda image, label, shape=shape: (shape(image), label))
+        made[f"{shaped}: a map for each step"] = (
+            apart.map(lambda image, label: (flip(image), label))
+            .map(lambda image, label: (image / 255.0, label))
+            .map(lambda image, label: ((image - mean) / std, label))
+            .batch(BATCH)
+        )
+    return {name: drained(ds) for name, ds in made.items()}
+
+
+def photographs() -> tuple[list[bytes], Any]:
+    """Sixteen JPEG files of 500×375 pixels, and their numbers."""
+    import penstock as ps
+
+    waves = np.add.outer(np.sin(np.arange(375) / 40), np.cos(np.arange(500) / 50))[..., None] * (50, 40, 30) + 128
+    noise = np.random.default_rng(1).normal(0, 6, (16, 375, 500, 3))
+    return [ps.io.encode_jpeg(picture) for picture in np.clip(waves + noise, 0, 255).astype(np.uint8)], np.arange(16)
 
 
 def alone(name: str) -> float | None:
@@ -304,10 +474,7 @@ def phrasings() -> dict[str, Callable[[], object]]:
         "jpeg: map_fn": jpegs.batch(BATCH).map(lambda batch: ps.map_fn(picture, batch)),
         "jpeg: per element, then CHW and len": jpegs.map(picture_and_more).batch(BATCH),
     }
-    waves = np.add.outer(np.sin(np.arange(375) / 40), np.cos(np.arange(500) / 50))[..., None] * (50, 40, 30) + 128
-    noise = np.random.default_rng(1).normal(0, 6, (16, 375, 500, 3))
-    large = [ps.io.encode_jpeg(picture) for picture in np.clip(waves + noise, 0, 255).astype(np.uint8)]
-    photos = ps.Dataset.from_tensor_slices((large, np.arange(16))).repeat(PHOTOS // 16)
+    photos = ps.Dataset.from_tensor_slices(photographs()).repeat(PHOTOS // 16)
 
     def photo(content: bytes, label: Any) -> Any:
         return ps.image.resize(ps.image.decode_jpeg(content, channels=3), (224, 224)) / 255.0, label
@@ -398,24 +565,29 @@ def drained(dataset: Any) -> Callable[[], object]:
     return one_pass
 
 
-def measured(passes: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+def measured(passes: Mapping[str, Callable[[], object]], rounds: int, count: int = PICTURES) -> dict[str, float]:
     """CPU µs per picture, the least of `rounds` passes that take turns, behind two that warm up."""
     best = dict.fromkeys(passes, np.inf)
     for turn in range(rounds + 2):
         for name, one_pass in passes.items():
             began = time.process_time()
             one_pass()
-            spent = (time.process_time() - began) / PICTURES * 1e6
+            spent = (time.process_time() - began) / count * 1e6
             if turn >= 2:
                 best[name] = min(best[name], spent)
     return {name: float(spent) for name, spent in best.items()}
 
 
+def group_of(name: str, table: str) -> str:
+    """The rows that are compared with the first of them."""
+    return "" if table == "lines" else name.partition(":")[0]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="the same work, phrased otherwise")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--only", default="", help="rows whose name holds this, and the first of each table")
-    parser.add_argument("--tables", default="phrasings,lines")
+    parser.add_argument("--only", default="", help="rows whose name holds this, and the first of each group")
+    parser.add_argument("--tables", default="phrasings,lines,cliffs,recipe")
     parser.add_argument("--tf-data", action="store_true", help="print tf.data's figures as JSON")
     chosen = parser.parse_args()
     if chosen.tf_data:
@@ -427,22 +599,30 @@ def main() -> None:
     if "phrasings" in chosen.tables and importlib.util.find_spec("tensorflow"):
         command = [sys.executable, str(Path(__file__)), "--tf-data", "--rounds", str(chosen.rounds)]
         theirs = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout.splitlines()[-1])
-    for table, rows in (("phrasings", phrasings), ("lines", lines)):
+    tables = {
+        "phrasings": (phrasings, PICTURES),
+        "lines": (lines, PICTURES),
+        "cliffs": (cliffs, PICTURES),
+        "recipe": (recipes, PHOTOS),
+    }
+    for table, (rows, count) in tables.items():
         if table not in chosen.tables:
             continue
-        passes = {name: one for i, (name, one) in enumerate(rows().items()) if not i or chosen.only in name}
+        made, groups = rows(), dict[str, str]()
+        for name in made:
+            groups.setdefault(group_of(name, table), name)
+        passes = {name: one for name, one in made.items() if chosen.only in name or name in groups.values()}
         for one_pass in passes.values():
             one_pass()
         wait_for_kernels()
-        found = measured(passes, chosen.rounds)
+        found = measured(passes, chosen.rounds, count)
         first: dict[str, float] = {}
-        print(f"\n{table:<42}{'CPU µs':>9}{'ratio':>8}{'in numpy':>10}{'tf.data':>9}")
+        print(f"\n{table:<62}{'CPU µs':>9}{'ratio':>8}{'in numpy':>10}{'tf.data':>9}")
         for name, spent in found.items():
-            group = name.partition(":")[0] if table == "phrasings" else ""
-            ratio = spent / first.setdefault(group, spent)
+            ratio = spent / first.setdefault(group_of(name, table), spent)
             own = alone(name) if table == "lines" else None
             cells = f"{own:10.1f}" if own is not None else f"{'':>10}"
-            print(f"{name:<42}{spent:9.1f}{ratio:8.2f}{cells}{theirs.get(name, ''):>9.5}")
+            print(f"{name:<62}{spent:9.1f}{ratio:8.2f}{cells}{theirs.get(name, ''):>9.5}")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import linecache
 from collections.abc import Callable, Iterator
@@ -23,6 +24,40 @@ BEGINNINGS = {
     "image = ps.image.convert_image_dtype(flipped, np.float32)\n",
 }
 LINES = {
+    "counts in a list": "NAMES[0] = NAMES[0] + 1",
+    "counts in a global": "global TOTAL\nTOTAL = TOTAL + int(label)\nlabel = label + TOTAL",
+    "counts, read afterwards": "NAMES[0] = NAMES[0] + 1\nimage = ps.image.flip_up_down(image)\n"
+    "label = label + NAMES[0]",
+    "counts once in a while": "if label == 3:\n    NAMES.append(NAMES[-1] + 1)\nlabel = label + len(NAMES)",
+    "vocabulary": "label = COUNTER.words.setdefault(int(label) % 3, len(COUNTER.words))",
+    "try around": "try:\n    image = ps.image.flip_up_down(image) / 255.0\n"
+    "except ValueError as error:\n    LOG.append(error)",
+    "try, one raises": "try:\n    image = ps.image.flip_up_down(image) / 255.0\n    if label == 3:\n"
+    "        raise ValueError('three')\n    label = label + 1\nexcept ValueError as error:\n    LOG.append(str(error))",
+    "try, another error": "try:\n    image = ps.image.random_crop(image, (9, 1, 3))\nexcept ValueError as error:\n"
+    "    raise RuntimeError('bad') from error",
+    "try, else, finally": "try:\n    image = ps.image.flip_up_down(image)\nexcept ValueError:\n    LOG.append(1)\n"
+    "else:\n    label = label + 1\nfinally:\n    LOG.append(int(label))",
+    "try, finally returns": "try:\n    image = ps.image.flip_up_down(image)\nfinally:\n    if label == 3:\n"
+    "        return image, label * 2",
+    "try, returns": "try:\n    if label == 3:\n        return ps.image.flip_up_down(image), label * 2\nfinally:\n"
+    "    LOG.append(int(label))",
+    "try, in a loop": "for n in range(3):\n    try:\n        image = ps.image.flip_up_down(image)\n"
+    "        if n == 1:\n            continue\n        label = label + 1\n    except ValueError:\n        break",
+    "suppressed": "with contextlib.suppress(ValueError):\n    image = ps.image.flip_up_down(image)\n"
+    "    label = label + 1",
+    "suppressed, raises": "with contextlib.suppress(ValueError, KeyError):\n    image = ps.image.flip_up_down(image)\n"
+    "    if label == 3:\n        raise ValueError\n    label = label + 1",
+    "no context": "with contextlib.nullcontext():\n    image = ps.image.random_flip_up_down(image)",
+    "import of ours": "import penstock as ours\nimage = ours.image.flip_up_down(image)\nlabel = int(label)",
+    "import of a function": "from numpy import negative, add as plus\nimage = negative(image)\nlabel = plus(label, 1)",
+    "import, and another value": "import numpy as kept\nimage = kept.negative(image)\nkept = label\nlabel = kept + 1",
+    "import, once in a while": "if label == 3:\n    import numpy as kept\n    image = kept.negative(image)",
+    "reduced": "image = functools.reduce(lambda made, op: op(made), (ps.image.flip_up_down, np.negative), image)",
+    "the next": "image = next(ps.image.flip_up_down(one) for one in (image,))",
+    "one after the other": "ones = iter((3, 4))\nlabel = label + next(ones)\nimage = image * next(ones)",
+    "partial": "image = functools.partial(ps.image.resize, size=(4, 4))(image)",
+    "number of a channel": "image = (image - np.array([1, 2, 3], np.float32)) / np.float32([3, 2, 1])",
     "int": "label = int(label)",
     "float32": "label = np.float32(label)",
     "eye": "label = np.eye(10)[label]",
@@ -163,7 +198,7 @@ ENDS = {
 AROUND = """\
 LOG, NAMES, TABLE, SIZE, TOTAL = [], [1, 2, 3], np.arange(100, dtype=np.float32), (6, 5), 0
 class COUNTER:
-    count = 0
+    count, words = 0, {}
 def CHANGED():
     global SIZE
     SIZE = (SIZE[0] + 1, SIZE[1])
@@ -180,7 +215,7 @@ def made(beginning: str, line: str, end: str) -> tuple[Callable[..., Any], dict[
     text = source(beginning, line, end)
     file = f"<{beginning}, {line}, {end}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    names: dict[str, Any] = {"__name__": __name__, "np": np, "ps": ps, "functools": functools}
+    names: dict[str, Any] = {"__name__": __name__, "np": np, "ps": ps, "functools": functools, "contextlib": contextlib}
     exec(compile(text, file, "exec"), names)
     return names["function"], names
 

@@ -224,3 +224,24 @@ def test_outputs_that_may_share_memory_are_told_pair_by_pair(chosen):
     pairs = itertools.combinations(range(len(chosen)), 2)
     wanted = [(i, j) for i, j in pairs if chosen[i] == chosen[j] or views & {i, j}]
     assert list(graph.sharing()) == wanted
+
+
+NUMBERS_OF_CHANNELS = {
+    "norm": lambda x, few: (x - few) / (few + 1),
+    "few first": lambda x, few: few - x * few,
+    "compared": lambda x, few: (x > few, few >= x),
+    "by row of the Block": lambda x, few: x * x[0, 0] + few,
+}
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(3, 96, 96, 3), (2, 2, 3), (3, 70, 80, 1), (5, 64, 70, 17), (3, 4000, 3)], ids=str)
+@pytest.mark.parametrize("name", NUMBERS_OF_CHANNELS)
+def test_a_few_numbers_repeated_give_the_same_bits(name, shape, dtype):
+    """As many rows as channels are no numbers of channels; large Blocks take memory that is used again."""
+    rng = np.random.default_rng(3)
+    source = rng.integers(0, 200, shape).astype(dtype)
+    few = rng.integers(1, 50, shape[-1]).astype(np.float32)
+    function = NUMBERS_OF_CHANNELS[name]
+
+    assert assert_equal_by_block(lambda x: function(x, few), Block.single(DenseColumn(source)))

@@ -48,6 +48,12 @@ class Captured:
             return False
         return True
 
+    def places(self, *, changed: bool = False) -> set[Any]:
+        """Return the places that are read, or those that hold other values now; a list, dict or array is one place."""
+        whole = {id(place) for place, name, _ in self.reads if name in (SIZE, CONTENT)}
+        reads = [read for read in self.reads if not (changed and Captured((read,)).unchanged())]
+        return {(id(place), None if id(place) in whole else name) for place, name, _ in reads}
+
     def without(self, function: Any) -> Captured:
         """The same, kept by somebody who is to let go of this function, or object, when all others have."""
         weak = weakref.ref(function)

@@ -108,8 +108,10 @@ class Endings:
             element = self._block.slice(row, row + 1).elements()[0]
             self._results.append(self._sound(row, self._tried(self._ends.split, element)))
         ended = self._ends.ended
-        if ended is not None and self._holds and len(self._results) < size and not _trial_of(ended).failed:
+        if ended is not None and self._holds and len(self._results) < size and not trial_of(ended).failed:
             self._by_block(ended)
+        if not self._holds:
+            self._parts.unsteady.update((self._parts if ended is None else ended).captured.places(changed=True))
         if len(self._results) < size:
             for row, element in enumerate(self._block.elements()[len(self._results) :], len(self._results)):
                 self._results.append(self._as_written(row, element))
@@ -211,7 +213,7 @@ class Endings:
 
     def _same_before(self, ended: Ended, calls: _ByBlock, block: Block, numbers: Any) -> bool:
         """Whether the middle is given what it is given per element, as far as that is still to be looked at."""
-        trial = _trial_of(ended)
+        trial = trial_of(ended)
         if trial.over:
             return True
         rows = _sample(block.size)
@@ -264,7 +266,7 @@ class Endings:
 
     def _same_after(self, ended: Ended, calls: _ByBlock, kept: np.ndarray, made: Block) -> bool:
         """Whether the end gives by Block what it gives per element; said of more elements until there were enough."""
-        trial = _trial_of(ended)
+        trial = trial_of(ended)
         if trial.over:
             return not trial.failed
         builder, rows, began = Builder(), [], time.perf_counter()
@@ -362,7 +364,7 @@ _PLANS: weakref.WeakKeyDictionary[Ended, _Plan] = weakref.WeakKeyDictionary()
 _LOCK = new_lock()
 
 
-def _trial_of(ended: Ended) -> Trial:
+def trial_of(ended: Ended) -> Trial:
     with _LOCK:
         return _TRIALS.setdefault(ended, Trial())
 

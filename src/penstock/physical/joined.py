@@ -11,7 +11,7 @@ from penstock.block.numbers import Numbers
 from penstock.block.spec import LeafSpec
 from penstock.block.structure import Structure, components
 from penstock.functions.captured import Captured
-from penstock.physical.vectorise import Vectoriser, optimised
+from penstock.physical.vectorise import Vectoriser, optimised, why_not_equal
 from penstock.trace.drawing import UNNUMBERED
 from penstock.trace.graph import Allocate, Graph, Ref
 from penstock.trace.purity import may_draw
@@ -58,8 +58,11 @@ class Joined:
 
 
 def graph_of(functions: Sequence[Callable[..., Any]], structure: Structure, specs: Sequence[LeafSpec]) -> Graph | None:
-    """The graph of maps that run as one."""
-    return None if sum(map(may_draw, functions)) > 1 else Composed(functions).traced(structure, specs).graph
+    """The graph of maps that run as one; None if each runs by itself."""
+    if sum(map(may_draw, functions)) > 1:
+        return None
+    found = Composed(functions).traced(structure, specs)
+    return None if why_not_equal(found) else found.graph
 
 
 class Composed:

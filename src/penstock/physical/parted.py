@@ -20,7 +20,7 @@ from penstock.block.column import Column, DenseColumn, ListColumn
 from penstock.block.fixed import Given, fixed_columns, fixed_values, without_aliasing
 from penstock.block.structure import Structure
 from penstock.forked import new_lock
-from penstock.physical.ended import Endings
+from penstock.physical.ended import Endings, trial_of
 from penstock.physical.vectorise import (
     ELEMENTS,
     SECONDS,
@@ -66,13 +66,13 @@ class Parted:
     def _found(self, block: Block, draws: Draws, *, gives_elements: bool) -> Parts | None:
         structure, kinds = block.structure, tuple(map(kind_of, block.columns))
         latest, same, found = self._latest
-        if latest is not structure or same != kinds or (found is not None and not found.captured.unchanged()):
+        if latest is not structure or same != kinds or (found is not None and not found.holds()):
             found = self._decided.get((structure, kinds))
-            if (structure, kinds) not in self._decided or (found is not None and not found.captured.unchanged()):
+            if (structure, kinds) not in self._decided or (found is not None and not found.holds()):
                 if not worth_asking(self._function, structure, block.size, gives_elements=gives_elements):
                     return None
                 specs = tuple(map(any_extent, block.columns))
-                found = self._decided[structure, kinds] = in_parts(self._function, structure, specs)
+                found = self._decided[structure, kinds] = in_parts(self._function, structure, specs, found)
             self._latest = structure, kinds, found
         return found if found is not None and _checked(found, block, draws) else None
 
@@ -100,6 +100,8 @@ class Calls:
             self.given.begin(row)
             self._now.ordinal = self.parts.draws
             return self.parts.rest(*arguments)
+        if self._holds:
+            self.parts.unsteady.update(self.parts.captured.places(changed=True))
         self._holds = False
         self.given.begin(-1)
         self._elements = self._elements or self._block.elements()
@@ -163,6 +165,14 @@ def _checked(found: Parts, block: Block, draws: Draws) -> bool:
             if not trial.over:
                 trial.failed = not _equal(found, trial, block, draws)
     return not trial.failed
+
+
+def differs(found: Parts) -> bool:
+    """Return True if the beginning or the end gave another result by Block, so that the function runs as written."""
+    with _LOCK:
+        trial = _TRIALS.get(found)
+    ended = None if found.ends is None else found.ends.ended
+    return (trial is not None and trial.failed) or (ended is not None and trial_of(ended).failed)
 
 
 _TRYING = new_lock()

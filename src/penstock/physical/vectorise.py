@@ -138,6 +138,12 @@ def check_of(found: Traced, ready: Ready) -> EquivalenceCheck:
     return check
 
 
+def why_not_equal(found: Traced) -> str:
+    """Return the reason why a graph is not run although there is one; empty if none is known so far."""
+    check: EquivalenceCheck | None = found.notes.get("check")
+    return "" if check is None else check.failed
+
+
 def in_one_piece(column: Column, allocate: Allocate | None, *, view: bool = True) -> Column:
     """A column whose rows lie as those of a copy of each do: a view is copied, into the memory offered."""
     if isinstance(column, ListColumn):

@@ -9,14 +9,16 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.block.structure import flatten
+from penstock.block.spec import LeafSpec, any_extent
+from penstock.block.structure import Structure, flatten
 from penstock.compiled import plain_versions
 from penstock.functions.effects.planning import why_plans_otherwise
 from penstock.functions.shipping import why_not_shippable
 from penstock.options import Options
 from penstock.physical.inner_plans import inside
 from penstock.physical.joined import graph_of
-from penstock.physical.vectorise import optimised, what_came
+from penstock.physical.parted import differs
+from penstock.physical.vectorise import optimised, what_came, why_not_equal
 from penstock.plan.counted import count_text
 from penstock.plan.distribution import Distribute, Remote, parted
 from penstock.plan.fingerprint import fingerprint
@@ -216,22 +218,32 @@ def _verdict(step: Map | Filter, spec: Any, options: Options) -> str:
         return "runs per element: vectorising is switched off"
     function = step.function if isinstance(step, Map) else step.predicate
     leaves: Sequence[Any]
+    came = what_came(function)
     if spec is not None:
         leaves, structure = flatten(spec)
-    elif (came := what_came(function)) is not None:
-        structure, leaves = came
-    else:
+    if came is not None and (spec is None or _alike(came, (structure, leaves))):
+        structure, leaves = came  # which also tells what was found when they came
+    elif spec is None:
         return "runs by Block if it can be traced: decided at the first element"
     found = traced(function, structure, leaves)
+    if why := why_not_equal(found):
+        return f"runs per element: {why}"
     if found.graph is None:
         beginning = in_parts(function, structure, leaves)
         used = beginning is not None and (isinstance(step, Map) or beginning.gains)
+        if beginning is not None and used and differs(beginning):
+            return "runs per element: some of it gave another result as a Block"
         if beginning is not None and used:
             return beginning.described(optimised, may_end=isinstance(step, Map))
         line = getattr(found.reason, "line", None)
         where = "" if line is None else f"line {line}: "
         return f"runs per element: {broken_by(function, structure, leaves) or where + found.reason}"
     return f"runs by Block: {optimised(found.graph, copied=range(len(found.graph.outputs))).describe()}"
+
+
+def _alike(came: tuple[Structure, Sequence[LeafSpec]], known: tuple[Structure, Sequence[LeafSpec]]) -> bool:
+    """Return True if elements differ in their extents at most."""
+    return came[0] == known[0] and list(map(any_extent, came[1])) == list(map(any_extent, known[1]))
 
 
 def explanation_json(

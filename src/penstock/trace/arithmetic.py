@@ -15,49 +15,20 @@ from typing import Any
 
 import numpy as np
 
+from penstock.block.arena import ARENA
 from penstock.block.column import Column, DenseColumn, column_of
 from penstock.block.leaf import as_leaf
 from penstock.block.spec import TensorSpec
 from penstock.trace.graph import Allocate, Const, Equation, Graph, NotTraceable, Primitive, Ref
 from penstock.trace.rowwise import probe, rowwise
 
-_EXACT = [
-    "add",
-    "subtract",
-    "multiply",
-    "divide",
-    "floor_divide",
-    "remainder",
-    "negative",
-    "positive",
-    "absolute",
-    "sqrt",
-    "square",
-    "sign",
-    "floor",
-    "ceil",
-    "trunc",
-    "rint",
-    "greater",
-    "greater_equal",
-    "less",
-    "less_equal",
-    "equal",
-    "not_equal",
-    "logical_and",
-    "logical_or",
-    "logical_xor",
-    "logical_not",
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "invert",
-    "left_shift",
-    "right_shift",
-    "isnan",
-    "isfinite",
-    "isinf",
-]
+_EXACT: tuple[np.ufunc, ...] = (
+    np.add, np.subtract, np.multiply, np.divide, np.floor_divide, np.remainder, np.negative, np.positive, np.absolute,
+    np.sqrt, np.square, np.sign, np.floor, np.ceil, np.trunc, np.rint, np.greater, np.greater_equal, np.less,
+    np.less_equal, np.equal, np.not_equal, np.logical_and, np.logical_or, np.logical_xor, np.logical_not,
+    np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert, np.left_shift, np.right_shift, np.isnan, np.isfinite,
+    np.isinf,
+)  # fmt: skip
 
 _EITHER_ZERO = (np.minimum, np.maximum, np.fmin, np.fmax)  # for floats, vector instructions choose between equals
 
@@ -123,14 +94,25 @@ def _aligned(operands: Sequence[Any]) -> list[Any] | None:
 def _run(ufunc: np.ufunc, operands: Sequence[Any], rows: int, allocate: Allocate | None) -> list[Column]:
     arrays = _aligned(operands)
     if arrays is not None:
-        if allocate is None:
+        if allocate is None and not any(isinstance(a, np.ndarray) and a.size >= _LARGE for a in arrays):
             return [DenseColumn(ufunc(*arrays))]
         shape = np.broadcast_shapes(*[np.shape(array) for array in arrays])
         dtype = np.asarray(ufunc(*[a[:1] if isinstance(a, np.ndarray) and a.ndim else a for a in arrays])).dtype
-        place = allocate(shape[1:], dtype)
-        return [DenseColumn(ufunc(*arrays, out=place) if place is not None else ufunc(*arrays))]
+        place = None if allocate is None else allocate(shape[1:], dtype)
+        place = ARENA.empty(shape, dtype) if place is None else place  # a fresh page takes longer than its values
+        return [DenseColumn(ufunc(*[_repeated(array, shape) for array in arrays], out=place))]
     values = [[operand.value] * rows if isinstance(operand, Const) else operand.values() for operand in operands]
     return [column_of([ufunc(*row) for row in zip(*values, strict=True)])]
+
+
+_LARGE = 1 << 14  # values
+_FEW = 16  # numbers
+
+
+def _repeated(array: Any, shape: tuple[int, ...]) -> Any:
+    """A few numbers, such as one for each channel, repeated for each pixel of a row, which numpy goes over at once."""
+    few = len(shape) > 2 and 1 < shape[-1] <= _FEW and np.ndim(array) and array.shape[-1] == array.size == shape[-1]
+    return np.tile(array.reshape(-1), (shape[-2], 1)) if few else array
 
 
 def _make(ufunc: np.ufunc) -> Primitive:
@@ -178,8 +160,7 @@ def _operand(value: Any) -> Any:
     return DenseColumn(value) if isinstance(value, np.ndarray) and value.ndim else Const(value)
 
 
-for _name in _EXACT:
-    _ufunc = getattr(np, _name)
+for _ufunc in _EXACT:
     UFUNCS[_ufunc] = _make(_ufunc)
 EXACT = frozenset(UFUNCS.values())  # the same bits whatever lies around a value
 for _ufunc in dict.fromkeys(value for value in vars(np).values() if isinstance(value, np.ufunc)):

@@ -179,7 +179,7 @@ class Ends:
         whole: Cut = self.tracing.whole
         if returns(statement):
             return False
-        step = whole.part([statement], sorted(reads(statement, whole.local)), [])
+        step = whole.straight([statement], sorted(reads(statement, whole.local)), [])
         return self.tracing.inspected(step)[0] is None
 
     def _split(self, start: int) -> Split | None:
@@ -223,7 +223,8 @@ class Ends:
                 if kind is not None:
                     variables[name] = Tracer(builder, Ref(-1, at), builder.inputs[at])
                     at += 1
-            why, seen = tracing.inspected(split.end)
+            end = tracing.whole.straight(list(tracing.whole.statements[split.at :]), list(split.needs), None)
+            why, seen = tracing.inspected(end)
             captured = Captured((*tracing.reads, *seen))
             if why or not captured.quickly_watched:
                 return None
@@ -254,7 +255,7 @@ class Ends:
             if passed and (any(one.stays for one in passed) or not _only_stores(statement, whole.function)):
                 return self._behind(split.at + i)
             try:
-                step = whole.part([statement], takes, gives)
+                step = whole.straight([statement], takes, gives)
                 with drawing(OF_STAND_INS):
                     made = step(*[variables[name] for name in takes])
             except (NotTraceable, Exception):
@@ -297,11 +298,13 @@ class Ends:
                 results.append(("given", split.gives.index(names[operand.index - elements])))
             else:
                 results.append(("before", halves.place(operand)))
-        if all(source in ("passed", "given", "constant") for source, _ in results):
-            return None  # nothing is computed by Block
+        before = halves.before()
+        gains = self.tracing.gains(elements - len(before.used(range(shown))), pure=split.pure)
+        if not gains or all(source in ("passed", "given", "constant") for source, _ in results):
+            return None  # nothing is computed by Block, or nothing that is worth it
         return Ended(
             split,
-            halves.before(),
+            before,
             arguments,
             kinds,
             halves.after(),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import sys
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +30,7 @@ from penstock.trace.arithmetic import ASTYPE, TRIED_ASTYPE, UFUNCS, WHERE
 from penstock.trace.drawing import OF_STAND_INS, drawing
 from penstock.trace.ends import Ends, things_of
 from penstock.trace.fields import Fields, apart
-from penstock.trace.graph import Equation, Graph, GraphBuilder, NotTraceable, Operand, Ref
+from penstock.trace.graph import Const, Equation, Graph, GraphBuilder, NotTraceable, Operand, Ref
 from penstock.trace.purity import inspected, why_not_movable
 from penstock.trace.statements import Cut, PutOff, cut, inlined, reads, returns, text_of, writes
 from penstock.trace.templates import Template, Templates, alike, leaves, rows_of
@@ -77,7 +78,13 @@ class Parts:
     gains: bool
     pure: bool  # whether the rest can change nothing
     ends: Ends | None
+    unsteady: set[Any]  # the places that its calls have changed so far
+    known: int  # how many of them were known when the function was cut
     spent: Spent = field(default_factory=lambda: Spent())
+
+    def holds(self) -> bool:
+        """Return True if the function would be cut again to these parts."""
+        return self.known == len(self.unsteady) and self.captured.unchanged()
 
     def plainly(self, arguments: Sequence[Any]) -> list[Any]:
         """The leaves that `graph` computes, as the function computes them for one element."""
@@ -105,7 +112,7 @@ class Parts:
         each = f", {self.spent.seconds / self.spent.calls * 1e6:,.3g} µs each" if self.spent.calls else ""
         more = "" if ended is not None or ends is None or ends.split is None else ", and what follows from it"
         if not by_block:
-            return f"runs per element{alone}{each}: {self.broken}{more and ' runs by Block if it can be traced'}"
+            return f"runs per element{alone}{each}: {self.broken}{more and f'{more} runs by Block if it can be traced'}"
         return f"runs by Block: {by_block}; called per element{alone}{each}: {self.broken}{more}"
 
     def rows(self, itself: Any, columns: Sequence[list[Any]], count: int) -> Iterator[tuple[Any, ...]]:
@@ -156,8 +163,11 @@ def _called(function: Any) -> _Called | None:
     return _Called(method, (twin,), {}, watched, weakref.ref(function))
 
 
-def parts(function: Callable[..., Any], structure: Structure, specs: Sequence[LeafSpec]) -> Parts | None:
-    """A function's beginning and rest; None where it has no beginning worth it, or there is no telling."""
+def parts(function: Any, structure: Structure, specs: Sequence[LeafSpec], unsteady: set[Any]) -> Parts | None:
+    """A function's beginning and rest; None where it has no beginning worth it, or there is no telling.
+
+    What reads one of the `unsteady` places belongs to the rest.
+    """
     called = _called(function)
     if called is None or why_not_made(structure) or not (structure.size >= _WIDE or _calls_ours(called)):
         return None
@@ -165,6 +175,7 @@ def parts(function: Callable[..., Any], structure: Structure, specs: Sequence[Le
     if whole is None:
         return None
     tracing = _Tracing(whole, called, structure, specs)
+    tracing.unsteady = unsteady
     try:
         return tracing.parts()
     except NotTraceable:
@@ -196,7 +207,9 @@ def _calls_ours(called: _Called) -> bool:
     code = function.__code__
     held = (value for _, value in closure(function))
     values = chain(held, (function.__globals__.get(name) for name in code.co_names))
-    return bool(given) or any(
+    if given or any(name.partition(".")[0] == "penstock" for name in code.co_names):  # it may import that
+        return True
+    return any(
         isinstance(value, FunctionType) or (isinstance(value, ModuleType) and value.__name__.startswith("penstock"))
         for value in values
     )
@@ -225,6 +238,7 @@ class _Tracing:
         self.whole = replace(whole, function=twin)
         self._called = replace(called, function=twin)
         self._structure = structure
+        self.unsteady: set[Any] = set()
         self.builder = GraphBuilder(tuple(specs))
         self.variables: dict[str, Any] = {}
         self.reads: list[tuple[Any, Any, Any]] = []
@@ -235,18 +249,19 @@ class _Tracing:
     def parts(self) -> Parts | None:
         inputs = self._inputs()
         at = self._run()
-        gains = not all(map(self.is_cheap, self.builder.equations))
         ends = Ends.of(self, at)
-        found = self._parted(inputs, at, ends, gains=gains)
+        found = self._parted(inputs, at, ends)
         return None if found is None or not (found.gains or ends is not None) else found
 
-    def is_cheap(self, equation: Equation) -> bool:
-        """Whether numpy does as well by itself."""
-        return equation.primitive in _CHEAP or equation.primitive.by_row
+    def gains(self, spared: int, *, pure: bool) -> bool:
+        """Return True if the equations so far are worth running by Block, or not making `spared` leaves is."""
+        return not all(map(_is_cheap, self.builder.equations)) or spared >= (_SPARED if pure else _SPARED_LOOKING)
 
     def inspected(self, function: Callable[..., Any]) -> tuple[str | None, tuple[Any, ...]]:
         """Why a part of the function may not be run on stand-ins, if it may not, and what it reads from outside."""
         why, seen = inspected(function, self._objects, self._held(function))
+        if not self.unsteady.isdisjoint(seen.places()):
+            why = why or "it reads what its calls change"
         ours = function, _nothing  # made here: nobody can change them
         return why, self._watched([read for read in seen.reads if not any(read[0] is one for one in ours)])
 
@@ -393,13 +408,17 @@ class _Tracing:
         later = set().union(*[reads(other, local) for other in statements[i + 1 :]])
         gives = sorted(makes & later)
         takes = sorted(needs.union(gives).intersection(self.variables))
-        step = self.whole.part([statement], takes, gives), takes, gives
+        step = self.whole.straight([statement], takes, gives), takes, gives
         known = len(self.builder.equations), self.builder.draws, len(self.reads)
         stood = [(tracer, tracer.ref) for tracer in _stand_ins(self.variables.values())]
         before = self._templates()
         held = [before.template(value) for value in self.variables.values()]
         try:
-            self._inspect(step[0])
+            imported = _imported(statement)
+            if imported:
+                self.reads.extend(imported)
+            else:
+                self._inspect(step[0])
             with drawing(OF_STAND_INS):
                 made = step[0](*[self.variables[name] for name in takes])
             kept = self._templates()
@@ -426,10 +445,11 @@ class _Tracing:
             put_off.renamed(name, old)
             self.whole = replace(self.whole, local=self.whole.local | {old})
         self.variables.update(zip(gives, made, strict=True))
+        self._objects = {**self._objects, **(dict(zip(gives, made, strict=True)) if imported else {})}
         self._steps.append(step)
         return None
 
-    def _parted(self, inputs: Callable[..., Any], at: int, ends: Ends | None, *, gains: bool) -> Parts | None:
+    def _parted(self, inputs: Callable[..., Any], at: int, ends: Ends | None) -> Parts | None:
         whole, captured = self.whole, Captured(tuple(self.reads))
         left = whole.statements[at:]
         if not left or not captured.quickly_watched:
@@ -446,11 +466,29 @@ class _Tracing:
         graph = self.builder.finish(kept.outputs, Structure(tuple, (), (), len(kept.outputs)))
         pure = self.why_not_movable(function) is None
         spared = len(graph.inputs) - len(graph.used(range(len(graph.outputs))))
-        gains = gains or spared >= (_SPARED if pure else _SPARED_LOOKING)
+        gains = self.gains(spared, pure=pure)
         return Parts(
             graph, inputs, tuple(whole.arguments()), tuple(self._steps), names, variables, function,
             self.builder.draws, captured, "; ".join(self.breaks), gains, pure, ends,
+            self.unsteady, len(self.unsteady),
         )  # fmt: skip
+
+
+def _imported(statement: ast.stmt) -> list[tuple[Any, Any, Any]]:
+    """Return the places that an import reads; none if it is no import, or of what is not there yet."""
+    found: list[tuple[Any, Any, Any]] = []
+    if isinstance(statement, ast.Import):
+        found = [(sys.modules, alias.name, sys.modules.get(alias.name)) for alias in statement.names]
+    elif isinstance(statement, ast.ImportFrom) and statement.module in sys.modules and not statement.level:
+        names = vars(sys.modules[statement.module])
+        found = [(names, alias.name, names.get(alias.name)) for alias in statement.names]
+    return found if all(value is not None for _, _, value in found) else []
+
+
+def _is_cheap(equation: Equation) -> bool:
+    """Return True if numpy does as well by itself, which it does not with an array of a few numbers."""
+    few = any(isinstance(operand, Const) and np.ndim(operand.value) for operand in equation.operands)
+    return equation.primitive.by_row or (equation.primitive in _CHEAP and not few)
 
 
 def _stand_ins(values: Iterable[Any]) -> Iterator[Tracer]:
@@ -480,13 +518,17 @@ def worth_asking(function: Callable[..., Any], structure: Structure, rows: int, 
     return leaves >= _MADE_UP
 
 
-def in_parts(function: Callable[..., Any], structure: Structure, specs: Sequence[LeafSpec]) -> Parts | None:
-    """`parts`, remembered per function and kind of element while what its beginning reads stays the same."""
+def in_parts(
+    function: Callable[..., Any], structure: Structure, specs: Sequence[LeafSpec], before: Parts | None = None
+) -> Parts | None:
+    """`parts`, remembered per function and kind of element while what its beginning reads stays the same.
+
+    `before` is what the caller has found the last time.
+    """
     notes = notes_of(function)
-    if notes is None:
-        return parts(function, structure, specs)
+    notes = {} if notes is None else notes
     key = ("parts", structure, tuple(specs))
-    found: Parts | None = notes.get(key)
-    if key not in notes or (found is not None and not found.captured.unchanged()):
-        found = notes[key] = parts(function, structure, specs)
+    found: Parts | None = notes.get(key, before)
+    if key not in notes or (found is not None and not found.holds()):
+        found = notes[key] = parts(function, structure, specs, set() if found is None else found.unsteady)
     return found

@@ -34,43 +34,14 @@ from penstock.functions.uses import attribute
 from penstock.trace.arithmetic import UFUNCS
 from penstock.trace.graph import Reason
 from penstock.trace.numpy_rows import REDUCTIONS
+from penstock.trace.statements import straightened
 from penstock.trace.tracer import FUNCTIONS
 
 _BUILTINS = {
-    getattr(builtins, name)
-    for name in [
-        "len",
-        "range",
-        "tuple",
-        "dict",
-        "list",
-        "zip",
-        "enumerate",
-        "abs",
-        "int",
-        "float",
-        "bool",
-        "bytes",
-        "str",
-        "reversed",
-        "min",
-        "max",
-        "all",
-        "any",
-        "chr",
-        "divmod",
-        "filter",
-        "format",
-        "frozenset",
-        "map",
-        "ord",
-        "pow",
-        "round",
-        "set",
-        "sorted",
-        "sum",
-    ]
-}
+    len, range, tuple, dict, list, zip, enumerate, abs, int, float, bool, bytes, str, reversed, min, max, all, any,
+    chr, divmod, filter, format, frozenset, iter, map, next, ord, pow, round, set, sorted, sum,
+    functools.partial, functools.reduce,
+}  # fmt: skip
 _KNOWN = frozenset(map(id, FUNCTIONS))
 _MAKERS: tuple[Any, ...] = (  # of arrays, and a pattern, of what is given, which stand-ins refuse to be
     np.zeros, np.ones, np.full, np.eye, np.identity, np.arange, np.linspace, np.array, np.asarray, np.ascontiguousarray,
@@ -115,6 +86,7 @@ _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
 _FIELD = type(vars(namedtuple("_One", "field"))["field"])  # of a named tuple
 _WATCHED = 1 << 16  # bytes of a captured array: its content is digested for every Block, some 30 µs at most
 TOO_LARGE = "an array too large to watch for changes"
+HANDLES = "it handles exceptions or leaves a with block"
 _WATCHED_ITEMS = 1 << 10  # of a captured dict, each of which is looked at for every Block
 _WRITERS = ("STORE_SUBSCR", "STORE_SLICE", "DELETE_SUBSCR")
 
@@ -172,16 +144,18 @@ def _inspected(
 
 
 def inspected_live(function: Callable[..., Any]) -> tuple[str | None, Captured, list[np.ndarray]]:
-    """`inspected`, where large arrays may be used by their names; and these, which are not watched for changes.
+    """`inspected` while nothing raises, where large arrays may be used by their names; and these arrays.
 
-    What is calculated from them may be kept nowhere: it is looked up in them as they are. Only the function's own code
-    may use them: what it calls may be reached in ways in which they would be arrays like others.
+    They are not watched for changes. What is calculated from them may be kept nowhere: it is looked up in them as they
+    are. Only the function's own code may use them: what it calls may be reached in ways in which they would be arrays
+    like others.
     """
     inspection = _Inspection()
+    inspection.live = {}
     if type(function) is FunctionType and is_users(function):
-        inspection.live, inspection.top = {}, function
+        inspection.top = function
     why = inspection.verdict(function)
-    live = list((inspection.live or {}).values())
+    live = list(inspection.live.values())
     return why, Captured((*inspection.reads, *((array, SIZE, len(array)) for array in live))), live
 
 
@@ -201,9 +175,10 @@ class _Inspection:
         self._writes = False  # whether anything is written to, or may be
         self._used: list[FunctionType] = []  # functions that are called, or passed on
         self.draws = False
-        self.live: dict[int, np.ndarray] | None = None  # large arrays, where they may be used
+        self.live: dict[int, np.ndarray] | None = None  # large arrays that it uses; None if that is not asked
         self.top: FunctionType | None = None  # who may use them
         self._in_top = False
+        self._again = True  # whether the function that comes next is made again among stand-ins, by `tables`
         self._line: int | None = None  # of the user's code that was looked at last
         self.watched: list[Any] = []  # what was looked at to tell whether anything captured is written to
         self._methods: set[str] = set()  # that are called of what is only known when it runs
@@ -240,9 +215,11 @@ class _Inspection:
 
     def _plain(self, function: FunctionType, objects: Mapping[str, Any]) -> str | None:
         """A function written in Python, some of whose arguments may be objects that are known."""
-        if (id(function), *map(id, objects.values())) in self._visiting:
+        again, self._again = self._again, False
+        visit = (id(function), again, *map(id, objects.values()))
+        if visit in self._visiting:
             return "it calls itself" if function is self.top and self.live else None
-        self._visiting.add((id(function), *map(id, objects.values())))
+        self._visiting.add(visit)
         self._used.append(function)
         parts = ("__code__", "__defaults__", "__kwdefaults__")
         self.reads.extend((function, part, getattr(function, part)) for part in parts)
@@ -252,7 +229,8 @@ class _Inspection:
                 return why
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         outer, self._in_top = self._in_top, function is self.top
-        why = self._code(function.__code__, function.__globals__, cells, objects)
+        made = straightened(function) if again and self.live is not None and is_users(function) else function
+        why = self._code(made.__code__, function.__globals__, cells, objects)
         self._in_top = outer
         return why
 
@@ -401,7 +379,7 @@ class _Inspection:
                 self.reads.append((cells[spelled], None, value))
                 chain, why = self._step(value, spelled)
             elif name in _HANDLERS and not generates:
-                return "it handles exceptions or leaves a with block"
+                return HANDLES
             elif name.startswith(_STATEFUL) and not (
                 name in _FREE
                 or (generates and name == "YIELD_VALUE")
@@ -466,7 +444,9 @@ class _Inspection:
             or (is_plain_object(value) and _only_called(value))
         ):
             self._passed_on += [(value, spelled)] if is_plain_object(value) else []
+            self._again = type(value) is FunctionType and "." not in spelled
             why = self.function(value)
+            self._again = False
             if why and str(attribute(value, "__module__")).partition(".")[0] == "numpy":
                 return f"{spelled} has no form for whole Blocks"  # whatever it is made of
             return f"it calls {spelled}: {why}" if why else None

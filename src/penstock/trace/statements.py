@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import copy
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -48,6 +49,7 @@ class Cut:
     found: Found
     statements: tuple[ast.stmt, ...]
     local: frozenset[str]
+    declared: tuple[ast.stmt, ...] = ()  # global and nonlocal statements, of which each part has its own
 
     def part(self, statements: list[ast.stmt], takes: list[str], gives: list[str] | None) -> FunctionType:
         """A function of these statements, from these variables to those, which looks like a part of the whole one."""
@@ -61,6 +63,10 @@ class Cut:
             kwonlyargs=[], kw_defaults=[], defaults=[],
         )  # fmt: skip
         return self._function(arguments, body, self.function)
+
+    def straight(self, statements: list[ast.stmt], takes: list[str], gives: list[str] | None) -> FunctionType:
+        """The same as `part` while nothing raises: without what the statements do about exceptions."""
+        return self.part([part for one in statements for part in _straight(one, self.function)], takes, gives)
 
     def bound(self) -> FunctionType:
         """A function of the same arguments that returns the tuple of them all."""
@@ -84,7 +90,7 @@ class Cut:
 
     def _function(self, arguments: ast.arguments, body: list[ast.stmt], like: FunctionType) -> FunctionType:
         code = like.__code__
-        node = _placed(ast.FunctionDef(code.co_name, arguments, body, []), self.found.node)
+        node = _placed(ast.FunctionDef(code.co_name, arguments, [*self.declared, *body], []), self.found.node)
         if "type_params" in ast.FunctionDef._fields:
             node.type_params = []  # type: ignore[attr-defined, unused-ignore]
         made = next(compiled(Found(ast.fix_missing_locations(node), self.found.imports), code))
@@ -104,6 +110,8 @@ def cut(function: FunctionType) -> Cut | None:
         return None
     node = found.node
     body = [_placed(ast.Return(node.body), node.body)] if isinstance(node, ast.Lambda) else _without_docstring(node)
+    declared = tuple(statement for statement in body if isinstance(statement, (ast.Global, ast.Nonlocal)))
+    body = [statement for statement in body if statement not in declared]
     if any(isinstance(part, _UNCUT) or _unbinds(part) for statement in body for part in ast.walk(statement)):
         return None
     names = {*function.__globals__, *code.co_varnames, *code.co_cellvars, *code.co_freevars}
@@ -113,7 +121,52 @@ def cut(function: FunctionType) -> Cut | None:
     for statement in body:
         linear.add(statement)
     local = frozenset({*code.co_varnames, *code.co_cellvars, *linear.temporary})
-    return Cut(function, found, tuple(linear.found), local)
+    return Cut(function, found, tuple(linear.found), local, declared)
+
+
+def straightened(function: FunctionType) -> FunctionType:
+    """The function while nothing raises: without what it does about exceptions, where that can be left out."""
+    found = definition(function) if function.__code__.co_exceptiontable else None
+    if found is None or isinstance(found.node, ast.Lambda):
+        return function
+    body = [part for statement in found.node.body for part in _straight(statement, function)]
+    return Cut(function, found, (), frozenset())._function(found.node.args, body, function)
+
+
+def _straight(statement: ast.stmt, function: FunctionType) -> list[ast.stmt]:
+    if not any(isinstance(part, (ast.Try, ast.With)) for part in ast.walk(statement)):
+        return [statement]
+    found = _Straight(function).visit(copy.deepcopy(statement))
+    return found if isinstance(found, list) else [found]
+
+
+class _Straight(ast.NodeTransformer):
+    def __init__(self, function: FunctionType) -> None:
+        self._names = {**function.__globals__, **dict(closure(function))}
+        self._own = {*function.__code__.co_varnames, *function.__code__.co_cellvars}
+
+    def visit_Try(self, node: ast.Try) -> Any:
+        self.generic_visit(node)
+        leaves = any(isinstance(part, _LEAVING) for one in (*node.body, *node.finalbody) for part in ast.walk(one))
+        return node if node.finalbody and leaves else [*node.body, *node.orelse, *node.finalbody]
+
+    def visit_With(self, node: ast.With) -> Any:
+        self.generic_visit(node)
+        return node.body if all(map(self._does_nothing, node.items)) else node
+
+    def _does_nothing(self, item: ast.withitem) -> bool:
+        """Return True for a context that only acts if something raises, made of what is there already."""
+        made = item.context_expr
+        if item.optional_vars is not None or not isinstance(made, ast.Call) or made.keywords:
+            return False
+        name, _, attribute = ast.unparse(made.func).partition(".")
+        value = None if name in self._own else self._names.get(name)
+        value = vars(value).get(attribute) if isinstance(value, ModuleType) else value
+        quiet = any(value is one for one in (contextlib.suppress, contextlib.nullcontext))
+        return quiet and all(map(_dotted, made.args))
+
+
+_LEAVING = ast.Return, ast.Break, ast.Continue
 
 
 def _unbinds(node: ast.AST) -> bool:

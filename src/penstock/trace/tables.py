@@ -19,6 +19,7 @@ from penstock.functions.ownership import is_users
 from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable
 from penstock.trace.items import is_table
 from penstock.trace.purity import TOO_LARGE
+from penstock.trace.statements import straightened
 from penstock.trace.tracer import Tracer, holds_stand_ins, listed, looked_up, made
 
 
@@ -169,14 +170,15 @@ class _Among:
         return found
 
     def _function(self, function: FunctionType) -> FunctionType:
-        used = function.__globals__
+        used, own = function.__globals__, straightened(function)
         names: dict[str, Any] = {"__builtins__": used.get("__builtins__", __builtins__)}
-        cells = tuple(CellType() for _ in function.__closure__ or ())
-        made = FunctionType(function.__code__, names, function.__name__, None, cells)
+        self.changed = self.changed or own is not function
+        cells = tuple(CellType() for _ in own.__closure__ or ())
+        made = FunctionType(own.__code__, names, function.__name__, None, cells)
         self._known[id(function)] = function, made  # so that it calls itself, if it does
-        names.update((name, self.of(used[name])) for name in _names(function.__code__) if name in used)
-        for cell, own in zip(cells, function.__closure__ or (), strict=True):
-            cell.cell_contents = self.of(own.cell_contents)
+        names.update((name, self.of(used[name])) for name in _names(own.__code__) if name in used)
+        for cell, held in zip(cells, own.__closure__ or (), strict=True):
+            cell.cell_contents = self.of(held.cell_contents)
         made.__defaults__, made.__kwdefaults__ = self.of(function.__defaults__), self.of(function.__kwdefaults__)
         return made
 

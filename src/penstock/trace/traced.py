@@ -23,7 +23,7 @@ from penstock.functions.uses import attribute
 from penstock.trace.branches import Way, explored, parted
 from penstock.trace.drawing import OF_STAND_INS, SPAN, drawing
 from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable, Operand, Reason, Ref
-from penstock.trace.purity import METHODS, TOO_LARGE, inspected, inspected_live, why_impure
+from penstock.trace.purity import HANDLES, METHODS, TOO_LARGE, inspected, inspected_live, why_impure
 from penstock.trace.tables import among_stand_ins, holds_tables, of_each_element
 from penstock.trace.tracer import Tracer, holds_stand_ins, listed, made
 
@@ -48,15 +48,15 @@ def trace(function: Callable[..., Any], structure: Structure, specs: Sequence[Le
     """Run `function` once on stand-ins for an element of this structure; known-impure functions are not run."""
     why, seen = inspected(function)
     live: list[np.ndarray] = []
-    if why and why.endswith(TOO_LARGE):
-        too_large = why
+    first = why if why and why.endswith((TOO_LARGE, HANDLES)) else None
+    if first is not None:
         why, seen, live = inspected_live(function)
     why = why or why_not_made(structure)
     if any(isinstance(spec, TensorSpec) and spec.open_rank for spec in specs):
         why = why or "its elements differ in rank"
     if why:
         return Traced(None, why)
-    found = too_large if live else _explored(lambda _: function, specs, structure)
+    found = first or _explored(lambda _: function, specs, structure)
     if isinstance(found, str) and among_stand_ins(function, GraphBuilder(tuple(specs)), live) is not None:
         other = _explored(lambda builder: among_stand_ins(function, builder, live), specs, structure)
         found = found if isinstance(other, str) or holds_tables(other) else other
