@@ -14,6 +14,7 @@ import numpy as np
 from penstock.block.arrow import too_little_memory
 from penstock.dataset.dataset import Dataset
 from penstock.dataset.files import TFRecordDataset
+from penstock.dataset.make_datasets import lines_before_header
 from penstock.dataset.record_files import ArrayRecordDataset, LmdbDataset, TextLineDataset
 from penstock.dataset.sample_files import ImageFolderDataset, WebDataset
 from penstock.errors import (
@@ -224,7 +225,9 @@ def _csv(found: Found) -> Table:
     def open_file(name: str) -> tuple[Any, Iterator[Any]]:
         reader = pyarrow.csv.open_csv(
             _unpacked(name, found),
-            read_options=pyarrow.csv.ReadOptions(block_size=_TEXT_BYTES),
+            read_options=pyarrow.csv.ReadOptions(
+                block_size=_TEXT_BYTES, skip_rows=lines_before_header(name, found.compression)
+            ),
             parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
             convert_options=pyarrow.csv.ConvertOptions(column_types=types or None, null_values=_MISSING),
         )

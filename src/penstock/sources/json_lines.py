@@ -179,7 +179,6 @@ def _lists(
     return ListColumn(lists)
 
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _AT_ONCE = 4096  # lines, of which the kernel reads many in little more time than few
 _MANY = 70_000  # lines, which take about as long one by one as loading numba
 _decode = json.JSONDecoder().raw_decode
@@ -291,7 +290,7 @@ class _JsonFile(FileReader):
         failures.sort(key=lambda failure: failure[0])
         failed = [offset for offset, _ in failures]
         for offset, error in failures:
-            annotate(error, Context(file=self._name, offset=offset))
+            annotate(error, Context(file=self._name, offset=offset, line=self._lines.line_at(offset)))
         offsets = np.sort(np.concatenate([begins, np.array([*failed, stop], np.int64)]))
         numbers = np.searchsorted(offsets, failed).tolist()
         block = self._block(columns, begins) if columns else None
@@ -309,8 +308,6 @@ class _JsonFile(FileReader):
 
     def _object(self, line: bytes, offset: int) -> dict[str, Any] | None:
         """The object of one line, None for an empty one. Raises DataLossError."""
-        if not offset:
-            line = line.removeprefix(_BYTE_ORDER_MARK)
         try:
             text = line.decode().strip(" \t\r")
             if not text:
@@ -318,7 +315,7 @@ class _JsonFile(FileReader):
             found, end = _decode(text)
         except UnicodeDecodeError as error:
             message = f"The line is no UTF-8: {error.reason} at its byte {error.start}."
-            raise DataLossError(message) from error
+            raise DataLossError(message, hint="Convert the file: iconv -f CP1252 -t UTF-8 old > new.") from error
         except json.JSONDecodeError as error:
             message = f"The line is no JSON: {error.msg} at its character {error.pos}: {_around(text, error.pos)}."
             raise DataLossError(message, hint=_hint(offset, text)) from error

@@ -31,7 +31,7 @@ class TextLineSource(StringsSource):
         return _TextFile(name, lines)
 
     @classmethod
-    def whole(cls, contents: Sequence[bytes]) -> tuple[RecordChunk, np.ndarray]:
+    def whole(cls, contents: Sequence[bytes]) -> tuple[RecordChunk, np.ndarray] | None:
         return whole_lines(contents)
 
 
