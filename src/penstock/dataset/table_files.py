@@ -12,6 +12,7 @@ import numpy as np
 from penstock.block.leaf import as_leaf
 from penstock.block.spec import as_dtype, dtype_name
 from penstock.block.structure import flatten
+from penstock.block.tensors import RaggedTensor
 from penstock.dataset.dataset import Dataset
 from penstock.dataset.files import read_files
 from penstock.errors import InvalidArgumentError, InvalidTypeError, PenstockError
@@ -93,7 +94,9 @@ def ParquetDataset(
     the rows of a file cannot be counted, the cardinality is unknown, and `len()`, `ds[i]` and `shuffle(ps.ALL)` raise
     what is wrong with that file.
     """
-    return read_files(filenames, ParquetSource((), columns=as_columns(columns, fill_null)), num_parallel_reads)
+    return read_files(
+        filenames, ParquetSource((), columns=as_columns(columns, fill_null)), num_parallel_reads
+    )
 
 
 def NumpyDataset(filenames: Any, mmap: bool = True) -> Dataset:
@@ -134,10 +137,14 @@ def JsonLinesDataset(
     r"""The objects of JSON Lines files, one on every line, as dicts of leaves.
 
     Text becomes bytes (UTF-8), an integer int64, another number float32, a list one array, an object inside an object
-    a dict. Empty lines count for nothing. The first line says which keys there are, and the dtype and rank of each, for
-    the whole pass; an integer may stand where the first line has a float. `defaults` gives keys a value where a line
-    has none or null, and their dtype: `{"age": np.int32(-1), "score": 0.0}`, nested as the objects are. `filenames` and
-    the other arguments are as for `TextLineDataset`.
+    a dict. Nested rows are those of Parquet: a list of unequal lists is a RaggedTensor, and a list of objects a dict of
+    lists: `{"messages": {"role": [...], "content": [...]}}`. Empty lines count for nothing.
+
+    The first line says which keys there are, and the dtype and rank of each, for the whole pass; an integer may stand
+    where the first line has a float. `defaults` gives keys a value where a line has none or null, and their dtype:
+    `{"age": np.int32(-1), "score": 0.0}`, nested as the objects are. In lists of objects it is the value of an item.
+    `ps.RaggedTensor([], [0])` is for lists that are unequal in a later line only. `filenames` and the other arguments
+    are as for `TextLineDataset`.
 
     >>> import pathlib, tempfile, penstock as ps
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "pets.jsonl"
@@ -179,7 +186,7 @@ def _leaves(given: Mapping[str, Any], above: tuple[str, ...]) -> Defaults:
         if isinstance(leaf, np.ndarray):
             leaf = leaf.copy()
             leaf.flags.writeable = False
-        elif not isinstance(leaf, (bytes, np.generic)):
+        elif not isinstance(leaf, (bytes, np.generic, RaggedTensor)):
             message = f"A default is a number, a text or an array of them, got {type(value).__name__} for {name!r}."
             raise InvalidTypeError(message)
         found[path] = leaf

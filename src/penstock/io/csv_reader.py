@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -166,22 +166,14 @@ class CsvChunk:
 
 
 class CsvReader(TextReader):
-    """Reads rows from byte `offset` on, which has to be the start of one.
+    """Reads rows from byte `offset` on, which has to be the start of one; `how` are the arguments of a TextReader.
 
+    A first line `sep=,` is left out; InvalidArgumentError for one that names another delimiter.
     Raises NotFoundError for a missing file. For one thread at a time; chunks may go to others.
     """
 
-    def __init__(
-        self,
-        path: storage.Path,
-        delimiter: int,
-        quote: int,
-        *,
-        compression_type: str | None = None,
-        buffer_size: int | None = None,
-        offset: int = 0,
-    ) -> None:
-        super().__init__(path, compression_type=compression_type, buffer_size=buffer_size, offset=offset)
+    def __init__(self, path: storage.Path, delimiter: int, quote: int, *, offset: int = 0, **how: Any) -> None:
+        super().__init__(path, offset=offset, **how)
         self._delimiter = delimiter
         self._quote = quote
         said = None if offset else _SEP.match(self._window.buffer.data, self._window.at)

@@ -60,9 +60,8 @@ class CsvSource(FilesSource):
 
 class _CsvFile(FileReader):
     def __init__(self, source: CsvSource, name: str, reader: CsvReader) -> None:
+        super().__init__(name, reader)
         self._source = source
-        self._name = name
-        self._reader = reader
         self._rows = RowQueue(name)
         self._odd_numbers = False  # in the last rows: then they may be in the next ones, too
 
@@ -122,6 +121,3 @@ class _CsvFile(FileReader):
     @property
     def over(self) -> bool:
         return self._reader.over and not self._rows
-
-    def close(self) -> None:
-        self._reader.close()
