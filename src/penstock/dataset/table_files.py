@@ -36,12 +36,13 @@ def ArrowDataset(
     num_parallel_reads: int | None = None,
     *,
     fill_null: Mapping[str, Any] | None = None,
+    decimals: Any = None,
 ) -> Dataset:
     """The rows of Arrow IPC files (Feather V2), in the file or the stream format, as dicts of their columns.
 
     Local files are mapped into memory: numbers, fixed-size lists and byte strings of an uncompressed file are not
     copied. Of a file at a URL in the stream format all is read when it is opened. For everything else see
-    `ParquetDataset`: columns, types and nulls are treated alike.
+    `ParquetDataset`: columns, types, nulls and decimals are treated alike.
 
     >>> import pathlib, tempfile, pyarrow as pa, penstock as ps
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.arrow"
@@ -59,7 +60,7 @@ def ArrowDataset(
     the rows of a file cannot be counted, the cardinality is unknown, and `len()`, `ds[i]` and `shuffle(ps.ALL)` raise
     what is wrong with that file.
     """
-    return read_files(filenames, ArrowSource((), columns=as_columns(columns, fill_null)), num_parallel_reads)
+    return read_files(filenames, ArrowSource((), columns=as_columns(columns, fill_null, decimals)), num_parallel_reads)
 
 
 def ParquetDataset(
@@ -68,13 +69,15 @@ def ParquetDataset(
     num_parallel_reads: int | None = None,
     *,
     fill_null: Mapping[str, Any] | None = None,
+    decimals: Any = None,
 ) -> Dataset:
     """The rows of Parquet files, as dicts of their columns.
 
     `filenames` is a path or URL, a sequence of them, or a Dataset of names. Only `columns` are read, in that order, or
     all. Numbers keep their dtype, text and binaries become bytes, times datetime64; fixed-size lists are arrays of that
     shape, lists arrays of differing length, lists of lists RaggedTensors, structs dicts. A null stands for an error,
-    unless `fill_null` says by what it is replaced: `{"label": -1, "meta.name": ""}`.
+    unless `fill_null` says by what it is replaced: `{"label": -1, "meta.name": ""}`. Decimals become float64, with a
+    warning; `decimals=np.float64` is without the warning, and `decimals=bytes` reads their text.
 
     The files' footers say how many rows there are: `len()` reads nothing else, and rows can be asked for by number,
     which decodes the row group they are in. With `num_parallel_reads` the files are interleaved row by row instead,
@@ -95,7 +98,7 @@ def ParquetDataset(
     what is wrong with that file.
     """
     return read_files(
-        filenames, ParquetSource((), columns=as_columns(columns, fill_null)), num_parallel_reads
+        filenames, ParquetSource((), columns=as_columns(columns, fill_null, decimals)), num_parallel_reads
     )
 
 
