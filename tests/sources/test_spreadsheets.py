@@ -130,6 +130,12 @@ def test_nul_bytes_at_the_end_are_an_error_after_the_rows_before_them(written, r
         assert isinstance(error, errors.DataLossError)
 
 
+def test_nul_bytes_at_the_end_of_a_short_file(written):
+    first, error = everything(ps.TextLineDataset(*written(b"a\n\0\0")))
+    assert first == b"a"
+    assert isinstance(error, errors.DataLossError)
+
+
 @pytest.mark.parametrize("reader", ["lines", "json"])
 def test_lines_of_carriage_returns_alone_are_refused(written, reader):
     text = JSON if reader == "json" else TABLE

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from penstock.block.spec import DType, dtype_name
-from penstock.errors import InvalidArgumentError
+from penstock.errors import InvalidArgumentError, PenstockError
 from penstock.io.csv_reader import FINE, NO_QUOTE, QUOTE_INSIDE, TEXT_BEHIND
 
 COMMA_HINT = "If the comma is the decimal point, read the column as bytes and map it: float(x.replace(b',', b'.'))."
@@ -66,9 +66,7 @@ class CsvFormat:
         wanted = counts - np.searchsorted(np.array(self.exclude, np.int64), counts)
         return np.asarray(wanted == len(self.columns))
 
-    def row_error(
-        self, fields: list[bytes], status: int, file: str | None, offset: int, stop: int
-    ) -> InvalidArgumentError:
+    def row_error(self, fields: list[bytes], status: int, file: str | None, offset: int, stop: int) -> PenstockError:
         """What is wrong with a row that cannot be read at all."""
         if status == FINE:
             return self._count_error(fields, file, offset)

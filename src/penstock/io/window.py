@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -90,7 +90,7 @@ class Window:
 
     def _pass_over_mark(self) -> None:
         """Check that the content begins as text does."""
-        if self.left < _LEAST_PIECE:
+        if self._stream is not None and self.left < _LEAST_PIECE:
             self.extend(_LEAST_PIECE)
         head = self.buffer[: len(MARK)].tobytes()
         if head[:2] in _UTF16 or 0 in head[:2]:
@@ -290,22 +290,13 @@ _NONE = np.empty(0, np.int64)
 
 
 class TextReader:
-    """The rows of a file of text from byte `offset` on, which has to be the start of one.
+    """The rows of a file of text. `how` are the arguments of a `Window`; its offset has to be the start of a row.
 
     Raises NotFoundError for a missing file. For one thread at a time.
     """
 
-    def __init__(
-        self,
-        path: storage.Path,
-        *,
-        compression_type: str | None = None,
-        buffer_size: int | None = None,
-        offset: int = 0,
-    ) -> None:
-        self._window = Window(
-            path, compression_type=compression_type, buffer_size=buffer_size, offset=offset, text=True
-        )
+    def __init__(self, path: storage.Path, **how: Any) -> None:
+        self._window = Window(path, text=True, **how)
 
     def tell(self) -> int:
         """Offset of the next row in the (uncompressed) file: `offset` of a reader that continues here."""

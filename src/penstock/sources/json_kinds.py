@@ -22,10 +22,7 @@ from penstock.errors import InvalidArgumentError, InvalidTypeError, PenstockErro
 from penstock.sources.row_files import unreadable
 
 EXACT = 1 << 53  # integers up to here are float64s
-HINT = (
-    "defaults={key: value} says the dtype of a key, and stands in where it is absent or null; for lists of unequal "
-    "lists it is ps.RaggedTensor([], [0]), for lists of objects a dict."
-)
+HINT = "defaults={key: value} gives a key a dtype and a value, ps.RaggedTensor([], [0]) for unequal lists."
 Path = tuple[str, ...]
 
 
@@ -226,10 +223,6 @@ class JsonKinds:
     def _inner(self) -> set[Path]:
         return {leaf.path[:i] for leaf in self.leaves for i in range(1, len(leaf.path))}
 
-    @cached_property
-    def _given(self) -> list[Path]:
-        return [leaf.path for leaf in self.leaves if leaf.default is not None]
-
     def values(self, found: dict[str, Any]) -> list[Any]:
         """The JSON value of each key, None where there is none; raises InvalidTypeError for an object of other keys."""
         names = self._names
@@ -238,7 +231,7 @@ class JsonKinds:
                 return [found[name] for name in names]
             except KeyError:
                 pass  # said below, with all that differs
-        flat = dict(_walk(found, self._given, self._inner))
+        flat = dict(_walk(found, [leaf.path for leaf in self.leaves if leaf.default is not None], self._inner))
         known = [leaf.path for leaf in self.leaves]
         for path in [path for path in flat if path in self._inner and _is_empty(flat[path])]:
             empty = flat.pop(path)  # lists in which there is no object
@@ -278,9 +271,7 @@ class JsonKinds:
     @classmethod
     def restored(cls, state: Sequence[Any], defaults: Defaults) -> JsonKinds:
         parts = ((tuple(path), as_dtype(dtype), rank, *ragged) for path, dtype, rank, *ragged in state)
-        return cls(
-            tuple(JsonLeaf(path, dtype, rank, defaults.get(path), *ragged) for path, dtype, rank, *ragged in parts)
-        )
+        return cls(tuple(JsonLeaf(path, dtype, rank, defaults.get(path), *more) for path, dtype, rank, *more in parts))
 
 
 def _column(values: list[Any]) -> Column:
