@@ -30,13 +30,14 @@ class Context:
     element: int | None = None
     file: str | None = None
     offset: int | None = None
+    line: int | None = None  # of the file, from 1
     holds: str | None = None  # which elements it is made of, if it is a batch
 
     def filled_from(self, other: Context) -> Context:
         """Keep what is known here, take the rest from `other`: the innermost stage knows best."""
         known = {name: getattr(self, name) for name in self.__slots__ if getattr(self, name) is not None}
-        if "file" in known:  # an offset belongs to its own file
-            other = replace(other, offset=None)
+        if known.get("file", other.file) != other.file:  # an offset belongs to its own file
+            other = replace(other, offset=None, line=None)
         return replace(other, **known)
 
     def lines(self) -> list[str]:
@@ -46,7 +47,9 @@ class Context:
         if self.element is not None:
             found.append(f"element {self.element}" + (f", a batch of {self.holds}" if self.holds else ""))
         if self.file is not None:
-            found.append(f"in file {redacted(self.file)}" + ("" if self.offset is None else f" at byte {self.offset}"))
+            line = "" if self.line is None else f", line {self.line}"
+            offset = "" if self.offset is None else f" at byte {self.offset}"
+            found.append(f"in file {redacted(self.file)}{offset}{line}")
         return found
 
 

@@ -154,13 +154,15 @@ _MARK = "***"
 
 
 def redacted(text: str) -> str:
-    """The text with `***` for passwords in URLs and for what stands in their queries to give access.
+    r"""The text with `***` for passwords in URLs and for what stands in their queries to give access.
+
+    A byte of a file name that is not UTF-8 is shown as `\udcff`, which every terminal and file takes.
 
     >>> redacted("https://ann:pw@host/a.tfrecord?part=1&X-Amz-Signature=0f3c")
     'https://ann:***@host/a.tfrecord?part=1&X-Amz-Signature=***'
     """
     if "://" not in text:
-        return text
+        return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
     text = re.sub(_USER, rf"\g<scheme>\g<user>:{_MARK}@", text)
     return re.sub(_QUERY, rf"\g<name>{_MARK}", text, flags=re.IGNORECASE)
 

@@ -123,6 +123,15 @@ def test_a_batch_is_pinned_copied_aside_and_waited_for_by_the_stream_alone():
     assert batch["id"].tolist() == [b"a"]
 
 
+def test_lists_of_tensors_are_copied_and_used_one_by_one():
+    log = []
+    fake = fake_torch(log)
+    copies = CudaCopies(fake, Tensors(fake, None, (), None, "list"), torch.device("cuda"), pin=False)
+    batch = copies.finish(copies.start({"x": ps.RaggedTensor(np.zeros(3), [0, 1, 3])}))
+    assert [tensor.where for tensor in batch["x"]] == ["device", "device"]
+    assert log[-3:] == ["step waits for side", "used by step", "used by step"]
+
+
 def test_memory_that_is_not_pinned_is_copied_while_waiting():
     log = []
     fake = fake_torch(log)

@@ -213,3 +213,45 @@ def test_tensors_that_numpy_cannot_look_at_are_taken_over():
     pairs = [(torch.ones(2, requires_grad=True), torch.full((2,), 1.5, dtype=torch.bfloat16))]
     first, second = next(iter(ps.Dataset.from_torch(pairs)))
     assert (first.tolist(), second.tolist(), second.dtype) == ([1.0, 1.0], [1.5, 1.5], np.float32)
+
+
+def boxes():
+    """Boxes and labels of images of one size, as detectors are trained with."""
+
+    def row(count):
+        return {"image": np.zeros((3, 4, 4)), "boxes": np.full((count, 4), count), "labels": np.arange(count)}
+
+    spec = {"image": ps.TensorSpec((3, 4, 4), np.float64), "boxes": ps.TensorSpec((None, 4), np.int64)}
+    return ps.Dataset.from_generator(
+        lambda: map(row, [2, 0, 3]), output_signature={**spec, "labels": ps.TensorSpec((None,), np.int64)}
+    )
+
+
+def test_ragged_columns_are_lists_of_tensors():
+    ds = boxes().ragged_batch(3)
+    (batch,) = ds.to_torch(ragged="list", dtype={"boxes": torch.float32})
+    assert batch["image"].shape == (3, 3, 4, 4)
+    assert [tensor.shape for tensor in batch["boxes"]] == [(2, 4), (0, 4), (3, 4)]
+    assert {tensor.dtype for tensor in batch["boxes"]} == {torch.float32}
+    assert [tensor.tolist() for tensor in batch["labels"]] == [[0, 1], [], [0, 1, 2]]
+    batch["labels"][0][0] = 5  # the tensors are the caller's
+    (numpy,) = ds.to_torch(ragged="list", as_numpy=["labels", "boxes"], device="cpu")
+    assert isinstance(numpy["labels"], ps.RaggedTensor)
+
+
+def test_lists_of_tensors_of_declared_and_of_nested_elements():
+    spec = ps.TensorSpec((None,), np.float32)
+    ds = ps.Dataset.from_generator(
+        lambda: iter([np.zeros(2, np.float32), np.zeros(1, np.float32)]), output_signature=spec
+    ).ragged_batch(2)
+    assert [[len(part) for part in batch] for batch in ds.to_torch(ragged="list")] == [[2, 1]]
+    twice = ps.Dataset.range(1, 5).map(lambda n: np.arange(n)).ragged_batch(2).ragged_batch(2)
+    (batch,) = twice.to_torch(ragged="list")
+    assert [[tensor.tolist() for tensor in rows] for rows in batch] == [[[0], [0, 1]], [[0, 1, 2], [0, 1, 2, 3]]]
+
+
+def test_ragged_names_what_there_is():
+    with pytest.raises(PenstockError, match='must be None or "list"'):
+        boxes().to_torch(ragged="nested")
+    with pytest.raises(PenstockError, match='ragged="list"'):
+        list(boxes().ragged_batch(3).to_torch())

@@ -120,6 +120,7 @@ def test_plain_versions_are_named_with_their_reason_and_the_log_says_so_when_the
     found = json.loads(ps.Dataset.range(3).explain(analyze=True, seconds=0.05, format="json"))
     assert found["plain_versions"] == plain_versions()
     assert caplog.records == []
+    caplog.set_level("INFO", "penstock.compiled")  # silent by default
     monkeypatch.setattr(compiled_module, "_PATIENCE", 0.0)
     assert late.ready() is late.ready() is None
     assert [record.name for record in caplog.records] == ["penstock.compiled"]  # said once

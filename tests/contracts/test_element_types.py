@@ -56,6 +56,8 @@ def test_data_sets_beside_each_other() -> None:
     assert_type(ps.Dataset.zip(numbers, halves).map(added), ps.Dataset[str])
     assert_type(ps.Dataset.zip({"a": numbers}), ps.Dataset[Any])
     assert_type(numbers.concatenate(ps.Dataset.range(3)), ps.Dataset[np.int64])
+    assert_type(ps.Dataset.sample_from_datasets([numbers, numbers]), ps.Dataset[np.int64])
+    assert_type(ps.Dataset.choose_from_datasets([numbers, numbers], ps.Dataset.range(2)), ps.Dataset[np.int64])
 
 
 def test_elements_of_any_type_are_no_trouble() -> None:

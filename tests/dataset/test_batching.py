@@ -193,6 +193,18 @@ def test_what_is_of_known_shape_is_stacked():
     assert repr(pairs.element_spec[0]) == ROWS_SPEC
 
 
+def test_a_component_of_known_shape_is_stacked_beside_one_of_which_nothing_is_known():
+    opaque = ps.Dataset.range(4).map(lambda x: np.ones(2) if str(x) else x)
+    declared = ps.Dataset.from_tensor_slices({"x": np.arange(8).reshape(4, 2)})
+    ds = ps.Dataset.zip(declared, opaque).ragged_batch(2)
+    (first, second), _ = ds
+    assert ds.element_spec[0]["x"] == ps.TensorSpec((None, 2), np.int64)
+    assert ds.element_spec[1].shape == (None, None)
+    assert isinstance(first["x"], np.ndarray)
+    assert isinstance(second, ps.RaggedTensor)
+    assert isinstance(ps.Dataset.zip(opaque, declared).ragged_batch(2).at(0)[1]["x"], np.ndarray)
+
+
 def test_ragged_and_sparse_elements_are_stacked_as_batch_stacks_them():
     tensor = ps.RaggedTensor.from_row_lengths(np.arange(3), np.array([1, 2], np.int32))
     found = list(ps.Dataset.from_tensors(tensor).repeat(3).ragged_batch(2))

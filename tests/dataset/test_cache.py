@@ -233,7 +233,7 @@ def test_a_shuffle_of_what_is_kept_holds_nothing_of_its_own():
 
 @pytest.fixture
 def told(caplog):
-    caplog.set_level("WARNING", "penstock")
+    caplog.set_level("INFO", "penstock.physical")
     return lambda: [record.getMessage() for record in caplog.records]
 
 
@@ -246,6 +246,11 @@ def test_a_pass_that_stops_early_says_so_once(told):
     assert message.startswith("cache (")
     assert __file__ in message
     assert "kept nothing: the pass stopped after " in message
+
+
+def test_a_pass_that_stops_early_is_silent_by_default(caplog):
+    next(iter(ps.Dataset.range(10).cache()))
+    assert [record for record in caplog.records if record.levelname != "INFO"] == []
 
 
 def test_an_iterator_that_is_still_open_says_nothing(told):

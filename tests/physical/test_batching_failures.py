@@ -112,7 +112,7 @@ STAGES = {
     "ragged": (
         lambda most: grouped(
             Script(failing(9, 3, make=ragged_rows), most),
-            lambda block, size: ragged_block(block, size, None, np.int64),
+            lambda block, size: ragged_block(block, size, {}, np.int64),
         ),
         [[[], [1], [2, 2]], "LookupError", [[], [7], [8, 8]]],
     ),

@@ -3,6 +3,8 @@
 import logging
 import re
 
+import pytest
+
 import penstock as ps
 from penstock.physical import memory
 from penstock.physical.memory import FillingLog
@@ -29,6 +31,18 @@ def test_what_takes_long_is_said_now_and_then_and_at_the_end(caplog):
         "shuffle(1000) fills: 500 of 1,000 elements after 27 seconds; the first one comes when it is full",
         "shuffle(1000) is full: 1,000 elements after 28 seconds",
     ]
+
+
+@pytest.mark.parametrize("rank", [None, "0", "1"])
+def test_only_the_first_line_is_a_warning_and_only_on_one_rank(caplog, monkeypatch, rank):
+    monkeypatch.setattr(FillingLog, "_warned", False)
+    monkeypatch.delenv("RANK", raising=False)
+    if rank:
+        monkeypatch.setenv("RANK", rank)
+    said(caplog, [6.0, 27.0])
+    said(caplog, [6.0])
+    levels = [record.levelname for record in caplog.records]
+    assert levels == ["INFO" if rank == "1" else "WARNING", *["INFO"] * 4]
 
 
 def asked(took, count):
@@ -71,6 +85,7 @@ def test_a_cache_that_is_asked_for_a_number_says_it(caplog, monkeypatch):
 
 def test_a_flat_map_that_is_laid_out_says_how_far_it_is(caplog, monkeypatch):
     """Its function is called for each outer element before the first is given by its number."""
+    caplog.set_level(logging.INFO, logger="penstock")
     monkeypatch.setattr(memory, "_FIRST", -1.0)
     dataset = ps.Dataset.range(5).flat_map(lambda x: ps.Dataset.range(x, x + 2))
     assert dataset[3] == 2

@@ -18,6 +18,7 @@ from tests.golden.golden import assert_golden
 from tests.sources.passes import assert_equal, drained, everything, kinds
 
 import penstock as ps
+from penstock import errors
 from penstock.block.column import column_of
 from penstock.block.leaf import as_leaf
 from penstock.sources import json_lines
@@ -149,7 +150,7 @@ def test_a_bad_line_is_one_failure_between_its_neighbours(read, name):
 
 
 def test_the_first_lines_may_be_bad(read):
-    assert kinds(read('{"a": null}\nx\n{"a": [[1], [2, 3]]}\n{"a": 1}\n{"a": 2}\n')) == [
+    assert kinds(read('{"a": null}\nx\n{"a": [[1], 2]}\n{"a": 1}\n{"a": 2}\n')) == [
         *[("InvalidTypeError", 0), ("DataLossError", 12), ("InvalidArgumentError", 14), {"a": 1}, {"a": 2}]
     ]
     (failed,) = read("[\n")[:1]
@@ -441,3 +442,86 @@ def test_numba_is_loaded_where_as_many_lines_come_or_came_as_that_takes(tmp_path
     assert not asked
     reader.read(10)
     assert asked
+
+
+CHAT = [
+    {
+        "id": 1,
+        "messages": [{"role": "user", "content": "hi"}, {"role": "bot", "content": "yo"}],
+        "words": [["a", "b"], []],
+    },
+    {"id": 2, "messages": [], "words": []},
+    {"id": 3, "messages": [{"content": "é", "role": "user"}], "words": [["c"]]},
+]
+PARTS = [
+    {
+        "turns": [{"by": "u", "parts": [{"kind": "t", "ids": [1, 2]}]}, {"by": "b", "parts": []}],
+        "deep": [[[1], []], []],
+    },
+    {"turns": [{"by": "u", "parts": []}], "deep": []},
+    {"turns": [], "deep": [[[2, 3]]]},
+    {"turns": [{"by": "b", "parts": [{"kind": "t", "ids": []}, {"kind": "i", "ids": [3]}]}], "deep": [[]]},
+]
+
+
+def lines(rows):
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize("rows", [CHAT, PARTS, PARTS * 2])
+def test_nested_rows_are_those_of_parquet(read, tmp_path, rows):
+    pyarrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow.parquet")
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "a.parquet")
+    assert_same_elements(read(lines(rows)), list(ps.ParquetDataset(tmp_path / "a.parquet")))
+
+
+def test_nested_rows_resume(tmp_path):
+    (tmp_path / "a.jsonl").write_text(lines(CHAT * 3))
+    (tmp_path / "b.jsonl").write_text(lines(CHAT[1:]))
+    assert_resumes_exactly(ps.JsonLinesDataset([tmp_path / "a.jsonl", tmp_path / "b.jsonl"]))
+
+
+def test_defaults_in_lists_of_objects(read):
+    rows = [{"m": []}, {"m": [{"a": "x"}, {"a": None, "n": 2}]}, {"m": None}, {}, {"m": [{"n": 3}]}]
+    found = read(lines(rows), defaults={"m": {"a": "-", "n": np.int32(-1)}})
+    assert [row["m"]["a"].tolist() for row in found] == [[], [b"x", b"-"], [], [], [b"-"]]
+    assert [row["m"]["n"].tolist() for row in found] == [[], [-1, 2], [], [], [3]]
+    assert {row["m"]["n"].dtype for row in found} == {np.dtype(np.int32)}
+
+
+def test_a_default_says_that_lists_are_unequal(read):
+    rows = [{"x": [[1, 2], [3, 4]]}, {"x": [[1], [2, 3]]}, {"x": None}]
+    first, second, third = read(lines(rows))
+    assert first["x"].shape == (2, 2)
+    assert isinstance(second, errors.InvalidArgumentError)
+    assert "ps.RaggedTensor([], [0])" in second.hint
+    assert isinstance(third, errors.InvalidTypeError)
+    default = ps.RaggedTensor(np.empty(0, np.int32), [0])
+    found = read(lines(rows), defaults={"x": default})
+    assert [row["x"].to_list() for row in found] == [[[1, 2], [3, 4]], [[1], [2, 3]], []]
+    assert found[1]["x"].dtype == np.int32
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        *[
+            {"m": 3},
+            {"m": [3]},
+            {"m": [None]},
+            {"m": [{"a": "x", "t": ["y"]}, 3]},
+            {"m": [{"a": "x"}]},
+            {"m": {"a": "x"}},
+        ],
+        *[{"m": [{"a": ["x"], "t": ["y"]}]}, {"m": [{"a": "x", "t": "yz"}]}, {"m": [{"a": "x", "t": None}]}],
+        *[{"m": [{"a": "x", "t": [None]}]}, {"m": [{"a": 1, "t": []}]}, {"m": [{"a": "x", "t": [["y"]]}]}],
+    ],
+)
+def test_nested_rows_of_another_kind_are_refused(read, row):
+    good = {"m": [{"a": "x", "t": ["y"]}]}
+    before, error, after = read(lines([good, row, good]))
+    assert_same_elements([before], [after])
+    assert isinstance(error, errors.InvalidTypeError)
+    assert "'m" in error.message
+    assert error.context.line == 2

@@ -1,5 +1,6 @@
 """Rows of Parquet and Arrow files: by pass and by number, with damages in their places."""
 
+import decimal
 import re
 
 import numpy as np
@@ -16,7 +17,7 @@ from penstock.block.arrow import to_arrow
 from penstock.block.block import Block
 from penstock.block.structure import map_leaves
 from penstock.sources import arrow_pieces, parquet
-from penstock.testing import assert_same_elements
+from penstock.testing import assert_resumes_exactly, assert_same_elements
 
 WRITERS = ["parquet", "file", "stream", "compressed file", "compressed stream"]
 
@@ -228,7 +229,7 @@ def test_wrong_arguments_are_refused_where_they_are_given(name):
 BY_THE_FIRST_FILE = {
     "column_missing": (lambda file: ps.ParquetDataset(file, ["idd"]), table(2)),
     "fill_null_unknown": (lambda file: ps.ParquetDataset(file, fill_null={"idd": 0}), table(2)),
-    "decimal": (lambda file: ps.ParquetDataset(file), pa.table({"a": pa.array([1], pa.decimal128(5, 2))})),
+    "null_column": (lambda file: ps.ParquetDataset(file), pa.table({"a": pa.nulls(1)})),
 }
 
 
@@ -273,3 +274,48 @@ def test_a_pipeline_goes_on_behind_what_cannot_be_read(executor, tmp_path):
     ds = ps.ParquetDataset(files, ["label"]).map(lambda row: row["label"]).ignore_errors().batch(4)
     with ds.iterator(executor=executor) as elements:
         assert [batch.tolist() for batch in elements] == [[0, 1, 3, 4], [5, 6, 7, 8], [9]]
+
+
+def decimals():
+    number = decimal.Decimal
+    return pa.table(
+        {
+            "x": pa.array([number("1.10"), number("12345678901234567.89")]),
+            "list": pa.array([[number("1.5")], []]),
+            "inner": pa.array([{"y": number("3.1")}, {"y": None}]),
+        }
+    )
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_decimals_are_float64_with_a_warning(tmp_path, kind):
+    make = {"parquet": ps.ParquetDataset, "arrow": ps.ArrowDataset}[kind]
+    file = write(tmp_path / "a", decimals(), kind)
+    with pytest.warns(UserWarning, match=r"x, list, inner.*decimals=bytes"):
+        found = list(make(file, fill_null={"inner.y": 0}))
+    assert_same_elements(found, list(make(file, fill_null={"inner.y": 0}, decimals=np.float64)))  # no warning
+    assert [row["x"] for row in found] == [1.1, 12345678901234567.89]
+    assert {row["list"].dtype for row in found} == {np.dtype(np.float64)}
+    assert {row["inner"]["y"].dtype for row in found} == {np.dtype(np.float64)}
+
+
+def test_decimals_of_tables_are_float64_with_a_warning():
+    with pytest.warns(UserWarning, match="float64"):
+        assert [row["x"] for row in ps.Dataset.from_arrow(decimals(), ["x"])] == [1.1, 12345678901234567.89]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_decimals_as_text(tmp_path, kind):
+    make = {"parquet": ps.ParquetDataset, "arrow": ps.ArrowDataset}[kind]
+    ds = make(write(tmp_path / "a", decimals(), kind), fill_null={"inner.y": "-"}, decimals=bytes)
+    first, second = ds
+    assert (first["x"], second["x"]) == (b"1.10", b"12345678901234567.89")
+    assert first["list"].tolist() == [b"1.5"]
+    assert (first["inner"]["y"], second["inner"]["y"]) == (b"3.1", b"-")
+    assert_same_elements([ds[1]], [second])
+    assert_resumes_exactly(ds)
+
+
+def test_decimals_is_a_dtype():
+    with pytest.raises(errors.InvalidTypeError, match=r"bytes or np\.float64"):
+        ps.ParquetDataset("a.parquet", decimals="text")

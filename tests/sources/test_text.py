@@ -47,6 +47,10 @@ def test_any_content_by_any_pieces(tmp_path_factory, parts, buffer_size):
     path.write_bytes(gzip.compress(content))
     reader = LineReader(path, compression_type="GZIP", buffer_size=buffer_size)
     found = []
+    if b"\r" in content and b"\n" not in content:
+        with pytest.raises(errors.InvalidArgumentError, match="carriage returns"):
+            reader.read(3)
+        content = b""
     while (chunk := reader.read(3)) is not None:
         assert [content[at:].startswith(line) for at, line in zip(chunk.offsets, chunk.records(), strict=True)]
         found += chunk.records()
@@ -183,7 +187,11 @@ def test_a_lost_connection_is_one_failure_behind_what_arrived(monkeypatch):
 
 @given(st.lists(st.text(alphabet="a\r\n", max_size=9).map(str.encode), min_size=1, max_size=6))
 def test_the_lines_of_several_files_are_those_of_each(contents):
-    chunk, counts = whole_lines(contents)
+    found = whole_lines(contents)
+    if any(b"\r" in content and b"\n" not in content for content in contents):
+        assert found is None
+        return
+    chunk, counts = found
     assert counts.tolist() == [len(expected(content)) for content in contents]
     assert chunk.records() == [line for content in contents for line in expected(content)]
     at = 0

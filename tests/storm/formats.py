@@ -88,7 +88,16 @@ def _lines() -> bytes:
     return b"".join(b"line %d %s%s" % (i, b"x" * (i % 9), (b"\n", b"\r\n")[i % 2]) for i in range(COUNT))
 
 
+def _readable(content: bytes) -> bytes:
+    """What is read of a file of text; one character if the file is refused as a whole."""
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff") or 0 in content[:2]:
+        return b"x"
+    content = content.removesuffix(b"\x1a").removeprefix(b"\xef\xbb\xbf")
+    return b"x" if b"\r" in content and b"\n" not in content else content
+
+
 def _line_places(content: bytes) -> int:
+    content = _readable(content)
     return content.count(b"\n") + (not content.endswith(b"\n") and bool(content))
 
 
@@ -108,7 +117,7 @@ def _objects() -> bytes:
 
 
 def _object_places(content: bytes) -> int:
-    lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    lines = _readable(content).split(b"\n")
     return sum(1 for line in lines if _text(line).strip(" \t\r"))
 
 

@@ -16,7 +16,9 @@ import numpy as np
 from penstock.adaptors.conversion import Conversion, check_there, checked_names
 from penstock.adaptors.feed import Ahead, Direct, Elements, Feed
 from penstock.adaptors.loader import Loader, Passes, check_alike
+from penstock.block.spec import RaggedTensorSpec, TensorSpec
 from penstock.block.structure import Structure, map_leaves
+from penstock.block.tensors import RaggedTensor
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, InvalidTypeError, optional_package
 from penstock.plan.node import check_int
 
@@ -104,14 +106,25 @@ class Tensors(Conversion):
 
     value = "tensor of torch"
 
-    def __init__(self, torch: Any, dtype: Any, as_numpy: Any, spec: Any) -> None:
+    def __init__(self, torch: Any, dtype: Any, as_numpy: Any, spec: Any, ragged: Any = None) -> None:
         self._torch, self._from_numpy = torch, torch.from_numpy
         self._floats, self._dtypes = _dtypes(torch, dtype)
+        if ragged not in (None, "list"):
+            message = f'ragged must be None or "list", got {ragged!r}.'
+            raise InvalidArgumentError(message, hint='"list" makes a list of tensors of each ragged column.')
+        self._ragged = ragged
+        if ragged and spec is not None:
+            spec = map_leaves(_flat_spec, spec)
         super().__init__(as_numpy, spec)
 
     def _learn(self, structure: Structure) -> None:
         super()._learn(structure)
         check_there("dtype", self._dtypes, self.names)
+
+    def _converted(self, value: Any, number: int) -> Any:
+        if self._ragged and isinstance(value, RaggedTensor):
+            return [self._converted(value[row], number) for row in range(len(value))]
+        return super()._converted(value, number)
 
     def holds(self, dtype: np.dtype) -> bool:
         return dtype.name in _NAMES and dtype.isnative
@@ -134,6 +147,10 @@ class Tensors(Conversion):
         if wanted is None and self._floats is not None and tensor.is_floating_point():
             wanted = self._floats
         return tensor if wanted is None else tensor.to(wanted)
+
+
+def _flat_spec(spec: Any) -> Any:
+    return TensorSpec(None, spec.dtype) if isinstance(spec, RaggedTensorSpec) else spec
 
 
 def _dtypes(torch: Any, dtype: Any) -> tuple[Any, dict[str, Any]]:
@@ -188,6 +205,8 @@ class CudaCopies:
         return Copied(leaves, arrived)
 
     def _copy(self, leaf: Any, number: int) -> Any:
+        if isinstance(leaf, list):
+            return [self._copy(part, number) for part in leaf]
         if not isinstance(leaf, self._torch.Tensor):
             return leaf
         pinned = leaf.pin_memory() if self._pin else leaf
@@ -202,7 +221,8 @@ class CudaCopies:
 
 
 def _tensors_of(torch: Any, leaves: Sequence[Any]) -> list[Any]:
-    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    parts = (_tensors_of(torch, leaf) if isinstance(leaf, list) else [leaf] for leaf in leaves)
+    return [leaf for part in parts for leaf in part if isinstance(leaf, torch.Tensor)]
 
 
 class TorchLoader(Loader):
@@ -249,14 +269,19 @@ class TorchLoader(Loader):
         return Direct(elements, self._made)
 
     def _made(self, element: Any) -> Any:
-        tensors, device = self._tensors, self._device
+        tensors = self._tensors
         leaves = tensors.leaves(element)
-        if device is not None or self._pin or tensors.casts:
-            for number, leaf in enumerate(leaves):
-                if isinstance(leaf, self._torch.Tensor):
-                    moved = leaf.pin_memory() if self._pin else leaf if device is None else leaf.to(device)
-                    leaves[number] = tensors.cast(moved, number)
+        if self._device is not None or self._pin or tensors.casts:
+            leaves = [self._moved(leaf, number) for number, leaf in enumerate(leaves)]
         return tensors.nest(leaves)
+
+    def _moved(self, leaf: Any, number: int) -> Any:
+        if isinstance(leaf, list):
+            return [self._moved(part, number) for part in leaf]
+        if not isinstance(leaf, self._torch.Tensor):
+            return leaf
+        moved = leaf.pin_memory() if self._pin else leaf if self._device is None else leaf.to(self._device)
+        return self._tensors.cast(moved, number)
 
 
 def _device(torch: Any, device: Any) -> Any:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
@@ -34,6 +35,7 @@ from penstock.errors import DataLossError, InvalidArgumentError, InvalidTypeErro
 # | fixed-size lists, arrow.fixed_shape_tensor | arrays of that shape |
 # | lists | arrays of differing length; lists of lists RaggedTensors |
 # | structs, maps | dicts; a list of structs is a dict of lists |
+# | decimals | float64, with a warning |
 # | dictionary-encoded and extension types | what they stand for |
 
 
@@ -56,14 +58,34 @@ def foreign_spec(schema: Any, fill_null: Mapping[str, Any] | None = None) -> Any
 
     Raises InvalidArgumentError when `fill_null` names what is not there.
     """
+    import pyarrow as pa
+
     arrays = [_extended(_empty(getattr(part.type, "storage_type", part.type)), part.type) for part in schema]
     nest = _nest(schema, arrays, _Place("", fill=fill_null or {}))
+    decimals = [part.name for part in schema if with_types(part.type, pa.types.is_decimal, pa.null()) != part.type]
+    if decimals:
+        message = f"Decimals are read as float64, which keeps 15 digits: {', '.join(decimals)}. "
+        hint = "ParquetDataset and ArrowDataset read their text with decimals=bytes; decimals=np.float64 does not warn."
+        warnings.warn(message + hint, stacklevel=2)
     names = column_names(flatten(nest)[1])
     for name in fill_null or ():
         if name not in names:
             message = f"fill_null names {name!r}, and the columns are {', '.join(names)}."
             raise InvalidArgumentError(message)
     return map_leaves(lambda leaf: leaf.spec(), nest)
+
+
+def with_types(kind: Any, which: Callable[[Any], bool], other: Any) -> Any:
+    """An Arrow type with another one for the types in it that `which` chooses."""
+    import pyarrow as pa
+
+    if which(kind):
+        return other
+    if pa.types.is_list(kind):
+        return pa.list_(with_types(kind.value_type, which, other))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, with_types(field.type, which, other)) for field in kind])
+    return kind
 
 
 def _empty(kind: Any) -> Array:
@@ -152,6 +174,8 @@ def _walk(array: Array, place: _Place) -> Any:
         return _Leaf(strings_of(array), place)
     if types.is_boolean(array.type) or types.is_integer(array.type) or types.is_floating(array.type):
         return _Leaf(DenseColumn(numbers_of(array)), place)
+    if types.is_decimal(array.type):
+        return _Leaf(DenseColumn(numbers_of(array.cast(pa.float64()))), place)
     if types.is_temporal(array.type) and not types.is_interval(array.type):
         return _Leaf(DenseColumn(numbers_of(array)), place)
     message = f"Column {place.name!r} is of the Arrow type {array.type}, which no tensor holds."

@@ -223,7 +223,8 @@ def key_bytes(key: Key) -> bytes:
     """A key as it is hashed: text as UTF-8 with slashes, a number as its decimal digits."""
     if isinstance(key, bytes):
         return key
-    return str(key).replace("\\", "/").encode() if isinstance(key, str) else str(int(key)).encode()
+    text = key.replace("\\", "/") if isinstance(key, str) else str(int(key))
+    return text.encode(errors="surrogateescape")  # names of files that are not UTF-8 keep their bytes
 
 
 def _appended(path: Path) -> BinaryIO:

@@ -121,7 +121,7 @@ class Compiled:
         self.ASKED.pop(id(self), None)
         if self.SAID and not self.ASKED:
             self.SAID.clear()
-            _LOG.warning("All kernels that were asked for are compiled, and serve from now on.")
+            _LOG.info("All kernels that were asked for are compiled, and serve from now on.")
         return self._module
 
     def _look(self, *, asks: bool) -> None:
@@ -171,7 +171,7 @@ class Compiled:
             "Plain versions, which are slower, serve until %s and others are compiled, once on this machine, by a "
             "process in the background that may outlive this one (`penstock info`). `penstock compile` does so ahead."
         )
-        _LOG.warning(text, self.name)
+        _LOG.info(text, self.name)
 
     def _leave_to_parent(self) -> None:
         """In a forked child: who waits for what the parent asked for would wait for ever."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from collections.abc import Collection
 from collections.abc import Iterator as AbstractIterator
 from dataclasses import replace
 from types import TracebackType
@@ -217,8 +218,8 @@ class Dataset(
         if open_rank and isinstance(plan, (*_RANKED, Unbatch, Rebatch)):
             loose = any_extent if isinstance(plan, _RANKED) else _of_any_rank
             return _of_one(map_leaves(loose, self._seen_here(plan).spec))
-        if isinstance(plan, RaggedBatch):  # which takes all extents for open ones
-            seen = {number: _of_one(told.certain) for number, told in seen.items()}
+        if isinstance(plan, RaggedBatch):  # which takes all extents for open ones that are not known beforehand
+            seen = {number: _opened(told.certain, plan.ragged_dims()) for number, told in seen.items()}
         certain = _above(plan, {number: told.certain for number, told in seen.items()})
         if certain is not None and isinstance(plan, (PaddedBatch, RaggedBatch, BucketBySequenceLength)):
             return _Told(certain, certain)  # of others' extents that are padded one element tells nothing
@@ -436,6 +437,14 @@ class _Told(NamedTuple):
 
     spec: Any
     certain: Any  # the same without the extents that only this one shows
+
+
+def _opened(spec: Any, known: Collection[str]) -> _Told:
+    """The facts about elements of which only the components at these paths have known extents."""
+    leaves, structure = flatten(spec)
+    parts = zip(structure.paths(), leaves, strict=True)
+    found = structure.build([leaf if path in known else any_extent(leaf) for path, leaf in parts])
+    return _Told(found, found)
 
 
 def _of_one(spec: Any) -> _Told:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from penstock.dataset.base import Base
 from penstock.errors import Context, InvalidArgumentError, PenstockError, annotate, optional_package, user_location
@@ -89,6 +89,7 @@ class Frameworks(Base):
         *,
         as_numpy: str | Sequence[str] = (),
         shard: str | tuple[int, int] | bool | None = None,
+        ragged: Literal["list"] | None = None,
     ) -> TorchLoader:
         """A loader of torch tensors: the elements of this data set, batches as they are, in the same nest.
 
@@ -109,19 +110,21 @@ class Frameworks(Base):
         - `shard`: `"rank"` gives each rank of `torch.distributed` its own part, `(count, index)` the part that you
           name. Elements are parted before they are batched; each part has as many steps as the others, so up to
           `count - 1` elements at the end of a pass are left out. All ranks compare their data sets at the first step.
+        - `ragged="list"`: a ragged column, as `ragged_batch` makes of arrays of differing length, becomes a list of
+          tensors, one for each element of the batch, as the detectors of torchvision take boxes and labels.
 
         The loader has `len`, `set_epoch`, `state_dict` and `load_state_dict`, as torchdata's StatefulDataLoader:
         batches copied ahead are not counted as given. Bool, integers (also unsigned), floats, bfloat16 and complex
         numbers keep their dtype.
 
         Raises MissingDependencyError without torch; InvalidTypeError for a column that torch cannot hold (bytes,
-        ragged, sparse, dates), now or with the first element; InvalidArgumentError for `shard` where the number of
-        elements is not known.
+        sparse, dates, ragged without `ragged="list"`), now or with the first element; InvalidArgumentError for `shard`
+        where the number of elements is not known.
         """
-        return _told("to_torch", lambda: self._to_torch(device, pin_memory, prefetch, dtype, as_numpy, shard))
+        return _told("to_torch", lambda: self._to_torch(device, pin_memory, prefetch, dtype, as_numpy, shard, ragged))
 
     def _to_torch(
-        self, device: Any, pin_memory: Any, prefetch: Any, dtype: Any, as_numpy: Any, shard: Any
+        self, device: Any, pin_memory: Any, prefetch: Any, dtype: Any, as_numpy: Any, shard: Any, ragged: Any
     ) -> TorchLoader:
         from penstock.adaptors.loader import identity, share_of
         from penstock.adaptors.torch import Tensors, TorchLoader, agree, own_part, world
@@ -137,7 +140,7 @@ class Frameworks(Base):
             def agreed(epoch: int) -> None:
                 agree(torch, identity(self._plan, self._settings(), epoch, self.cardinality()))
 
-        tensors = Tensors(torch, dtype, as_numpy, dataset._plan.spec)
+        tensors = Tensors(torch, dtype, as_numpy, dataset._plan.spec, ragged)
         return TorchLoader(
             dataset, torch, tensors, device=device, pin_memory=pin_memory, prefetch=prefetch, agreed=agreed
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -22,9 +23,10 @@ from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.io.batch import parse_example
 from penstock.io.compression import as_compression
 from penstock.io.csv_columns import plain_float, plain_int, rows_of
-from penstock.io.csv_format import CsvColumn, CsvFormat
+from penstock.io.csv_format import COMMA_HINT, CsvColumn, CsvFormat, with_comma
 from penstock.io.csv_reader import CsvReader
 from penstock.io.storage import glob
+from penstock.io.window import MARK
 from penstock.plan.node import AUTOTUNE, check_int
 from penstock.sources.csv import CsvSource
 
@@ -43,7 +45,10 @@ def names_in(source: CsvSource, encoding: str) -> list[str]:
     """The first row of the files, which has to be the same in all of them."""
     found: list[str] | None = None
     for name in source.files:
-        row = _first_row(source, name)
+        layout = source.format
+        marks = layout.delimiter, layout.quote
+        with closing(CsvReader(name, *marks, compression_type=source.compression_type)) as reader:
+            row = header_of(reader, layout, name)
         try:
             names = [field.decode(encoding) for field in row]
         except UnicodeDecodeError as error:
@@ -58,24 +63,31 @@ def names_in(source: CsvSource, encoding: str) -> list[str]:
     return found or []
 
 
-def _first_row(source: CsvSource, name: str) -> list[bytes]:
-    layout = source.format
-    reader = CsvReader(
-        *(name, layout.delimiter, layout.quote),
-        compression_type=source.compression_type,
-        buffer_size=source.buffer_size,
-    )
-    try:
-        chunk = reader.read(1)
-    finally:
-        reader.close()
+def header_of(reader: CsvReader, layout: CsvFormat, name: str) -> list[bytes]:
+    """The first row of a file; raises InvalidArgumentError for one that cannot name columns."""
+    chunk = reader.read(1)
     if chunk is None:
         message = "The file is empty, and its first row was to name the columns."
         raise InvalidArgumentError(message, hint="Leave the file out, or pass column_names=.", file=name)
     (row,) = rows_of(chunk, layout)
     if row.status:
-        raise layout.row_error(row.status, 0, name, 0, int(chunk.offsets[1]))
+        raise layout.row_error(row.fields, row.status, name, 0, int(chunk.offsets[1]))
+    hint = layout.delimiter_hint(row.fields)
+    if hint:
+        message = f"The header row names one column: {row.fields[0]!r:.60}."
+        raise InvalidArgumentError(message, hint=f"{hint} Else pass column_names=.", file=name, offset=0)
     return row.fields
+
+
+def lines_before_header(name: str, compression: str | None) -> int:
+    """Return the number of lines before the header of a CSV file with commas, for readers of Arrow's.
+
+    Raises InvalidArgumentError for UTF-16 and other delimiters.
+    """
+    with closing(CsvReader(name, ord(","), ord('"'), compression_type=compression)) as reader:
+        names_delimiter = reader.tell() > len(MARK)
+        header_of(reader, CsvFormat(()), name)
+    return int(names_delimiter)
 
 
 def inferred_columns(
@@ -89,9 +101,18 @@ def inferred_columns(
     """For each selected column the narrowest type that holds what the first rows have, and 0 or b"" as default."""
     chosen = range(len(names)) if select is None else select
     types: list[DType | None] = [None] * len(chosen)
+    commas: dict[int, bytes] = {}
     for row in _rows(source, len(names), rows, ignore_errors=ignore_errors):
         for i, place in enumerate(chosen):
-            types[i] = widened(types[i], row[place], source.format.na_value)
+            field = row[place]
+            if with_comma(field):
+                commas[i], field = field, b"0.5"
+            types[i] = widened(types[i], field, source.format.na_value)
+    for i in commas:
+        if types[i] is not bytes:
+            message = f"Column {names[chosen[i]]!r} holds numbers with a comma, such as {commas[i]!r:.60}."
+            hint = f"{COMMA_HINT} column_defaults= says which columns are bytes."
+            raise InvalidArgumentError(message, hint=hint, file=source.files[0] if len(source.files) == 1 else None)
     return tuple(CsvColumn(bytes, b"") if t is None or t is bytes else CsvColumn(t, t.type(0)) for t in types)
 
 

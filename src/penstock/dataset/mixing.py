@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -17,20 +17,22 @@ from penstock.plan.node import Node
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
 
+A = TypeVar("A")
+
 
 class Mixing(Base):
     """Mixed into `Dataset`."""
 
     @staticmethod
     def sample_from_datasets(
-        datasets: Sequence[Dataset],
+        datasets: Sequence[Dataset[A]],
         weights: Any = None,
         seed: int | None = None,
         stop_on_empty_dataset: bool = False,
         rerandomize_each_iteration: bool | None = None,
         *,
         on_empty: str | None = None,
-    ) -> Dataset:
+    ) -> Dataset[A]:
         """Elements of the data sets in random order, each drawn from one of them by weight.
 
         `weights` are one number of 0 or more for each data set, equal by default. A data set of weight 0 is never
@@ -80,8 +82,8 @@ class Mixing(Base):
 
     @staticmethod
     def choose_from_datasets(
-        datasets: Sequence[Dataset], choice_dataset: Dataset, stop_on_empty_dataset: bool = True
-    ) -> Dataset:
+        datasets: Sequence[Dataset[A]], choice_dataset: Dataset, stop_on_empty_dataset: bool = True
+    ) -> Dataset[A]:
         """Elements of the data sets in the order that `choice_dataset` gives: its elements are their numbers.
 
         Ends with the choices, or when a data set that has no more elements is chosen; with

@@ -12,6 +12,7 @@ import numpy as np
 from penstock.block.leaf import as_leaf
 from penstock.block.spec import as_dtype, dtype_name
 from penstock.block.structure import flatten
+from penstock.block.tensors import RaggedTensor
 from penstock.dataset.dataset import Dataset
 from penstock.dataset.files import read_files
 from penstock.errors import InvalidArgumentError, InvalidTypeError, PenstockError
@@ -35,12 +36,13 @@ def ArrowDataset(
     num_parallel_reads: int | None = None,
     *,
     fill_null: Mapping[str, Any] | None = None,
+    decimals: Any = None,
 ) -> Dataset:
     """The rows of Arrow IPC files (Feather V2), in the file or the stream format, as dicts of their columns.
 
     Local files are mapped into memory: numbers, fixed-size lists and byte strings of an uncompressed file are not
     copied. Of a file at a URL in the stream format all is read when it is opened. For everything else see
-    `ParquetDataset`: columns, types and nulls are treated alike.
+    `ParquetDataset`: columns, types, nulls and decimals are treated alike.
 
     >>> import pathlib, tempfile, pyarrow as pa, penstock as ps
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.arrow"
@@ -58,7 +60,7 @@ def ArrowDataset(
     the rows of a file cannot be counted, the cardinality is unknown, and `len()`, `ds[i]` and `shuffle(ps.ALL)` raise
     what is wrong with that file.
     """
-    return read_files(filenames, ArrowSource((), columns=as_columns(columns, fill_null)), num_parallel_reads)
+    return read_files(filenames, ArrowSource((), columns=as_columns(columns, fill_null, decimals)), num_parallel_reads)
 
 
 def ParquetDataset(
@@ -67,13 +69,15 @@ def ParquetDataset(
     num_parallel_reads: int | None = None,
     *,
     fill_null: Mapping[str, Any] | None = None,
+    decimals: Any = None,
 ) -> Dataset:
     """The rows of Parquet files, as dicts of their columns.
 
     `filenames` is a path or URL, a sequence of them, or a Dataset of names. Only `columns` are read, in that order, or
     all. Numbers keep their dtype, text and binaries become bytes, times datetime64; fixed-size lists are arrays of that
     shape, lists arrays of differing length, lists of lists RaggedTensors, structs dicts. A null stands for an error,
-    unless `fill_null` says by what it is replaced: `{"label": -1, "meta.name": ""}`.
+    unless `fill_null` says by what it is replaced: `{"label": -1, "meta.name": ""}`. Decimals become float64, with a
+    warning; `decimals=np.float64` is without the warning, and `decimals=bytes` reads their text.
 
     The files' footers say how many rows there are: `len()` reads nothing else, and rows can be asked for by number,
     which decodes the row group they are in. With `num_parallel_reads` the files are interleaved row by row instead,
@@ -93,7 +97,9 @@ def ParquetDataset(
     the rows of a file cannot be counted, the cardinality is unknown, and `len()`, `ds[i]` and `shuffle(ps.ALL)` raise
     what is wrong with that file.
     """
-    return read_files(filenames, ParquetSource((), columns=as_columns(columns, fill_null)), num_parallel_reads)
+    return read_files(
+        filenames, ParquetSource((), columns=as_columns(columns, fill_null, decimals)), num_parallel_reads
+    )
 
 
 def NumpyDataset(filenames: Any, mmap: bool = True) -> Dataset:
@@ -134,10 +140,14 @@ def JsonLinesDataset(
     r"""The objects of JSON Lines files, one on every line, as dicts of leaves.
 
     Text becomes bytes (UTF-8), an integer int64, another number float32, a list one array, an object inside an object
-    a dict. Empty lines count for nothing. The first line says which keys there are, and the dtype and rank of each, for
-    the whole pass; an integer may stand where the first line has a float. `defaults` gives keys a value where a line
-    has none or null, and their dtype: `{"age": np.int32(-1), "score": 0.0}`, nested as the objects are. `filenames` and
-    the other arguments are as for `TextLineDataset`.
+    a dict. Nested rows are those of Parquet: a list of unequal lists is a RaggedTensor, and a list of objects a dict of
+    lists: `{"messages": {"role": [...], "content": [...]}}`. Empty lines count for nothing.
+
+    The first line says which keys there are, and the dtype and rank of each, for the whole pass; an integer may stand
+    where the first line has a float. `defaults` gives keys a value where a line has none or null, and their dtype:
+    `{"age": np.int32(-1), "score": 0.0}`, nested as the objects are. In lists of objects it is the value of an item.
+    `ps.RaggedTensor([], [0])` is for lists that are unequal in a later line only. `filenames` and the other arguments
+    are as for `TextLineDataset`.
 
     >>> import pathlib, tempfile, penstock as ps
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "pets.jsonl"
@@ -179,7 +189,7 @@ def _leaves(given: Mapping[str, Any], above: tuple[str, ...]) -> Defaults:
         if isinstance(leaf, np.ndarray):
             leaf = leaf.copy()
             leaf.flags.writeable = False
-        elif not isinstance(leaf, (bytes, np.generic)):
+        elif not isinstance(leaf, (bytes, np.generic, RaggedTensor)):
             message = f"A default is a number, a text or an array of them, got {type(value).__name__} for {name!r}."
             raise InvalidTypeError(message)
         found[path] = leaf

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.arrow import too_little_memory
+from penstock.block.arrow import too_little_memory, with_types
 from penstock.dataset.dataset import Dataset
 from penstock.dataset.files import TFRecordDataset
+from penstock.dataset.make_datasets import lines_before_header
 from penstock.dataset.record_files import ArrayRecordDataset, LmdbDataset, TextLineDataset
 from penstock.dataset.sample_files import ImageFolderDataset, WebDataset
 from penstock.errors import (
@@ -224,7 +225,9 @@ def _csv(found: Found) -> Table:
     def open_file(name: str) -> tuple[Any, Iterator[Any]]:
         reader = pyarrow.csv.open_csv(
             _unpacked(name, found),
-            read_options=pyarrow.csv.ReadOptions(block_size=_TEXT_BYTES),
+            read_options=pyarrow.csv.ReadOptions(
+                block_size=_TEXT_BYTES, skip_rows=lines_before_header(name, found.compression)
+            ),
             parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
             convert_options=pyarrow.csv.ConvertOptions(column_types=types or None, null_values=_MISSING),
         )
@@ -236,30 +239,23 @@ def _csv(found: Found) -> Table:
 
 
 def _told(files: Sequence[str], open_file: Callable[[str], tuple[Any, Iterator[Any]]]) -> Any:
-    """The columns that the beginnings of text files have: int64 in one and double in another is double."""
+    """The columns that the beginnings of text files have: int64 in one and double in another is double.
+
+    What looks like a time stays text, as does a column that is empty.
+    """
     import pyarrow as pa
 
     schema = pa.schema([])
     for name in files:
         with _reading(name, _BY_THE_FIRST):
             found = pa.schema(
-                [(field.name, _as_text(field.type, pa.types.is_temporal)) for field in open_file(name)[0]]
+                [
+                    (field.name, with_types(field.type, pa.types.is_temporal, pa.string()))
+                    for field in open_file(name)[0]
+                ]
             )
             schema = pa.unify_schemas([schema, found], promote_options="permissive")
-    return pa.schema([(field.name, _as_text(field.type, pa.types.is_null)) for field in schema])
-
-
-def _as_text(kind: Any, which: Callable[[Any], bool]) -> Any:
-    """A type of a column of text files: what looks like a time stays text, as does a column that is empty."""
-    import pyarrow as pa
-
-    if which(kind):
-        return pa.string()
-    if pa.types.is_list(kind):
-        return pa.list_(_as_text(kind.value_type, which))
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, _as_text(field.type, which)) for field in kind])
-    return kind
+    return pa.schema([(field.name, with_types(field.type, pa.types.is_null, pa.string())) for field in schema])
 
 
 def _jsonl(found: Found) -> Table:

@@ -21,6 +21,7 @@ from penstock.block.column import BytesColumn, Column, DenseColumn, concat
 from penstock.block.spec import TensorSpec
 from penstock.io.csv_format import CsvColumn, CsvFormat
 from penstock.io.csv_reader import FINE, CsvChunk, Row, whole_row
+from penstock.io.window import MARK
 
 # Spaces (also `\t\n\v\f\r`) around a number are allowed, a plus sign too. Floats are decimal, or one of inf, infinity
 # and nan in any case. As absl's SimpleAtoi, SimpleAtof and SimpleAtod, with which TensorFlow reads them.
@@ -86,7 +87,6 @@ def _is_between(double: float) -> bool:
 
 
 LEAST = 1 << 10  # bytes: fewer take Arrow longer than the plain parser
-_MARK = b"\xef\xbb\xbf"  # which Arrow passes over
 _MARKS = {"i": (b"x", b"X"), "f": (b"(",)}  # in what may be a number to Arrow alone
 _FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _USUAL = {  # how numbers are written that Arrow is sure to read as the plain parser does
@@ -170,7 +170,7 @@ def arrow_columns(chunk: CsvChunk, layout: CsvFormat, *, odd_numbers: bool = Fal
     width = len(layout.columns) + len(layout.exclude)
     if layout.select is not None:  # nobody has said how many there are
         width = len(whole_row(memoryview(raw), 0, layout.delimiter, layout.quote).fields)
-    if width < layout.width or raw.startswith(_MARK):
+    if width < layout.width or raw.startswith(MARK):
         return None
     try:
         table, others = _table(raw, width, layout, odd_numbers=odd_numbers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,8 +10,20 @@ from typing import Any
 import numpy as np
 
 from penstock.block.spec import DType, dtype_name
-from penstock.errors import InvalidArgumentError
+from penstock.errors import InvalidArgumentError, PenstockError
 from penstock.io.csv_reader import FINE, NO_QUOTE, QUOTE_INSIDE, TEXT_BEHIND
+
+COMMA_HINT = "If the comma is the decimal point, read the column as bytes and map it: float(x.replace(b',', b'.'))."
+_COMMA = re.compile(rb"[+-]?([0-9]+,[0-9]+|[0-9]{1,3}(,[0-9]{3})+\.[0-9]*|[0-9]{1,3}(\.[0-9]{3})+,[0-9]*)")
+
+
+def with_comma(field: bytes) -> bool:
+    """Return True for a number with a decimal comma, or with commas between thousands.
+
+    >>> with_comma(b"31,5"), with_comma(b"1,031.5"), with_comma(b"31.5"), with_comma(b"1,2,3")
+    (True, True, False, False)
+    """
+    return _COMMA.fullmatch(field) is not None
 
 
 @dataclass(frozen=True)
@@ -53,10 +66,10 @@ class CsvFormat:
         wanted = counts - np.searchsorted(np.array(self.exclude, np.int64), counts)
         return np.asarray(wanted == len(self.columns))
 
-    def row_error(self, status: int, count: int, file: str | None, offset: int, stop: int) -> InvalidArgumentError:
+    def row_error(self, fields: list[bytes], status: int, file: str | None, offset: int, stop: int) -> PenstockError:
         """What is wrong with a row that cannot be read at all."""
         if status == FINE:
-            return self._count_error(count, file, offset)
+            return self._count_error(fields, file, offset)
         hint = 'A field with quotes in it is written "like ""this""". use_quote_delim=False reads quotes as they are.'
         if status == QUOTE_INSIDE:
             message = "A field that does not begin with a quote has one inside."
@@ -66,14 +79,20 @@ class CsvFormat:
             message = f"A quoted field is never closed: bytes {offset} to {stop}, the end, are lost."
         return InvalidArgumentError(message, hint=hint, file=file, offset=offset)
 
-    def _count_error(self, count: int, file: str | None, offset: int) -> InvalidArgumentError:
+    def delimiter_hint(self, fields: list[bytes]) -> str | None:
+        """Return what to write if a row has one field, in which another delimiter stands."""
+        found = [mark for mark in (";", "\t") if len(fields) == 1 and mark.encode() in fields[0]]
+        return f"If {found[0]!r} separates the fields, pass field_delim={found[0]!r}." if found else None
+
+    def _count_error(self, fields: list[bytes], file: str | None, offset: int) -> InvalidArgumentError:
         if self.select is not None:
             wanted = f"at least {self.width} fields, as column {self.width - 1} is read"
         else:
             number = len(self.columns) + len(self.exclude)
             wanted = f"{number} fields, one for each column{' and each of exclude_cols' if self.exclude else ''}"
-        message = f"A row has {wanted}; this one has {count}."
+        message = f"A row has {wanted}; this one has {len(fields)}."
         hint = "A field that holds the delimiter or a line end is put in quotes; an empty line is a row of one field."
+        hint = self.delimiter_hint(fields) or hint
         return InvalidArgumentError(message, hint=hint, file=file, offset=offset)
 
     def field_error(self, number: int, field: bytes, file: str | None, offset: int) -> InvalidArgumentError:
@@ -86,6 +105,7 @@ class CsvFormat:
         else:
             message = f"{named} is {dtype_name(column.dtype)}, and this row has {field!r:.60} in it."
             hint = "Read it as bytes to convert it in a map; na_value= names a text that means nothing is there."
+            hint = COMMA_HINT if with_comma(field) else hint
         return InvalidArgumentError(message, hint=hint, file=file, offset=offset)
 
     @staticmethod

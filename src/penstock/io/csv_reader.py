@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from penstock.errors import InvalidArgumentError
 from penstock.io import storage
-from penstock.io.window import LONGEST, Window
+from penstock.io.window import LONGEST, TextReader
 
 # A row is a list of fields; it ends with `\n`, `\r` or `\r\n`, or with the file. A field that begins with a quote ends
 # with one: between them stand delimiters and line ends as they are, and two quotes for one. Two things are wrong in a
@@ -25,6 +26,7 @@ FINE, QUOTE_INSIDE, TEXT_BEHIND, UNCLOSED = 0, 1, 2, 3
 
 NO_QUOTE = -1  # quotes are characters like any other
 _QUOTE = re.compile(b'"')
+_SEP = re.compile(rb'"?sep=(.)"?(\r\n?|\n)')  # a first line of Excel's, which says what separates fields
 _LF, _CR = 10, 13
 
 
@@ -163,25 +165,25 @@ class CsvChunk:
         return CsvChunk(self.buffer, self.base, self.offsets[start : stop + 1], rows)
 
 
-class CsvReader:
-    """Reads rows from byte `offset` on, which has to be the start of one.
+class CsvReader(TextReader):
+    """Reads rows from byte `offset` on, which has to be the start of one; `how` are the arguments of a TextReader.
 
+    A first line `sep=,` is left out; InvalidArgumentError for one that names another delimiter.
     Raises NotFoundError for a missing file. For one thread at a time; chunks may go to others.
     """
 
-    def __init__(
-        self,
-        path: storage.Path,
-        delimiter: int,
-        quote: int,
-        *,
-        compression_type: str | None = None,
-        buffer_size: int | None = None,
-        offset: int = 0,
-    ) -> None:
-        self._window = Window(path, compression_type=compression_type, buffer_size=buffer_size, offset=offset)
+    def __init__(self, path: storage.Path, delimiter: int, quote: int, *, offset: int = 0, **how: Any) -> None:
+        super().__init__(path, offset=offset, **how)
         self._delimiter = delimiter
         self._quote = quote
+        said = None if offset else _SEP.match(self._window.buffer.data, self._window.at)
+        if said is not None:
+            if said[1][0] != delimiter:
+                self.close()
+                message = f"The first line says that {said[1].decode('latin-1')!r} separates the fields."
+                hint = f"Pass field_delim={said[1].decode('latin-1')!r}."
+                raise InvalidArgumentError(message, hint=hint, file=self._window.name, offset=0)
+            self._window.at = said.end()
         self._chunk = self._piece = _LEAST_PIECE
         self._wrong = -_NEAR  # where the last rows ended that were scanned one by one
         self._plain = 1  # how many those were at most
@@ -266,16 +268,3 @@ class CsvReader:
             self._plain, self._wrong = most, begin + at
             self._piece = min(max(2 * apart, _LEAST_PIECE), _MOST_PIECE)  # the next one may come as soon
         return rows
-
-    def tell(self) -> int:
-        """Offset of the next row in the (uncompressed) file: `offset` of a reader that continues here."""
-        return self._window.tell()
-
-    @property
-    def over(self) -> bool:
-        """Whether nothing more comes, although the file was not read to its end."""
-        return self._window.broken
-
-    def close(self) -> None:
-        """Let go of the file. Chunks that were handed out stay valid."""
-        self._window.close()

@@ -41,15 +41,16 @@ _TOO_LARGE = (
 
 
 def as_path(path: Any) -> str:
-    """The path as text; raises InvalidTypeError for what is neither text, bytes nor os.PathLike.
+    """Return the path as text, with the home folder for a leading `~`.
+
+    Raises InvalidTypeError for what is neither text, bytes nor os.PathLike.
 
     >>> as_path(b"data/train.tfrecord")
     'data/train.tfrecord'
     """
-    if type(path) is str:
-        return path
     try:
-        return os.fsdecode(path)
+        name = path if type(path) is str else os.fsdecode(path)
+        return os.path.expanduser(name) if name[:1] == "~" else name
     except TypeError as error:
         message = f"A file is named by text or an os.PathLike, got {type(path).__name__}."
         raise InvalidTypeError(message, hint='Pass a path such as "data/train.tfrecord" or a URL.') from error

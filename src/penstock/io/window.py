@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -24,6 +24,10 @@ LONGEST = 1 << 28  # bytes of a line or row of a file that is streamed: one with
 _NEWLINE = 10
 _UNENDING = "Is the file what it is read as? A line end may be missing, or a quote that closes a field."
 
+MARK = b"\xef\xbb\xbf"  # the byte order mark of UTF-8
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_CONVERT = 'Save it as "CSV UTF-8" or as UTF-8, or convert it: iconv -f UTF-16 -t UTF-8 old > new.'
+_CTRL_Z = 26  # ends texts of DOS
 _EMPTY = np.frombuffer(b"", np.uint8)
 
 
@@ -33,6 +37,10 @@ class Window:
     `buffer` is read-only uint8 and never written to again: what was cut out of it stays valid. `at` is the reader's
     place in it, `base` the offset of `buffer[0]` in the content. An uncompressed local file is mapped whole; anything
     else is streamed by pieces of `buffer_size` bytes (256 KiB), more where one record needs it.
+
+    With `text` the content is UTF-8 or another superset of ASCII. A byte order mark at its start and a Ctrl-Z at its
+    end do not belong to it. UTF-16 raises InvalidArgumentError. NUL bytes at the end raise DataLossError, after what is
+    before them.
 
     `broken` says that the content behind the buffer cannot be read: the file is over, whatever it should have held.
     Raises NotFoundError for a missing file, InvalidArgumentError for a negative offset or unknown compression.
@@ -45,6 +53,7 @@ class Window:
         compression_type: str | None = None,
         buffer_size: int | None = None,
         offset: int = 0,
+        text: bool = False,
     ) -> None:
         if offset < 0 or (buffer_size is not None and buffer_size < 0):
             message = f"offset and buffer_size must not be negative, got {offset} and {buffer_size}."
@@ -53,8 +62,11 @@ class Window:
         self.buffer = _EMPTY
         self.base = 0
         self.at = 0
+        self.begin = -1  # where the first row of text begins, if the window began there
         self.broken = False
         self._error: Exception | None = None  # for the next `extend`: bytes that came before it are given first
+        self._text = text
+        self._line = 0, 1  # a byte, and the number of the line at it
         self._piece = max(buffer_size or BUFFER_SIZE, _LEAST_PIECE)
         self._stream: PlainStream | InflatedStream | None = None
         compression = as_compression(compression_type)
@@ -69,6 +81,22 @@ class Window:
             self._open_stream(offset)
         else:
             self._open_local(offset)
+        if text and not offset:
+            try:
+                self._pass_over_mark()
+            except BaseException:
+                self.close()
+                raise
+
+    def _pass_over_mark(self) -> None:
+        """Check that the content begins as text does."""
+        if self._stream is not None and self.left < _LEAST_PIECE:
+            self.extend(_LEAST_PIECE)
+        head = self.buffer[: len(MARK)].tobytes()
+        if head[:2] in _UTF16 or 0 in head[:2]:
+            message = "The file begins as UTF-16 does, and text is read as UTF-8."
+            raise InvalidArgumentError(message, hint=_CONVERT, file=self.name, offset=0)
+        self.begin = self.at = len(MARK) if head == MARK else 0
 
     def _open_local(self, offset: int) -> None:
         """The file as it lies there; in pieces where it is larger than what the program may have mapped."""
@@ -78,6 +106,17 @@ class Window:
         else:
             self.buffer = buffer
             self.at = self._checked(offset, len(buffer))
+            self._end()
+
+    def _end(self) -> None:
+        """Look at the end of the content, which is in the buffer now."""
+        last = self.buffer[-1] if self._text and self.left else None
+        if last == 0:
+            message = "The file ends with NUL bytes, as after a crash or on a full disk: text is missing."
+            hint = r"Write it again, or remove them: tr -d '\000' < old > new."
+            self._error = DataLossError(message, hint=hint, file=self.name, offset=self.base + len(self.buffer) - 1)
+        elif last == _CTRL_Z:
+            self.buffer = self.buffer[:-1]
 
     @property
     def left(self) -> int:
@@ -87,7 +126,7 @@ class Window:
     @property
     def whole(self) -> bool:
         """Whether everything up to the end of the file is in the buffer for certain."""
-        return self._stream is None
+        return self._stream is None and self._error is None
 
     def tell(self) -> int:
         """The offset of `at` in the content: where a window begins that continues here."""
@@ -99,10 +138,12 @@ class Window:
         What stood before `at` is dropped. Raises DataLossError or OSError where the content cannot be read on, once:
         then what was left of it is passed over and `broken` is set.
         """
-        if self._stream is None or self.broken:
+        if self.broken:
             return False
         if self._error is not None:
             self._break(self._error)
+        if self._stream is None:
+            return False
         parts = [self.buffer[self.at :].tobytes()]
         have = len(parts[0])
         fresh = False
@@ -130,7 +171,23 @@ class Window:
             self.buffer = np.frombuffer(joined, np.uint8)
         elif self._stream.failure is not None:
             self._break(self._stream.failure)
+        else:
+            self._end()
+            if self._error is not None:
+                self._break(self._error)
         return fresh
+
+    def line_at(self, offset: int) -> int | None:
+        """Return the number of the line at a byte of the content, from 1; None for a file that is streamed."""
+        if self._stream is not None or len(self.buffer) < offset:
+            return None
+        at, number = self._line if self._line[0] <= offset else (0, 1)
+        for begin in range(at, offset, BUFFER_SIZE):
+            size = min(BUFFER_SIZE, offset - begin)
+            part = self.buffer[begin : begin + size + 1].tobytes()
+            number += part.count(b"\n", 0, size) + part.count(b"\r", 0, size) - part.count(b"\r\n")
+        self._line = offset, number
+        return number
 
     def close(self) -> None:
         """Let go of the file. What was cut out of the buffer stays valid."""
@@ -232,7 +289,34 @@ _GUESS = 7  # log2 of the length a line is taken to have
 _NONE = np.empty(0, np.int64)
 
 
-class LineReader:
+class TextReader:
+    """The rows of a file of text. `how` are the arguments of a `Window`; its offset has to be the start of a row.
+
+    Raises NotFoundError for a missing file. For one thread at a time.
+    """
+
+    def __init__(self, path: storage.Path, **how: Any) -> None:
+        self._window = Window(path, text=True, **how)
+
+    def tell(self) -> int:
+        """Offset of the next row in the (uncompressed) file: `offset` of a reader that continues here."""
+        return self._window.tell()
+
+    def line_at(self, offset: int) -> int | None:
+        """Return the number of the line at a byte of the file, from 1; None for a file that is streamed."""
+        return self._window.line_at(offset)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more comes, although the file was not read to its end."""
+        return self._window.broken
+
+    def close(self) -> None:
+        """Let go of the file. Chunks that were handed out stay valid."""
+        self._window.close()
+
+
+class LineReader(TextReader):
     r"""Reads chunks of neighbouring lines from byte `offset` on, which has to be the start of one.
 
     A line ends behind `\n`; it is given without that, and without the `\r` of `\r\n`. The last one needs no end.
@@ -247,17 +331,8 @@ class LineReader:
     Raises NotFoundError for a missing file. For one thread at a time; chunks may go to others.
     """
 
-    def __init__(
-        self,
-        path: storage.Path,
-        *,
-        compression_type: str | None = None,
-        buffer_size: int | None = None,
-        offset: int = 0,
-    ) -> None:
-        self._window = Window(path, compression_type=compression_type, buffer_size=buffer_size, offset=offset)
-        self._ends = _NONE  # newlines in the buffer from the window's place on, as far as it was searched
-        self._searched = self._window.at
+    _ends = _NONE  # newlines in the buffer from the window's place on, as far as it was searched
+    _searched = 0
 
     def read(self, max_lines: int) -> RecordChunk | None:
         """The next 1 to `max_lines` lines, or None at the end of the file.
@@ -276,6 +351,11 @@ class LineReader:
             if not window.left:
                 return None
             ends = np.array([len(window.buffer)], np.int64)
+            if window.tell() == window.begin and _RETURN in window.buffer[window.at :]:
+                window.at = len(window.buffer)
+                message = "The file has carriage returns and no line feed, as a text of an old Macintosh."
+                hint = r"Convert it: tr '\r' '\n' < old > new."
+                raise InvalidArgumentError(message, hint=hint, file=window.name, offset=0)
         starts = np.empty_like(ends)
         starts[0] = window.at
         starts[1:] = ends[:-1] + 1
@@ -301,8 +381,9 @@ class LineReader:
             if not window.extend(min(window.left * 2, LONGEST) + 1):
                 return False
             self._searched -= before
-        stop = self._searched + min(max(size, _LEAST_SEARCH), _MOST_SEARCH)
-        found = np.flatnonzero(window.buffer[self._searched : stop] == _LINE_END) + self._searched
+        start = max(self._searched, window.at)
+        stop = start + min(max(size, _LEAST_SEARCH), _MOST_SEARCH)
+        found = np.flatnonzero(window.buffer[start:stop] == _LINE_END) + start
         self._ends = np.concatenate([self._ends, found]) if len(self._ends) else found
         self._searched = min(stop, len(window.buffer))
         return True
@@ -312,32 +393,23 @@ class LineReader:
         self._ends, self._searched = _NONE, self._window.at
         return error
 
-    def tell(self) -> int:
-        """Offset of the next line in the (uncompressed) file: `offset` of a reader that continues here."""
-        return self._window.tell()
-
     @property
     def left(self) -> int:
         """Bytes that are known to come: of a mapped file all that were not read yet."""
         return self._window.left
 
-    @property
-    def over(self) -> bool:
-        """Whether nothing more comes, although the file was not read to its end."""
-        return self._window.broken
 
-    def close(self) -> None:
-        """Let go of the file. Chunks that were handed out stay valid."""
-        self._window.close()
-
-
-def whole_lines(contents: Sequence[bytes]) -> tuple[RecordChunk, np.ndarray]:
+def whole_lines(contents: Sequence[bytes]) -> tuple[RecordChunk, np.ndarray] | None:
     r"""The lines of files, as `LineReader` gives them, with their offsets in these, and how many each has.
+
+    None if a `Window` may cut something off one of them or raise an error.
 
     >>> chunk, counts = whole_lines([b"one\r\ntwo", b"", b"three\n"])
     >>> chunk.records(), chunk.offsets.tolist(), counts.tolist()
     ([b'one', b'two', b'three'], [0, 5, 0], [2, 0, 1])
     """
+    if any(map(_is_special, contents)):
+        return None
     unended = np.array([bool(content) and not content.endswith(b"\n") for content in contents])
     ended = [content + b"\n" if more else content for content, more in zip(contents, unended, strict=True)]
     buffer = np.frombuffer(b"".join(ended), np.uint8)
@@ -351,3 +423,8 @@ def whole_lines(contents: Sequence[bytes]) -> tuple[RecordChunk, np.ndarray]:
     returns = (lengths > 0) & (buffer[ends - 1] == _RETURN)
     returns[behind[unended] - 1] = False  # which belongs to no end
     return RecordChunk(buffer, starts, lengths - returns, starts - (borders - sizes).repeat(counts)), counts
+
+
+def _is_special(content: bytes) -> bool:
+    ends = content[:1] in (b"\xef", b"\xfe", b"\xff"), 0 in content[:2], content[-1:] in (b"\0", b"\x1a")
+    return any(ends) or (b"\r" in content and b"\n" not in content)

@@ -7,10 +7,11 @@ fills before it gives its first element.
 from __future__ import annotations
 
 import logging
+import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.physical.stage import Cursor
 from penstock.physical.stretch import Fatal, Stretch, failure, join
@@ -107,9 +108,13 @@ _SHORT, _LONG = 0.02, 0.1  # seconds that a Block may take, until more or fewer 
 class FillingLog:
     """Told how far a step is; a line after five seconds, one every twenty, and one when it is full.
 
+    The first line of the program is a warning, on rank 0; all others are for who looks at INFO.
+
     The first time it asks for `ask` elements, and never for more than `at_once`. `most` is how many there will be;
     negative where nobody knows.
     """
+
+    _warned: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -148,12 +153,14 @@ class FillingLog:
         self._said = True
         of = f"{count:,} of {self._most:,}" if self._most >= 0 else f"{count:,}"
         text = "%s fills: %s elements after %.0f seconds; the first one comes when it is full"
-        _LOG.warning(text, self._label, of, now - self._begun)
+        first = not FillingLog._warned and os.environ.get("RANK", "0") == "0"
+        FillingLog._warned = True
+        _LOG.log(logging.WARNING if first else logging.INFO, text, self._label, of, now - self._begun)
 
     def full(self, count: int) -> None:
         if self._said:
             seconds = self._clock() - self._begun
-            _LOG.warning("%s is full: %s elements after %.0f seconds", self._label, f"{count:,}", seconds)
+            _LOG.info("%s is full: %s elements after %.0f seconds", self._label, f"{count:,}", seconds)
             self._said = False
 
 

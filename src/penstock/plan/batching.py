@@ -10,7 +10,16 @@ import numpy as np
 from penstock.block.spec import LeafSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec
 from penstock.block.structure import Structure, flatten, map_leaves
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, UnaryNode, check_ends, check_int, in_batches
+from penstock.plan.inputs import Zip
+from penstock.plan.node import (
+    INFINITE_CARDINALITY,
+    UNKNOWN_CARDINALITY,
+    Node,
+    UnaryNode,
+    check_ends,
+    check_int,
+    in_batches,
+)
 from penstock.plan.padding import Padding, as_shape, paddings
 
 
@@ -99,16 +108,20 @@ class RaggedBatch(BatchNode):
             raise InvalidArgumentError(message)
         self.settle(row_splits_dtype=dtype)
 
-    def ragged_dims(self) -> dict[str, int] | None:
-        """For each component the number of its dimensions that become ragged; None where all of them do.
+    def ragged_dims(self) -> dict[str, int]:
+        """For each component of known spec the number of its dimensions that become ragged; of others all do.
 
         A dimension of unknown extent makes itself and all in front of it ragged, as in tf.data.
         """
-        known = self.known()
-        if known is None:
-            return None
-        leaves, structure = known
-        return {path: self.ragged_of(leaf) for path, leaf in zip(structure.paths(), leaves, strict=True)}
+        places: list[tuple[str, Node]] = [("", self.input)]
+        if isinstance(self.input, Zip):
+            places = list(zip(self.input.structure.paths(), self.input.parts, strict=True))
+        found: dict[str, int] = {}
+        for path, part in places:
+            if part.spec is not None:
+                leaves, structure = flatten(part.spec)
+                found |= zip(structure.paths(path), map(self.ragged_of, leaves), strict=True)
+        return found
 
     def ragged_of(self, leaf: LeafSpec) -> int:
         """The number of dimensions of a component that become ragged."""

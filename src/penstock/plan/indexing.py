@@ -5,6 +5,7 @@ Provenance is what stands beside such an element.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -65,7 +66,7 @@ def _unknown(size: int) -> Origin:
 
 def _names(origin: Origin) -> Column:
     """The file of each element; all point into one buffer of names."""
-    names = [*(name.encode() for name in origin.files), b""]  # which NOBODY, the last one, has
+    names = [*map(os.fsencode, origin.files), b""]  # which NOBODY, the last one, has
     lengths = np.array([len(name) for name in names], np.int64)
     starts = np.cumsum(lengths) - lengths
     buffer = np.frombuffer(b"".join(names), np.uint8)

@@ -5,6 +5,7 @@ Ranges, single elements, slices of arrays, the Block of a window, counters and r
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -143,8 +144,8 @@ def single_source(structure: Structure, leaves: Sequence[Any]) -> ArraysSource:
 
 
 def strings_source(values: Sequence[str], name: str) -> ArraysSource:
-    """Elements are texts, as UTF-8 bytes."""
-    column = BytesColumn.from_values([value.encode() for value in values])
+    """Elements are names of files, as bytes: names that are not UTF-8 too."""
+    column = BytesColumn.from_values([os.fsencode(value) for value in values])
     return ArraysSource(LEAF, (column,), len(values), name)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.arrow import from_arrow, spec_from_schema, too_little_memory
+from penstock.block.arrow import from_arrow, spec_from_schema, too_little_memory, with_types
 from penstock.block.block import Block, concat_blocks
 from penstock.block.origin import Origin
 from penstock.errors import (
@@ -48,6 +48,7 @@ class Columns:
 
     names: tuple[str, ...] | None = None
     fill_null: Mapping[str, Any] | None = None
+    decimals: Any = None  # bytes or float64; None for float64 with a warning
 
     def schema(self, schema: Any) -> Any:
         """The part of a file's pyarrow.Schema that is wanted. Raises InvalidArgumentError for a missing column."""
@@ -56,22 +57,26 @@ class Columns:
         if len(set(schema.names)) < len(schema.names):
             message = f"Two columns have the same name: {', '.join(schema.names)}."
             raise InvalidArgumentError(message, hint="An element is a dict: every name stands for one value.")
-        if self.names is None:
-            return schema
-        missing = [name for name in self.names if name not in schema.names]
+        names = schema.names if self.names is None else self.names
+        missing = [name for name in names if name not in schema.names]
         if missing:
             message = f"There is no column {missing[0]!r}; the columns are {', '.join(schema.names)}."
             raise InvalidArgumentError(message)
-        return pa.schema([schema.field(name) for name in self.names], metadata=schema.metadata)
+        fields = [schema.field(name) for name in names]
+        if self.decimals is not None:
+            kind = pa.string() if self.decimals is bytes else pa.float64()
+            fields = [field.with_type(with_types(field.type, pa.types.is_decimal, kind)) for field in fields]
+        return pa.schema(fields, metadata=schema.metadata)
 
     def spec(self, schema: Any) -> Any:
         return spec_from_schema(self.schema(schema), self.fill_null)
 
     def of(self, batch: Any) -> Any:
-        return batch if self.names is None else batch.select(list(self.names))
+        batch = batch if self.names is None else batch.select(list(self.names))
+        return batch if self.decimals is None else batch.cast(self.schema(batch.schema))
 
 
-def as_columns(columns: Any, fill_null: Any) -> Columns:
+def as_columns(columns: Any, fill_null: Any, decimals: Any = None) -> Columns:
     """What of a file is wanted, checked."""
     if isinstance(columns, (str, bytes)):
         message = f"columns is a sequence of names, got {columns!r:.60}."
@@ -87,7 +92,10 @@ def as_columns(columns: Any, fill_null: Any) -> Columns:
     if fill_null is not None and not isinstance(fill_null, Mapping):
         message = f"fill_null is a dict from columns to values, got {fill_null!r:.60}."
         raise InvalidTypeError(message, hint='For example fill_null={"label": -1}.')
-    return Columns(names, None if fill_null is None else dict(fill_null))
+    if decimals not in (None, bytes, np.float64):
+        message = f"decimals is bytes or np.float64, got {decimals!r:.60}."
+        raise InvalidTypeError(message, hint="bytes reads the text of decimals, np.float64 the nearest number.")
+    return Columns(names, None if fill_null is None else dict(fill_null), decimals)
 
 
 class Piece(ABC):

@@ -13,7 +13,7 @@ from penstock.block.block import Block
 from penstock.block.origin import Origin
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import Structure
-from penstock.errors import InvalidArgumentError
+from penstock.errors import Context, InvalidArgumentError, annotate
 from penstock.io.csv_columns import LEAST, arrow_columns, plain_columns, rows_of
 from penstock.io.csv_format import CsvFormat
 from penstock.io.csv_reader import CsvChunk, CsvReader
@@ -60,9 +60,8 @@ class CsvSource(FilesSource):
 
 class _CsvFile(FileReader):
     def __init__(self, source: CsvSource, name: str, reader: CsvReader) -> None:
+        super().__init__(name, reader)
         self._source = source
-        self._name = name
-        self._reader = reader
         self._rows = RowQueue(name)
         self._odd_numbers = False  # in the last rows: then they may be in the next ones, too
 
@@ -87,9 +86,13 @@ class _CsvFile(FileReader):
             found = plain_columns(chunk, layout)
         self._odd_numbers = found.odd_numbers
         offsets = chunk.offsets + chunk.base
+
+        def fields_of(row: int) -> list[bytes]:
+            return rows_of(chunk, layout, [row])[0].fields
+
         failures: list[tuple[int, Exception]] = [
-            (row, layout.row_error(status, count, self._name, int(offsets[row]), int(offsets[row + 1])))
-            for row, status, count in found.unread
+            (row, layout.row_error(fields_of(row), status, self._name, int(offsets[row]), int(offsets[row + 1])))
+            for row, status, _ in found.unread
         ]
         wrong = np.zeros(len(found.rows), bool)
         for number, (place, bad) in enumerate(zip(layout.places, found.wrong, strict=True)):
@@ -97,10 +100,11 @@ class _CsvFile(FileReader):
                 continue
             for i in np.flatnonzero(bad & ~wrong).tolist():
                 row = int(found.rows[i])
-                (fields, *_), *_ = rows_of(chunk, layout, [row])
-                failures.append((row, layout.field_error(number, fields[place], self._name, int(offsets[row]))))
+                failures.append((row, layout.field_error(number, fields_of(row)[place], self._name, int(offsets[row]))))
             wrong |= bad
         failures.sort(key=lambda failure: failure[0])
+        for row, error in failures:
+            annotate(error, Context(file=self._name, line=self._reader.line_at(int(offsets[row]))))
         block = None
         if len(found.rows):
             origin = Origin.of_file(self._name, offsets[found.rows])
@@ -117,6 +121,3 @@ class _CsvFile(FileReader):
     @property
     def over(self) -> bool:
         return self._reader.over and not self._rows
-
-    def close(self) -> None:
-        self._reader.close()

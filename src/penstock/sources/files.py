@@ -26,28 +26,46 @@ Place = Any  # where in a file: a byte offset, or a list that begins with one
 
 
 class FileReader(ABC):
-    """The elements of one file. An error from `read` is one element that failed; what is behind it comes next."""
+    """The elements of one file. An error from `read` is one element that failed; what is behind it comes next.
+
+    `reader` reads the file itself: it has `tell`, `over` and `close`.
+    """
+
+    def __init__(self, name: str, reader: Any) -> None:
+        self._name = name
+        self._reader = reader
 
     @abstractmethod
     def read(self, max_elements: int) -> Block | None:
         """The next 1 to `max_elements` elements, or None at the end of the file."""
 
-    @abstractmethod
     def place(self) -> Place:
         """What `FilesSource.open_file` needs to go on behind what was read."""
+        return self._reader.tell()
 
     @property
-    @abstractmethod
     def over(self) -> bool:
         """Whether the rest of the file cannot be read. Asked after an error."""
+        return bool(self._reader.over)
 
     def following(self) -> Place:
         """The place at which the next file begins."""
         return 0
 
-    @abstractmethod
     def close(self) -> None:
         """Let go of the file. Idempotent; Blocks that were handed out stay valid."""
+        self._reader.close()
+
+
+class StringsFile(FileReader):
+    """The byte strings of one file."""
+
+    def read(self, max_elements: int) -> Block | None:
+        chunk = self._reader.read(max_elements)
+        if chunk is None:
+            return None
+        column = BytesColumn((chunk.buffer,), chunk.starts, chunk.lengths)
+        return Block.single(column, Origin.of_file(self._name, chunk.offsets))
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,7 @@ class _FixedLengthFile(FileReader):
     """`stop` is where the footer begins; in compressed files only their end can tell."""
 
     def __init__(self, layout: FixedLayout, window: Window, stop: int | None) -> None:
+        super().__init__(window.name, window)
         self._layout = layout
         self._window = window
         self._stop = stop
@@ -126,15 +127,9 @@ class _FixedLengthFile(FileReader):
             )
         raise DataLossError(message, hint=_HINT, file=window.name, offset=offset)
 
-    def place(self) -> Place:
-        return self._window.tell()
-
     @property
     def over(self) -> bool:
         return self._over or self._window.broken
-
-    def close(self) -> None:
-        self._window.close()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,8 +5,8 @@ By it values become leaves (JsonLeaf).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -17,11 +17,12 @@ from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn, 
 from penstock.block.leaf import as_leaf
 from penstock.block.spec import DType, as_dtype, dtype_name
 from penstock.block.structure import Structure, flatten
+from penstock.block.tensors import RaggedTensor
 from penstock.errors import InvalidArgumentError, InvalidTypeError, PenstockError
 from penstock.sources.row_files import unreadable
 
 EXACT = 1 << 53  # integers up to here are float64s
-HINT = "defaults={key: value} says the dtype of a key, and stands in where it is absent or null."
+HINT = "defaults={key: value} gives a key a dtype and a value, ps.RaggedTensor([], [0]) for unequal lists."
 Path = tuple[str, ...]
 
 
@@ -43,7 +44,7 @@ def leaf_of(path: Path, found: Any) -> Any:
             return np.asarray(found, np.float32) if _is_empty(found) else as_leaf(found)
     except PenstockError as error:
         message = f"Key {named(path)}: {error.message}"
-        raise type(error)(message) from None
+        raise type(error)(message, hint=HINT) from None
 
 
 def _is_empty(found: Any) -> bool:
@@ -59,27 +60,49 @@ def kind_of(leaf: Any) -> tuple[DType, int]:
     """(dtype, rank)."""
     if isinstance(leaf, bytes):
         return bytes, 0
+    if isinstance(leaf, RaggedTensor):
+        return kind_of(leaf.flat_values)[0], len(leaf.shape)
     return (bytes if leaf.dtype == object else leaf.dtype), leaf.ndim
 
 
 @dataclass(frozen=True, eq=False)
 class JsonLeaf:
-    """The dtype and rank of the values of a key, and what stands in for one that is absent or null."""
+    """The dtype and rank of the values of a key, and what stands in for one that is absent or null.
+
+    `ragged` lists may differ in length at every level: those of unequal lists, and those inside lists of objects. There
+    a default that is no RaggedTensor stands in for items.
+    """
 
     path: Path
     dtype: DType
     rank: int
     default: Any = None
+    ragged: bool = False
 
     @classmethod
-    def of(cls, path: Path, found: Any, default: Any = None) -> JsonLeaf:
-        """As the default has it, else as the value found first."""
-        return cls(path, *kind_of(leaf_of(path, found) if default is None else default), default)
+    def of(cls, path: Path, found: Any, default: Any = None, lists: int = 0) -> JsonLeaf:
+        """As the default has it, else as the value found first, with so many lists of objects around it."""
+        if default is None and (lists or not _is_regular(found)):
+            rank = _depth(found)
+            flat = _flat(found, rank)
+            return cls(path, kind_of(leaf_of(path, found if flat is None else flat[0]))[0], rank, ragged=True)
+        dtype, rank = kind_of(leaf_of(path, found) if default is None else default)
+        return cls(path, dtype, rank + lists, default, lists > 0 or isinstance(default, RaggedTensor))
 
     def value(self, found: Any) -> Any:
         """The leaf that a JSON value is; raises InvalidTypeError for one of another kind."""
+        fill = None if isinstance(self.default, RaggedTensor) else self.default
         if found is None and self.default is not None:
-            return self.default
+            if not self.ragged or fill is None:
+                return self.default
+            found = []
+        flat = _flat(found, self.rank) if self.ragged else None
+        if flat is not None:
+            items = [fill if item is None else item for item in flat[0]]
+            values = replace(self, rank=1, default=None, ragged=False).value(items)
+            for splits in reversed(flat[1]):
+                values = RaggedTensor(values, splits)
+            return values
         leaf = leaf_of(self.path, found)
         dtype, rank = kind_of(leaf)
         if rank == self.rank:
@@ -166,7 +189,7 @@ class JsonKinds:
     def of(cls, first: Mapping[str, Any], defaults: Defaults) -> JsonKinds:
         """As the first object has them, and `defaults` beside it. Raises InvalidTypeError for what can be no leaf."""
         inner = {path[:i] for path in defaults for i in range(1, len(path))}
-        found = dict(_walk(first))
+        found = dict(_walk(first, defaults))
         for path in inner:
             found.pop(path, None)  # an object that is null: its keys have defaults
         for path in found:
@@ -177,7 +200,8 @@ class JsonKinds:
         if not found:
             message = "An object without keys is no element."
             raise InvalidTypeError(message, hint=HINT)
-        return cls(tuple(JsonLeaf.of(path, value, defaults.get(path)) for path, value in found.items()))
+        leaves = ((path, value, defaults.get(path), _lists_around(first, path)) for path, value in found.items())
+        return cls(tuple(JsonLeaf.of(*leaf) for leaf in leaves))
 
     @cached_property
     def structure(self) -> Structure:
@@ -207,8 +231,11 @@ class JsonKinds:
                 return [found[name] for name in names]
             except KeyError:
                 pass  # said below, with all that differs
-        flat = dict(_walk(found, self._inner))
+        flat = dict(_walk(found, [leaf.path for leaf in self.leaves if leaf.default is not None], self._inner))
         known = [leaf.path for leaf in self.leaves]
+        for path in [path for path in flat if path in self._inner and _is_empty(flat[path])]:
+            empty = flat.pop(path)  # lists in which there is no object
+            flat |= {inside: empty for inside in known if inside[: len(path)] == path}
         more = [path for path in flat if path not in known and not (path in self._inner and flat[path] is None)]
         less = [leaf.path for leaf in self.leaves if leaf.path not in flat and leaf.default is None]
         if more or less:
@@ -239,12 +266,12 @@ class JsonKinds:
 
     def state(self) -> list[Any]:
         """What `restored` needs beside the defaults, as JSON."""
-        return [[list(leaf.path), dtype_name(leaf.dtype), leaf.rank] for leaf in self.leaves]
+        return [[list(leaf.path), dtype_name(leaf.dtype), leaf.rank, leaf.ragged] for leaf in self.leaves]
 
     @classmethod
     def restored(cls, state: Sequence[Any], defaults: Defaults) -> JsonKinds:
-        parts = ((tuple(path), as_dtype(dtype), rank) for path, dtype, rank in state)
-        return cls(tuple(JsonLeaf(path, dtype, rank, defaults.get(path)) for path, dtype, rank in parts))
+        parts = ((tuple(path), as_dtype(dtype), rank, *ragged) for path, dtype, rank, *ragged in state)
+        return cls(tuple(JsonLeaf(path, dtype, rank, defaults.get(path), *more) for path, dtype, rank, *more in parts))
 
 
 def _column(values: list[Any]) -> Column:
@@ -266,11 +293,60 @@ def _one_by_one(leaf: JsonLeaf, found: Sequence[Any], failures: dict[int, Except
     return values
 
 
-def _walk(found: Mapping[str, Any], inner: set[Path] | None = None, above: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """(path, value) of all that is no object; with `inner`, objects elsewhere count as values, but for empty ones."""
+def _walk(
+    found: Mapping[str, Any], given: Collection[Path], inner: set[Path] | None = None, above: Path = ()
+) -> Iterator[tuple[Path, Any]]:
+    """(path, value) of all that is no object; with `inner`, objects elsewhere count as values, but for empty ones.
+
+    Lists of objects are objects of lists, which also have the keys that are `given` a default.
+    """
     for name, value in found.items():
         path = (*above, name)
+        if isinstance(value, list) and (inner is None or path in inner):
+            value = _transposed(value, [one[len(path)] for one in given if path == one[: len(path)] != one])
         if isinstance(value, dict) and (not value or inner is None or path in inner):
-            yield from _walk(value, inner, path)
+            yield from _walk(value, given, inner, path)
         else:
             yield path, value
+
+
+def _transposed(items: list[Any], names: Sequence[str]) -> Any:
+    """Lists of objects as an object of lists, with these names and their own; other lists as they are."""
+    inside = [_transposed(item, names) if isinstance(item, list) else item for item in items]
+    objects = [item for item in inside if isinstance(item, dict)]
+    if not objects or not all(item is None or isinstance(item, dict) or _is_empty(item) for item in inside):
+        return items
+    found = dict.fromkeys([*chain.from_iterable(objects), *names])
+    return {name: [item.get(name) if isinstance(item, dict) else item for item in inside] for name in found}
+
+
+def _lists_around(found: Any, path: Path) -> int:
+    """The number of lists of objects in which the values of a key are."""
+    count = 0
+    for name in path[:-1]:
+        found = found.get(name) if isinstance(found, dict) else None
+        while isinstance(found, list):
+            count += 1
+            found = next(filter(None, found), None)
+    return count
+
+
+def _depth(found: Any) -> int:
+    return 1 + max(map(_depth, found), default=0) if isinstance(found, list) else 0
+
+
+def _is_regular(found: Any) -> bool:
+    """Return True for nested lists that are equally long at every level."""
+    inner = [item for item in found if isinstance(item, list)] if isinstance(found, list) else []
+    return not inner or (len(inner) == len(found) and len({*map(len, inner)}) == 1 and all(map(_is_regular, inner)))
+
+
+def _flat(found: Any, rank: int) -> tuple[list[Any], list[np.ndarray]] | None:
+    """The items of nested lists, and for each level where its lists begin and end; None if an item is no list."""
+    items, splits = [found], []
+    for _ in range(rank):
+        if not all(isinstance(item, list) for item in items):
+            return None
+        splits.append(np.cumsum([0, *map(len, items)]))
+        items = list(chain.from_iterable(items))
+    return items, splits[1:]

@@ -61,7 +61,7 @@ class _KernelLines:
     @classmethod
     def of(cls, kinds: JsonKinds, native: ModuleType) -> _KernelLines | None:
         """None where the kernel does not know one of the kinds or keys."""
-        if not all(_is_known(leaf.dtype) and leaf.rank < 2 for leaf in kinds.leaves):
+        if not all(_is_known(leaf.dtype) and leaf.rank < 2 and not leaf.ragged for leaf in kinds.leaves):
             return None
         try:
             return cls(kinds, native)
@@ -179,7 +179,6 @@ def _lists(
     return ListColumn(lists)
 
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _AT_ONCE = 4096  # lines, of which the kernel reads many in little more time than few
 _MANY = 70_000  # lines, which take about as long one by one as loading numba
 _decode = json.JSONDecoder().raw_decode
@@ -213,9 +212,8 @@ class _JsonFile(FileReader):
     def __init__(
         self, source: JsonLinesSource, name: str, lines: LineReader, kinds: JsonKinds | None, state: Any
     ) -> None:
+        super().__init__(name, lines)
         self._source = source
-        self._name = name
-        self._lines = lines
         self._kinds = kinds
         self._state = state
         self._rows = RowQueue(name)
@@ -225,10 +223,10 @@ class _JsonFile(FileReader):
 
     def read(self, max_elements: int) -> Block | None:
         while not self._rows:
-            chunk = self._lines.read(self._at_once(max_elements))
+            chunk = self._reader.read(self._at_once(max_elements))
             if chunk is None:
                 return None
-            offsets = np.append(chunk.offsets, self._lines.tell())
+            offsets = np.append(chunk.offsets, self._reader.tell())
             self._line_size = (offsets[-1] - offsets[0]) // len(chunk)
             self._rows.put(offsets, partial(self._parsed, chunk, offsets))
         return self._rows.take(max_elements)
@@ -237,7 +235,7 @@ class _JsonFile(FileReader):
         """How many lines to read: one until it is known what is in a line; many for the kernel, if numba pays."""
         if self._kinds is None:
             return 1
-        if self._asks and ("numba" in sys.modules or self._slowly + self._lines.left // self._line_size >= _MANY):
+        if self._asks and ("numba" in sys.modules or self._slowly + self._reader.left // self._line_size >= _MANY):
             native = _NATIVE.ready()
             if native is not None:
                 self._kernel = _KernelLines.of(self._kinds, native)
@@ -291,7 +289,7 @@ class _JsonFile(FileReader):
         failures.sort(key=lambda failure: failure[0])
         failed = [offset for offset, _ in failures]
         for offset, error in failures:
-            annotate(error, Context(file=self._name, offset=offset))
+            annotate(error, Context(file=self._name, offset=offset, line=self._reader.line_at(offset)))
         offsets = np.sort(np.concatenate([begins, np.array([*failed, stop], np.int64)]))
         numbers = np.searchsorted(offsets, failed).tolist()
         block = self._block(columns, begins) if columns else None
@@ -309,8 +307,6 @@ class _JsonFile(FileReader):
 
     def _object(self, line: bytes, offset: int) -> dict[str, Any] | None:
         """The object of one line, None for an empty one. Raises DataLossError."""
-        if not offset:
-            line = line.removeprefix(_BYTE_ORDER_MARK)
         try:
             text = line.decode().strip(" \t\r")
             if not text:
@@ -318,7 +314,7 @@ class _JsonFile(FileReader):
             found, end = _decode(text)
         except UnicodeDecodeError as error:
             message = f"The line is no UTF-8: {error.reason} at its byte {error.start}."
-            raise DataLossError(message) from error
+            raise DataLossError(message, hint="Convert the file: iconv -f CP1252 -t UTF-8 old > new.") from error
         except json.JSONDecodeError as error:
             message = f"The line is no JSON: {error.msg} at its character {error.pos}: {_around(text, error.pos)}."
             raise DataLossError(message, hint=_hint(offset, text)) from error
@@ -337,17 +333,14 @@ class _JsonFile(FileReader):
         return found
 
     def place(self) -> Place:
-        return [self._rows.place() if self._rows else self._lines.tell(), self._state]
+        return [self._rows.place() if self._rows else self._reader.tell(), self._state]
 
     def following(self) -> Place:
         return [0, self._state]
 
     @property
     def over(self) -> bool:
-        return self._lines.over and not self._rows
-
-    def close(self) -> None:
-        self._lines.close()
+        return self._reader.over and not self._rows
 
 
 def _around(text: str, at: int) -> str:

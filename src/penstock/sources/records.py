@@ -8,17 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from penstock.block.block import Block
-from penstock.block.column import BytesColumn
-from penstock.block.origin import Origin
 from penstock.block.spec import TensorSpec
-from penstock.sources.files import FileReader, Place, StringsSource
+from penstock.sources.files import FileReader, Place, StringsFile, StringsSource
 
 if TYPE_CHECKING:
-    from penstock.io.tfrecord.reader import RecordReader
     from penstock.io.window import RecordChunk
-
-_CHUNK = 1 << 22  # bytes of records read at a time
 
 
 @dataclass(frozen=True)
@@ -36,7 +30,7 @@ class RecordsSource(StringsSource):
         from penstock.io.tfrecord.reader import RecordReader
 
         reader = RecordReader(name, compression_type=self.compression_type, buffer_size=self.buffer_size, offset=place)
-        return _RecordsFile(name, reader)
+        return StringsFile(name, reader)
 
     @classmethod
     def whole(cls, contents: Sequence[bytes]) -> tuple[RecordChunk, np.ndarray] | None:
@@ -44,26 +38,3 @@ class RecordsSource(StringsSource):
         from penstock.io.tfrecord.reader import whole_files
 
         return whole_files(np.frombuffer(b"".join(contents), np.uint8), [len(content) for content in contents])
-
-
-class _RecordsFile(FileReader):
-    def __init__(self, name: str, reader: RecordReader) -> None:
-        self._name = name
-        self._reader = reader
-
-    def read(self, max_elements: int) -> Block | None:
-        chunk = self._reader.read(max_elements, _CHUNK)
-        if chunk is None:
-            return None
-        column = BytesColumn((chunk.buffer,), chunk.starts, chunk.lengths)
-        return Block.single(column, Origin.of_file(self._name, chunk.offsets))
-
-    def place(self) -> Place:
-        return self._reader.tell()
-
-    @property
-    def over(self) -> bool:
-        return self._reader.over
-
-    def close(self) -> None:
-        self._reader.close()

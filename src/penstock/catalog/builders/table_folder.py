@@ -15,6 +15,7 @@ from penstock.catalog.features.from_json import UnknownFeature
 from penstock.catalog.in_place import InPlace
 from penstock.catalog.info import DatasetInfo, supervised
 from penstock.dataset.dataset import Dataset
+from penstock.dataset.make_datasets import lines_before_header
 from penstock.dataset.table_files import ParquetDataset
 from penstock.errors import DataLossError, InvalidArgumentError, InvalidTypeError, NotFoundError
 
@@ -116,7 +117,8 @@ class CsvFolder(TableFolder):
         tables = []
         for file in files:
             try:
-                tables.append(csv.read_csv(file))
+                skipped = lines_before_header(file, "GZIP" if file.endswith(".gz") else None)
+                tables.append(csv.read_csv(file, csv.ReadOptions(skip_rows=skipped)))
             except (pa.ArrowInvalid, OSError) as error:
                 message = f"the CSV file cannot be read ({error})."
                 raise DataLossError(message, hint="Its first row names the columns.", file=file) from error

@@ -227,7 +227,7 @@ def _strings(value: Any, name: str, shape: tuple[int | None, ...]) -> Any:
         if not isinstance(item, str | bytes | bytearray | memoryview):
             message = f"feature {name!r} must be a str or bytes, got {type(item).__name__}."
             raise InvalidTypeError(message, hint="Convert the value in _generate_examples().")
-        found[place] = item.encode() if isinstance(item, str) else bytes(item)
+        found[place] = item.encode(errors="surrogateescape") if isinstance(item, str) else bytes(item)
     return found[()] if not found.shape else found
 
 

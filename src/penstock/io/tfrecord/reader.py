@@ -115,7 +115,7 @@ class RecordReader:
         self._next: Exception | None = None  # a failure met while looking for what follows another
         self._window = Window(path, compression_type=compression_type, buffer_size=buffer_size, offset=offset)
 
-    def read(self, max_records: int, max_bytes: int) -> RecordChunk | None:
+    def read(self, max_records: int, max_bytes: int = 1 << 22) -> RecordChunk | None:
         """The next records, or None at the end of the file.
 
         At most `max_records` of them; the data stops short of `max_bytes` or passes it with the last record, and at

@@ -140,7 +140,7 @@ class Cached(Stage):
         self._account.close()
         if why and recording is not None and self._store.tell():
             where = "" if self.where is None else f" ({self.where})"
-            _LOG.warning("%s%s kept nothing: %s; the next pass makes all elements again.", self.label, where, why)
+            _LOG.info("%s%s kept nothing: %s; the next pass makes all elements again.", self.label, where, why)
 
     def close(self) -> None:
         made = 0 if self._recording is None else self._recording.elements

@@ -167,15 +167,15 @@ def _inside(shapes: np.ndarray, target: tuple[int, ...]) -> np.ndarray:
     return inside  # type: ignore[no-any-return]
 
 
-def ragged_block(block: Block, size: int, dims: dict[str, int] | None, row_splits_dtype: Any) -> Block:
+def ragged_block(block: Block, size: int, dims: dict[str, int], row_splits_dtype: Any) -> Block:
     """Every `size` elements as one, in which the first `dims[path]` dimensions of a component's rows are ragged.
 
-    Without `dims` all dimensions are. Components without ragged dimensions are stacked as `batch` does.
+    Of a component without `dims` all dimensions are. Components without ragged dimensions are stacked as `batch` does.
     """
 
     def stack(_: int, column: Column, path: str) -> Column:
         rank = rank_of(column)
-        depth = rank if dims is None else dims[path]
+        depth = dims.get(path, rank)
         parts = [column.slice(at, at + size) for at in range(0, len(column), size)] if depth else []
         if parts:
             return ListColumn([_ragged(part, depth, row_splits_dtype, path) for part in parts])

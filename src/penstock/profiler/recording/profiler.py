@@ -160,7 +160,7 @@ class Profiler:
     """
 
     def __init__(self, logs: str | os.PathLike[str] = "logs", *, run: str | None = None) -> None:
-        self.logs = Path(logs)
+        self.logs = Path(logs).expanduser()
         stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime())
         self.run = run or f"{stamp}-{os.getpid()}-{time.perf_counter_ns() % 100_000:05d}"
         self._recording: Recording | None = None

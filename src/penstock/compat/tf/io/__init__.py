@@ -311,7 +311,8 @@ def _decode_csv(records: BytesColumn, layout: CsvFormat) -> tuple[Column, ...]:
         chunk = CsvChunk(content, 0, offsets, dict(enumerate(rows)))
         found = plain_columns(chunk, layout)
     for row, status, count in found.unread or [(row, FINE, 0) for row, text in enumerate(texts) if not text]:
-        raise layout.row_error(status, count, None, int(offsets[row]), int(offsets[row + 1]))
+        fields = rows_of(chunk, layout, [row])[0].fields[:count]
+        raise layout.row_error(fields, status, None, int(offsets[row]), int(offsets[row + 1]))
     for number, wrong in enumerate(found.wrong):
         for row in np.flatnonzero(wrong).tolist():
             fields = rows_of(chunk, layout, [row])[0].fields
