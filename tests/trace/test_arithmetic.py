@@ -2,6 +2,7 @@
 
 import itertools
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -127,6 +128,17 @@ def test_functions_of_two_scalars(data):
     function = TWO[data.draw(st.sampled_from(sorted(TWO)))]
     structure = flatten((0, 0))[1]
     assert_equal_by_block(function, Block(structure, [DenseColumn(c) for c in columns], size))
+
+
+@pytest.mark.parametrize("name", ["minimum", "maximum", "fmin", "fmax"])
+def test_of_two_zeros_the_one_is_chosen_that_is_chosen_for_each_element(name):
+    ufunc = getattr(np, name)
+    for first, second in product([np.float16, np.float32, np.float64, np.int8, np.int64], repeat=2):
+        columns = np.ones(40, first), np.ones(40, second)
+        for column, zeros in zip(columns, [[-0.0, 0.0], [0.0, -0.0]], strict=True):
+            column[1:3] = zeros  # which are not among the elements that are compared first
+        block = Block(flatten((0, 0))[1], [DenseColumn(column) for column in columns], 40)
+        assert_equal_by_block(lambda x, y: ufunc(x, y), block)
 
 
 @given(data=st.data())

@@ -132,13 +132,14 @@ def _make_tried(ufunc: np.ufunc) -> Primitive:
         return _rule(ufunc, specs)
 
     def of_rows(*operands: Any) -> Any:
-        either = ufunc in _EITHER_ZERO and np.result_type(*operands).kind == "f"
+        dtype = np.result_type(*operands)
+        either = ufunc in _EITHER_ZERO and dtype.kind == "f"
         if (either and max(map(np.ndim, operands)) > 1) or (ufunc is np.power and _own_exponent(*operands)):
             raise TypeError  # no trial tells: row by row
         values = _aligned([_operand(operand) for operand in operands]) or operands
         if not either:
             return ufunc(*values)
-        chosen = values[not np.signbit(ufunc(np.float32(-0.0), np.float32(0.0)))]  # of two equal numbers
+        chosen = values[not np.signbit(ufunc(dtype.type(-0.0), dtype.type(0.0)))]  # of two equal numbers
         return np.where(np.equal(*values), chosen, ufunc(*values))
 
     return rowwise(ufunc.__name__, ufunc, of_rows, rule)
