@@ -23,7 +23,8 @@ from penstock.physical.parted import Calls, Parted
 from penstock.physical.stacking import ranks_of
 from penstock.physical.stretch import Stretch
 from penstock.physical.vectorise import Vectoriser
-from penstock.trace.drawing import Draws, drawing
+from penstock.plan.seeding import seeded, warn_of_unseeded
+from penstock.trace.drawing import Draws, can_seed, drawing
 from penstock.trace.graph import Allocate
 from penstock.trace.kinds.reader import warn_of_text
 
@@ -88,6 +89,7 @@ class FunctionTransform(Transform):
         # what runs it a Block at a time, where it may
         self.vectoriser = Vectoriser(function) if vectorise else None
         self._parted = Parted(function) if vectorise else None  # for what runs per element
+        self._generators = seeded(function)  # of the process
         self._key = key
         self._batches = batches
         self._looked_at: set[tuple[Structure, tuple[type, ...]]] = set()
@@ -120,6 +122,12 @@ class FunctionTransform(Transform):
     def draws(self, numbers: Numbers) -> Draws:
         """What the function draws from for these elements."""
         return Draws(self._key, numbers)
+
+    def drawing(self, draws: Draws, rows: int) -> drawing:
+        """What is to be entered while the function is called for the elements of a Block."""
+        if self._generators and not can_seed(draws):
+            warn_of_unseeded(self.label, next(iter(self._generators.values())).spelled, self.where)
+        return drawing(draws, self._generators, rows)
 
     def _failure(
         self, raised: Exception, block: Block, row: int, numbers: Numbers, elements: Sequence[Any] | None
@@ -247,7 +255,7 @@ class MapTransform(FunctionTransform):
     ) -> Outcome:
         failures: list[tuple[int, Exception]] = []
         draws = self.draws(numbers)
-        with drawing(draws) as now:
+        with self.drawing(draws, block.size) as now:
             calls = None if self._parted is None else self._parted.calls(block, draws, now, allocate)
             if isinstance(calls, Endings) and calls.whole is not None and self._same_kind.admits(calls.whole):
                 return Outcome(calls.whole)
@@ -332,7 +340,7 @@ class FilterTransform(FunctionTransform):
         mask = np.zeros(block.size, bool)
         failures: list[tuple[int, Exception]] = []
         draws = self.draws(numbers)
-        with drawing(draws) as now:
+        with self.drawing(draws, block.size) as now:
             calls = None if self._parted is None else self._parted.rest(block, draws, now)
             elements = block.elements() if calls is None else None
             began = time.thread_time()
