@@ -18,6 +18,7 @@ RANGE = ps.Dataset.range
 
 
 OWN = random.Random(3)
+AUGMENT = np.sqrt
 
 
 class Augment:
@@ -201,3 +202,24 @@ USES = {
 def test_the_generators_that_a_function_uses(case):
     function, expected = USES[case]
     assert {name: use.spelled for name, use in generators(function).items()} == expected
+
+
+def test_a_global_that_becomes_another_is_read_again(monkeypatch):
+    def function(x):
+        return AUGMENT(x)
+
+    monkeypatch.setitem(globals(), "AUGMENT", np.sqrt)
+    assert generators(function) == {}
+    monkeypatch.setitem(globals(), "AUGMENT", choose)
+    assert set(generators(function)) == {"random"}
+
+
+def test_a_variable_that_becomes_another_is_read_again():
+    used = np.sqrt
+
+    def function(x):
+        return used(x)
+
+    assert generators(function) == {}
+    used = choose
+    assert set(generators(function)) == {"random"}

@@ -16,7 +16,9 @@ from itertools import islice
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from penstock.functions.captured import Captured
 from penstock.functions.code import steps, words
+from penstock.functions.memory import recalled
 from penstock.functions.ownership import STANDARD, is_users
 from penstock.functions.uses import Reading, Use, attribute, plain
 
@@ -37,7 +39,12 @@ def generators(function: Callable[..., Any]) -> dict[str, Use]:
     >>> generators(lambda x: x + random.random())["random"].spelled
     'random.random'
     """
-    return _Drawn(function).drawn
+    return recalled(function, "generators", lambda: _read(function), by_value=False)[0]
+
+
+def _read(function: Callable[..., Any]) -> tuple[dict[str, Use], list[Any]]:
+    found = _Drawn(function)
+    return found.drawn, [Captured(tuple(found.reads))]
 
 
 class _Drawn(Reading):
@@ -45,6 +52,7 @@ class _Drawn(Reading):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.drawn: dict[str, Use] = {}
+        self.reads: list[tuple[Any, Any, Any]] = [(plain, "__code__", plain.__code__)]  # globals of the user's code
         self._inside = False  # whether code of a library is read
         self._objects: set[int] = set()
         super().__init__(function)
@@ -61,7 +69,9 @@ class _Drawn(Reading):
 
     def _code(self, code: CodeType, scope: Any) -> None:
         for step in () if self._inside else steps(code):
-            if step.name == "IMPORT_NAME" and step.value.startswith("torch"):
+            if step.name == "LOAD_GLOBAL" and step.value in scope.names:
+                self.reads.append((scope.names, step.value, scope.names[step.value]))
+            elif step.name == "IMPORT_NAME" and step.value.startswith("torch"):
                 with suppress(ImportError):  # the function is about to import it, too
                     import_module(step.value)
         super()._code(code, scope)
