@@ -89,7 +89,7 @@ class FunctionTransform(Transform):
         # what runs it a Block at a time, where it may
         self.vectoriser = Vectoriser(function) if vectorise else None
         self._parted = Parted(function) if vectorise else None  # for what runs per element
-        self._generators = seeded(function)  # of the process
+        self._drawn: dict[str, str] | None = None  # the generators of the process that it uses, by which names
         self._key = key
         self._batches = batches
         self._looked_at: set[tuple[Structure, tuple[type, ...]]] = set()
@@ -123,10 +123,16 @@ class FunctionTransform(Transform):
         """What the function draws from for these elements."""
         return Draws(self._key, numbers)
 
+    @property
+    def _generators(self) -> dict[str, str]:
+        if self._drawn is None:
+            self._drawn = {name: use.spelled for name, use in seeded(self.function).items()}
+        return self._drawn
+
     def drawing(self, draws: Draws, rows: int) -> drawing:
         """What is to be entered while the function is called for the elements of a Block."""
         if self._generators and not can_seed(draws):
-            warn_of_unseeded(self.label, next(iter(self._generators.values())).spelled, self.where)
+            warn_of_unseeded(self.label, next(iter(self._generators.values())), self.where)
         return drawing(draws, self._generators, rows)
 
     def _failure(
@@ -157,8 +163,8 @@ class FunctionTransform(Transform):
         self._looked = False  # whether the function was looked at with the first Block
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """To another process go function and labels: what was decided about the function here is decided there anew."""
-        return _again, (type(self), *self._made_of)
+        """To another process go function, labels and generators: what else was decided here is decided there anew."""
+        return _again, (type(self), *self._made_of), {"_drawn": self._generators}
 
     def kin(self) -> Hashable:
         function, *labels = self._made_of
