@@ -55,7 +55,7 @@ def values(elements):
     ]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     st.sampled_from(sorted(FUNCTIONS)),
     st.sampled_from([None, 2]),

@@ -13,7 +13,9 @@ from penstock.functions.generators import generator_of
 from penstock.functions.uses import Use
 
 
-class _Seeded(Calling):
+class Shippable(Calling):
+    """Calls that another process may make as well."""
+
     def reached(self, value: Any, spelled: str, path: str | None = None) -> Value:
         return OWN if generator_of(Use(spelled, value)) else super().reached(value, spelled, path)
 
@@ -26,9 +28,5 @@ class _Seeded(Calling):
         return super().library(frame, path, arguments, kind)
 
 
-class Shippable(_Seeded):
-    """Calls that another process may make as well."""
-
-
-class Seen(_Seeded, Certain):
+class Seen(Shippable, Certain):
     """Calls of which it is certain that they only compute."""

@@ -130,7 +130,7 @@ class FunctionTransform(Transform):
         return self._drawn
 
     def drawing(self, draws: Draws, rows: int) -> drawing:
-        """What is to be entered while the function is called for the elements of a Block."""
+        """Return the context in which the function is called for the elements of a Block."""
         if self._generators and not can_seed(draws):
             warn_of_unseeded(self.label, next(iter(self._generators.values())), self.where)
         return drawing(draws, self._generators, rows)

@@ -15,10 +15,10 @@ import itertools
 import operator
 import os
 import random
-import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,7 +84,7 @@ def _unnumbered() -> FailedPreconditionError:
 def _generator(name: str) -> tuple[Callable[[], Any], Callable[[Any], object], Callable[[int], object]]:
     """Return what gives the state of a generator of the process, sets the state, and seeds the generator."""
     if name == "torch":
-        torch = sys.modules["torch"].default_generator
+        torch = import_module("torch").default_generator
         return torch.get_state, torch.set_state, torch.manual_seed
     if name == "numpy":  # takes other bits of the key than torch: the two have one algorithm
         return np.random.get_state, np.random.set_state, lambda key: np.random.seed(key >> 32)
