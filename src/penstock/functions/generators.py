@@ -53,19 +53,28 @@ class _Drawn(Reading):
     def __init__(self, function: Callable[..., Any]) -> None:
         self.drawn: dict[str, Use] = {}
         self.reads: list[tuple[Any, Any, Any]] = [(plain, "__code__", plain.__code__)]  # globals of the user's code
-        self._inside = False  # whether code of a library is read
         self._objects: set[int] = set()
+        self._held: list[Any] = []  # objects to look into
+        self._called: list[Any] = []  # functions of libraries, to be read when the user's are
+        self._inside = False  # whether these are read
         super().__init__(function)
         if not isinstance(function, MethodType):
             self._look_into(plain(function)[1])
+        while self._held and len(self._objects) < self.most:
+            item = self._held.pop()
+            self._note(Use(str(attribute(item, "__name__") or type(item).__name__), item))
+        self._inside = True
+        while self._called:
+            super()._function(self._called.pop())
 
     def _is_read(self, function: FunctionType) -> bool:
         return is_users(function) or _may_draw(function)
 
     def _function(self, function: Any) -> None:
-        inside, self._inside = self._inside, not is_users(plain(function)[0])
-        super()._function(function)
-        self._inside = inside
+        if is_users(plain(function)[0]):
+            super()._function(function)
+        else:
+            self._called.append(function)
 
     def _code(self, code: CodeType, scope: Any) -> None:
         for step in () if self._inside else steps(code):
@@ -92,7 +101,7 @@ class _Drawn(Reading):
         if isinstance(value, (list, tuple, dict)):
             held = value.values() if isinstance(value, dict) else value
         elif isinstance(value, (FunctionType, MethodType)):
-            self._ended(value.__name__, value, bare=False)
+            self._ended(str(attribute(value, "__name__")), value, bare=False)
         elif _may_draw(kind) and not isinstance(value, ModuleType):
             named = {name: each for base in kind.__mro__[-2::-1] for name, each in vars(base).items()}
             called = named.values() if value is kind else (named.get("forward") or named.get("__call__"),)  # as torch's
@@ -101,8 +110,7 @@ class _Drawn(Reading):
                     self._function(MethodType(each, value))
             if not all(map(is_users, kind.__mro__[:-1])):
                 held = (attribute(value, "__dict__") or {}).values()
-        for item in islice(held, _MOST_ITEMS):
-            self._note(Use(str(attribute(item, "__name__") or type(item).__name__), item))
+        self._held += islice(held, _MOST_ITEMS)
 
 
 def _may_draw(value: Any) -> bool:
