@@ -21,7 +21,7 @@ from penstock.physical.executor import Executor
 from penstock.physical.key_order import key_order
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Around, Stage
-from penstock.physical.transform import FilterTransform, FunctionTransform, MapTransform, Transform
+from penstock.physical.transform import FilterTransform, FunctionTransform, MapTransform
 from penstock.plan.distribution import Remote
 from penstock.plan.fused import FusedMap
 from penstock.plan.inputs import Scan
@@ -169,7 +169,7 @@ class Lowering:
         """As `visible.is_called_ahead`."""
         return is_called_ahead(node) if self.filled is None else self.filled.form.acts(node)[1]
 
-    def transforms(self, node: Node, steps: tuple[Any, ...]) -> Sequence[Transform]:
+    def transforms(self, node: Node, steps: tuple[Any, ...]) -> Sequence[FunctionTransform]:
         """What do the steps of a node, its maps and filters."""
         if self.filled is not None:
             return self.filled.transforms(node, steps, self.options)

@@ -89,7 +89,7 @@ class FunctionTransform(Transform):
         # what runs it a Block at a time, where it may
         self.vectoriser = Vectoriser(function) if vectorise else None
         self._parted = Parted(function) if vectorise else None  # for what runs per element
-        self._drawn: dict[str, str] | None = None  # the generators of the process that it uses, by which names
+        self._drawn: dict[str, str] | None = None  # its generators, once they are known
         self._key = key
         self._batches = batches
         self._looked_at: set[tuple[Structure, tuple[type, ...]]] = set()
@@ -124,16 +124,17 @@ class FunctionTransform(Transform):
         return Draws(self._key, numbers)
 
     @property
-    def _generators(self) -> dict[str, str]:
+    def generators(self) -> dict[str, str]:
+        """The generators of the process that its function uses, each with what it calls."""
         if self._drawn is None:
             self._drawn = {name: use.spelled for name, use in seeded(self.function).items()}
         return self._drawn
 
     def drawing(self, draws: Draws, rows: int) -> drawing:
         """Return the context in which the function is called for the elements of a Block."""
-        if self._generators and not can_seed(draws):
-            warn_of_unseeded(self.label, next(iter(self._generators.values())), self.where)
-        return drawing(draws, self._generators, rows)
+        if self.generators and not can_seed(draws):
+            warn_of_unseeded(self.label, next(iter(self.generators.values())), self.where)
+        return drawing(draws, self.generators, rows)
 
     def _failure(
         self, raised: Exception, block: Block, row: int, numbers: Numbers, elements: Sequence[Any] | None
@@ -148,7 +149,7 @@ class FunctionTransform(Transform):
             like: Self = _again(type(self), function, *self._made_of[1:])
             return like
         found = object.__new__(type(self))
-        vars(found).update(vars(self))
+        vars(found).update(vars(self), _drawn=self.generators)
         found.begin()
         return found
 
@@ -164,7 +165,7 @@ class FunctionTransform(Transform):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """To another process go function, labels and generators: what else was decided here is decided there anew."""
-        return _again, (type(self), *self._made_of), {"_drawn": self._generators}
+        return _again, (type(self), *self._made_of), {"_drawn": self.generators}
 
     def kin(self) -> Hashable:
         function, *labels = self._made_of

@@ -34,8 +34,6 @@ from penstock.plan.distribution import Distribute, InTurn, Remote, parted, taken
 from penstock.plan.indexing import GlobalShuffle, Split, WithProvenance
 from penstock.plan.inputs import Scan as ScanNode
 from penstock.plan.node import Node, UnaryNode
-from penstock.plan.node_base import answered
-from penstock.plan.seeding import uses_generators
 from penstock.plan.storing import Cache
 from penstock.plan.visible import opens_visibly
 from penstock.plan.windows import WindowedFlatMap
@@ -53,11 +51,12 @@ def _apply(node: UnaryNode, steps: tuple[Any, ...], lowering: Lowering) -> Stage
     transforms = lowering.transforms(node, steps)
     parallel = getattr(steps[0], "num_parallel_calls", None)
     executor = getattr(node, "executor", "auto")
+    seeds = any(transform.generators for transform in transforms)
     apart = parallel is not None or lowering.depth > 0 or lowering.options.element_timeout is not None
-    if executor == "auto" and apart and answered(node, uses_generators):
+    if executor == "auto" and apart and seeds:
         executor = "process"
     if parallel is None:
-        run = lowering.executor_of(node).run_all(transforms, executor)
+        run = (lowering.executor_of(node) if seeds else lowering.executor).run_all(transforms, executor)
         stint = Stint() if lowering.is_called_ahead(node) else None
         return Apply(_wanted_only(node, lowering, ahead=stint is not None), transforms, run, lowering.epoch, stint)
     below = lowering.deeper()
@@ -100,6 +99,7 @@ def _map_and_batch(node: fused.MapAndBatch, lowering: Lowering) -> Stage:
     batch = BatchTask(node.batch.batch_size, node.batch.drop_remainder, node.batch.label, node.batch.where)
     parallel = node.steps[0].num_parallel_calls
     assert parallel is not None
+    seeds = any(transform.generators for transform in transforms)
     return lowering.executor_of(node).segment(
         _wanted_only(node, lowering.deeper()),
         transforms,
@@ -107,7 +107,7 @@ def _map_and_batch(node: fused.MapAndBatch, lowering: Lowering) -> Stage:
         ordered=lowering.ordered(node.steps[0].deterministic),
         depth=lowering.depth,
         batch=batch,
-        executor="process" if node.executor == "auto" and answered(node, uses_generators) else node.executor,
+        executor="process" if seeds and node.executor == "auto" else node.executor,
         epoch=lowering.epoch,
     )
 
