@@ -7,6 +7,7 @@ the exception stay as they are.
 from __future__ import annotations
 
 import re  # patterns are compiled when an exception needs them
+import warnings
 from typing import Any
 
 TEXT = 'Text is bytes here, as in tf.data: write b"…" in place of "…", or decode it first with .decode().'
@@ -177,3 +178,19 @@ def size_text(count: float) -> str:
         if count >= size:
             return f"{count / size:.3g} {unit}"
     return f"{round(count)} bytes"
+
+
+_TOLD: set[tuple[str, str | None]] = set()  # what the process has been warned of
+
+
+def tell(what: str, hint: str, category: type[Warning], where: str | None) -> None:
+    """Warn on the user's line, once for each line and `what`, whatever the hint."""
+    if (what, where) in _TOLD:
+        return
+    _TOLD.add((what, where))
+    message = f"{what} {hint}"
+    file, _, line = (where or "").rpartition(":")
+    if file and line.isdigit():
+        warnings.warn_explicit(message, category, file, int(line))
+    else:
+        warnings.warn(message, category, stacklevel=3)

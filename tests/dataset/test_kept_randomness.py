@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from penstock import hints
 from penstock.errors import RandomnessWarning
-from penstock.profiler.lint import inspection
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -57,7 +57,7 @@ KEEPERS = {
 
 @pytest.fixture(autouse=True)
 def nothing_was_told(monkeypatch):
-    monkeypatch.setattr(inspection, "_TOLD", set())
+    monkeypatch.setattr(hints, "_TOLD", set())
 
 
 @pytest.fixture(params=KEEPERS)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from penstock import hints
 from penstock.errors import RandomnessWarning
-from penstock.profiler.lint import inspection
 
 RANGE = ps.Dataset.range
 GENERATOR = np.random.default_rng(3)
@@ -18,7 +18,7 @@ GENERATOR = np.random.default_rng(3)
 
 @pytest.fixture(autouse=True)
 def nothing_was_told(monkeypatch):
-    monkeypatch.setattr(inspection, "_TOLD", set())
+    monkeypatch.setattr(hints, "_TOLD", set())
 
 
 def told(make):
@@ -39,20 +39,25 @@ def branching(x):
     return x if rate < 0.5 else -x
 
 
+def scanned(function):
+    return RANGE(3).scan(np.int64(0), lambda state, x: (state, function(x)))
+
+
 CERTAIN = {
-    "numpy": (lambda x: x + np.random.rand(), "np.random.rand"),
-    "the standard library": (lambda x: x + random.random(), "random.random"),
-    "a generator from outside": (lambda x: x + GENERATOR.random(), "GENERATOR"),
-    "secrets": (lambda x: x + secrets.randbelow(3), "secrets.randbelow"),
-    "a helper": (lambda x: helper(x), "np.random.normal"),
-    "a branch behind it": (branching, "random.random"),
+    "numpy": (scanned, lambda x: x + np.random.rand(), "np.random.rand"),
+    "the standard library": (scanned, lambda x: x + random.random(), "random.random"),
+    "a generator from outside": (RANGE(3).map, lambda x: x + GENERATOR.random(), "GENERATOR"),
+    "secrets": (RANGE(3).map, lambda x: x + secrets.randbelow(3), "secrets.randbelow"),
+    "a helper": (scanned, lambda x: helper(x), "np.random.normal"),
+    "a branch behind it": (scanned, branching, "random.random"),
+    "a predicate": (RANGE(3).take_while, lambda x: np.random.rand() < 0.5, "np.random.rand"),
 }
 
 
 @pytest.mark.parametrize("case", CERTAIN)
 def test_what_is_drawn_from_outside_the_pipeline_is_told_once(case):
-    function, drawn = CERTAIN[case]
-    ds = RANGE(3).map(function)
+    make, function, drawn = CERTAIN[case]
+    ds = make(function)
     (message,) = told(lambda: ds)
     assert f"draws from {drawn}, which is no part of the pipeline" in message
     assert "ps.element_key()" in message
@@ -89,7 +94,8 @@ QUIET = {
     "of penstock": lambda: ps.Dataset.from_tensors(np.zeros((2, 2, 3))).map(ps.image.random_flip_left_right),
     "a clock": lambda: RANGE(3).map(timed),
     "a seed": lambda: RANGE(3).map(reseeds),
-    "on purpose": lambda: RANGE(3).map(helper).with_options(ps.Options(deterministic=False)),
+    "seeded by the engine": lambda: RANGE(3).map(helper).filter(lambda x: random.random() < 0.5).prefetch(1),
+    "on purpose": lambda: scanned(helper).with_options(ps.Options(deterministic=False)),
 }
 
 

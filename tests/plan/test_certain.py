@@ -149,12 +149,12 @@ CERTAIN = {
     "reduce": lambda x: functools.reduce(lambda a, b: a + b, x),
     "an import": own_module,
     "errstate": lambda x: np.vectorize(lambda y: y + 1)(x),
+    "random": lambda x: x + random.random(),
+    "numpy's random": lambda x: x + np.random.rand(),
 }
 SEEN = {
     "print": lambda x: print(x),
     "appends": lambda x: calls.append(x),
-    "random": lambda x: x + random.random(),
-    "numpy's random": lambda x: x + np.random.rand(),
     "time": lambda x: x + time.time(),
     "now": lambda x: dt.datetime.now().year,
     "local time": lambda x: dt.datetime.fromtimestamp(int(x)).hour,

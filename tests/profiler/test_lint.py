@@ -32,6 +32,13 @@ def keyed(x):
     return x + np.random.default_rng(ps.element_key()).uniform()
 
 
+GENERATOR = random.Random(1)
+
+
+def drawing(x):
+    return x + GENERATOR.random()
+
+
 def split(ds):
     """What is kept for validation, where the rest is trained on."""
     with warnings.catch_warnings():
@@ -173,9 +180,10 @@ ADVISED = {
     "widened_floats.reverse": lambda folder: pictures(9).map(lambda x: 255.0 / x),
     "widened_floats.below": lambda folder: pictures(9).map(lambda x: np.divide(1, x)),
     "widened_floats.array": lambda folder: pictures(9).map(lambda x: x - MEAN),
-    "random_unkeyed": lambda folder: numbers().map(augment).batch(10),
-    "random_unkeyed.branch": lambda folder: numbers().map(lambda x: x if x else x + random.random()),
-    "random_unkeyed.filter": lambda folder: numbers().filter(lambda x: random.random() < 0.5),
+    "random_unkeyed": lambda folder: numbers().map(drawing).batch(10),
+    "random_unkeyed.branch": lambda folder: numbers().map(lambda x: x if x else x + GENERATOR.random()),
+    "random_unkeyed.filter": lambda folder: numbers().filter(lambda x: GENERATOR.random() < 0.5),
+    "random_unkeyed.predicate": lambda folder: numbers().take_while(lambda x: random.random() < 0.5),
     "shuffle_split": lambda folder: numbers().shuffle(1000).skip(100),
     "shuffle_split.take": lambda folder: split(numbers().filter(branching).shuffle(1000)),
     "uneven_shards": lambda folder: numbers(103).shard(4, 1).batch(13, drop_remainder=True),
@@ -251,7 +259,8 @@ QUIET = {
     "split in one order": lambda folder: numbers().shuffle(1000, reshuffle_each_iteration=False).skip(100).prefetch(50),
     "even batches of uneven shards": lambda folder: numbers(103).shard(4, 1).batch(13),
     "uneven shards for ever": lambda folder: numbers(103).shard(4, 1).repeat(),
-    "draws that do not matter": lambda folder: numbers().map(augment).with_options(ps.Options(deterministic=False)),
+    "seeded by the engine": lambda folder: numbers().map(augment).filter(lambda x: random.random() < 0.5),
+    "draws that do not matter": lambda folder: numbers().map(drawing).with_options(ps.Options(deterministic=False)),
     "seeded by the element": lambda folder: numbers().map(seeded).cache(),
     "shuffled again behind the cache": lambda folder: numbers().shuffle(1000).cache().shuffle(1000),
     "one order on purpose": lambda folder: numbers().shuffle(1000, reshuffle_each_iteration=False).cache(),

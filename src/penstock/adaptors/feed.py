@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from penstock.errors import Context, FailedPreconditionError, as_failure
 from penstock.forked import in_child
+from penstock.trace.drawing import leave_generators_alone
 
 State = dict[str, Any]
 _EXIT_PATIENCE = 2.0  # seconds that interpreter exit waits for the element that a thread is at
@@ -157,6 +158,7 @@ class _Queue:
 
 
 def _work(elements: Elements, make: Callable[[Any], Any], queue: _Queue) -> None:
+    leave_generators_alone()
     try:
         _fill(elements, make, queue)
     except BaseException as error:  # the pass is over

@@ -24,6 +24,7 @@ from pathlib import Path, PurePath
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+STANDARD = sys.stdlib_module_names
 MAIN = ("__main__", "__mp_main__")  # the main script, and its name in processes that multiprocessing has spawned
 _INSTALLED = ("site-packages", "dist-packages")
 _OURS = str(Path(__file__).parents[1])

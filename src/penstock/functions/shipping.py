@@ -45,23 +45,32 @@ def get_ready() -> None:
     import penstock.functions.effects  # noqa: F401
 
 
-def why_not_shippable(function: Callable[..., Any]) -> str | None:
+def why_not_shippable(function: Callable[..., Any], *, seeded: bool = False) -> str | None:
     """Why the engine must not send this function to another process unasked, as a short sentence; None where it may.
+
+    With `seeded`, the generators of the process that calls it are seeded for each element.
 
     >>> why_not_shippable(lambda x: x * 2)
     >>> seen = []
     >>> why_not_shippable(lambda x: seen.append(x))
     'it appends to `seen`'
     """
-    return recalled(function, "shippable", lambda: _why_not_shippable(function), by_value=True)[0]
+    question = "shippable, seeded" if seeded else "shippable"
+    return recalled(function, question, lambda: _why_not_shippable(function, seeded=seeded), by_value=True)[0]
 
 
-def _why_not_shippable(function: Callable[..., Any]) -> tuple[str | None, list[Watched]]:
-    from penstock.functions.effects import why_visible  # see get_ready
+def _why_not_shippable(function: Callable[..., Any], *, seeded: bool) -> tuple[str | None, list[Watched]]:
+    from penstock.functions.effects import verdict  # see get_ready
+    from penstock.functions.effects.calling import Calling
+    from penstock.functions.seeded import Shippable
 
     watched: list[Watched] = []
     try:
-        why = why_visible(function, watched) or _why_unlike(function, watched) or _why_stuck(function)
+        why = (
+            verdict(function, Shippable(watched, alike=False) if seeded else Calling(watched))
+            or _why_unlike(function, watched)
+            or _why_stuck(function)
+        )
     except RecursionError:
         why = "it is nested too deeply to be looked through"
     except Exception as error:  # code that is read may hold anything; whoever cannot read it does not move it

@@ -154,12 +154,12 @@ class Use:
 
 def uses(function: Callable[..., Any]) -> list[Use]:
     """What a function looks up outside; in place of a helper of the user's stands what that looks up."""
-    return _Reading(function).found
+    return Reading(function).found
 
 
 def keeps_state(function: Callable[..., Any]) -> bool:
     """Whether it assigns to globals, to names of an enclosing function, or to attributes."""
-    return _Reading(function).keeps_state
+    return Reading(function).keeps_state
 
 
 def takes_lock(function: Callable[..., Any]) -> bool:
@@ -182,37 +182,48 @@ def _is_elsewhere(value: Any) -> bool:
 
 def loops(function: Callable[..., Any]) -> bool:
     """Whether it, or a helper of the user's, holds a loop or comprehension."""
-    return _Reading(function).loops
+    return Reading(function).loops
 
 
 def branches(function: Callable[..., Any]) -> bool:
     """Whether it, or a helper of the user's, does one thing or another, perhaps by a value of an element."""
-    return _Reading(function).branches
+    return Reading(function).branches
 
 
-class _Reading:
+class Reading:
+    """Reads the code of a function and of its helpers. A subclass may read more, and note something else."""
+
+    most = _MOST_FUNCTIONS
+
     def __init__(self, function: Callable[..., Any]) -> None:
         self.found: list[Use] = []
         self.keeps_state = False
         self.loops = False
         self.branches = False
-        self._seen: set[int] = set()
+        self._seen: set[tuple[int, int]] = set()
         self._branched = False  # whether some calls do not come as far as this
         self._function(function)
+
+    def _note(self, use: Use) -> None:
+        self.found.append(use)
+
+    def _is_read(self, function: FunctionType) -> bool:
+        return is_users(function)
 
     def _function(self, function: Any) -> None:
         given: dict[str, Any] = {}
         while isinstance(function, functools.partial):
             given = {**function.keywords, **given}
-            self.found.extend(Use("an argument", value) for value in function.args)
+            for value in function.args:
+                self._note(Use("an argument", value))
             function = function.func
         behind, instance = plain(function)
-        if not isinstance(behind, FunctionType) or not is_users(behind):
-            self.found.append(Use(str(attribute(behind, "__name__") or type(behind).__name__), function))
+        if not isinstance(behind, FunctionType) or not self._is_read(behind):
+            self._note(Use(str(attribute(behind, "__name__") or type(behind).__name__), function))
             return
-        if id(behind) in self._seen or len(self._seen) >= _MOST_FUNCTIONS:
+        if (id(behind), id(instance)) in self._seen or len(self._seen) >= self.most:
             return
-        self._seen.add(id(behind))
+        self._seen.add((id(behind), id(instance)))
         local = {**defaults(behind), **given}
         if instance is not None and behind.__code__.co_argcount:
             local[behind.__code__.co_varnames[0]] = instance
@@ -232,13 +243,13 @@ class _Reading:
             if chain is not _UNKNOWN:
                 self._ended(spelled, chain, bare=name in _CALL and step.arg == 0)
             if name in _ATTRIBUTE:
-                self.found.append(Use(f".{step.value}", None))
+                self._note(Use(f".{step.value}", None))
             chain, spelled = scope.value(step), str(step.value)
             if name == "LOAD_GLOBAL" and chain is _UNKNOWN:
-                self.found.append(Use(spelled, None))
+                self._note(Use(spelled, None))
             if name in ("STORE_GLOBAL", "STORE_ATTR") or (name == "STORE_DEREF" and step.value in scope.cells):
                 self.keeps_state = True
-                self.found.append(Use(f".{step.value}=", None))
+                self._note(Use(f".{step.value}=", None))
             elif name in _LOOP:
                 self.loops = True
             if "_IF_" in name:
@@ -254,10 +265,10 @@ class _Reading:
     def _ended(self, spelled: str, value: Any, *, bare: bool) -> None:
         """A name with its attributes stands for this value; helpers of the user's are looked into."""
         behind = plain(value)[0] if isinstance(value, (FunctionType, MethodType)) else None
-        if isinstance(behind, FunctionType) and is_users(behind):
+        if isinstance(behind, FunctionType) and self._is_read(behind):
             self._function(value)
         else:
-            self.found.append(Use(spelled, value, bare, always=not self._branched))
+            self._note(Use(spelled, value, bare, always=not self._branched))
 
 
 class _Scope:
@@ -330,11 +341,16 @@ def _content(cell: Any) -> Any:
 
 
 def _attribute(value: Any, name: str) -> Any:
-    """An attribute that is had without running anything: of a module, a class, or one that an object holds."""
+    """Return an attribute that is had without running anything: what a module, class or object holds, or a method."""
     if isinstance(value, (ModuleType, type)):
         try:
             return getattr(value, name, _UNKNOWN)
         except Exception:  # a module that loads its parts when they are asked for, and cannot
             return _UNKNOWN
     held = getattr(value, "__dict__", None)
-    return held.get(name, _UNKNOWN) if isinstance(held, dict) else _UNKNOWN
+    if isinstance(held, dict) and name in held:
+        return held[name]
+    found = next((vars(kind)[name] for kind in type(value).__mro__ if name in vars(kind)), None)
+    if isinstance(found, staticmethod):
+        return found.__func__
+    return MethodType(found, value) if isinstance(found, FunctionType) else _UNKNOWN

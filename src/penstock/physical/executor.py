@@ -43,6 +43,8 @@ class Reader(ABC):
 class Executor(ABC):
     """Makes stages for segments. Whatever it makes gives the same elements in the same order."""
 
+    pinned: str | None = None  # the executor of all parallel steps, whatever they ask for
+
     @abstractmethod
     def segment(
         self,

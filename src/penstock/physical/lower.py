@@ -21,13 +21,14 @@ from penstock.physical.executor import Executor
 from penstock.physical.key_order import key_order
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Around, Stage
-from penstock.physical.transform import FilterTransform, FunctionTransform, MapTransform, Transform
+from penstock.physical.transform import FilterTransform, FunctionTransform, MapTransform
 from penstock.plan.distribution import Remote
 from penstock.plan.fused import FusedMap
 from penstock.plan.inputs import Scan
 from penstock.plan.node import UNKNOWN_CARDINALITY, Node
 from penstock.plan.node_base import Answers, asking, question
 from penstock.plan.ops import Batch, Filter, FlatMap, Interleave, Map, Prefetch
+from penstock.plan.seeding import why_here
 from penstock.plan.visible import acts, is_called_ahead
 from penstock.trace.kinds.reader import warn_of_text_in
 
@@ -155,6 +156,11 @@ class Lowering:
         epoch = fold(self.epoch, number) if number else self.epoch
         return self.at(epoch, filled, None if filled is not None else Answers())
 
+    def executor_of(self, node: Node) -> Executor:
+        """Return who runs a step: the consumer if it has to call the functions of this step or of one before it."""
+        here = any(why_here(each, self.executor.pinned) for each in node.walk())
+        return self.executor.inline() if here else self.executor
+
     def acts(self, node: Node) -> bool:
         """Whether somebody could see when a step itself makes its elements."""
         return acts(node) if self.filled is None else self.filled.form.acts(node)[0]
@@ -163,7 +169,7 @@ class Lowering:
         """As `visible.is_called_ahead`."""
         return is_called_ahead(node) if self.filled is None else self.filled.form.acts(node)[1]
 
-    def transforms(self, node: Node, steps: tuple[Any, ...]) -> Sequence[Transform]:
+    def transforms(self, node: Node, steps: tuple[Any, ...]) -> Sequence[FunctionTransform]:
         """What do the steps of a node, its maps and filters."""
         if self.filled is not None:
             return self.filled.transforms(node, steps, self.options)

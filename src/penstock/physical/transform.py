@@ -24,7 +24,8 @@ from penstock.physical.parted import Calls, Parted
 from penstock.physical.stacking import ranks_of
 from penstock.physical.stretch import Stretch
 from penstock.physical.vectorise import Vectoriser
-from penstock.trace.drawing import Draws, drawing
+from penstock.plan.seeding import seeded, warn_of_unseeded
+from penstock.trace.drawing import Draws, can_seed, drawing
 from penstock.trace.graph import Allocate
 from penstock.trace.kinds.reader import warn_of_text
 
@@ -90,6 +91,7 @@ class FunctionTransform(Transform):
         # what runs it a Block at a time, where it may
         self.vectoriser = Vectoriser(function) if vectorise else None
         self._parted = Parted(function) if vectorise else None  # for what runs per element
+        self._drawn: dict[str, str] | None = None  # its generators, once they are known
         self._key = key
         self._batches = batches
         self._looked_at: set[tuple[Structure, tuple[type, ...]]] = set()
@@ -123,6 +125,19 @@ class FunctionTransform(Transform):
         """What the function draws from for these elements."""
         return Draws(self._key, numbers)
 
+    @property
+    def generators(self) -> dict[str, str]:
+        """The generators of the process that its function uses, each with what it calls."""
+        if self._drawn is None:
+            self._drawn = {name: use.spelled for name, use in seeded(self.function).items()}
+        return self._drawn
+
+    def drawing(self, draws: Draws, rows: int) -> drawing:
+        """Return the context in which the function is called for the elements of a Block."""
+        if self.generators and not can_seed(draws):
+            warn_of_unseeded(self.label, next(iter(self.generators.values())), self.where)
+        return drawing(draws, self.generators, rows)
+
     def _failure(
         self, raised: Exception, block: Block, row: int, numbers: Numbers, elements: Sequence[Any] | None
     ) -> Exception:
@@ -136,7 +151,7 @@ class FunctionTransform(Transform):
             like: Self = _again(type(self), function, *self._made_of[1:])
             return like
         found = object.__new__(type(self))
-        vars(found).update(vars(self))
+        vars(found).update(vars(self), _drawn=self.generators)
         found.begin()
         return found
 
@@ -151,8 +166,8 @@ class FunctionTransform(Transform):
         self._looked = False  # whether the function was looked at with the first Block
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """To another process go function and labels: what was decided about the function here is decided there anew."""
-        return _again, (type(self), *self._made_of)
+        """To another process go function, labels and generators: what else was decided here is decided there anew."""
+        return _again, (type(self), *self._made_of), {"_drawn": self.generators}
 
     def kin(self) -> Hashable:
         function, *labels = self._made_of
@@ -270,7 +285,7 @@ class MapTransform(FunctionTransform):
     ) -> Outcome:
         failures: list[tuple[int, Exception]] = []
         draws = self.draws(numbers)
-        with drawing(draws) as now:
+        with self.drawing(draws, block.size) as now:
             calls = None if self._parted is None else self._parted.calls(block, draws, now, allocate)
             if isinstance(calls, Endings) and calls.whole is not None and self.admits(calls.whole):
                 return Outcome(calls.whole)
@@ -355,7 +370,7 @@ class FilterTransform(FunctionTransform):
         mask = np.zeros(block.size, bool)
         failures: list[tuple[int, Exception]] = []
         draws = self.draws(numbers)
-        with drawing(draws) as now:
+        with self.drawing(draws, block.size) as now:
             calls = None if self._parted is None else self._parted.rest(block, draws, now)
             elements = block.elements() if calls is None else None
             began = time.thread_time()

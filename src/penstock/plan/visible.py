@@ -30,7 +30,7 @@ from penstock.trace.purity import why_impure
 
 # the data sets that they open are looked at when they are open, and a reducer is asked for all of its input at once
 _OPENING = (ops.FlatMap, ops.Interleave, grouping.GroupByReducer)
-_CALLING = (ops.Map, ops.Filter, fused.FusedMap, fused.MapAndBatch)  # stateless, and made for some time at most
+CALLING = (ops.Map, ops.Filter, fused.FusedMap, fused.MapAndBatch)  # stateless, and made for some time at most
 
 
 def acts(node: Node) -> bool:
@@ -41,8 +41,8 @@ def acts(node: Node) -> bool:
         return any(acts(below) for below in node.input.walk())
     if isinstance(node, _OPENING):
         return False
-    functions = [each for name, each in _functions(node) if name != "reduce_func"]
-    if not isinstance(node, _CALLING):
+    functions = [each for name, each in functions_in(node) if name != "reduce_func"]
+    if not isinstance(node, CALLING):
         return any(why_impure(function) is not None for function in functions)
     verdicts = [(function, verdict) for function in functions if (verdict := _verdict(function)) is not None]
     if any(why is not None for _, (why, _) in verdicts):
@@ -52,7 +52,7 @@ def acts(node: Node) -> bool:
 
 def is_called_ahead(node: Node) -> bool:
     """Whether the functions of a map or filter do nothing but compute, and are called for each element all the same."""
-    return any(_verdict(function) is not None for _, function in _functions(node)) and not acts(node)
+    return any(_verdict(function) is not None for _, function in functions_in(node)) and not acts(node)
 
 
 def _verdict(function: Any) -> tuple[str | None, bool] | None:
@@ -62,9 +62,10 @@ def _verdict(function: Any) -> tuple[str | None, bool] | None:
         if why_impure(function) is None:
             return None, None
         from penstock.functions.effects import why_seen  # its tables are large
+        from penstock.functions.seeded import Seen
 
         watched: list[Any] = []
-        return why_seen(function, watched), watched
+        return why_seen(function, Seen(watched, alike=False)), watched
 
     return recalled(function, "seen", read, by_value=True)[0]
 
@@ -80,7 +81,7 @@ def shown(node: Node) -> bool:
     """Whether somebody could see when the step itself calls something, or when a data set is read that it opens."""
     if isinstance(node, Scan):
         return _source_acts(node.source)
-    return any(why_impure(function) is not None and opens_visibly(function) for _, function in _functions(node))
+    return any(why_impure(function) is not None and opens_visibly(function) for _, function in functions_in(node))
 
 
 def shown_ahead(plan: Node) -> bool:
@@ -126,10 +127,10 @@ def _is_ours(kind: type) -> bool:
     return kind.__module__.startswith("penstock.")
 
 
-def _functions(node: Node) -> Iterator[tuple[str, Any]]:
+def functions_in(node: Node) -> Iterator[tuple[str, Any]]:
     """The functions that a step calls, each with the parameter that it was given as."""
     for step in getattr(node, "steps", ()):
-        yield from _functions(step)
+        yield from functions_in(step)
     for name in _names(type(node)):
         value = getattr(node, name)
         if isinstance(value, Reducer):

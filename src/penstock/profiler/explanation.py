@@ -36,6 +36,7 @@ from penstock.plan.ops import (
     Prefetch,
     Shuffle,
 )
+from penstock.plan.seeding import uses_generators, why_here
 from penstock.plan.windows import window_below
 from penstock.profiler.analysis.as_json import analysis_values
 from penstock.profiler.analysis.figures import Analysis
@@ -166,6 +167,9 @@ def _who_calls(node: Map | FusedMap | MapAndBatch) -> list[str]:
     first = node.steps[0] if isinstance(node, MapAndBatch) else node
     if first.num_parallel_calls is None or node.executor == "inline":
         return []
+    if uses_generators(node):
+        why = why_here(node)
+        return ["  worker processes seed generators for each element" if why is None else f"  no processes: {why}"]
     if node.executor != "auto":
         return [f"  {node.executor}: {'worker processes' if node.executor == 'process' else 'threads'}"]
     for step in (node,) if isinstance(node, Map) else node.steps:
@@ -190,6 +194,9 @@ def how(node: Node, options: Options) -> str:
         parallel = node.num_parallel_calls
     elif isinstance(node, MapAndBatch):
         parallel = node.steps[0].num_parallel_calls
+    here = next((step for step in node.walk() if why_here(step)), None)
+    if here is not None and (parallel is not None or isinstance(node, Prefetch)):
+        return f"in the consumer's thread, where generators are seeded for {here.label}"
     if isinstance(node, Prefetch):
         if not node.buffer_size:
             return "in the puller's thread"

@@ -19,6 +19,7 @@ from penstock.plan.inputs import Scan
 from penstock.plan.node import AUTOTUNE, Node
 from penstock.plan.node_base import answered
 from penstock.plan.ops import Batch, Enumerate, Filter, Map, Repeat, Shard, Skip, Take
+from penstock.plan.seeding import why_here
 from penstock.settings import Group, Setting
 from penstock.sources.arrays import ArraysSource, RangeSource
 from penstock.trace.arithmetic import ASTYPE, UFUNCS, WHERE
@@ -139,8 +140,10 @@ def fused(steps: Steps, node: Map | Filter) -> Node | None:
     if _wait_for_others(steps, node):
         return None
     if isinstance(steps, FusedMap):
-        return steps.followed_by(node)
-    return FusedMap(input=steps.input, steps=(steps, node), where=node.where)
+        made = steps.followed_by(node)
+    else:
+        made = FusedMap(input=steps.input, steps=(steps, node), where=node.where)
+    return None if made.num_parallel_calls is not None and why_here(made) else made
 
 
 def _alike(steps: Steps, node: Map | Filter) -> bool:

@@ -110,7 +110,7 @@ class ThreadExecutor(Executor):
         self._scope = scope
         self._driver = driver
         self._options = options
-        self._pinned = pinned
+        self.pinned = pinned
 
     def segment(
         self,
@@ -124,7 +124,7 @@ class ThreadExecutor(Executor):
         executor: str = "auto",
         epoch: int = 0,
     ) -> Stage:
-        executor = self._pinned or executor
+        executor = self.pinned or executor
         if executor == "inline":
             here = transforms_here(self._options.element_timeout)
             return Direct(work_of(upstream, transforms, batch, ordered=ordered, epoch=epoch, run=here))
@@ -189,7 +189,7 @@ class ThreadExecutor(Executor):
         return InlineExecutor(self._options)
 
     def run_all(self, transforms: Sequence[Transform], executor: str = "auto") -> RunAll:
-        if executor == "process" and self._pinned in (None, "process"):
+        if executor == "process" and self.pinned in (None, "process"):
             return packed(partial(task_of, transforms, self._options.element_timeout))
         return transforms_here(self._options.element_timeout)
 

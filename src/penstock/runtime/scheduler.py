@@ -20,6 +20,7 @@ from penstock.frames import tidied
 from penstock.options import Options
 from penstock.runtime.machine.granted import Queued, granted_cpus
 from penstock.runtime.parking import ParkingLot, collecting, new_token
+from penstock.trace.drawing import leave_generators_alone
 
 _GIL = bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 PATIENCE = 0.05  # seconds that a worker may be in a user's generator, until another takes its place where one is needed
@@ -391,6 +392,7 @@ class Scheduler:
     def _work(self) -> None:
         """A thread's life: as long as it is wanted, or until an error comes up that no run has taken in."""
         counts_as_worker(True)
+        leave_generators_alone()
         thread = threading.current_thread()
         self._queued[thread] = Queued()
         try:

@@ -22,6 +22,7 @@ from penstock.runtime.processes.failures import Unworkable, in_place, too_late
 from penstock.runtime.processes.pool import ProcessPool, process_pool
 from penstock.runtime.processes.task import OwnWorkers, ProcessTask
 from penstock.runtime.scheduler import counts_as_worker, on_worker
+from penstock.trace.drawing import leave_generators_alone
 from penstock.trace.graph import Allocate
 
 
@@ -115,6 +116,7 @@ class _Helper:
 
 
 def _help(questions: queue.SimpleQueue[_Question | None]) -> None:
+    leave_generators_alone()
     while (question := questions.get()) is not None:
         call, for_worker, context, answer = question
         counts_as_worker(for_worker)

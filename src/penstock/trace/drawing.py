@@ -3,6 +3,10 @@
 While a function is called for an element, `element_key` gives keys that depend on the data set's seed, the step, the
 epoch and the element's number in the step's input. The same element thus draws the same on any number of workers, in
 threads, processes or one by one, before and after a resume.
+
+A function may also use the generators of the process: those of `random`, `np.random` and torch. They are seeded for
+each element, with another key of the element, and have their old states after each Block. No other code of the process
+may use them meanwhile: the threads of workers leave them alone (`leave_generators_alone`).
 """
 
 from __future__ import annotations
@@ -10,11 +14,13 @@ from __future__ import annotations
 import itertools
 import operator
 import os
+import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import NamedTuple
+from importlib import import_module
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -76,17 +82,36 @@ def _unnumbered() -> FailedPreconditionError:
     return FailedPreconditionError(message, hint="Draw in a map in front of it, and hand the number on.")
 
 
+def _generator(name: str) -> tuple[Callable[[], Any], Callable[[Any], object], Callable[[int], object]]:
+    """Return what gives the state of a generator of the process, sets the state, and seeds the generator."""
+    if name == "torch":
+        torch = import_module("torch").default_generator
+        return torch.get_state, torch.set_state, torch.manual_seed
+    if name == "numpy":  # takes other bits of the key than torch: the two have one algorithm
+        return np.random.get_state, np.random.set_state, lambda key: np.random.seed(key >> 32)
+    return random.getstate, random.setstate, random.seed
+
+
 class Element(threading.local):
     """The element that the calling thread is at work on."""
 
     draws: Draws | None = None
     row = 0
     ordinal = 0
+    seeders: Sequence[Callable[[int], object]] = ()  # of generators of the process, called for each element
+    seeds: Sequence[int] = ()  # that they are given, by row
+    is_workers = False  # whether the thread is one of a worker, in a process that has others
 
     def begin(self, row: int) -> None:
         """It is the one in this row of its Block."""
         self.row = row
-        self.ordinal = 0
+        self.return_to(0)
+
+    def return_to(self, ordinal: int) -> None:
+        """Draw from key number `ordinal` of the element on; generators of the process begin anew."""
+        self.ordinal = ordinal
+        for seed in self.seeders:
+            seed(self.seeds[self.row])
 
     def key(self, seed: int | None) -> int:
         assert self.draws is not None
@@ -131,22 +156,50 @@ def element_key(seed: int | None = None) -> int:
     return fold(_outside[0], next(_outside[1])) if seed is None else fold(seed)
 
 
+def leave_generators_alone() -> None:
+    """Mark the calling thread as a worker beside other threads: functions called in it get no seeded generators."""
+    _element.is_workers = True
+
+
 class drawing:
-    """What is called inside draws as the element that `begin` names."""
+    """What is called inside draws as the element that `begin` names.
 
-    __slots__ = ("_draws", "_outer")
+    For a Block of so many `rows`, `begin` also seeds the `generators` of the process. They get their states back.
+    """
 
-    def __init__(self, draws: Draws) -> None:
+    __slots__ = ("_draws", "_generators", "_outer", "_rows", "_states")
+
+    def __init__(self, draws: Draws, generators: Collection[str] = (), rows: int = 0) -> None:
         self._draws = draws
+        self._generators = generators
+        self._rows = rows
 
     def __enter__(self) -> Element:
         element = _element
-        self._outer = element.draws, element.row, element.ordinal
-        element.draws = self._draws
+        self._outer = element.draws, element.row, element.ordinal, element.seeders, element.seeds
+        element.draws, element.seeders, self._states = self._draws, (), []
+        if self._generators and can_seed(self._draws):
+            found = [*map(_generator, self._generators)]
+            self._states = [(restore, state()) for state, restore, _ in found]
+            element.seeders = [seed for _, _, seed in found]
+            few = self._rows < _FEW
+            of, one = self._draws.of(self._rows), self._draws.one
+            element.seeds = [one(row, _SEEDS) for row in range(self._rows)] if few else of(_SEEDS).tolist()
         return element
 
     def __exit__(self, *raised: object) -> None:
-        _element.draws, _element.row, _element.ordinal = self._outer
+        for restore, state in self._states:
+            restore(state)
+        _element.draws, _element.row, _element.ordinal, _element.seeders, _element.seeds = self._outer
+
+
+_SEEDS = Keys(-1)  # that seed the generators of the process
+_FEW = 16  # rows whose keys are computed one by one
+
+
+def can_seed(draws: Draws) -> bool:
+    """Return True if the calling thread may seed the generators of the process for such elements."""
+    return draws.numbers.first is not None and not _element.is_workers
 
 
 class _Outside(Draws):
@@ -163,7 +216,7 @@ def repeating() -> Iterator[Callable[[], None]]:
     The calls after each call of that function use the same random numbers.
     """
     with nullcontext() if _element.draws is not None else drawing(_Outside(element_key(), Numbers(0))):
-        yield partial(setattr, _element, "ordinal", _element.ordinal)
+        yield partial(_element.return_to, _element.ordinal)
 
 
 @contextmanager

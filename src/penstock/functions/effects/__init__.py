@@ -79,14 +79,13 @@ class _Here(Calling):
         """Nothing is."""
 
 
-def why_seen(function: Any, watched: list[Watched]) -> tuple[str | None, bool]:
+def why_seen(function: Any, world: Certain) -> tuple[str | None, bool]:
     """Why somebody may see when it is called; None of what does nothing but compute for certain, as `computes` has it.
 
     Less is taken for granted than where only what it does counts: of objects that nothing is known of only those
     methods are called that text, numbers, arrays and the like have. Objects of the user's could have them as well: told
     is, too, whether it makes any, which the next function would then be given.
     """
-    world = Certain(watched, alike=False)
     try:
         return verdict(function, world), world.makes_objects
     except Exception as error:  # code that is read may hold anything

@@ -51,14 +51,18 @@ def _apply(node: UnaryNode, steps: tuple[Any, ...], lowering: Lowering) -> Stage
     transforms = lowering.transforms(node, steps)
     parallel = getattr(steps[0], "num_parallel_calls", None)
     executor = getattr(node, "executor", "auto")
+    seeds = any(transform.generators for transform in transforms)
+    apart = parallel is not None or lowering.depth > 0 or lowering.options.element_timeout is not None
+    if executor == "auto" and apart and seeds:
+        executor = "process"
     if parallel is None:
-        run = lowering.executor.run_all(transforms, executor)
+        run = (lowering.executor_of(node) if seeds else lowering.executor).run_all(transforms, executor)
         stint = Stint() if lowering.is_called_ahead(node) else None
         return Apply(_wanted_only(node, lowering, ahead=stint is not None), transforms, run, lowering.epoch, stint)
     below = lowering.deeper()
     ordered = lowering.ordered(steps[0].deterministic)
     upstream = _wanted_only(node, below)
-    return lowering.executor.segment(
+    return lowering.executor_of(node).segment(
         upstream,
         transforms,
         parallelism=parallel,
@@ -95,14 +99,15 @@ def _map_and_batch(node: fused.MapAndBatch, lowering: Lowering) -> Stage:
     batch = BatchTask(node.batch.batch_size, node.batch.drop_remainder, node.batch.label, node.batch.where)
     parallel = node.steps[0].num_parallel_calls
     assert parallel is not None
-    return lowering.executor.segment(
+    seeds = any(transform.generators for transform in transforms)
+    return lowering.executor_of(node).segment(
         _wanted_only(node, lowering.deeper()),
         transforms,
         parallelism=parallel,
         ordered=lowering.ordered(node.steps[0].deterministic),
         depth=lowering.depth,
         batch=batch,
-        executor=node.executor,
+        executor="process" if seeds and node.executor == "auto" else node.executor,
         epoch=lowering.epoch,
     )
 
@@ -120,7 +125,7 @@ def _batch(node: ops.Batch, lowering: Lowering) -> Stage:
             drop_remainder=node.drop_remainder,
             memory=lowering.memory,
         )
-    return lowering.executor.segment(
+    return lowering.executor_of(node).segment(
         lower(node.input, lowering.deeper()),
         (),
         parallelism=node.num_parallel_calls,
@@ -220,7 +225,7 @@ def _enumerate(node: ops.Enumerate, lowering: Lowering) -> Stage:
 def _prefetch(node: ops.Prefetch, lowering: Lowering) -> Stage:
     if node.buffer_size == 0:
         return lower(node.input, lowering)
-    return lowering.executor.ahead(
+    return lowering.executor_of(node).ahead(
         lower(node.input, lowering.deeper()),
         max_elements=node.buffer_size,
         label=node.label,
@@ -269,7 +274,7 @@ def _windowed_flat_map(node: WindowedFlatMap, lowering: Lowering) -> Stage:
 def _interleave(node: ops.Interleave, lowering: Lowering) -> Stage:
     reader: Reader | None = None
     if node.num_parallel_calls is not None:
-        reader = lowering.executor.reader(
+        reader = lowering.executor_of(node).reader(
             at_once=node.num_parallel_calls,
             cycle_length=node.cycle_length,
             label=f"{node.label} input",
@@ -352,7 +357,7 @@ def _global_shuffle(node: GlobalShuffle, lowering: Lowering) -> Stage:
     parallel = node.num_parallel_calls
     if parallel is None:
         return Apply(numbers, [fetch])
-    return lowering.executor.segment(
+    return lowering.executor_of(node).segment(
         numbers, [fetch], parallelism=parallel, ordered=lowering.ordered(None), depth=lowering.depth
     )
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.errors import RandomnessWarning
+from penstock.hints import tell
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.inputs import Scan
 from penstock.plan.node import Node, parameters
 from penstock.plan.ops import Shuffle
 from penstock.plan.storing import Cache, Snapshot
-from penstock.profiler.lint.inspection import tell
 from penstock.profiler.lint.names import are_names
 from penstock.profiler.lint.natures import randomness
 from penstock.sources.generator import GeneratorSource

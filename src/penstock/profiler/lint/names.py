@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.errors import ShardWarning
+from penstock.hints import tell
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.inputs import Scan
 from penstock.plan.node import Node, function_name
 from penstock.plan.ops import FlatMap, Interleave, Repeat, Shard, Shuffle, Skip, Take
-from penstock.profiler.lint.inspection import below, tell
+from penstock.profiler.lint.inspection import below
 from penstock.sources.arrays import ArraysSource
 
 _ORDER = (Shuffle, GlobalShuffle, Shard, Take, Skip, Repeat)

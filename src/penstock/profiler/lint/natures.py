@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from penstock.functions.code import words
+from penstock.functions.generators import generators
 from penstock.functions.ownership import is_penstocks, is_users, is_users_path
 from penstock.functions.uses import ELSEWHERE, Use, attribute, branches, keeps_state, loops, uses
 from penstock.trace.lift import draws, nature_of
@@ -59,7 +60,8 @@ def randomness(function: Callable[..., Any]) -> str | None:
 
     A generator that the function seeds itself gives the same in every epoch, and does not count.
     """
-    return next((use.spelled for use in uses(function) if _is_random(use)), None)
+    found = [*filter(_is_random, uses(function)), *generators(function).values()]
+    return found[0].spelled if found else None
 
 
 def _is_random(use: Use) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import weakref
 
 from penstock.errors import RandomnessWarning
+from penstock.hints import tell
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import Node
 from penstock.plan.ops import Enumerate, Map, Prefetch, Shuffle, Skip, Take
-from penstock.profiler.lint.inspection import tell
 
 _ALIKE = (Map, Enumerate, Prefetch)  # give as many elements as they get, in the same order
 _CUT: dict[int, tuple[weakref.ref[Node], set[type]]] = {}  # by the id of a shuffle: how it was cut

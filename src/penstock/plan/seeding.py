@@ -1,0 +1,66 @@
+"""Where steps run whose functions use the random generators of the process, which are seeded for each element.
+
+Other threads of the consumer's process must not meet the seeded generators. Such a function is therefore called in a
+worker process, or by the consumer itself. In another thread the generators are not seeded, and a warning says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.errors import RandomnessWarning
+from penstock.functions.generators import generators
+from penstock.functions.shipping import why_not_shippable
+from penstock.functions.uses import Use
+from penstock.hints import tell
+from penstock.plan.indexing import GlobalShuffle
+from penstock.plan.node import Node
+from penstock.plan.node_base import answered
+from penstock.plan.visible import CALLING, functions_in
+from penstock.trace.purity import why_impure
+
+
+def seeded(function: Callable[..., Any]) -> dict[str, Use]:
+    """Return the generators of the process that a function of a map or filter uses, as `generators`."""
+    return {} if why_impure(function) is None else generators(function)
+
+
+def uses_generators(node: Node) -> bool:
+    """Return True if a step calls functions for which generators of the process are seeded."""
+    if isinstance(node, GlobalShuffle):  # fetches the elements of its input by their numbers
+        return any(map(uses_generators, node.input.walk()))
+    return isinstance(node, CALLING) and any(seeded(function) for _, function in functions_in(node))
+
+
+def why_here(node: Node, pinned: str | None = None) -> str | None:
+    """Return why the consumer itself has to call the functions of a step; None if worker processes can, or any thread.
+
+    `pinned` is the executor of all parallel steps, whatever they ask for.
+    """
+    if not answered(node, uses_generators):
+        return None
+    if isinstance(node, GlobalShuffle):
+        return "it looks up elements by their numbers"
+    executor = pinned or getattr(node, "executor", "auto")
+    if executor == "auto":
+        whys = (why_not_shippable(function, seeded=True) for _, function in functions_in(node))
+        return next(filter(None, whys), None)
+    return None if executor == "process" else f'it has executor="{executor}"'
+
+
+def unseeded(label: str, drawn: str) -> str:
+    """Return the warning about a step whose elements depend on a generator that is not seeded for them."""
+    return (
+        f"{label} draws from {drawn}, which is no part of the pipeline: its elements are others in every run, with "
+        "other numbers of workers, and after a resume."
+    )
+
+
+def warn_of_unseeded(label: str, drawn: str, where: str | None) -> None:
+    """Warn about such a step on the user's line, once in a process."""
+    hint = (
+        "Draw from a generator of the element, rng = np.random.default_rng(ps.element_key()), or with "
+        "ps.image.random_*; Options(deterministic=False) says that the order and the draws do not matter."
+    )
+    tell(unseeded(label, drawn), hint, RandomnessWarning, where)
