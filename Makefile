@@ -37,7 +37,7 @@ test: check ## lint, types, import contracts, then every test and every code blo
 QUICK = tests/block tests/cache tests/physical tests/plan tests/rewrite tests/runtime --ignore tests/runtime/autotune \
 	tests/sources/test_every_source.py $(patsubst %,tests/dataset/test_%.py,every_store generated failures faults_inside \
 	bad_input batching explain indexing)
-quick: $(VENV)/dev.stamp ## at every save: the engine and its interfaces, without processes and what is slow (a minute)
+quick: $(VENV)/dev.stamp ## at every save: the engine and its interfaces, without processes and what is slow (two to four minutes on two cores)
 	@HYPOTHESIS_PROFILE=quick $(VENV)/bin/python -m pytest -q --numprocesses 2 --dist worksteal \
 		-m 'not slow and not system' $(QUICK)
 
