@@ -26,9 +26,9 @@ from penstock.plan.distribution import Remote
 from penstock.plan.fused import FusedMap
 from penstock.plan.inputs import Scan
 from penstock.plan.node import UNKNOWN_CARDINALITY, Node
-from penstock.plan.node_base import Answers, asking, question
+from penstock.plan.node_base import Answers, answered, asking, question
 from penstock.plan.ops import Batch, Filter, FlatMap, Interleave, Map, Prefetch
-from penstock.plan.seeding import why_here
+from penstock.plan.seeding import runs_here
 from penstock.plan.visible import acts, is_called_ahead
 from penstock.trace.kinds.reader import warn_of_text_in
 
@@ -158,8 +158,7 @@ class Lowering:
 
     def executor_of(self, node: Node) -> Executor:
         """Return who runs a step: the consumer if it has to call the functions of this step or of one before it."""
-        here = any(why_here(each, self.executor.pinned) for each in node.walk())
-        return self.executor.inline() if here else self.executor
+        return self.executor.inline() if answered(node, runs_here(self.executor.pinned)) else self.executor
 
     def acts(self, node: Node) -> bool:
         """Whether somebody could see when a step itself makes its elements."""

@@ -6,6 +6,7 @@ worker process, or by the consumer itself. In another thread the generators are 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -47,6 +48,19 @@ def why_here(node: Node, pinned: str | None = None) -> str | None:
         whys = (why_not_shippable(function, seeded=True) for _, function in functions_in(node))
         return next(filter(None, whys), None)
     return None if executor == "process" else f'it has executor="{executor}"'
+
+
+@functools.cache
+def runs_here(pinned: str | None) -> Callable[[Node], bool]:
+    """Return a question: whether the consumer itself has to call the functions of a step, or of one before it."""
+
+    def here(node: Node) -> bool:
+        found = why_here(node, pinned) is not None
+        for below in node.inputs:
+            found = found or answered(below, here)
+        return found
+
+    return here
 
 
 def unseeded(label: str, drawn: str) -> str:
