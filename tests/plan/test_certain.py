@@ -146,7 +146,7 @@ CERTAIN = {
     "a date": lambda x: dt.date(2020, 1, 1 + int(x) % 28).weekday(),
     "a path": lambda s: pathlib.Path(s.decode()).stem,
     "itertools": lambda x: len(list(itertools.chain(x, x))),
-    "reduce": lambda x: functools.reduce(lambda a, b: a + b, x),
+    "reduce": lambda x: functools.reduce(lambda a, b: a + b, itertools.chain(x, x)),
     "an import": own_module,
     "errstate": lambda x: np.vectorize(lambda y: y + 1)(x),
     "random": lambda x: x + random.random(),
