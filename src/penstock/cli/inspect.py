@@ -23,7 +23,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("paths", metavar="PATH", nargs="+", help="a file or folder of any format that penstock reads")
     parser.add_argument("--format", metavar="NAME", help="the format, where it cannot be told from the content")
     parser.add_argument("--record-bytes", type=int, metavar="N", help="for records of one length: how long one is")
-    parser.add_argument("--part", metavar="NAME", help="a split of a tfds folder, a table of a database, a snapshot")
+    parser.add_argument("--part", metavar="NAME", help="a split of tfds, a table, a list in JSON, a snapshot")
     parser.add_argument("-n", type=int, default=3, metavar="N", help="how many elements to show (default: %(default)s)")
     parser.add_argument("--check", action="store_true", help="read every element, also where the number is known")
     parser.add_argument("--sheet", metavar="FILE", help="write a PNG of the first pictures with their labels")

@@ -20,6 +20,7 @@ FORMATS = {
     "parquet": "Parquet files",
     "csv": "CSV files with a line of names",
     "jsonl": "JSON Lines",
+    "json": "JSON, a list of objects",
     "array_record": "ArrayRecord files",
     "lmdb": "LMDB databases",
     "numpy": ".npy and .npz files",
@@ -33,6 +34,8 @@ FORMATS = {
     "fixed_length": "records of one length, which record_bytes says",
     "text": "lines of text",
     "image": "a picture",
+    "wav": "WAV files",
+    "video": "videos, such as MP4",
 }
 _SUFFIXES = {
     ".tfrecord": "tfrecord",
@@ -43,6 +46,7 @@ _SUFFIXES = {
     ".csv": "csv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".json": "json",
     ".array_record": "array_record",
     ".arrayrecord": "array_record",
     ".lmdb": "lmdb",
@@ -57,6 +61,8 @@ _SUFFIXES = {
     ".txt": "text",
     ".md": "text",
     ".log": "text",
+    ".wav": "wav",
+    **dict.fromkeys((".mp4", ".mov", ".webm", ".mkv", ".avi"), "video"),
 }
 _IMAGES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".webp")
 _BESIDE = (".json", ".md", ".idx", ".lock")  # files that lie beside data and say something about it
