@@ -233,6 +233,21 @@ def test_damage_is_told_with_its_place_and_the_rest_is_counted(tmp_path, capsys)
     assert f"in file {path} at byte 0" in printed.err
 
 
+def test_a_sheet_shows_all_classes(tmp_path, capsys):
+    colours = {"cat": 0, "dog": 255}
+    for kind, level in colours.items():
+        for number in range(9):
+            (tmp_path / "pets" / kind / f"{number}.png").parent.mkdir(parents=True, exist_ok=True)
+            content = ps.image.encode_png(np.full((16, 16, 3), level, np.uint8))
+            (tmp_path / "pets" / kind / f"{number}.png").write_bytes(content)
+    sheet = tmp_path / "sheet.png"
+    assert main(["inspect", str(tmp_path / "pets"), "--sheet", str(sheet), "--pictures", "4"]) == 0
+    assert f"4 pictures: {sheet}" in capsys.readouterr().out
+    pixels = ps.image.decode_png(sheet.read_bytes())
+    black = (pixels == 0).all(axis=2).sum()
+    assert 2 * 128 * 128 <= black < 3 * 128 * 128
+
+
 def test_a_sheet_of_what_has_no_pictures_says_so(tmp_path, capsys):
     assert main(["inspect", str(_parquet(tmp_path)), "--sheet", str(tmp_path / "a.png")]) == 1
     assert "There are no pictures" in capsys.readouterr().err
