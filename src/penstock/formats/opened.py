@@ -185,16 +185,12 @@ def _image(found: Found) -> Opened:
 
 def _snapshots(found: Found, part: str | None) -> Opened:
     manifests = sorted(Path(found.path).glob("*/manifest.json"), key=lambda file: file.stat().st_mtime, reverse=True)
-    keys = [file.parent.name for file in manifests]
-    if not keys:
+    folders = {file.parent.name[:12]: str(file.parent) for file in manifests}
+    if not folders:
         message = f"In {found.path!r} nothing is written yet."
         raise NotFoundError(message, hint="`penstock cache ls` says what is being written.")
-    key = _named(part, [key[:12] for key in keys], "snapshot")[:12]
-    return Opened(
-        found,
-        Dataset.load(next(str(file.parent) for file in manifests if file.parent.name.startswith(key))),
-        parts=tuple(key[:12] for key in keys),
-    )
+    key = _named(part, tuple(folders), "snapshot")
+    return Opened(found, Dataset.load(folders[key]), parts=tuple(folders))
 
 
 def _tfds(found: Found, part: str | None) -> Opened:
