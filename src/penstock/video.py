@@ -68,8 +68,7 @@ def count_frames(contents: bytes | str | os.PathLike[str]) -> int:
         InvalidArgumentError: If the bytes are no such file.
         MissingDependencyError: If the extra `video` is not installed.
     """
-    frames: int = measured(contents)["frames"]
-    return frames
+    return int(measured(contents)["frames"])
 
 
 def measured(contents: bytes | str | os.PathLike[str]) -> dict[str, Any]:

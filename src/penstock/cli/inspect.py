@@ -149,6 +149,5 @@ def _spec(opened: Any) -> list[str]:
 
 
 def _draw(opened: Any, chosen: argparse.Namespace) -> None:
-    readable = opened.dataset.ignore_errors()
-    made = readable.show(chosen.pictures, path=chosen.sheet, label_names=opened.label_names)
+    made = opened.dataset.ignore_errors().show(chosen.pictures, path=chosen.sheet, label_names=opened.label_names)
     print(f"{made.count} pictures: {chosen.sheet}", file=sys.stderr if chosen.json else sys.stdout)

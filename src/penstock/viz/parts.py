@@ -255,6 +255,7 @@ def classes_in_turn(plan: Node) -> Node:
         return plan
     order = np.argsort(scan.source.labels, kind="stable")
     labels = np.array(scan.source.labels)[order]
-    within = np.arange(len(labels)) - np.searchsorted(labels, labels)  # the elements of the same label
+    within = np.arange(len(labels)) - np.searchsorted(labels, labels)  # the number of each element in its class
     numbers = order[np.argsort(within, kind="stable")].tobytes()
-    return rebuilt(plan, lambda node: Split(input=node, numbers=numbers) if node is scan else None)
+    in_turn = Split(input=scan, numbers=numbers, reshuffle_each_iteration=False)
+    return rebuilt(plan, lambda node: in_turn if node is scan else None)
