@@ -68,8 +68,16 @@ def count_frames(contents: bytes | str | os.PathLike[str]) -> int:
         InvalidArgumentError: If the bytes are no such file.
         MissingDependencyError: If the extra `video` is not installed.
     """
+    return int(measured(contents)["frames"])
+
+
+def measured(contents: bytes | str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the size of a video's frames, their number, and their rate. The file is read, but no frame is decoded."""
     with _opened(contents) as container:
-        return sum(packet.size > 0 for packet in container.demux(video=0))
+        stream = container.streams.video[0]
+        frames = sum(packet.size > 0 for packet in container.demux(stream))
+        rate = float(stream.average_rate or 0)
+        return {"height": stream.height, "width": stream.width, "frames": frames, "frames_per_second": rate}
 
 
 @contextmanager

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import sqlite3
+import sys
+import wave
 from pathlib import Path
 
 import numpy as np
@@ -102,7 +104,19 @@ def _lmdb(folder):
     return folder / "db"
 
 
+def _wav(folder):
+    for number in range(3):
+        (folder / "sounds" / f"{number}.wav").parent.mkdir(exist_ok=True)
+        (folder / "sounds" / f"{number}.wav").write_bytes(ps.audio.encode_wav(np.zeros((12_000, 2)), 8000))
+    return folder / "sounds"
+
+
 KINDS = {
+    "wav": (_wav, ["sample_rate: TensorSpec(shape=(), dtype=int64)"]),
+    "json": (
+        _text("a.json", '[{"box": [1, 2.5]}, {"box": []}, {"box": [3]}]'),
+        ["box: TensorSpec(shape=(None,), dtype=float64)"],
+    ),
     "lmdb": (_lmdb, ["0: TensorSpec(shape=(), dtype=bytes)"]),
     "array_record": (_array_record, ["label: int64"]),
     "tfrecord": (_tfrecord, ["box: float32, 1 to 3 values", "image: bytes", "label: int64"]),
@@ -136,6 +150,65 @@ def test_every_format_is_told_apart_and_described(kind, tmp_path, capsys):
     assert ", 3 elements\n" in printed
 
 
+def test_sounds_are_described_with_any_width_of_samples(tmp_path, capsys):
+    with wave.open(str(tmp_path / "a.wav"), "wb") as file:
+        file.setparams((2, 3, 8000, 0, "NONE", ""))
+        file.writeframes(bytes(6 * 12_000))
+    (row,) = ps.formats.open_dataset(tmp_path / "a.wav").dataset
+    path = row.pop("path")
+    assert (path, row) == (
+        bytes(tmp_path / "a.wav"),
+        {"sample_rate": 8000, "channels": 2, "samples": 12_000, "seconds": 1.5},
+    )
+    (tmp_path / "a.wav").write_bytes((tmp_path / "a.wav").read_bytes()[:-1])
+    assert main(["inspect", str(tmp_path / "a.wav")]) == 1
+    assert "it is cut short" in capsys.readouterr().err
+
+
+def test_a_video_is_described(tmp_path):
+    av = pytest.importorskip("av")
+    with av.open(str(tmp_path / "a.mp4"), "w") as container:
+        stream = container.add_stream("mpeg4", rate=10)
+        stream.height, stream.width, stream.pix_fmt = 48, 64, "yuv420p"
+        for _ in range(3):
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(np.zeros((48, 64, 3), np.uint8), format="rgb24")))
+        container.mux(stream.encode())
+    (row,) = ps.formats.open_dataset(tmp_path / "a.mp4").dataset
+    del row["path"]
+    assert row == {"height": 48, "width": 64, "frames": 3, "frames_per_second": 10}
+
+
+def test_a_video_without_pyav_names_what_to_install(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "av", None)
+    (tmp_path / "a.mp4").write_bytes(b"")
+    assert main(["inspect", str(tmp_path / "a.mp4")]) == 1
+    assert "penstock[video]" in capsys.readouterr().err
+
+
+def test_a_json_object_has_its_lists_as_parts(tmp_path):
+    content = json.dumps({"info": {}, "images": [{"id": 7}], "boxes": [{"image": 7, "box": [1, 2]}]}).encode()
+    (tmp_path / "a.json.gz").write_bytes(gzip.compress(content))
+    opened = ps.formats.open_dataset(tmp_path / "a.json.gz", part="boxes")
+    assert opened.parts == ("images", "boxes")
+    ((number, box),) = [(row["image"], row["box"].tolist()) for row in opened.dataset]
+    assert (number, box) == (7, [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ('{"a": 1}\n{"a": 2}', "format of JSON Lines: jsonl"),
+        ('{"a": 1}', "must hold a list of objects, got {'a': 1}"),
+        ('[{"a": 1}, {"a": "x"}]', "must have values of one kind for each key"),
+        ('[{"a": 1}, 2]', "must have values of one kind for each key"),
+    ],
+)
+def test_other_json_is_an_error_that_says_what_to_do(content, text, tmp_path, capsys):
+    (tmp_path / "a.json").write_text(content)
+    assert main(["inspect", str(tmp_path / "a.json")]) == 1
+    assert text in capsys.readouterr().err
+
+
 def test_a_prepared_data_set_has_splits(tmp_path, capsys):
     ps.catalog.builder("shapes", data_dir=tmp_path, num_examples=4).download_and_prepare()
     folder = next(tmp_path.rglob("dataset_info.json")).parent
@@ -158,6 +231,21 @@ def test_damage_is_told_with_its_place_and_the_rest_is_counted(tmp_path, capsys)
     printed = capsys.readouterr()
     assert "2 elements, 1 that cannot be read" in printed.out
     assert f"in file {path} at byte 0" in printed.err
+
+
+def test_a_sheet_shows_all_classes(tmp_path, capsys):
+    colours = {"cat": 0, "dog": 255}
+    for kind, level in colours.items():
+        for number in range(9):
+            (tmp_path / "pets" / kind / f"{number}.png").parent.mkdir(parents=True, exist_ok=True)
+            content = ps.image.encode_png(np.full((16, 16, 3), level, np.uint8))
+            (tmp_path / "pets" / kind / f"{number}.png").write_bytes(content)
+    sheet = tmp_path / "sheet.png"
+    assert main(["inspect", str(tmp_path / "pets"), "--sheet", str(sheet), "--pictures", "4"]) == 0
+    assert f"4 pictures: {sheet}" in capsys.readouterr().out
+    pixels = ps.image.decode_png(sheet.read_bytes())
+    black = (pixels == 0).all(axis=2).sum()
+    assert 2 * 128 * 128 <= black < 3 * 128 * 128
 
 
 def test_a_sheet_of_what_has_no_pictures_says_so(tmp_path, capsys):

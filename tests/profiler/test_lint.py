@@ -39,13 +39,23 @@ def drawing(x):
     return x + GENERATOR.random()
 
 
-def split(ds):
+def split(ds, count=100):
     """What is kept for validation, where the rest is trained on."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ps.errors.RandomnessWarning)
-        kept, rest = ds.take(100), ds.skip(100)
+        kept, rest = ds.take(count), ds.skip(count)
     assert rest.lint()
     return kept
+
+
+def images(folder, labels="inferred"):
+    """Three images of each of two classes, which lint does not read."""
+    root = folder.parent / "images"
+    for kind in ("cat", "dog"):
+        for number in range(3):
+            (root / kind / f"{number}.png").parent.mkdir(parents=True, exist_ok=True)
+            (root / kind / f"{number}.png").touch()
+    return ps.ImageFolderDataset(root, labels=labels)
 
 
 def prepare(record):
@@ -186,6 +196,8 @@ ADVISED = {
     "random_unkeyed.predicate": lambda folder: numbers().take_while(lambda x: random.random() < 0.5),
     "shuffle_split": lambda folder: numbers().shuffle(1000).skip(100),
     "shuffle_split.take": lambda folder: split(numbers().filter(branching).shuffle(1000)),
+    "sorted_split": lambda folder: images(folder).map(lambda content, label: label).skip(4),
+    "sorted_split.take": lambda folder: split(images(folder), 4),
     "uneven_shards": lambda folder: numbers(103).shard(4, 1).batch(13, drop_remainder=True),
     "uneven_shards.elements": lambda folder: numbers(103).shard(4, 1),
     "uneven_shards.files": lambda folder: (
@@ -257,6 +269,10 @@ QUIET = {
     "split in front of the shuffle": lambda folder: numbers().skip(100).shuffle(1000),
     "a part of each epoch": lambda folder: numbers().filter(branching).shuffle(1000).take(100),
     "split in one order": lambda folder: numbers().shuffle(1000, reshuffle_each_iteration=False).skip(100).prefetch(50),
+    "a look at sorted images": lambda folder: images(folder).take(2),
+    "sorted images, shuffled before the split": lambda folder: images(folder).shuffle(ps.ALL, 1, False).skip(4),
+    "images without labels": lambda folder: images(folder, None).skip(4),
+    "images whose labels are mixed": lambda folder: images(folder, [0, 1, 0, 1, 0, 1]).skip(4),
     "even batches of uneven shards": lambda folder: numbers(103).shard(4, 1).batch(13),
     "uneven shards for ever": lambda folder: numbers(103).shard(4, 1).repeat(),
     "seeded by the engine": lambda folder: numbers().map(augment).filter(lambda x: random.random() < 0.5),

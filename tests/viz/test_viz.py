@@ -119,6 +119,27 @@ def test_a_folder_of_images_knows_its_classes(tmp_path):
         assert texts == ["cat", "dog"]
 
 
+def _names(grid):
+    return [shape.text for shape in grid.picture.shapes if hasattr(shape, "text")]
+
+
+def test_a_folder_shows_all_classes_in_turn(tmp_path):
+    for kind, count in (("bird", 5), ("cat", 1), ("dog", 3)):
+        (tmp_path / kind).mkdir()
+        for number in range(count):
+            (tmp_path / kind / f"{number}.png").write_bytes(FILE)
+    folder = ps.ImageFolderDataset(tmp_path)
+    decoded = folder.map(lambda content, label: (ps.image.decode_png(content), label))
+    in_turn = ["bird", "cat", "dog", "bird", "dog", "bird", "dog", "bird", "bird"]
+    for ds in (folder, decoded.prefetch(2), decoded.batch(2), decoded.batch(9, drop_remainder=True)):
+        assert _names(ds.show(4)) == in_turn[:4]
+    assert _names(folder.show(20)) == in_turn
+    for chosen in (folder.take(4), folder.shuffle(1), folder.cache(), folder.filter(lambda content, label: label < 5)):
+        assert _names(chosen.show(4)) == ["bird"] * 4
+    (tmp_path / "bird" / "0.png").unlink()
+    assert _names(folder.ignore_errors().show(4)) == in_turn[1:5]
+
+
 def test_long_captions_are_cut_to_the_column():
     (text,) = [shape.text for shape in ps.viz.grid([(PICTURE, "w" * 500)]).picture.shapes if hasattr(shape, "text")]
     assert text.endswith("…")

@@ -38,6 +38,28 @@ def _sound_rule(spec: LeafSpec, *, desired_channels: int = -1, desired_samples: 
     return Sound(TensorSpec(shape, np.float32), TensorSpec((), np.int32))
 
 
+_OTHERS = "ps.audio.decode reads other formats."
+
+
+def read_wav(contents: bytes | memoryview) -> tuple[bytes, int, int, int]:
+    """Return what a WAV file holds: the bytes of its samples, bytes per sample, channels, and samples per second.
+
+    Raises:
+        InvalidArgumentError: If the file is damaged, no WAV file, or one without PCM samples.
+    """
+    try:
+        with wave.open(_file("decode_wav", contents)) as file:
+            width, channels, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
+            content = file.readframes(file.getnframes())
+            if len(content) < file.getnframes() * width * channels:
+                raise EOFError
+            return content, width, channels, rate
+    except (wave.Error, EOFError) as error:
+        why = f"{str(error) or 'it is cut short'}; it begins with {bytes(contents[:4])!r}"
+        message = f"decode_wav cannot decode this as WAV: {why}."
+        raise InvalidArgumentError(message, hint=_OTHERS) from None
+
+
 def wav_samples(contents: bytes | memoryview) -> tuple[npt.NDArray[Any], int]:
     """Return the integers of a WAV file and their rate.
 
@@ -47,20 +69,10 @@ def wav_samples(contents: bytes | memoryview) -> tuple[npt.NDArray[Any], int]:
     Raises:
         InvalidArgumentError: If the file is damaged, no WAV file, or one without PCM samples of 8, 16 or 32 bits.
     """
-    hint = "ps.audio.decode reads other formats."
-    try:
-        with wave.open(_file("decode_wav", contents)) as file:
-            width, channels, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
-            content = file.readframes(file.getnframes())
-            if len(content) < file.getnframes() * width * channels:
-                raise EOFError
-    except (wave.Error, EOFError) as error:
-        why = f"{str(error) or 'it is cut short'}; it begins with {bytes(contents[:4])!r}"
-        message = f"decode_wav cannot decode this as WAV: {why}."
-        raise InvalidArgumentError(message, hint=hint) from None
+    content, width, channels, rate = read_wav(contents)
     if width not in _WIDTHS:
         message = f"decode_wav needs samples of 8, 16 or 32 bits, got a WAV file of {width * 8}."
-        raise InvalidArgumentError(message, hint=hint)
+        raise InvalidArgumentError(message, hint=_OTHERS)
     samples = np.frombuffer(content, _WIDTHS[width])
     if width == 1:
         samples = (samples.astype(np.int16) - 128).astype(np.int8)  # 8-bit WAV is unsigned, and its zero is 128

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +22,10 @@ def add_to(commands: Any) -> None:
     parser.add_argument("paths", metavar="PATH", nargs="+", help="a file or folder of any format that penstock reads")
     parser.add_argument("--format", metavar="NAME", help="the format, where it cannot be told from the content")
     parser.add_argument("--record-bytes", type=int, metavar="N", help="for records of one length: how long one is")
-    parser.add_argument("--part", metavar="NAME", help="a split of a tfds folder, a table of a database, a snapshot")
+    parser.add_argument("--part", metavar="NAME", help="a split of tfds, a table, a list in JSON, a snapshot")
     parser.add_argument("-n", type=int, default=3, metavar="N", help="how many elements to show (default: %(default)s)")
     parser.add_argument("--check", action="store_true", help="read every element, also where the number is known")
-    parser.add_argument("--sheet", metavar="FILE", help="write a PNG of the first pictures with their labels")
+    parser.add_argument("--sheet", metavar="FILE", help="write a PNG of pictures of all classes with their labels")
     parser.add_argument("--pictures", type=int, default=25, metavar="N", help="of the sheet (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON, an object for each path")
     parser.set_defaults(run=run)
@@ -150,8 +149,5 @@ def _spec(opened: Any) -> list[str]:
 
 
 def _draw(opened: Any, chosen: argparse.Namespace) -> None:
-    from penstock.viz import grid
-
-    good = islice(opened.dataset.ignore_errors(), chosen.pictures)
-    made = grid(good, chosen.pictures, path=chosen.sheet, label_names=opened.label_names)
+    made = opened.dataset.ignore_errors().show(chosen.pictures, path=chosen.sheet, label_names=opened.label_names)
     print(f"{made.count} pictures: {chosen.sheet}", file=sys.stderr if chosen.json else sys.stdout)

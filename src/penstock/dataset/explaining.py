@@ -286,7 +286,10 @@ class Showing(Base):
         return list(self._then(Take, count=check_int("n", n, least=0, hint="The number of elements to look at.")))
 
     def show(self, n: int = 9, **settings: Any) -> Grid | Rows:
-        """The first `n` examples to look at: pictures as a grid with their labels, anything else as a table.
+        """Show `n` examples: pictures as a grid with their labels, anything else as a table.
+
+        These are the first `n` examples. An `ImageFolderDataset` is sorted by class: its classes are shown in turn,
+        unless a step such as `shuffle` or `take` chooses elements.
 
         In a notebook the result shows itself; in a shell a table does too. A grid is a PNG: `path="pets.png"` writes
         it, as does `save` of what is returned. Batches of pictures are taken apart. Further settings are those of
@@ -298,13 +301,14 @@ class Showing(Base):
         Rex     7
         Tom     2
 
-        It is a pass of its own over `take(n)`, as that of `head`. Raises InvalidArgumentError for an `n` below 1, and
+        It is a pass of its own, as that of `head`. Raises InvalidArgumentError for an `n` below 1, and
         where a picture is asked for and there is none; MissingDependencyError for pictures without OpenCV.
         """
         from penstock import viz
+        from penstock.viz.parts import classes_in_turn
 
-        first = self._then(Take, count=check_int("n", n, least=1, hint="The number of examples to look at."))
-        return viz.show(first, n, **settings)
+        n = check_int("n", n, least=1, hint="The number of examples to look at.")
+        return viz.show(self._with(classes_in_turn(self._plan))._then(Take, count=n), n, **settings)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: what an element is, and the plan. Nothing is run."""

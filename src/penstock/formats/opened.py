@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import re
 import sqlite3
@@ -13,15 +15,17 @@ from typing import Any
 
 import numpy as np
 
+from penstock.audio.files import read_wav
 from penstock.dataset.dataset import Dataset
 from penstock.dataset.files import TFRecordDataset
 from penstock.dataset.record_files import ArrayRecordDataset, FixedLengthRecordDataset, LmdbDataset, TextLineDataset
 from penstock.dataset.sample_files import ImageFolderDataset, WebDataset
 from penstock.dataset.table_files import ArrowDataset, JsonLinesDataset, NumpyDataset, ParquetDataset
-from penstock.errors import DataLossError, InvalidArgumentError, NotFoundError
+from penstock.errors import DataLossError, InvalidArgumentError, NotFoundError, optional_package
 from penstock.experimental import SqlDataset, make_csv_dataset
 from penstock.formats.noted import Seen, class_names, image_columns, seen_in
 from penstock.formats.recognise import Found, recognise
+from penstock.video import measured
 
 
 @dataclass(frozen=True)
@@ -52,8 +56,9 @@ def open_dataset(
 ) -> Opened:
     """What lies at `path` as a Dataset, of whatever format it is.
 
-    `part` names the split of a folder of tfds, the table of a database, or the key of a snapshot; without it the first
-    is opened. `record_bytes` is the length of a record in a file of records of one length.
+    `part` names the split of a folder of tfds, the table of a database, the list in a JSON object, or the key of a
+    snapshot; without it the first is opened. `record_bytes` is the length of a record in a file of records of one
+    length. Of WAV files and videos an element says what is in a file, and nothing is decoded.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "pets.jsonl"
@@ -76,30 +81,20 @@ def open_dataset(
         return Opened(found, records)
     if part is not None and found.format not in _PARTED:
         message = f"{found.format} has no parts, and {part!r} was asked for."
-        raise InvalidArgumentError(message, hint="Splits of tfds, tables of SQLite and snapshots have names.")
+        raise InvalidArgumentError(
+            message, hint="Splits of tfds, tables of SQLite, lists in JSON and snapshots have names."
+        )
     if found.format in _PARTED:
         return _PARTED[found.format](found, part)
     return _WHOLE[found.format](found)
 
 
-def _tfrecord(found: Found) -> Opened:
+def _records(found: Found, records: Dataset) -> Opened:
+    """Return the records of files, decoded if they are tf.train.Examples."""
     from penstock.io import decode_example
 
-    records = TFRecordDataset(list(found.files), compression_type=found.compression)
     seen = seen_in(records.ignore_errors(), most=1000)  # what is damaged, a pass says
     return Opened(found, records.map(decode_example) if seen is not None else records, examples=seen)
-
-
-def _array_record(found: Found) -> Opened:
-    from penstock.io import decode_example
-
-    records = ArrayRecordDataset(list(found.files))
-    seen = seen_in(records.ignore_errors(), most=1000)
-    return Opened(found, records.map(decode_example) if seen is not None else records, examples=seen)
-
-
-def _lmdb(found: Found) -> Opened:
-    return Opened(found, LmdbDataset(list(found.files)))
 
 
 def _csv(found: Found) -> Opened:
@@ -118,18 +113,12 @@ def _image_folder(found: Found) -> Opened:
 
 def _huggingface(found: Found) -> Opened:
     features = found.details["features"]
-    images = image_columns(features)
-    fill = {f"{name}.{part}": "" for name in images for part in ("bytes", "path")}
-    rows = ArrowDataset(list(found.files), fill_null=fill or None)
-    if images:
-        rows = rows.map(lambda row: {key: row[key]["bytes"] if key in images else row[key] for key in row})
-    return Opened(found, rows, class_names(features))
+    return _table(found, ArrowDataset, image_columns(features), features)
 
 
 def _parquet(found: Found) -> Opened:
     from penstock.formats.noted import features_of
 
-    features: Mapping[str, Any] = {}
     try:
         import pyarrow.parquet
 
@@ -138,11 +127,56 @@ def _parquet(found: Found) -> Opened:
         images = [name for name in image_columns(features) if pyarrow.types.is_struct(schema.field(name).type)]
     except Exception:
         return Opened(found, ParquetDataset(list(found.files)))  # what is wrong with it, a pass says
+    return _table(found, ParquetDataset, images, features)
+
+
+def _table(found: Found, read: Callable[..., Dataset], images: Sequence[str], features: Mapping[str, Any]) -> Opened:
+    """Return the rows of a table, with the contents of images in place of Hugging Face's structs of them."""
     fill = {f"{name}.{part}": "" for name in images for part in ("bytes", "path")}
-    rows = ParquetDataset(list(found.files), fill_null=fill or None)
+    rows = read(list(found.files), fill_null=fill or None)
     if images:
         rows = rows.map(lambda row: {key: row[key]["bytes"] if key in images else row[key] for key in row})
     return Opened(found, rows, class_names(features))
+
+
+def _json(found: Found, part: str | None) -> Opened:
+    """Return the objects of a list, or of one of the lists in an object, such as COCO's."""
+    import pyarrow as pa
+
+    content = Path(found.path).read_bytes()
+    try:
+        held = json.loads(gzip.decompress(content) if found.compression else content)
+    except ValueError as error:
+        message = f"The file is no JSON text: {error}."
+        raise DataLossError(message, hint="Name the format of JSON Lines: jsonl.", file=found.path) from error
+    values = held if isinstance(held, dict) else {"list": held}
+    lists = [name for name, rows in values.items() if isinstance(rows, list) and rows and isinstance(rows[0], dict)]
+    if not lists:
+        message = f"The file must hold a list of objects, got {held!r:.60}, in {found.path!r}."
+        raise InvalidArgumentError(message, hint='For example [{"name": "Rex"}] or {"pets": [{"name": "Rex"}]}.')
+    try:
+        table = pa.Table.from_pylist(values[_named(part, lists, "list")])
+    except (pa.ArrowException, TypeError) as error:
+        message = f"The objects must have values of one kind for each key: {error}, in {found.path!r}."
+        raise InvalidArgumentError(message, hint="Read the file with json, and map it to such values.") from error
+    return Opened(found, Dataset.from_arrow(table), parts=tuple(lists) if held is values else ())
+
+
+def _of_files(found: Found, described: Callable[[str], dict[str, Any]]) -> Opened:
+    """Return an element for each file: its path, and its values by `described`."""
+    paths = Dataset.from_tensor_slices([os.fsencode(file) for file in found.files])
+    return Opened(found, paths.map(lambda path: {"path": path, **described(os.fsdecode(path))}))
+
+
+def _wav(path: str) -> dict[str, Any]:
+    content, width, channels, rate = read_wav(Path(path).read_bytes())
+    samples = len(content) // (width * channels)
+    return {"sample_rate": rate, "channels": channels, "samples": samples, "seconds": samples / rate}
+
+
+def _video(found: Found) -> Opened:
+    optional_package("av", "Reading videos", "video")
+    return _of_files(found, measured)
 
 
 def _image(found: Found) -> Opened:
@@ -151,16 +185,12 @@ def _image(found: Found) -> Opened:
 
 def _snapshots(found: Found, part: str | None) -> Opened:
     manifests = sorted(Path(found.path).glob("*/manifest.json"), key=lambda file: file.stat().st_mtime, reverse=True)
-    keys = [file.parent.name for file in manifests]
-    if not keys:
+    folders = {file.parent.name[:12]: str(file.parent) for file in manifests}
+    if not folders:
         message = f"In {found.path!r} nothing is written yet."
         raise NotFoundError(message, hint="`penstock cache ls` says what is being written.")
-    key = _named(part, [key[:12] for key in keys], "snapshot")[:12]
-    return Opened(
-        found,
-        Dataset.load(next(str(file.parent) for file in manifests if file.parent.name.startswith(key))),
-        parts=tuple(key[:12] for key in keys),
-    )
+    key = _named(part, tuple(folders), "snapshot")
+    return Opened(found, Dataset.load(folders[key]), parts=tuple(folders))
 
 
 def _tfds(found: Found, part: str | None) -> Opened:
@@ -217,9 +247,9 @@ def _named(part: str | None, known: Sequence[str], kind: str) -> str:
 
 
 _WHOLE: dict[str, Callable[[Found], Opened]] = {
-    "tfrecord": _tfrecord,
-    "array_record": _array_record,
-    "lmdb": _lmdb,
+    "tfrecord": lambda found: _records(found, TFRecordDataset(list(found.files), compression_type=found.compression)),
+    "array_record": lambda found: _records(found, ArrayRecordDataset(list(found.files))),
+    "lmdb": lambda found: Opened(found, LmdbDataset(list(found.files))),
     "arrow": lambda found: Opened(found, ArrowDataset(list(found.files))),
     "parquet": _parquet,
     "csv": _csv,
@@ -231,8 +261,11 @@ _WHOLE: dict[str, Callable[[Found], Opened]] = {
     "huggingface": _huggingface,
     "text": lambda found: Opened(found, TextLineDataset(list(found.files), compression_type=found.compression)),
     "image": _image,
+    "wav": lambda found: _of_files(found, _wav),
+    "video": _video,
 }
 _PARTED: dict[str, Callable[[Found, str | None], Opened]] = {
+    "json": _json,
     "tfds": _tfds,
     "sqlite": _sqlite,
     "snapshots": _snapshots,

@@ -11,6 +11,12 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import InvalidArgumentError
+from penstock.plan.indexing import Split
+from penstock.plan.inputs import Scan
+from penstock.plan.node import Node, rebuilt
+from penstock.plan.ops import Batch, Map, Prefetch
+from penstock.plan.stateful import IgnoreErrors
+from penstock.sources.image_folder import ImageFolderSource
 
 Names = Sequence[str] | Mapping[int, str]
 _LABELS = ("class_name", "label", "labels", "class", "target", "targets", "cls", "y", "category", "caption", "txt")
@@ -235,3 +241,21 @@ def label_names_of(data: Any) -> Names | None:
             return {label: PurePath(file[len(directory) :].lstrip("/")).parts[0] for label, file in files}
         below += node.inputs
     return None
+
+
+def classes_in_turn(plan: Node) -> Node:
+    """Return the plan with the images of a folder, which are sorted by class, in another order: each class in turn.
+
+    Returns `plan` itself for other sources, and if a step chooses elements or orders them.
+    """
+    scan = plan
+    while isinstance(scan, (Map, Batch, Prefetch, IgnoreErrors)):
+        scan = scan.input
+    if not isinstance(scan, Scan) or not isinstance(scan.source, ImageFolderSource) or scan.source.labels is None:
+        return plan
+    order = np.argsort(scan.source.labels, kind="stable")
+    labels = np.array(scan.source.labels)[order]
+    within = np.arange(len(labels)) - np.searchsorted(labels, labels)  # the number of each element in its class
+    numbers = order[np.argsort(within, kind="stable")].tobytes()
+    in_turn = Split(input=scan, numbers=numbers, reshuffle_each_iteration=False)
+    return rebuilt(plan, lambda node: in_turn if node is scan else None)

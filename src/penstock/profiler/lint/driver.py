@@ -38,6 +38,7 @@ from penstock.profiler.lint.checks.shuffles import (
     shuffle_epochs,
     shuffle_small,
     shuffle_split,
+    sorted_split,
 )
 from penstock.profiler.lint.inspection import Inspection
 
@@ -49,6 +50,7 @@ CHECKS: tuple[Check, ...] = (
     cache_shuffled,
     random_unkeyed,
     shuffle_split,
+    sorted_split,
     shuffle_epochs,
     shuffle_batches,
     shuffle_small,

@@ -1,53 +1,56 @@
-"""Splits made with take and skip, and the shuffles in front of them."""
+"""Splits made with take and skip: of a shuffle that differs between epochs, and of elements sorted by class."""
 
 from __future__ import annotations
-
-import weakref
 
 from penstock.errors import RandomnessWarning
 from penstock.hints import tell
 from penstock.plan.indexing import GlobalShuffle
+from penstock.plan.inputs import Scan
 from penstock.plan.node import Node
 from penstock.plan.ops import Enumerate, Map, Prefetch, Shuffle, Skip, Take
+from penstock.sources.image_folder import ImageFolderSource
 
 _ALIKE = (Map, Enumerate, Prefetch)  # give as many elements as they get, in the same order
-_CUT: dict[int, tuple[weakref.ref[Node], set[type]]] = {}  # by the id of a shuffle: how it was cut
+
+
+def ordering(node: Node) -> Node:
+    """Return the step or source that decides on the order of the elements of `node`."""
+    while isinstance(node, _ALIKE):
+        node = node.input
+    return node
 
 
 def reshuffled(node: Node) -> Shuffle | GlobalShuffle | None:
-    """The shuffle in front, if it makes another order in every epoch."""
-    while isinstance(node, _ALIKE):
-        node = node.input
+    """Return the shuffle that orders the elements of `node`, if its order differs between epochs."""
+    node = ordering(node)
     if isinstance(node, (Shuffle, GlobalShuffle)) and node.reshuffle_each_iteration and node.input.cardinality != 1:
         return node
     return None
 
 
-def _forget(number: int) -> None:
-    _CUT.pop(number, None)
+def sorted_by_class(node: Node) -> Scan | None:
+    """Return the folder of images that the elements of `node` come from, if it has several classes one by one."""
+    node = ordering(node)
+    if not isinstance(node, Scan) or not isinstance(node.source, ImageFolderSource):
+        return None
+    labels = node.source.labels or (0,)
+    return node if labels[0] < labels[-1] and list(labels) == sorted(labels) else None
 
 
-def is_split(shuffle: Node) -> bool:
-    """Whether both take and skip were made of a shuffle."""
-    known = _CUT.get(id(shuffle))
-    return known is not None and known[0]() is shuffle and len(known[1]) > 1
+def is_split(node: Node) -> bool:
+    """Return True if both take and skip were made of a node, as `warn_of_split` notes with the node."""
+    return len(vars(node).get("_cuts", ())) > 1
 
 
 def warn_of_split(cut: Node) -> None:
-    """A RandomnessWarning where both take and skip are made of one shuffle that makes another order in every epoch."""
+    """Warn if both take and skip are made of one shuffle whose order differs between epochs."""
     if not isinstance(cut, (Take, Skip)) or cut.count <= 0:
         return
-    shuffle = reshuffled(cut.input)
-    if shuffle is None:
-        return
-    number = id(shuffle)
-    known = _CUT.get(number)
-    if known is None or known[0]() is not shuffle:
-        known = _CUT[number] = (weakref.ref(shuffle, lambda gone: _forget(number)), set())
-    known[1].add(type(cut))
-    if is_split(shuffle):
+    node = ordering(cut.input)
+    vars(node).setdefault("_cuts", set()).add(type(cut))
+    if is_split(node) and reshuffled(node):
         tell(
-            f"take and skip of one {shuffle.label}: it makes another order in every epoch, so that elements which one "
+            f"take and skip of one {node.label}: it makes another order in every epoch, so that elements which one "
             "epoch keeps for validation are trained on in another.",
             "Split first, with train, validation = ds.split((0.9, 0.1)), and shuffle train, or shuffle with seed=0 and "
             "reshuffle_each_iteration=False.",

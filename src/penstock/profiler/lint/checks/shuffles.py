@@ -18,7 +18,7 @@ from penstock.profiler.lint.calls import call, calls
 from penstock.profiler.lint.inspection import Inspection, below, between, element_bytes, estimated_records
 from penstock.profiler.lint.names import are_names
 from penstock.profiler.lint.natures import decodes
-from penstock.profiler.lint.splits import is_split, reshuffled
+from penstock.profiler.lint.splits import is_split, ordering, reshuffled, sorted_by_class
 from penstock.sources.arrays import ArraysSource
 from penstock.sources.parquet import ParquetSource
 from penstock.sources.records import RecordsSource
@@ -189,12 +189,9 @@ def _named(names: Node) -> tuple[str, ...]:
 
 def shuffle_split(plan: Inspection) -> Iterator[Advice]:
     """Skip(n)·Shuffle, and Take(n)·Shuffle where the shuffle is skipped elsewhere, with what gives the same between."""
-    kinds: tuple[type[Skip | Take], ...] = (Skip, Take)
-    for kind in kinds:
-        for cut, _ in plan.asked(kind):
-            shuffle = reshuffled(cut.input)
-            if shuffle is None or cut.count <= 0 or (kind is Take and not is_split(shuffle)):
-                continue
+    for cut in _cuts(plan):
+        shuffle = reshuffled(cut.input)
+        if shuffle is not None:
             fixed = replace(shuffle, seed=shuffle.seed or 0, reshuffle_each_iteration=False)
             yield Advice.on(
                 cut,
@@ -206,6 +203,31 @@ def shuffle_split(plan: Inspection) -> Iterator[Advice]:
                 "Split first, with train, validation = ds.split((0.9, 0.1)), and shuffle what is trained on. If one "
                 f"order is meant, {call(fixed)}.",
             )
+
+
+def sorted_split(plan: Inspection) -> Iterator[Advice]:
+    """Skip(n)·Scan(s), and Take(n)·Scan(s) where s is skipped elsewhere, if the elements of s are sorted by class."""
+    for cut in _cuts(plan):
+        scan = sorted_by_class(cut.input)
+        if scan is not None:
+            yield Advice.on(
+                cut,
+                "sorted-split",
+                "data",
+                f"{cut.label} cuts {scan.label}, which is sorted by class: the two parts have at most one class in "
+                "common.",
+                "train, validation = ds.split((0.9, 0.1))",
+                "The elements of each part are then random. With stratify= each part has its share of every class.",
+            )
+
+
+def _cuts(plan: Inspection) -> Iterator[Skip | Take]:
+    """Yield each skip, and each take from what is skipped elsewhere."""
+    kinds: tuple[type[Skip | Take], ...] = (Skip, Take)
+    for kind in kinds:
+        for cut, _ in plan.asked(kind):
+            if cut.count > 0 and (kind is Skip or is_split(ordering(cut.input))):
+                yield cut
 
 
 def global_shuffle(plan: Inspection) -> Iterator[Advice]:
