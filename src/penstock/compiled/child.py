@@ -339,6 +339,7 @@ def _alone(note: Path, *, wait: bool) -> Iterator[bool]:
             import fcntl
 
             file = held.enter_context(note.with_name(LOCK).open("w"))
+            os.set_inheritable(file.fileno(), True)  # one that begins anew is still at it
             fcntl.lockf(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, zlib.crc32(note.name.encode()))
         except (BlockingIOError, PermissionError):  # which of the two, systems differ
             yield wait
