@@ -6,12 +6,14 @@ import os
 import subprocess
 import sys
 import time
+import zlib
 
 import pytest
 from tests.compiled.written import writer
 
-from penstock.compiled.child import NICER, at_work
+from penstock.compiled.child import LOCK, NICER, at_work
 from penstock.compiled.compiler import Compiler
+from penstock.compiled.kernel_files import note_of
 from penstock.errors import DeadlineExceededError
 
 PID = """
@@ -43,6 +45,16 @@ with pathlib.Path(__file__).with_suffix(".rights").open("a") as file:
 """
 PATIENT = "from penstock.compiled import child\nchild._STARVED = 3600.0  # however busy the machine is\n"
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads have no rights of their own")
+
+
+def is_locked(name):
+    """Look whether a process compiles a module, which one has to do all the time."""
+    import fcntl
+
+    note = note_of(name)
+    with note.with_name(LOCK).open("w") as file, pytest.raises((BlockingIOError, PermissionError)):
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, zlib.crc32(note.name.encode()))
+    return True
 
 
 def rights(folder, name):
@@ -109,7 +121,7 @@ def test_what_takes_most_of_a_pipeline_has_its_rights_and_all_else_gets_what_nob
 
 @LINUX
 def test_where_nobody_leaves_a_processor_a_compiler_begins_anew_and_is_only_nicer(modules):
-    """It keeps its place: another compiler does not begin meanwhile."""
+    """It keeps its place and its module: no other compiler begins meanwhile."""
     waits_while_idle = """
 if os.sched_getscheduler(0) == os.SCHED_IDLE:
     import time
@@ -127,7 +139,7 @@ if os.sched_getscheduler(0) == os.SCHED_IDLE:
         until((folder / "starved.rights").exists)
         compiler = Compiler(most=1)
         other = compiler.ask("of_another")
-        until(lambda: len(rights(folder, "starved")) == 2)
+        until(lambda: is_locked("starved") and len(rights(folder, "starved")) == 2)
         assert not other.finished.wait(0.5)
         (folder / "go").touch()
         said, complaints = starved.communicate(timeout=120)
