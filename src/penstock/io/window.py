@@ -6,6 +6,7 @@ whole_lines: those of several small files.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -13,6 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from penstock.errors import DataLossError, InvalidArgumentError, ResourceExhaustedError
+from penstock.hints import redacted
 from penstock.io import storage
 from penstock.io.compression import as_compression
 from penstock.io.tfrecord.streams import InflatedStream, PlainStream
@@ -281,6 +283,7 @@ class RecordChunk:
         return [bytes(view[start : start + length]) for start, length in spans]
 
 
+_LOG = logging.getLogger("penstock.io")
 _LINE_END, _RETURN = 10, 13
 _LEAST_SEARCH, _MOST_SEARCH = 1 << 12, 1 << 20  # bytes looked through for newlines at a time
 _MOST_READ = 1 << 21  # bytes of lines at a time
@@ -352,10 +355,11 @@ class LineReader(TextReader):
                 return None
             ends = np.array([len(window.buffer)], np.int64)
             if window.tell() == window.begin and _RETURN in window.buffer[window.at :]:
-                window.at = len(window.buffer)
-                message = "The file has carriage returns and no line feed, as a text of an old Macintosh."
-                hint = r"Convert it: tr '\r' '\n' < old > new."
-                raise InvalidArgumentError(message, hint=hint, file=window.name, offset=0)
+                _LOG.warning(
+                    "%s has carriage returns and no line feed, and is read as one line. If it is a text of an old "
+                    "Macintosh, convert it: tr '\\r' '\\n' < old > new.",
+                    redacted(window.name),
+                )
         starts = np.empty_like(ends)
         starts[0] = window.at
         starts[1:] = ends[:-1] + 1
