@@ -9,16 +9,38 @@ import numpy.typing as npt
 
 
 def hann_window(window_length: int, periodic: bool = True, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
-    """Return a Hann window of so many values, as `tf.signal.hann_window` does.
+    """Return a Hann window, as `tf.signal.hann_window` does.
 
-    >>> hann_window(4).tolist()
-    [0.0, 0.5, 1.0, 0.5]
+    Args:
+        window_length: Number of values.
+        periodic: If False, the window is symmetric: its last value is its first.
+        dtype: Dtype of the result.
+
+    Returns:
+        Factors of shape (window_length,).
+
+    Example:
+        >>> hann_window(4).tolist()
+        [0.0, 0.5, 1.0, 0.5]
     """
     return _window(0.5, int(window_length), bool(periodic), np.dtype(dtype))
 
 
 def hamming_window(window_length: int, periodic: bool = True, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
-    """Return a Hamming window of so many values, as `tf.signal.hamming_window` does."""
+    """Return a Hamming window, as `tf.signal.hamming_window` does.
+
+    Args:
+        window_length: Number of values.
+        periodic: If False, the window is symmetric: its last value is its first.
+        dtype: Dtype of the result.
+
+    Returns:
+        Factors of shape (window_length,).
+
+    Example:
+        >>> [round(factor, 2) for factor in hamming_window(2).tolist()]
+        [0.08, 1.0]
+    """
     return _window(0.54, int(window_length), bool(periodic), np.dtype(dtype))
 
 

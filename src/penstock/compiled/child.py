@@ -232,7 +232,7 @@ def _asked_meanwhile() -> tuple[str, ...]:
 
 
 def _placed(held: contextlib.ExitStack) -> bool:
-    """Whether this process is one of the machine's compilers, until `held` is closed.
+    """Return True if this process is one of the machine's compilers, until `held` is closed.
 
     A place is a byte of a file. Who closes a file loses all its locks of it, by any name: nothing else opens this one
     here, and a process that begins anew inherits it open, with its place.
@@ -339,7 +339,7 @@ def _alone(note: Path, *, wait: bool) -> Iterator[bool]:
             import fcntl
 
             file = held.enter_context(note.with_name(LOCK).open("w"))
-            os.set_inheritable(file.fileno(), True)  # one that begins anew is still at it
+            os.set_inheritable(file.fileno(), True)  # after `_begin_anew` the process still has the lock
             fcntl.lockf(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, zlib.crc32(note.name.encode()))
         except (BlockingIOError, PermissionError):  # which of the two, systems differ
             yield wait

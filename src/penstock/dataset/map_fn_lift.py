@@ -187,7 +187,7 @@ def lifted(
 
 
 def _keys(builder: GraphBuilder, graph: Graph, size: int | None) -> KeysFrom:
-    """What so many rows draw from: each takes as many keys as its graph says, one row after the other."""
+    """Return the keys that rows draw from: row after row, each takes as many as its graph says."""
     if size is None or graph.draws is None:
         msg = "map_fn draws for a number of rows that differs between batches, or differently for each row"
         raise NotTraceable(msg)
@@ -240,7 +240,7 @@ def _run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate
 
 
 def keys_of_rows(keys: DrawKeys, size: int, draws: int) -> DrawKeys:
-    """What the rows of all batches of `size` draw from, each taking `draws` keys of its batch after the row before."""
+    """Return the keys that the rows of batches of `size` draw from: each takes the next `draws` keys of its batch."""
 
     def of_rows(wanted: Keys) -> np.ndarray:
         if wanted.seed is not None:

@@ -54,7 +54,7 @@ def open_dataset(
     part: str | None = None,
     record_bytes: int | None = None,
 ) -> Opened:
-    """What lies at `path` as a Dataset, of whatever format it is.
+    """Open what lies at `path`, of any known format, as a Dataset.
 
     `part` names the split of a folder of tfds, the table of a database, the list in a JSON object, or the key of a
     snapshot; without it the first is opened. `record_bytes` is the length of a record in a file of records of one

@@ -1,4 +1,7 @@
-"""The worlds of a function whose generators are seeded for each element, in a process where torch works on CPUs."""
+"""How calls of a function are judged if its random generators are seeded for each element.
+
+Uses of these generators count as computing. So do functions of torch, which work on CPUs here.
+"""
 
 from __future__ import annotations
 

@@ -311,7 +311,7 @@ class TextReader:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more comes, although the file was not read to its end."""
+        """Return True if nothing more comes, although the file was not read to its end."""
         return self._window.broken
 
     def close(self) -> None:

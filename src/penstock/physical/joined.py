@@ -27,14 +27,14 @@ class Joined:
     def __init__(self, maps: Sequence[MapTransform]) -> None:
         self._functions = tuple(one.function for one in maps)
         self._draw = [k for k, one in enumerate(maps) if may_draw(one.function)]
-        self._begun = False  # whether each has taken a Block by itself, of which it looks at the first
+        self._begun = False  # the first Block goes through each map by itself, which warns of text in it
         self._vectoriser: Vectoriser | None = None
         if len(self._draw) < 2 and all(one.vectoriser is not None for one in maps):
             composed = Composed(self._functions)
             self._vectoriser = Vectoriser(composed, composed.traced)
 
     def is_of(self, maps: Sequence[MapTransform]) -> bool:
-        """Whether these are the maps, perhaps of another iteration."""
+        """Return True for maps with the same functions, as those of another iteration."""
         return len(maps) == len(self._functions) and all(
             one.function is function for one, function in zip(maps, self._functions, strict=True)
         )
@@ -46,7 +46,7 @@ class Joined:
         numbers: Numbers,
         allocate: Callable[[int], Allocate] | None,
     ) -> Block | None:
-        """Return the results of the last map, or None where each has to run by itself, also to raise its own error."""
+        """Return the results of the last map, or None if each map has to run by itself, also to raise its own error."""
         if self._vectoriser is None:
             return None
         if not self._begun:
@@ -58,9 +58,7 @@ class Joined:
 
 
 def graph_of(functions: Sequence[Callable[..., Any]], structure: Structure, specs: Sequence[LeafSpec]) -> Graph | None:
-    """The graph of maps that run as one; None if each runs by itself."""
-    if sum(map(may_draw, functions)) > 1:
-        return None
+    """Return the graph of maps that run as one; None if each runs by itself."""
     found = Composed(functions).traced(structure, specs)
     return None if why_not_equal(found) else found.graph
 
@@ -107,11 +105,12 @@ def _followed(first: Traced, then: Traced) -> Traced:
     known: WeakKeyDictionary[Traced, Traced] = first.notes.setdefault("followed by", WeakKeyDictionary())
     if then not in known:
         captured = Captured((*first.captured.reads, *then.captured.reads))
-        known[then] = Traced(_joined(first.graph, then.graph), "one of the functions has no graph", captured)
+        known[then] = Traced(_joined(first.graph, then.graph), "its functions have no graph together", captured)
     return known[then]
 
 
 def _joined(first: Graph | None, then: Graph | None) -> Graph | None:
-    if first is None or then is None or not all(isinstance(output, Ref) for output in first.outputs):
+    """Return one graph for both functions; None if both draw, or the first returns a constant."""
+    if first is None or then is None or (first.random and then.random):
         return None
-    return first.followed_by(then)
+    return first.followed_by(then) if all(isinstance(output, Ref) for output in first.outputs) else None

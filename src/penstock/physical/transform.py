@@ -45,7 +45,7 @@ class Transform(ABC):
     label: str
     where: str | None
     one_to_one: ClassVar[bool] = False  # gives one element, or a failure, for each
-    measured = False  # whether somebody wants to know what it takes by itself
+    measured = False  # True for a profiler, which wants the time of each step
 
     def kin(self) -> Hashable:
         """Equal for transforms that do the same: those of one step in every pass."""
@@ -166,7 +166,7 @@ class FunctionTransform(Transform):
         self._looked = False  # whether the function was looked at with the first Block
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """To another process go function, labels and generators: what else was decided here is decided there anew."""
+        """Send the function, its labels and its generators to another process, which decides the rest anew."""
         return _again, (type(self), *self._made_of), {"_drawn": self.generators}
 
     def kin(self) -> Hashable:
@@ -197,8 +197,10 @@ def run_all(
     """One transform after the other, or all as one. A failure keeps its place among the elements around it."""
     if len(transforms) > 1:
         maps = [one for one in transforms if type(one) is MapTransform and not one.measured]
-        if len(maps) == len(transforms) and (whole := maps[0].run_with(maps, block, numbers, allocate)) is not None:
-            return Stretch(whole)
+        if len(maps) == len(transforms):
+            whole = maps[0].joined(maps).run(maps, block, numbers, allocate)
+            if whole is not None:
+                return Stretch(whole)
     size = block.size
     failures: list[tuple[int, Exception]] = []  # each in front of a row of the Block as it is by now
     for transform in transforms:
@@ -264,20 +266,14 @@ class MapTransform(FunctionTransform):
                 return Outcome(found)
         return self._per_element(block, numbers, allocate)
 
-    def run_with(
-        self,
-        maps: Sequence[MapTransform],
-        block: Block,
-        numbers: Numbers,
-        allocate: Callable[[int], Allocate] | None,
-    ) -> Block | None:
-        """What the last of these maps, of which this is the first, makes of a Block, if they may run as one."""
+    def joined(self, maps: Sequence[MapTransform]) -> Joined:
+        """Return these maps, of which this is the first, as one."""
         if self._joined is None or not self._joined.is_of(maps):
             self._joined = Joined(maps)
-        return self._joined.run(maps, block, numbers, allocate)
+        return self._joined
 
     def admits(self, made: Block) -> bool:
-        """Whether results are of the kind of those before."""
+        """Return True if results have the dtypes and ranks of the results before."""
         return self._same_kind.admits(made)
 
     def _per_element(

@@ -1,4 +1,4 @@
-"""Where steps run whose functions use the random generators of the process, which are seeded for each element.
+"""Decide where steps run whose functions use the random generators of the process, seeded for each element.
 
 Other threads of the consumer's process must not meet the seeded generators. Such a function is therefore called in a
 worker process, or by the consumer itself. In another thread the generators are not seeded, and a warning says so.

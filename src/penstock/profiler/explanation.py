@@ -134,7 +134,7 @@ def stages(plan: Node, options: Options) -> list[str]:
 
 
 def _joined(spec: Any, steps: Sequence[Node], options: Options) -> str | None:
-    """What neighbouring maps that run as one do."""
+    """Describe the one graph of neighbouring maps; None if each runs by itself."""
     maps = [step for step in steps if isinstance(step, Map) and step.vectorise]
     by_block = options.experimental_optimization.map_vectorization
     if spec is None or len(maps) < len(steps) or not by_block:

@@ -81,7 +81,7 @@ class JsonLeaf:
 
     @classmethod
     def of(cls, path: Path, found: Any, default: Any = None, lists: int = 0) -> JsonLeaf:
-        """As the default has it, else as the value found first, with so many lists of objects around it."""
+        """Return the kind of the default, or else of the value found first, inside so many lists of objects."""
         if default is None and (lists or not _is_regular(found)):
             rank = _depth(found)
             flat = _flat(found, rank)

@@ -162,7 +162,7 @@ def leave_generators_alone() -> None:
 
 
 class drawing:
-    """What is called inside draws as the element that `begin` names.
+    """Let calls inside draw the random numbers of the element that `begin` names.
 
     For a Block of so many `rows`, `begin` also seeds the `generators` of the process. They get their states back.
     """
