@@ -30,7 +30,7 @@ class Joined:
         self._begun = False  # the first Block goes through each map by itself, which warns of text in it
         self._vectoriser: Vectoriser | None = None
         if len(self._draw) < 2 and all(one.vectoriser is not None for one in maps):
-            composed = Composed(self._functions)
+            composed = Composed(self._functions, self._draw)
             self._vectoriser = Vectoriser(composed, composed.traced)
 
     def is_of(self, maps: Sequence[MapTransform]) -> bool:
@@ -59,15 +59,17 @@ class Joined:
 
 def graph_of(functions: Sequence[Callable[..., Any]], structure: Structure, specs: Sequence[LeafSpec]) -> Graph | None:
     """Return the graph of maps that run as one; None if each runs by itself."""
-    found = Composed(functions).traced(structure, specs)
+    draw = [k for k, function in enumerate(functions) if may_draw(function)]
+    found = Composed(functions, draw[:1]).traced(structure, specs)
     return None if why_not_equal(found) else found.graph
 
 
 class Composed:
-    """Functions that are called one behind the other, as maps call them."""
+    """Functions that are called one behind the other, as maps call them. Only one may `draw`, by its place."""
 
-    def __init__(self, functions: Sequence[Callable[..., Any]]) -> None:
+    def __init__(self, functions: Sequence[Callable[..., Any]], draw: Sequence[int]) -> None:
         self._functions = tuple(functions)
+        self._draw = draw
 
     def __call__(self, *arguments: Any) -> Any:
         *first, last = self._functions
@@ -91,6 +93,8 @@ class Composed:
             then = traced(function, found.graph.structure, given)
             apart.append(then.graph)
             found = _followed(found, then)
+        if any(graph is not None and graph.random and k not in self._draw for k, graph in enumerate(apart)):
+            return Traced(None, "another function draws than before", found.captured)
         if found.graph is not None and "gains" not in found.notes:
             found.notes["gains"] = _operations(found.graph) < sum(map(_operations, filter(None, apart)))
         return found if found.notes.get("gains") else Traced(None, "nothing is gained", found.captured)
@@ -110,7 +114,7 @@ def _followed(first: Traced, then: Traced) -> Traced:
 
 
 def _joined(first: Graph | None, then: Graph | None) -> Graph | None:
-    """Return one graph for both functions; None if both draw, or the first returns a constant."""
-    if first is None or then is None or (first.random and then.random):
+    """Return one graph for both functions; None if the first returns a constant."""
+    if first is None or then is None:
         return None
     return first.followed_by(then) if all(isinstance(output, Ref) for output in first.outputs) else None
