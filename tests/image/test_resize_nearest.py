@@ -15,7 +15,7 @@ DTYPES = [np.bool_, np.uint8, np.int16, np.float16, np.float32, np.int64, np.flo
 
 @pytest.fixture(autouse=True, scope="module")
 def compiled():
-    return _NEAREST.get()
+    return _NEAREST.loaded()
 
 
 @given(
