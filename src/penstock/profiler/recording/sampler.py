@@ -34,9 +34,14 @@ class Looks:
     free: Counter[frozenset[Key]] = field(default_factory=Counter)
 
     def waiting(self, key: Key, wall: float, cpu: float) -> float:
-        """The seconds in which a step waited for something outside, of those that it took beside its work."""
+        """Return the seconds in which a step waited for something outside, of those that it took beside its work.
+
+        A step that was seen too rarely is taken to wait for as much of its time as all steps together.
+        """
         lost = max(wall - cpu, 0.0)
-        return lost if self.seen[key] < _LEAST else min(lost, wall * self.waits[key] / self.seen[key])
+        own = self.seen[key] >= _LEAST
+        seen, waits = (self.seen[key], self.waits[key]) if own else (self.seen.total(), self.waits.total())
+        return lost if seen < _LEAST else min(lost, wall * waits / seen)
 
     def held(self) -> Mapping[Key, float]:
         """The part of each step's work in which it holds the lock.
