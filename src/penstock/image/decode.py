@@ -13,7 +13,7 @@ import numpy as np
 from penstock.block.column import BytesColumn, Column, column_of
 from penstock.errors import DataLossError, InvalidArgumentError
 from penstock.image import rules
-from penstock.image.backends import opencv
+from penstock.image.backends import opencv, silent_opencv
 from penstock.image.channels import with_channels
 from penstock.image.checks import check_choice, check_contents, check_format, format_of, refuse_absurd_size
 from penstock.image.dtypes import convert_image_dtype
@@ -145,7 +145,8 @@ def webp_frames(op: str, data: bytes) -> npt.NDArray[np.uint8]:
     cv2 = opencv()
     packed = np.frombuffer(data.ljust(SHORTEST, b"\0"), np.uint8)
     try:
-        found = _moving(cv2, packed) if frames else [cv2.imdecode(packed, cv2.IMREAD_UNCHANGED)]
+        with silent_opencv(cv2):
+            found = _moving(cv2, packed) if frames else [cv2.imdecode(packed, cv2.IMREAD_UNCHANGED)]
     except cv2.error as error:
         message = f"WebP damaged: OpenCV reports {error.err!r} in {len(data)} bytes."
         raise DataLossError(message) from None

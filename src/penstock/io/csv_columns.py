@@ -261,7 +261,8 @@ def _by_arrow(raw: bytes, width: int, layout: CsvFormat, *, as_text: bool) -> tu
             quote_char=chr(layout.quote) if layout.quote >= 0 else False,
             newlines_in_values=not raw.endswith(b"\n"),  # else there is one block, which ends with a row
             ignore_empty_lines=False,
-            invalid_row_handler=pass_over,
+            # Arrow prints what it cannot decode for the handler; without one it raises, and the plain scanner reads on
+            invalid_row_handler=pass_over if _is_utf8(raw) else None,
         ),
         csv.ConvertOptions(
             column_types=dict(zip(wanted, types, strict=True)),
@@ -271,6 +272,13 @@ def _by_arrow(raw: bytes, width: int, layout: CsvFormat, *, as_text: bool) -> tu
         ),
     )
     return table, others
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        return raw.isascii() or bool(raw.decode())
+    except UnicodeDecodeError:
+        return False
 
 
 def _needs_nulls(column: CsvColumn, layout: CsvFormat) -> bool:
