@@ -216,7 +216,7 @@ def test_damaged_moving_webps_print_nothing_and_leave_the_log_as_it_was(capfd):
     frame = contents.index(b"ANMF")
     contents[frame + 8 : frame + 24] = b"\xff" * 16
     level = cv2.utils.logging.getLogLevel()
-    with pytest.raises(DataLossError, match="WebP .*damaged"):
+    with pytest.raises(DataLossError, match=r"WebP .*damaged"):
         decode_webp(bytes(contents))
     assert capfd.readouterr().err == ""
     assert cv2.utils.logging.getLogLevel() == level

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from penstock.errors import optional_package
@@ -39,29 +37,10 @@ def opencv() -> Any:
     return cv2
 
 
-@contextmanager
-def silent_opencv(cv2: Any) -> Iterator[None]:
-    """In a `with` block: OpenCV prints nothing about damaged data. The level of its log is one for all threads."""
-    global _silent, _level
-    log = cv2.utils.logging
-    with _lock:
-        _level = _level if _silent else log.setLogLevel(log.LOG_LEVEL_SILENT)
-        _silent += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _silent -= 1
-            if not _silent:
-                log.setLogLevel(_level)
-
-
 SETTING = "OPENCV_FOR_THREADS_NUM"  # OpenCV's own variable: who sets it has decided
 
 _lock = new_lock()
 _done = False
-_silent = 0  # `with` blocks
-_level: Any = None  # before the first of them
 
 
 def calm_opencv() -> bool:
