@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from penstock.block.spec import LeafSpec, any_extent
@@ -274,18 +275,7 @@ def explanation_json(
             for step in outcomes(record)
         ],
         "runs_as": stages(rewritten, options),
-        "advice": [
-            {
-                "code": advice.code,
-                "concern": advice.concern,
-                "step": advice.step,
-                "where": advice.where,
-                "message": advice.message,
-                "mended": advice.mended,
-                "why": advice.why,
-            }
-            for advice in lint(plan, options)
-        ],
+        "advice": list(map(asdict, lint(plan, options))),
     }
     if placed:
         values["autocache"] = list(placed)

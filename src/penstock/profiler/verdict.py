@@ -34,7 +34,6 @@ class Verdict:
     input_bound: str
     step: str | None
     waited_share: float
-    cost: float  # seconds waited
     sentences: tuple[str, ...]
     changes: tuple[str, ...] = ()
     gain: float = 1.0
@@ -53,20 +52,20 @@ def verdict(pipeline: dict[str, Any]) -> Verdict:
     starting, waited = waits["starting"], waits["waited"]
     running = max(waits["running"], waited, 1e-9)
     if not waits["steps"]:
-        return Verdict("nothing", "no", found.step, share, waited, (found.sentence,))
+        return Verdict("nothing", "no", found.step, share, (found.sentence,))
     late = starting > SLIGHTLY * running
     bound, title = _bound(share)
     if bound != "yes" and late and 2 * starting > waited:
         return _of_start(pipeline, analysis, running)
     told = [f"{title}: {waited_text(analysis)}.", found.sentence]
     if bound == "no":
-        return Verdict("consumer" if found.step is None else found.kind, bound, found.step, share, waited, tuple(told))
+        return Verdict("consumer" if found.step is None else found.kind, bound, found.step, share, tuple(told))
     changes, ratio = _changes(analysis, starting, running)
     if not changes:
         told.append(f"What would help: {nothing_to_do(analysis)}.")
     if late:
         told.append(f"Another {seconds(starting)} went by before first elements: {_what_started(pipeline, analysis)}.")
-    return Verdict(found.kind, bound, found.step, share, waited, tuple(told), changes, ratio)
+    return Verdict(found.kind, bound, found.step, share, tuple(told), changes, ratio)
 
 
 def analysis_of(values: dict[str, Any]) -> Analysis:
@@ -135,10 +134,10 @@ def _of_start(pipeline: dict[str, Any], analysis: Analysis, running: float) -> V
         f"After that {waited_text(analysis)}.",
     ]
     filled, slowest = _filling(pipeline, analysis), _slowest_before(pipeline, analysis)
-    share, cost = analysis.consumer_waited, waits["waited"]
+    share = analysis.consumer_waited
     if filled is None:
         told.append("This is paid once for each pass, not for each element: it matters less the longer a pass is.")
-        return Verdict("start", bound, None if slowest is None else slowest.name, share, cost, tuple(told))
+        return Verdict("start", bound, None if slowest is None else slowest.name, share, tuple(told))
     step, came = filled
     changes, expected = [], 1.0
     ratio = running / _with_buffer(pipeline, analysis, step, came)
@@ -149,7 +148,7 @@ def _of_start(pipeline: dict[str, Any], analysis: Analysis, running: float) -> V
     if slowest is not None and slowest.name != step.name:
         changes.append(f"The buffer waits for {named(slowest)}: making that faster fills it sooner.")
     changes.append("Shuffling file names or indices before reading needs a smaller buffer for the same disorder.")
-    return Verdict("filling", bound, step.name, share, cost, tuple(told), tuple(changes), expected)
+    return Verdict("filling", bound, step.name, share, tuple(told), tuple(changes), expected)
 
 
 def _with_buffer(pipeline: dict[str, Any], analysis: Analysis, step: Step, came: float) -> float:

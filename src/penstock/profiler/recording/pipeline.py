@@ -215,15 +215,8 @@ class Pipeline:
         if not self.running or not late:
             return self.analysis(), waits
         mark, before = late[-1]
-        since = Waits(
-            waits.steps - before.steps,
-            waits.waited - before.waited,
-            waits.starting - before.starting,
-            waits.longest,
-            waits.running - before.running,
-            waits.passes,
-            waits.whole_passes,
-        )
+        names = "steps", "waited", "starting", "running"
+        since = replace(waits, **{name: getattr(waits, name) - getattr(before, name) for name in names})
         return self.analysis(mark, since), since
 
     def totals(self) -> Analysis:
