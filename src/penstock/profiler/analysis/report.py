@@ -109,11 +109,9 @@ def _row(first: str, cells: list[str]) -> str:
 
 
 def _loop_cells(analysis: Analysis) -> list[str]:
-    cost = _micro(analysis.handing)
     total = cpu_seconds(analysis)
     share = _share(analysis.handing / total) if total else ""
-    rate = number(analysis.elements_per_second)
-    return ["loop", rate, cost, "", share, "", "", "", ""]
+    return ["loop", number(analysis.elements_per_second), _micro(analysis.handing), "", share, "", "", "", ""]
 
 
 def _cells(analysis: Analysis, step: Step, lane: Lane, total: float, *, first: bool) -> list[str]:

@@ -160,13 +160,8 @@ def _pipeline(pipeline: Pipeline) -> dict[str, Any]:
         "waited": now.waited,
         "waited_share": found.waited_share,
         "cpu_used": analysis.cpu_used,
-        "verdict": {
-            "kind": found.kind,
-            "input_bound": found.input_bound,
-            "step": found.step,
-            "sentences": [_printable(text) for text in found.sentences],
-            "changes": [_printable(text) for text in found.changes],
-        },
+        "verdict": asdict(found)
+        | {name: [_printable(text) for text in getattr(found, name)] for name in ("sentences", "changes")},
         "rows": [_row(analysis, totals, step, prefix, found.step, held) for prefix, step in _tree(analysis)],
     }
 
