@@ -18,7 +18,7 @@ from penstock.profiler.analysis.analyse import _per_input
 from penstock.profiler.analysis.figures import Analysis, percent
 from penstock.profiler.analysis.meter import Key
 from penstock.profiler.analysis.report import report
-from penstock.profiler.live.snapshot import _pipeline
+from penstock.profiler.live.snapshot import _pipeline, observed
 from penstock.profiler.recording.pipeline import Start, Waits
 from penstock.profiler.recording.sampler import Looks
 from penstock.profiler.verdict import Verdict, verdict
@@ -129,3 +129,18 @@ def test_a_step_that_was_rarely_seen_waits_as_all_steps_do() -> None:
     assert looks.waiting(rarely, 1.0, 0.2) == pytest.approx(20 / 41)
     assert looks.waiting(often, 1.0, 0.2) == pytest.approx(0.5)
     assert Looks().waiting(often, 1.0, 0.2) == pytest.approx(0.8)
+
+
+def test_first_calls_are_no_part_of_what_a_step_costs_if_only_a_first_element_came() -> None:
+    dataset = ps.Dataset.range(1000).map(lambda x: int(str(x))).shuffle(10)
+    with ps.monitor(), iter(dataset) as elements:
+        next(elements)
+        (observing,) = observed()
+        (pipeline,) = observing.pipelines.values()
+        made = pipeline.tracer.costs()
+        found = pipeline.together()
+    assert found.begin.taken == 0
+    for key, cost in found.costs.items():
+        first = pipeline.tracer.first_calls[key]
+        assert cost.wall in (made[key].wall - first.wall, made[key].wall)
+    assert any(cost.calls < made[key].calls for key, cost in found.costs.items())

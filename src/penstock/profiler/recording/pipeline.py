@@ -231,14 +231,15 @@ class Pipeline:
         now = time.perf_counter()
         end = self._mark(now)
         first = self._first if begin is None else begin
-        if first is None or (begin is None and end.taken <= first.taken):
-            first = self._zero()
+        before = {} if first is None else first.costs
+        if first is None or (begin is None and end.taken <= first.taken):  # nothing came but a first element
+            first, before = self._zero(), self.tracer.first_calls
         made = self.waits.steps if self.waits.whole_passes == 1 and self.waits.passes == 1 else None
         return Together(
             self.tracer,
             begin=first,
             end=end,
-            costs=_since(first.costs, end.costs),
+            costs=_since(before, end.costs),
             looks=dict(self._settings),
             passes=self.waits.whole_passes,
             epoch=made,
