@@ -64,7 +64,7 @@ def verdict(pipeline: dict[str, Any]) -> Verdict:
     if not changes:
         told.append(f"What would help: {nothing_to_do(analysis)}.")
     if late:
-        told.append(f"Another {seconds(starting)} went by before first elements: {_what_started(pipeline, analysis)}.")
+        told.append(f"Before first elements {seconds(starting)} went by: {_what_started(pipeline, analysis)}.")
     return Verdict(found.kind, bound, found.step, share, tuple(told), changes, ratio)
 
 
@@ -75,7 +75,7 @@ def analysis_of(values: dict[str, Any]) -> Analysis:
 
 
 def _bound(share: float) -> tuple[str, str]:
-    """Return whether a run is input-bound that waits for so much of its time: for programs, and for people."""
+    """Return "no", "slightly" or "yes" for a share of the time spent waiting, and the words for it."""
     if share < SLIGHTLY:
         return "no", "Not input-bound"
     return ("slightly", "Slightly input-bound") if share < CLEARLY else ("yes", "Input-bound")
@@ -129,7 +129,7 @@ def _of_start(pipeline: dict[str, Any], analysis: Analysis, running: float) -> V
     bound, title = _bound(starting / running)
     when = "the first element" if waits["passes"] == 1 else f"the first elements of {waits['passes']} passes"
     told = [
-        f"{title} before {when}: {seconds(starting)} of {seconds(running)} went by, "
+        f"{title} before {when}, where {seconds(starting)} of {seconds(running)} went by: "
         f"{_what_started(pipeline, analysis)}.",
         f"After that {waited_text(analysis)}.",
     ]
