@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from dataclasses import asdict, replace
 from io import StringIO
 from types import SimpleNamespace
@@ -16,11 +17,11 @@ import penstock as ps
 from penstock.cli.top import drawn
 from penstock.profiler.analysis.analyse import _per_input
 from penstock.profiler.analysis.figures import Analysis, percent
-from penstock.profiler.analysis.meter import Key
+from penstock.profiler.analysis.meter import Frame, Key
 from penstock.profiler.analysis.report import report
 from penstock.profiler.live.snapshot import _pipeline, observed
 from penstock.profiler.recording.pipeline import Start, Waits
-from penstock.profiler.recording.sampler import Looks
+from penstock.profiler.recording.sampler import Looks, Sampler
 from penstock.profiler.verdict import Verdict, verdict
 
 RECORDED = {
@@ -144,3 +145,15 @@ def test_first_calls_are_no_part_of_what_a_step_costs_if_only_a_first_element_ca
         first = pipeline.tracer.first_calls[key]
         assert cost.wall in (made[key].wall - first.wall, made[key].wall)
     assert any(cost.calls < made[key].calls for key, cost in found.costs.items())
+
+
+@pytest.mark.parametrize("queued", [0.0, 60.0])
+def test_a_look_that_is_late_for_want_of_a_core_is_not_laid_to_the_lock(
+    monkeypatch: pytest.MonkeyPatch, queued: float
+) -> None:
+    sampler, looks, key = Sampler(lambda seconds: threading.Event().wait(0.01)), Looks(), Key(1, "step")
+    waited = iter((0.0, queued))
+    monkeypatch.setattr(sampler, "_queued", lambda: next(waited))
+    monkeypatch.setattr(sampler, "_has_lock", True)
+    sampler.look(0.0, [([(threading.get_native_id(), [Frame(key)], None)], looks)])
+    assert looks.seen[key] == (1 if queued else 0)

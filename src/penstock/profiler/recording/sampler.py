@@ -78,9 +78,10 @@ class Sampler:
         self._linux = sys.platform == "linux"
 
     def look(self, seconds: float, pipelines: Iterable[tuple[Threads, Looks]]) -> None:
-        began = time.perf_counter()
+        began, queued = time.perf_counter(), self._queued()
         self._sleep(seconds)
-        late = self._has_lock and time.perf_counter() - began - seconds > _PATIENCE
+        waited = time.perf_counter() - began - seconds - (self._queued() - queued)
+        late = self._has_lock and waited > _PATIENCE
         for threads, looks in pipelines:
             working: set[Key] = set()
             for native, frames, _ in list(threads):
@@ -100,6 +101,13 @@ class Sampler:
                     looks.waits[key] += state in "SD"
             if working:
                 (looks.late if late else looks.free)[frozenset(working)] += 1
+
+    def _queued(self) -> float:
+        """Return the seconds that the calling thread has waited for a core, which says nothing about the lock."""
+        try:
+            return int(Path("/proc/thread-self/schedstat").read_bytes().split()[1]) / 1e9
+        except OSError:
+            return 0.0
 
     def _state(self, native: int) -> str:
         if not self._linux:
