@@ -95,7 +95,12 @@ def is_penstocks(value: Any) -> bool:
     module = getattr(value, "__module__", None)
     if not isinstance(module, str) or module.partition(".")[0] != "penstock":
         return False
-    return not is_users(value) if type(value) is FunctionType else not is_users_path(module)
+    return not is_users(value) if type(value) is FunctionType else _is_penstocks_path(module)
+
+
+@functools.cache  # a description of 500 features asks 500 times
+def _is_penstocks_path(path: str) -> bool:
+    return not is_users_path(path)
 
 
 def is_plain_object(value: Any) -> bool:

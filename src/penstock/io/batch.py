@@ -124,7 +124,9 @@ def _run(
     """Parse the records into `output`; returns how many there are before the first that is refused."""
     addresses = np.array([buffer.__array_interface__["data"][0] for buffer in buffers], np.int64)
     sizes = np.array([buffer.size for buffer in buffers], np.int64)
-    numbers = np.zeros(len(starts), np.int32) if which is None else np.ascontiguousarray(which, np.int32)
+    if which is None:
+        which = np.frombuffer(bytearray(4 * len(starts)), np.int32)  # np.zeros would release the GIL and wait for it
+    numbers = np.ascontiguousarray(which, np.int32)
     memory, notes = kernel.NO_MEMORY.copy(), tables.no_notes.copy()
     done = 0
     while True:
@@ -228,7 +230,7 @@ def _parsed(column: BytesColumn, expected: Expected) -> dict[str, ParsedColumn]:
     return parse_strings(buffers, which, column.starts.reshape(-1), column.lengths.reshape(-1), expected)
 
 
-PARSE_SINGLE = Primitive("io.parse_single_example", _single_rule, _single_run)
+PARSE_SINGLE = Primitive("io.parse_single_example", _single_rule, _single_run, fresh=True)
 
 
 def _batch_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[LeafSpec]:
@@ -260,7 +262,7 @@ def _batch(column: Column, row: int) -> BytesColumn:
     return BytesColumn.from_values(column.items[row].tolist())
 
 
-PARSE_BATCH = Primitive("io.parse_example", _batch_rule, _batch_run)
+PARSE_BATCH = Primitive("io.parse_example", _batch_rule, _batch_run, fresh=True)
 
 
 def _all_dense(expected: Expected) -> bool:

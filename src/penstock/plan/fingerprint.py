@@ -124,8 +124,9 @@ def _add_value(digest: _Digest, value: Any) -> None:
             _add(digest, item)
     elif is_dataclass(value) and not isinstance(value, type):
         digest.update(type(value).__qualname__.encode())
+        reads = isinstance(value, Source)
         for field in fields(value):
-            if not (isinstance(value, Source) and field.name == "buffer_size"):  # of reading
+            if not (reads and field.name == "buffer_size"):
                 _add(digest, getattr(value, field.name))
     elif isinstance(value, type):
         digest.update(f"{value.__module__}.{value.__qualname__}".encode())

@@ -215,17 +215,26 @@ class Graph(_Computed):
         return found
 
     def sharing(self) -> tuple[tuple[int, int], ...]:
-        """The pairs of outputs that may share memory: the same value twice, or one that may be a view of the other."""
+        """Return the pairs of outputs that may share memory: views of one value, or what may be a view of anything."""
         same: dict[Ref, list[int]] = {}
         for k, output in enumerate(self.outputs):
             if isinstance(output, Ref):
-                same.setdefault(output, []).append(k)
+                same.setdefault(self._memory_of(output), []).append(k)
         found = {pair for outputs in same.values() for pair in combinations(outputs, 2)}
-        for ref, outputs in same.items():
-            if self._may_be_a_view(ref):
-                others = [k for other, at in same.items() if other.equation != ref.equation for k in at]
-                found.update((min(i, j), max(i, j)) for i in outputs for j in others)
+        for equation in {memory.equation for memory in same if self._may_be_a_view(memory)}:
+            outputs = [k for memory, at in same.items() if memory.equation == equation for k in at]
+            others = [k for memory, at in same.items() if memory.equation != equation for k in at]
+            found.update((min(i, j), max(i, j)) for i in outputs for j in others)
         return tuple(sorted(found))
+
+    def _memory_of(self, ref: Ref) -> Ref:
+        """Return the value that a view, or a view of a view, was taken of; any other value itself."""
+        while ref.equation >= 0 and self.equations[ref.equation].primitive.view:
+            viewed, *others = self.equations[ref.equation].operands
+            if not isinstance(viewed, Ref) or any(isinstance(operand, (Ref, Const)) for operand in others):
+                break
+            ref = viewed
+        return ref
 
     def may_be_a_view(self, output: int) -> bool:
         """Whether an output may share memory with an input, or with another output."""
