@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.column import Column, DenseColumn, ListColumn
+from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.tensors import RaggedTensor, SparseTensor
 
 
@@ -32,6 +32,9 @@ def fixed_values(column: Column) -> list[Any]:
         plain = array.ndim == 1 and array.dtype.kind != "V"  # numbers are values
         return list(array if plain else _locked(array))
     values = column.values()
+    if isinstance(column, BytesColumn) and values and isinstance(values[0], np.ndarray):
+        fix(values[0].base)  # they are views of one new array; a buffer of objects would cost 50 µs
+        return list(map(fix, values))
     if isinstance(column, ListColumn) or (values and isinstance(values[0], np.ndarray)):
         return [fixed(value) for value in values]
     return values
