@@ -13,7 +13,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cache
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -361,7 +360,7 @@ def column_of(values: list[Any], *, any_rank: bool = False) -> Column:
             raise _mixed(spec_of(first), spec_of(value), row)
         same = same and value.shape == first.shape
     if first.dtype == object and same:
-        flat = list(chain.from_iterable(value.reshape(-1).tolist() for value in values))
+        flat = [item for value in values for item in value.reshape(-1).tolist()]
         return BytesColumn.from_values(flat, first.shape, len(values))
     if same and (len(values) > 1 and first.nbytes < 1 << 14):
         return DenseColumn(np.stack(values))

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
+from penstock.block.column import Column, DenseColumn, ListColumn
 from penstock.block.tensors import RaggedTensor, SparseTensor
 
 
@@ -32,9 +32,6 @@ def fixed_values(column: Column) -> list[Any]:
         plain = array.ndim == 1 and array.dtype.kind != "V"  # numbers are values
         return list(array if plain else _locked(array))
     values = column.values()
-    if isinstance(column, BytesColumn) and values and isinstance(values[0], np.ndarray):
-        fix(values[0].base)  # they are views of one new array; a buffer of objects would cost 50 µs
-        return list(map(fix, values))
     if isinstance(column, ListColumn) or (values and isinstance(values[0], np.ndarray)):
         return [fixed(value) for value in values]
     return values
@@ -69,6 +66,8 @@ def _locked(array: np.ndarray) -> np.ndarray:
         safe = owner.readonly
     else:
         safe = type(owner) is np.ndarray and owner.base is None and not owner.flags.writeable
+    if array.dtype.hasobject and not safe:  # numpy needs 50 µs for a buffer of objects
+        return fix(array.copy()).view()
     if safe or array.dtype.kind == "V":
         return fixed_array(array.view())
     if array.dtype.kind in "mM":  # which have no buffers

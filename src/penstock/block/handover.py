@@ -6,7 +6,6 @@ was made for these elements, and goes to the consumer as it is; of two arrays th
 
 from __future__ import annotations
 
-from ctypes import addressof, c_char
 from typing import Any
 
 import numpy as np
@@ -126,9 +125,6 @@ def _copy(array: np.ndarray) -> np.ndarray:
 def _span(array: np.ndarray) -> tuple[int, int]:
     """The first byte of an array in memory, and the one behind its last."""
     if array.flags.c_contiguous:
-        try:
-            start = addressof(c_char.from_buffer(array))
-        except (TypeError, ValueError):  # an empty array, or a dtype that buffers do not have, such as datetime64
-            start = array.__array_interface__["data"][0]
+        start: int = array.__array_interface__["data"][0]
         return start, start + array.nbytes
     return np.lib.array_utils.byte_bounds(array)

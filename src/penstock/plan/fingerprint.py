@@ -124,9 +124,8 @@ def _add_value(digest: _Digest, value: Any) -> None:
             _add(digest, item)
     elif is_dataclass(value) and not isinstance(value, type):
         digest.update(type(value).__qualname__.encode())
-        reads = isinstance(value, Source)
         for field in fields(value):
-            if not (reads and field.name == "buffer_size"):
+            if not (field.name == "buffer_size" and isinstance(value, Source)):  # of reading
                 _add(digest, getattr(value, field.name))
     elif isinstance(value, type):
         digest.update(f"{value.__module__}.{value.__qualname__}".encode())

@@ -231,7 +231,7 @@ class Graph(_Computed):
         """Return the value that a view, or a view of a view, was taken of; any other value itself."""
         while ref.equation >= 0 and self.equations[ref.equation].primitive.view:
             viewed, *others = self.equations[ref.equation].operands
-            if not isinstance(viewed, Ref) or any(isinstance(operand, (Ref, Const)) for operand in others):
+            if others or not isinstance(viewed, Ref):
                 break
             ref = viewed
         return ref
