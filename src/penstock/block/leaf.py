@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
-from operator import countOf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -182,7 +181,7 @@ def _array(array: np.ndarray) -> Any:
 def _byte_strings(array: np.ndarray) -> np.ndarray:
     """An object array of `bytes`: fixed-width numpy strings lose trailing zero bytes, so they never travel."""
     texts = array.reshape(-1).tolist()
-    if array.dtype == object and countOf(map(type, texts), bytes) == len(texts):
+    if array.dtype == object and set(map(type, texts)) <= {bytes}:
         return array.copy()
     found = np.empty(array.shape, object)
     flat = found.reshape(-1)

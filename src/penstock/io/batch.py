@@ -124,8 +124,7 @@ def _run(
     """Parse the records into `output`; returns how many there are before the first that is refused."""
     addresses = np.array([buffer.__array_interface__["data"][0] for buffer in buffers], np.int64)
     sizes = np.array([buffer.size for buffer in buffers], np.int64)
-    first = np.frombuffer(bytearray(4 * len(starts)), np.int32)  # np.zeros would release the GIL, and wait for it
-    numbers = first if which is None else np.ascontiguousarray(which, np.int32)
+    numbers = np.zeros(len(starts), np.int32) if which is None else np.ascontiguousarray(which, np.int32)
     memory, notes = kernel.NO_MEMORY.copy(), tables.no_notes.copy()
     done = 0
     while True:

@@ -161,8 +161,8 @@ def data_loader_type() -> type:
             if self._penstock_meeting is None and self.num_workers and workers is None:
                 self._penstock_meeting = tempfile.mkdtemp(prefix="penstock-loader-")
                 when_gone(self, partial(shutil.rmtree, ignore_errors=True), self._penstock_meeting)
-                if self._penstock_kept:
-                    write_given(given, self._penstock_meeting)
+                if self._penstock_executor == "process":
+                    write_given(given, self._penstock_meeting, kept=self._penstock_kept)
             return Fetch(
                 given,
                 together=self._auto_collation,

@@ -216,25 +216,21 @@ class Graph(_Computed):
 
     def sharing(self) -> tuple[tuple[int, int], ...]:
         """Return the pairs of outputs that may share memory: views of one value, or what may be a view of anything."""
+        viewed: dict[Ref, Ref] = {}  # by a view, or a view of a view
+        for i, equation in enumerate(self.equations):
+            match equation.operands:
+                case (Ref() as operand,) if equation.primitive.view:
+                    viewed[Ref(i, 0)] = viewed.get(operand, operand)
         same: dict[Ref, list[int]] = {}
         for k, output in enumerate(self.outputs):
             if isinstance(output, Ref):
-                same.setdefault(self._memory_of(output), []).append(k)
+                same.setdefault(viewed.get(output, output), []).append(k)
         found = {pair for outputs in same.values() for pair in combinations(outputs, 2)}
-        for equation in {memory.equation for memory in same if self._may_be_a_view(memory)}:
-            outputs = [k for memory, at in same.items() if memory.equation == equation for k in at]
-            others = [k for memory, at in same.items() if memory.equation != equation for k in at]
+        for made_by in {memory.equation for memory in same if self._may_be_a_view(memory)}:
+            outputs = [k for memory, at in same.items() if memory.equation == made_by for k in at]
+            others = [k for memory, at in same.items() if memory.equation != made_by for k in at]
             found.update((min(i, j), max(i, j)) for i in outputs for j in others)
         return tuple(sorted(found))
-
-    def _memory_of(self, ref: Ref) -> Ref:
-        """Return the value that a view, or a view of a view, was taken of; any other value itself."""
-        while ref.equation >= 0 and self.equations[ref.equation].primitive.view:
-            viewed, *others = self.equations[ref.equation].operands
-            if others or not isinstance(viewed, Ref):
-                break
-            ref = viewed
-        return ref
 
     def may_be_a_view(self, output: int) -> bool:
         """Whether an output may share memory with an input, or with another output."""
