@@ -602,8 +602,10 @@ SHARED = {
 def test_workers_that_are_started_refuse_what_processes_share(name, persistent):
     arguments = {"num_workers": 1, "persistent_workers": persistent, "multiprocessing_context": "spawn"}
     held = Holds(data.Subset(Holds({"inside": SHARED[name]()}), [0]))
-    with pytest.raises(FailedPreconditionError, match=r'(?s)cannot share .*multiprocessing_context="fork"'):
-        iter(DataLoader(held, **arguments))
+    loader = DataLoader(held, **arguments)
+    for _ in range(2):
+        with pytest.raises(FailedPreconditionError, match=r'(?s)cannot share .*multiprocessing_context="fork"'):
+            iter(loader)
     assert torch.cat(list(DataLoader(held, num_workers=1, multiprocessing_context="fork"))).tolist() == [0, 1]
 
 

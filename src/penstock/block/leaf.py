@@ -184,12 +184,11 @@ def _byte_strings(array: np.ndarray) -> np.ndarray:
     if array.dtype == object and set(map(type, texts)) <= {bytes}:
         return array.copy()
     found = np.empty(array.shape, object)
-    flat = found.reshape(-1)
     for i, item in enumerate(texts):
         if not isinstance(item, (bytes, str)):
             message = f"An object array may hold only byte strings and text, got {type(item).__name__}."
             raise InvalidTypeError(message, hint="Use a numeric dtype, or a tuple of arrays.")
-        flat[i] = _text(item)
+        found.flat[i] = _text(item)
     return found
 
 

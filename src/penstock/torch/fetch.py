@@ -259,8 +259,9 @@ def write_given(given: Given, meeting: str, *, kept: bool) -> None:
 
     class Pickler(by_value().Pickler):  # type: ignore[misc]
         def reducer_override(self, value: Any) -> Any:
-            tensor = isinstance(value, torch.Tensor) and value.layout == torch.strided
-            if (tensor or isinstance(value, torch.UntypedStorage)) and value.is_shared():
+            strided = isinstance(value, torch.Tensor) and value.layout == torch.strided and not value.is_nested
+            held = strided or isinstance(value, torch.UntypedStorage)
+            if held and value.device.type == "cpu" and value.is_shared():
                 assert_spawning(value)
             return super().reducer_override(value)
 
