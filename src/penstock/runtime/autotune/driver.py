@@ -135,7 +135,7 @@ class Driver:
                 if name in self._proved:
                     found.turn(_within(self._proved[name], knobs, found), None if known is None else known.reason)
                 elif known is not None:
-                    found.turn(_within(known.knobs, knobs, found), known.reason)
+                    found.turn(_within(_added(known.knobs, knobs), knobs, found), known.reason)
                 self._lanes[key] = found
             return found
 
@@ -270,6 +270,14 @@ def _with_delays(flows: list[Flow], now: _Clocks, before: _Clocks) -> tuple[Flow
         return tuple(flows)
     share = min(delayed / spent, 1.0)
     return tuple(replace(flow, delayed=share * flow.run_seconds) for flow in flows)
+
+
+def _added(known: Knobs, start: Knobs) -> Knobs:
+    """The knobs that an earlier process found, which take away nothing of those that a run begins with.
+
+    What was refused or given back there, perhaps in a bad moment, is tried again.
+    """
+    return replace(known, parallelism=max(known.parallelism, start.parallelism), window=max(known.window, start.window))
 
 
 def _within(known: Knobs, start: Knobs, lane: Lane) -> Knobs:

@@ -21,6 +21,8 @@ _MUCH = 1.25  # times the rate before, by more workers
 LEAP = 4  # times as many workers, as a first trial
 _LEAPT = 1.25  # times the rate before, which these give within ...
 _SHOWS = 0.2  # ... so many seconds, if they do not wait for each other
+NO_CORE = 0.25  # cores that stand idle, below which rates tell how many the others leave
+OF_CORES = 1.33  # times the cores that one thread at a time gets among others, which processes get there
 _LATEST = 8.0  # seconds after which there is one in any case
 
 
@@ -93,7 +95,7 @@ class Trial:
     @property
     def gain(self) -> float:
         """How many times the rate before."""
-        return ratio(self.made.rate, self.base.rate, without=1.0)
+        return gain_of(self.change, self.base, self.made)
 
     def brought_much(self, now: Knobs) -> bool:
         """Whether it added the workers that there are, and they were worth it: then it is not a lock they wait for."""
@@ -103,6 +105,20 @@ class Trial:
     def went_badly(self) -> bool:
         """Whether it gave clearly less, as far as it went."""
         return self.made.seconds >= _SOON and self.made.rate < CLEARLY * self.base.rate
+
+
+def gain_of(change: Change, base: Measure, made: Measure) -> float:
+    """How many times the rate before.
+
+    Where no core is idle, a rate tells how much other programs left. What processes gain then follows from the CPU time
+    of an element: no less than their share of cores among others, and no more than a core for each.
+    """
+    gain = ratio(made.rate, base.rate, without=1.0)
+    if change.kind is not Kind.PROCESSES or min(made.idle, base.idle) >= NO_CORE:
+        return gain
+    cheaper = ratio(base.cost, made.cost, without=1.0)
+    most = change.after.parallelism / min(max(base.used + base.delayed, 0.1), 1.0)
+    return min(max(gain, OF_CORES * cheaper), most * cheaper)
 
 
 def tried(change: Change, base: tuple[Sample, ...], period: SteadyPeriod, earlier: Sequence[Trial] = ()) -> Trial:
@@ -152,7 +168,7 @@ def _leaps(change: Change) -> bool:
 def _rise(change: Change, base: Measure, made: Measure) -> float:
     """Seconds in which less than before may only mean that the new setting is not at full speed yet."""
     if change.kind is Kind.PROCESSES:
-        return _ARRIVE if made.used < base.used else 0.0
+        return _ARRIVE if made.used < base.used or made.idle < NO_CORE else 0.0
     falls = made.rate < _EQUAL * base.rate and base.share < _WAITS
     return _RISE if change.kind is Kind.MORE and falls else 0.0
 
@@ -181,7 +197,7 @@ def _verdict(change: Change, base: Measure, made: Measure, hunger: float, hunger
         return _still_content(made, hunger_now)
     if not base.rate > 0:
         return Verdict.BETTER if made.seconds >= 2 * _SOON else Verdict.OPEN
-    gain = ratio(made.rate, base.rate)
+    gain = gain_of(change, base, made)
     error = gain * (base.error**2 + made.error**2) ** 0.5
     surely_not, kept_from, surely = kind.value
     if gain - error >= surely:
@@ -220,6 +236,4 @@ def _pays(kind: Kind, base: Measure, made: Measure, gain: float, hunger: float, 
     if kind in (Kind.MORE, Kind.WIDER):
         return gain >= _EQUAL and hunger_now <= 0.5 * hunger
     cost = ratio(made.cost, base.cost, without=1.0)
-    if kind is Kind.PROCESSES:
-        return gain >= _EQUAL and cost <= 0.85
     return kind is Kind.BLOCKS and ((gain >= _EQUAL and cost <= 0.92) or (gain >= 0.92 and cost <= 0.7))

@@ -12,11 +12,11 @@ from dataclasses import replace
 from penstock.runtime.autotune.climb import View, climb, let_go, may_leap, view
 from penstock.runtime.autotune.figures import Decision, Flow, Knobs, Limits, Means, Proposal, Sample
 from penstock.runtime.autotune.measure import CLEARLY, SLEEPS, Measure, SteadyPeriod, differs, knobs_of, measure, ratio
-from penstock.runtime.autotune.trials import CONTENT, Change, Kind, Trial, Verdict, change_between
+from penstock.runtime.autotune.trials import CONTENT, NO_CORE, OF_CORES, Change, Kind, Trial, Verdict, change_between
 from penstock.runtime.autotune.tuner_state import TunerState, tuner_state
 
 _AGAIN = 15.0  # seconds until something is tried again; four times as many after each time
-_SOON_AGAIN = 4.0  # the same of more workers for calls that sleep, once: a bad moment may have spoken against them
+_SOON_AGAIN = 4.0  # the same, once, where it may have been a bad moment: for calls that sleep, among other programs
 
 
 def barred(view: View, proposal: Proposal) -> bool:
@@ -37,14 +37,15 @@ def barred(view: View, proposal: Proposal) -> bool:
         return False  # it was not needed then
     if change.kind.gives_back and not view.content and made.seconds > 0 and made.rate < CLEARLY * then.rate:
         return True
-    if len(met) == 1 and change.kind is Kind.MORE and now.share < SLEEPS and made.rate >= CLEARLY * then.rate:
-        return view.state.now - tried.stop < _SOON_AGAIN
-    return view.state.now - tried.stop < _AGAIN * 4.0 ** min(len(met) - 1, 8)
+    moment = change.kind in (Kind.PROCESSES, Kind.THREADS) and made.idle < NO_CORE and made.cost < OF_CORES * then.cost
+    soon = moment or (change.kind is Kind.MORE and now.share < SLEEPS and made.rate >= CLEARLY * then.rate)
+    again = _SOON_AGAIN if soon and len(met) == 1 else _AGAIN * 4.0 ** min(len(met) - 1, 8)
+    return view.state.now - tried.stop < again
 
 
 def _lasts(view: View, change: Change, then: Measure) -> bool:
-    """Whether the work is another over some seconds, where it is fewer workers that a bad moment speaks for."""
-    if change.kind is not Kind.FEWER or view.content:
+    """Whether the work is another over some seconds, where a bad moment speaks for fewer workers or for processes."""
+    if change.kind not in (Kind.FEWER, Kind.PROCESSES) or view.content:
         return True
     return differs(then, measure(view.state.since.lately(change.name), change.name))
 
@@ -230,15 +231,12 @@ def _compared(trial: Trial) -> tuple[int, int]:
 
 
 def _of_executor(trial: Trial, knobs: Knobs) -> str:
-    better = trial.verdict is Verdict.BETTER
-    gave = f"gave {trial.gain:.3g} times as much"
-    if trial.change.kind is Kind.PROCESSES:
-        if better and knobs.executor == "process":
-            return f"worker processes {gave} as threads, which held the interpreter's lock"
-        return "" if better else f"worker processes {gave}"
-    if better and knobs.executor == "thread":
-        return f"threads {gave} as worker processes"
-    return "" if better else f"threads {gave} as worker processes"
+    if trial.verdict is Verdict.BETTER and knobs.executor != trial.change.after.executor:
+        return ""
+    if trial.change.kind is Kind.THREADS:
+        return f"threads gave {trial.gain:.3g} times as much as worker processes"
+    why = ", which held the interpreter's lock" if trial.verdict is Verdict.BETTER else ""
+    return f"worker processes gave {trial.gain:.3g} times as much as threads{why}"
 
 
 def _of_number(trial: Trial) -> str:
@@ -264,6 +262,7 @@ def _percent(share: float) -> str:
 SHORTEST = 0.1  # seconds of a period
 LONGEST = 1.0
 _UNSURE = 0.3  # seconds of a period after one that was unlike those before
+_STEPS = 8  # results that tell a rate
 _LASTS = 1.0  # seconds of one rate that are no moment
 _STALE = 3.0  # seconds after which a setting is measured again before others are held against it, and may recover
 
@@ -294,25 +293,24 @@ def _next(seen: View) -> Decision:
     best = bounded(seen.knobs, seen.flows, ram)
     asked = False
     waits = not _measured(seen)
-    if not waits:
-        for proposal in proposals(seen):
-            if barred(seen, proposal):
-                continue
-            knobs = bounded({**seen.knobs, **proposal.knobs}, seen.flows, ram)
-            if knobs == best:
-                continue
-            if proposal.needs_processes:
-                asked = True
-                if proposal.sure:
-                    waits = True
-                    break
-                continue
-            if found.age < proposal.seconds < LONGEST:
+    for proposal in proposals(seen):
+        if barred(seen, proposal) or (waits and not _plain(seen, proposal)):
+            continue
+        knobs = bounded({**seen.knobs, **proposal.knobs}, seen.flows, ram)
+        if knobs == best:
+            continue
+        if proposal.needs_processes:
+            asked = True
+            if proposal.sure:
                 waits = True
                 break
-            if found.age < proposal.seconds:
-                continue
-            return Decision(knobs, reasons(seen, knobs), SHORTEST, want_processes=asked)
+            continue
+        if found.age < proposal.seconds < LONGEST:
+            waits = True
+            break
+        if found.age < proposal.seconds:
+            continue
+        return Decision(knobs, reasons(seen, knobs), SHORTEST, want_processes=asked)
     period = SHORTEST if found.current is not None or waits else min(max(found.age / 4, SHORTEST), LONGEST)
     if waits and found.age > LONGEST:
         period = _UNSURE
@@ -355,10 +353,19 @@ def _measured(seen: View) -> bool:
     return True
 
 
+def _plain(seen: View, proposal: Proposal) -> bool:
+    """Whether a change promises so much that it is tried before the rate is well known; even sooner it is prepared."""
+    if not proposal.sure or seen.state.current is not None:
+        return False
+    seconds = SHORTEST / 2 if proposal.needs_processes else 2 * SHORTEST
+    found = [seen.measures[name] for name in proposal.knobs]
+    return all(measured.steps >= _STEPS and measured.seconds >= seconds for measured in found)
+
+
 def _known(found: Measure) -> bool:
     if found.seconds < 0.2 or (found.error > 0.12 and found.seconds < 0.6):
         return False
-    return found.steps >= 8 or (found.seconds >= 1.0 and found.steps >= 3) or found.seconds >= 4.0
+    return found.steps >= _STEPS or (found.seconds >= 1.0 and found.steps >= 3) or found.seconds >= 4.0
 
 
 def _sleeps(measured: Measure, *, seconds: float, steps: float) -> bool:
