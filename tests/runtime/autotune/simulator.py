@@ -169,9 +169,10 @@ class Sim:
         noise = self._noise()
         takes = DT / self.consumer if self.consumer else math.inf
         before = self.cpu
-        rivals, runnable = self._rivals(), self._runnable()
+        rivals, (runnable, threads) = self._rivals(), self._runnable()
         free = self.means.cpus - self.others
-        cores = max(free - rivals, free * runnable / max(runnable + rivals, 1e-9)) * DT
+        share = free * threads / max(threads + rivals, 1e-9)
+        cores = (max(free - rivals, min(share, max(1.2 * runnable, 0.1))) if rivals else free) * DT
         self.queued = max(runnable - cores / DT, 0.0) / max(runnable, 1e-9) if rivals else 0.0
         lock = 1.0 * DT if self.means.gil else math.inf
         if self.consumer:
@@ -199,15 +200,16 @@ class Sim:
         return self.rivals(self.now) + (self.processes_start if started else 0.0)
 
     def _runnable(self):
-        """Our threads and processes that want a core: of those that share the interpreter's lock one."""
-        found, python = 0.0, 0.0
+        """Cores that we want, and our threads and processes that do: of those that share the interpreter's lock one."""
+        found, threads, python = 0.0, 0.0, 0.0
         for name, work in self.segments.items():
             away = self.knobs[name].executor == "process"
             workers = min(self.inside[name], self.means.cpus) if away else self.inside[name]
             wanting = workers * work.computing / max(work.service, 1e-9)
             locked = 0.0 if away or not self.means.gil else wanting * work.gil / max(work.computing, 1e-9)
             found, python = found + wanting - locked, python + locked
-        return found + min(python, 1.0)
+            threads += 1.0 if locked > wanting / 2 and work.sleep < work.computing else workers
+        return found + min(python, 1.0), threads
 
     def _segment(self, name, noise, cores, lock):
         work, knobs, sums = self.segments[name], self.knobs[name], self.sums[name]

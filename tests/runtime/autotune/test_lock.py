@@ -74,6 +74,17 @@ def test_functions_without_the_lock_stay_in_threads(name, seed):
 
 @pytest.mark.parametrize("seed", SEEDS[:4])
 @pytest.mark.parametrize("name", OTHERS)
+def test_functions_that_wait_are_as_fast_as_the_best_number_from_the_second_second_on(name, seed):
+    """A few elements take long, and hold up those behind them where the window is full."""
+    work = Work(sleep=0.0015, gil=30e-6, ahead=400)
+    outcome = play(simulation(OTHERS[name](seed), seed, work=work), SECONDS, decide)
+    fixed = [play(simulation(OTHERS[name](seed), seed, Knobs(count), work), SECONDS) for count in (16, 32, 64)]
+    assert outcome.throughput(1, SECONDS) >= 0.95 * max(each.throughput(1, SECONDS) for each in fixed)
+    assert outcome.final("a").executor == "thread"
+
+
+@pytest.mark.parametrize("seed", SEEDS[:4])
+@pytest.mark.parametrize("name", OTHERS)
 def test_data_that_costs_more_to_hand_over_than_processes_gain_comes_back(name, seed):
     work = Work(gil=0.002, ship=0.003, nbytes=1 << 22)
     outcome = play(simulation(OTHERS[name](seed), seed, work=work), 20, decide)

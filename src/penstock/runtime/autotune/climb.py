@@ -186,7 +186,7 @@ def climb(view: View, name: str) -> Iterator[Proposal]:
         yield from _more(view, name)
     if spare and not view.crowded and found.cores >= 0.5 and found.share < 0.8 and view.used >= _LOCK_IN_USE:
         yield from _to_processes(view, name)
-    if _fewer_may_do(view, found, knobs) and not needed:
+    if _fewer_may_do(view, found, knobs) and not (needed or (view.crowded and _climbs(view, name))):
         yield from _fewer(view, name, least=view.cores if view.saturated or view.crowded else 1)
 
 
@@ -209,12 +209,10 @@ def _locked(view: View, name: str) -> bool:
 
 def _heaviest(view: View) -> str | None:
     """The segment that computes the most in threads, among those that may leave them."""
-    may = [n for n in view.flows if "process" in view.flows[n].limits.executors and view.measures[n].cores >= 0.3]
-    return max(
-        (name for name in may if view.knobs[name].executor == "thread"),
-        key=lambda name: view.measures[name].cores,
-        default=None,
-    )
+    may = [name for name, flow in view.flows.items() if "process" in flow.limits.executors]
+    found = {name: view.measures[name] for name in may if view.knobs[name].executor == "thread"}
+    heavy = [name for name, measured in found.items() if measured.cores + measured.delayed >= 0.3]
+    return max(heavy, key=lambda name: found[name].cores, default=None)
 
 
 def _to_processes(view: View, name: str | None, *, sure: bool = False) -> Iterator[Proposal]:
@@ -226,12 +224,8 @@ def _to_processes(view: View, name: str | None, *, sure: bool = False) -> Iterat
     many = limits.least > _MANY * view.cores
     if many and view.measures[name].computing < _FUNCTIONS_ALONE * view.used:
         return  # they wait
-    away = replace(
-        knobs,
-        executor="process",
-        parallelism=view.cores if many else max(min(view.cores, limits.most), limits.least),
-        block_seconds=LARGE_BLOCKS,
-    )
+    workers = view.cores if many else max(min(view.cores, limits.most), limits.least)
+    away = replace(knobs, executor="process", parallelism=workers, block_seconds=LARGE_BLOCKS)
     yield Proposal({name: away}, needs_processes=not view.means.processes_ready, sure=sure)
 
 
@@ -268,9 +262,8 @@ def _out_of_processes(view: View, name: str) -> Iterator[Proposal]:
     costs = view.handing_over
     if costs > 0.1 * found.cores:
         yield from _larger_blocks(view, name)
-    if "thread" in view.flows[name].limits.executors and (
-        (found.share < 0.5 and not view.crowded) or costs > 0.5 * found.cores or not view.means.gil
-    ):
+    waits = found.share < 0.5 and not view.crowded
+    if "thread" in view.flows[name].limits.executors and (waits or costs > 0.5 * found.cores or not view.means.gil):
         yield Proposal({name: replace(knobs, executor="thread", block_seconds=_SMALL_BLOCKS)})
 
 

@@ -234,8 +234,7 @@ class Driver:
         """Have them started. Where they do not come, nobody is to go on waiting for them."""
         processes = self._processes()
         processes.warm_up()
-        if self._asked is None:
-            self._asked = now
+        self._asked = now if self._asked is None else self._asked
         if now > self._asked + _PROCESSES_COME and not processes.ready():
             for lane in self.lanes:
                 lane.choice.stay("worker processes did not start")

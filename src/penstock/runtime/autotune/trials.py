@@ -133,7 +133,7 @@ def tried(change: Change, base: tuple[Sample, ...], period: SteadyPeriod, earlie
         verdict = _verdict(change, before, made, hunger, starvation(warm[:count]), enough)
         rise = _rise(change, before, made) if verdict is Verdict.WORSE else 0.0
         if rise:
-            risen = _behind(warm[:count], rise)
+            risen = tuple(sample for sample in warm[:count] if sample.start >= warm[0].start + rise)
             made = measure(risen, change.name)
             verdict = _verdict(change, before, made, hunger, starvation(risen), enough)
         if verdict is not Verdict.OPEN:
@@ -171,11 +171,6 @@ def _rise(change: Change, base: Measure, made: Measure) -> float:
         return _ARRIVE if made.used < base.used or made.idle < NO_CORE else 0.0
     falls = made.rate < _EQUAL * base.rate and base.share < _WAITS
     return _RISE if change.kind is Kind.MORE and falls else 0.0
-
-
-def _behind(samples: tuple[Sample, ...], seconds: float) -> tuple[Sample, ...]:
-    """The periods less so many seconds at their beginning."""
-    return tuple(sample for sample in samples if sample.start >= samples[0].start + seconds)
 
 
 def _hopeless(change: Change, base: Measure, period: SteadyPeriod) -> bool:

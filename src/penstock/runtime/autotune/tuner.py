@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from penstock.runtime.autotune.climb import View, climb, let_go, may_leap, view
 from penstock.runtime.autotune.figures import Decision, Flow, Knobs, Limits, Means, Proposal, Sample
-from penstock.runtime.autotune.measure import CLEARLY, SLEEPS, Measure, SteadyPeriod, differs, knobs_of, measure, ratio
+from penstock.runtime.autotune.measure import CLEARLY, SLEEPS, Measure, differs, knobs_of, measure, ratio
 from penstock.runtime.autotune.trials import CONTENT, NO_CORE, OF_CORES, Change, Kind, Trial, Verdict, change_between
 from penstock.runtime.autotune.tuner_state import TunerState, tuner_state
 
@@ -75,20 +75,16 @@ def _alike(change: Change) -> Callable[[Knobs], bool]:
 def _then(view: View, name: str, index: int) -> Measure:
     """How the setting that is best now did, next to the trial of the other."""
     periods = view.state.periods
-    best = view.knobs[name]
-    same = [i for i, period in enumerate(periods) if name in period.knobs and _workers(period.knobs[name], best)]
+    best = _workers(view.knobs[name])
+    same = [i for i, period in enumerate(periods) if name in period.knobs and _workers(period.knobs[name]) == best]
     nearest = min(same, key=lambda i: abs(i - index), default=None)
     if nearest is None:
         return Measure()
-    return _side(periods[nearest], name, after=nearest > index)
+    return periods[nearest].early(name) if nearest > index else periods[nearest].late(name)
 
 
-def _workers(one: Knobs, other: Knobs) -> bool:
-    return (one.executor, one.parallelism) == (other.executor, other.parallelism)
-
-
-def _side(period: SteadyPeriod, name: str, *, after: bool) -> Measure:
-    return period.early(name) if after else period.late(name)
+def _workers(knobs: Knobs) -> tuple[str, int]:
+    return knobs.executor, knobs.parallelism
 
 
 LEAST_WINDOW = 1  # a segment always has room for one result, whatever its window says
@@ -179,9 +175,8 @@ def reasons(view: View, knobs: Mapping[str, Knobs]) -> dict[str, str]:
 
 
 def _subject(view: View, name: str, knobs: Knobs) -> str:
-    count = knobs.parallelism
-    kind = "worker" if count == 1 else "workers"
-    return f"{count} {kind} in processes" if knobs.executor == "process" else f"{count} {kind}"
+    kind = "worker" if knobs.parallelism == 1 else "workers"
+    return f"{knobs.parallelism} {kind}" + (" in processes" if knobs.executor == "process" else "")
 
 
 def _why(view: View, name: str, knobs: Knobs, path: list[str]) -> str:
@@ -299,18 +294,13 @@ def _next(seen: View) -> Decision:
         knobs = bounded({**seen.knobs, **proposal.knobs}, seen.flows, ram)
         if knobs == best:
             continue
-        if proposal.needs_processes:
-            asked = True
-            if proposal.sure:
-                waits = True
-                break
-            continue
-        if found.age < proposal.seconds < LONGEST:
+        asked = asked or proposal.needs_processes
+        early = found.age < proposal.seconds
+        if (proposal.needs_processes and proposal.sure) or (early and proposal.seconds < LONGEST):
             waits = True
             break
-        if found.age < proposal.seconds:
-            continue
-        return Decision(knobs, reasons(seen, knobs), SHORTEST, want_processes=asked)
+        if not (early or proposal.needs_processes):
+            return Decision(knobs, reasons(seen, knobs), SHORTEST, want_processes=asked)
     period = SHORTEST if found.current is not None or waits else min(max(found.age / 4, SHORTEST), LONGEST)
     if waits and found.age > LONGEST:
         period = _UNSURE
