@@ -94,7 +94,7 @@ def test_a_run_that_repeats_another_writes_nothing(cache):
     assert only_file(cache).exists()
 
 
-def test_settings_of_long_ago_are_found_anew(cache):
+def test_settings_expire(cache):
     remember(PLAN, FOUND)
     now = time.time()
     os.utime(only_file(cache), (now, now - 0.9 * remembered._EXPIRES))

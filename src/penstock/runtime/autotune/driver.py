@@ -272,9 +272,9 @@ def _with_delays(flows: list[Flow], now: _Clocks, before: _Clocks) -> tuple[Flow
 
 
 def _added(known: Knobs, start: Knobs) -> Knobs:
-    """The knobs that an earlier process found, which take away nothing of those that a run begins with.
+    """Return the knobs of an earlier process, with no fewer workers and no less room than a run begins with.
 
-    What was refused or given back there, perhaps in a bad moment, is tried again.
+    What the earlier process refused or gave back, perhaps in a bad moment, is tried again.
     """
     return replace(known, parallelism=max(known.parallelism, start.parallelism), window=max(known.window, start.window))
 

@@ -46,7 +46,7 @@ def _beside_home() -> str:
 
 
 _FORMAT = 1
-_EXPIRES = 30 * 86400.0  # seconds after which settings are found anew
+_EXPIRES = 30 * 86400.0  # seconds after which settings are looked for again
 _MOST_FILES = 1000
 _MOST_BYTES = 1 << 22  # of all files
 _MOST_OF_ONE = 1 << 18

@@ -21,8 +21,8 @@ _MUCH = 1.25  # times the rate before, by more workers
 LEAP = 4  # times as many workers, as a first trial
 _LEAPT = 1.25  # times the rate before, which these give within ...
 _SHOWS = 0.2  # ... so many seconds, if they do not wait for each other
-NO_CORE = 0.25  # cores that stand idle, below which rates tell how many the others leave
-OF_CORES = 1.33  # times the cores that one thread at a time gets among others, which processes get there
+NO_CORE = 0.25  # idle cores below which a rate tells how many cores other programs leave
+OF_CORES = 1.33  # times as many cores as one thread gets among other programs: what two processes get at least
 _LATEST = 8.0  # seconds after which there is one in any case
 
 
@@ -108,10 +108,10 @@ class Trial:
 
 
 def gain_of(change: Change, base: Measure, made: Measure) -> float:
-    """How many times the rate before.
+    """Return the rate under a change in relation to the rate before.
 
-    Where no core is idle, a rate tells how much other programs left. What processes gain then follows from the CPU time
-    of an element: no less than their share of cores among others, and no more than a core for each.
+    While no core is idle, a rate tells how much other programs leave. The gain of processes then follows from the CPU
+    time of an element: at least by the share of cores that processes get among others, at most by a core for each.
     """
     gain = ratio(made.rate, base.rate, without=1.0)
     if change.kind is not Kind.PROCESSES or min(made.idle, base.idle) >= NO_CORE:

@@ -44,7 +44,7 @@ def barred(view: View, proposal: Proposal) -> bool:
 
 
 def _lasts(view: View, change: Change, then: Measure) -> bool:
-    """Whether the work is another over some seconds, where a bad moment speaks for fewer workers or for processes."""
+    """Return True if the work is another over some seconds, where a bad moment speaks for the change."""
     if change.kind not in (Kind.FEWER, Kind.PROCESSES) or view.content:
         return True
     return differs(then, measure(view.state.since.lately(change.name), change.name))
@@ -289,7 +289,7 @@ def _next(seen: View) -> Decision:
     asked = False
     waits = not _measured(seen)
     for proposal in proposals(seen):
-        if barred(seen, proposal) or (waits and not _plain(seen, proposal)):
+        if barred(seen, proposal) or (waits and not _may_be_early(seen, proposal)):
             continue
         knobs = bounded({**seen.knobs, **proposal.knobs}, seen.flows, ram)
         if knobs == best:
@@ -343,8 +343,8 @@ def _measured(seen: View) -> bool:
     return True
 
 
-def _plain(seen: View, proposal: Proposal) -> bool:
-    """Whether a change promises so much that it is tried before the rate is well known; even sooner it is prepared."""
+def _may_be_early(seen: View, proposal: Proposal) -> bool:
+    """Return True for a change that is tried before the rate is well known, or prepared even before that."""
     if not proposal.sure or seen.state.current is not None:
         return False
     seconds = SHORTEST / 2 if proposal.needs_processes else 2 * SHORTEST
