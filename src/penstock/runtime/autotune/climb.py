@@ -209,9 +209,8 @@ def _locked(view: View, name: str) -> bool:
 
 def _heaviest(view: View) -> str | None:
     """The segment that computes the most in threads, among those that may leave them."""
-    may = [name for name, flow in view.flows.items() if "process" in flow.limits.executors]
-    found = {name: view.measures[name] for name in may if view.knobs[name].executor == "thread"}
-    heavy = [name for name, measured in found.items() if measured.cores + measured.delayed >= 0.3]
+    found = {name: view.measures[name] for name, flow in view.flows.items() if "process" in flow.limits.executors}
+    heavy = [n for n, m in found.items() if view.knobs[n].executor == "thread" and m.cores + m.delayed >= 0.3]
     return max(heavy, key=lambda name: found[name].cores, default=None)
 
 
@@ -268,9 +267,8 @@ def _out_of_processes(view: View, name: str) -> Iterator[Proposal]:
 
 
 def _larger_blocks(view: View, name: str) -> Iterator[Proposal]:
-    knobs = view.knobs[name]
-    if knobs.block_seconds < LARGE_BLOCKS:
-        yield Proposal({name: replace(knobs, block_seconds=LARGE_BLOCKS)})
+    if view.knobs[name].block_seconds < LARGE_BLOCKS:
+        yield Proposal({name: replace(view.knobs[name], block_seconds=LARGE_BLOCKS)})
 
 
 def _more_may_help(view: View, found: Measure, knobs: Knobs) -> bool:

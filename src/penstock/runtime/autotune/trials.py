@@ -23,6 +23,7 @@ _LEAPT = 1.25  # times the rate before, which these give within ...
 _SHOWS = 0.2  # ... so many seconds, if they do not wait for each other
 NO_CORE = 0.25  # idle cores below which a rate tells how many cores other programs leave
 OF_CORES = 1.33  # times as many cores as one thread gets among other programs: what two processes get at least
+_DOUBTFUL = 1.5  # seconds before which processes are not refused then
 _LATEST = 8.0  # seconds after which there is one in any case
 
 
@@ -110,15 +111,14 @@ class Trial:
 def gain_of(change: Change, base: Measure, made: Measure) -> float:
     """Return the rate under a change in relation to the rate before.
 
-    While no core is idle, a rate tells how much other programs leave. The gain of processes then follows from the CPU
-    time of an element: at least by the share of cores that processes get among others, at most by a core for each.
+    While no core is idle, a rate tells how much other programs leave. Processes gain no more than a core for each by
+    the CPU time of an element, however little was left to threads.
     """
     gain = ratio(made.rate, base.rate, without=1.0)
     if change.kind is not Kind.PROCESSES or min(made.idle, base.idle) >= NO_CORE:
         return gain
-    cheaper = ratio(base.cost, made.cost, without=1.0)
-    most = change.after.parallelism / min(max(base.used + base.delayed, 0.1), 1.0)
-    return min(max(gain, OF_CORES * cheaper), most * cheaper)
+    most = change.after.parallelism * base.cost
+    return min(gain, ratio(most, made.cost * min(base.used + base.delayed, 1.0), without=gain))
 
 
 def tried(change: Change, base: tuple[Sample, ...], period: SteadyPeriod, earlier: Sequence[Trial] = ()) -> Trial:
@@ -168,7 +168,7 @@ def _leaps(change: Change) -> bool:
 def _rise(change: Change, base: Measure, made: Measure) -> float:
     """Seconds in which less than before may only mean that the new setting is not at full speed yet."""
     if change.kind is Kind.PROCESSES:
-        return _ARRIVE if made.used < base.used or made.idle < NO_CORE else 0.0
+        return _ARRIVE if made.used < base.used else 0.0
     falls = made.rate < _EQUAL * base.rate and base.share < _WAITS
     return _RISE if change.kind is Kind.MORE and falls else 0.0
 
@@ -197,6 +197,10 @@ def _verdict(change: Change, base: Measure, made: Measure, hunger: float, hunger
     surely_not, kept_from, surely = kind.value
     if gain - error >= surely:
         return Verdict.BETTER
+    # processes may get more cores than one thread at a time, of which none is idle now
+    doubt = kind is Kind.PROCESSES and made.idle < NO_CORE and OF_CORES * base.cost >= kept_from * made.cost
+    if doubt and made.seconds < _DOUBTFUL:
+        return Verdict.OPEN
     if gain + error <= surely_not:
         return Verdict.WORSE
     if made.seconds >= _SHOWS and gain < enough:
@@ -207,7 +211,8 @@ def _verdict(change: Change, base: Measure, made: Measure, hunger: float, hunger
         kept_from += _DOUBT  # one worker less is not worth much
     elif kind.gives_back:
         kept_from -= min(error / 2, _DOUBT)  # what is not known to cost anything is given back
-    return Verdict.BETTER if gain >= kept_from or _pays(kind, base, made, gain, hunger, hunger_now) else Verdict.WORSE
+    kept = gain >= (_EQUAL if doubt else kept_from) or _pays(kind, base, made, gain, hunger, hunger_now)
+    return Verdict.BETTER if kept else Verdict.WORSE
 
 
 def _still_content(made: Measure, hunger: float) -> Verdict:

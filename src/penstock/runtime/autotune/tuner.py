@@ -39,8 +39,7 @@ def barred(view: View, proposal: Proposal) -> bool:
         return True
     moment = change.kind in (Kind.PROCESSES, Kind.THREADS) and made.idle < NO_CORE and made.cost < OF_CORES * then.cost
     soon = moment or (change.kind is Kind.MORE and now.share < SLEEPS and made.rate >= CLEARLY * then.rate)
-    again = _SOON_AGAIN if soon and len(met) == 1 else _AGAIN * 4.0 ** min(len(met) - 1, 8)
-    return view.state.now - tried.stop < again
+    return view.state.now - tried.stop < (_SOON_AGAIN if soon and len(met) == 1 else _AGAIN * 4 ** min(len(met) - 1, 8))
 
 
 def _lasts(view: View, change: Change, then: Measure) -> bool:
@@ -348,8 +347,7 @@ def _may_be_early(seen: View, proposal: Proposal) -> bool:
     if not proposal.sure or seen.state.current is not None:
         return False
     seconds = SHORTEST / 2 if proposal.needs_processes else 2 * SHORTEST
-    found = [seen.measures[name] for name in proposal.knobs]
-    return all(measured.steps >= _STEPS and measured.seconds >= seconds for measured in found)
+    return all(seen.measures[n].steps >= _STEPS and seen.measures[n].seconds >= seconds for n in proposal.knobs)
 
 
 def _known(found: Measure) -> bool:
