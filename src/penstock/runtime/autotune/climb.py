@@ -28,7 +28,7 @@ class View:
     means: Means
     flows: Mapping[str, Flow]  # as last seen
     measures: Mapping[str, Measure]
-    hunger: float  # share of the time that the user's loop waited
+    hunger: float  # share of the time that the loop's thread waited for workers
     used: float  # cores
     idle: float  # cores that nobody used, infinity if that is not known
 

@@ -139,7 +139,7 @@ def idle(samples: Sequence[Sample]) -> float:
 
 
 def starvation(samples: Sequence[Sample]) -> float:
-    """The share of the time that the user's loop waited."""
+    """Return the share of the time that the thread of the training loop waited for the results of workers."""
     seconds = seconds_of(samples)
     waits: dict[str, float] = {}
     for sample in samples:

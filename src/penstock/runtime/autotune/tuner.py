@@ -186,7 +186,7 @@ def _why(view: View, name: str, knobs: Knobs, path: list[str]) -> str:
         return "not measured yet"
     sentences = []
     if view.content:
-        sentences.append(f"the consumer waits {_percent(view.hunger)} of the time")
+        sentences.append(f"the workers are waited for {_percent(view.hunger)} of the time")
     elif path and name != path[-1]:
         sentences.append(
             f"it waits for its input {_percent(found.waiting)} of the time" if name in path else "others limit the run"
