@@ -1,6 +1,7 @@
 """Whether the profiler's verdict names a known bottleneck, and whether the change that it advises gives what it says.
 
     python benchmarks/verdict.py [--seconds 2 10] [reading decoding python shuffle copying consumer]
+    python benchmarks/verdict.py --agree 6 [--seconds 8]
 
 Each of the six is slow in one place, in two pipelines that have little else in common. Each pipeline is profiled, its
 verdict read, and the first change that this advises is made, whatever it is: the gain expected is the verdict's own.
@@ -9,12 +10,16 @@ advised, 1.0 is expected of what a user might try. Worker processes are there by
 
 `cores` is what as many processes as there are cores, which only compute, did between the passes, as a multiple of what
 one of them does alone: on a virtual machine that shares its cores with others it is less, and no pipeline gains more.
+
+`--agree` asks all three tools, `explain(analyze=True)`, the profiler and the source of `penstock top`, about one
+pipeline in each of so many new processes: do they name the step that is slow, and the same share of waiting?
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import tempfile
 import time
@@ -31,6 +36,7 @@ import penstock as ps
 from penstock import AUTOTUNE
 from penstock.profiler.analysis.advice import advice
 from penstock.profiler.analysis.changes import Changes
+from penstock.profiler.live.monitor import ask
 from penstock.profiler.verdict import analysis_of
 from penstock.runtime.machine.granted import granted_cpus
 
@@ -203,12 +209,77 @@ def given_cores(computing: Executor) -> float:
     return sum(computing.map(_compute, [0.3] * granted_cpus())) / alone
 
 
+def _read(name: bytes) -> bytes:
+    return Path(name.decode()).read_bytes()
+
+
+def _decode(data: bytes) -> Any:
+    return ps.image.decode_jpeg(data, channels=3)
+
+
+def _loop(image: Any) -> Any:
+    total = 0
+    for value in image[0, :, 0].tolist() * 20:
+        total += value * 7 % 13
+    return image, total
+
+
+def _noise(image: Any, total: Any) -> Any:
+    """Runs in the consumer's thread, where numpy's generator is seeded: the slow step."""
+    return image.astype(np.float32) + np.random.normal(0.0, 1.0, image.shape), total
+
+
+def _trained(ds: Any, seconds: float) -> Any:
+    """The data set after so many seconds of training, while it runs."""
+    began = time.perf_counter()
+    elements = iter(ds)
+    while time.perf_counter() - began < seconds:
+        next(elements)
+        time.sleep(0.002)  # the training step
+    return elements
+
+
+def three_answers(seconds: float) -> list[tuple[str, str | None, str]]:
+    """For each tool its name, the step that it names, and the share of the time that the loop waited."""
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(64):
+            Path(folder, f"{number:02}.jpg").write_bytes(_encoded(192, 240))
+        ds = ps.Dataset.list_files(f"{folder}/*.jpg").repeat()
+        for step in (_read, _decode, _loop):
+            ds = ds.map(step, num_parallel_calls=AUTOTUNE)
+        ds = ds.map(_noise).batch(8).shuffle(10)
+        told = json.loads(ds.explain(analyze=True, seconds=seconds, consumer_seconds=0.002, format="json"))["analysis"]
+        found = [("explain", told["bottleneck"]["step"], f"{told['consumer_waited']:.0%}")]
+        with ps.profiler.Profiler(folder) as profiler:
+            _trained(ds, seconds).close()
+        recorded = json.loads(Path(profiler.folder / "summary.json").read_text(encoding="utf-8"))["pipelines"][0]
+        found.append(("profiler", recorded["verdict"]["step"], f"{recorded['verdict']['waited_share']:.0%}"))
+        with ps.monitor(), _trained(ds, seconds):
+            (seen,) = ask(os.getpid())["pipelines"]
+        return [*found, ("top", seen["verdict"]["step"], f"{seen['waited_share']:.0%}")]
+
+
+def _agree(runs: int, seconds: float) -> None:
+    """Print what the tools say in each run, and in how many they are right."""
+    right = 0
+    for run in range(runs):
+        with ProcessPoolExecutor(1, get_context("spawn")) as new:
+            found = new.submit(three_answers, seconds).result()
+        right += all(step == "map#4" for _, step, _ in found)
+        print(run + 1, *(f"{tool}: {step}, waited {share}" for tool, step, share in found), sep="  ", flush=True)
+    print(f"all three name map#4 (noise) in {right} of {runs} runs")
+
+
 def main() -> None:
     """Print a line for each pipeline and length."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", default=list(CASES))
     parser.add_argument("--seconds", nargs="+", type=float, default=[2.0, 10.0])
+    parser.add_argument("--agree", type=int, metavar="RUNS")
     chosen = parser.parse_args()
+    if chosen.agree:
+        _agree(chosen.agree, chosen.seconds[-1])
+        return
     head = f"{'case':<12}{'seconds':>7}  {'named':<36}{'right':<7}"
     print(f"{head}{'expected':>9}{'measured':>9}{'off by':>8}{'cores':>7}  advised", flush=True)
     with ProcessPoolExecutor(granted_cpus(), get_context("spawn")) as computing:

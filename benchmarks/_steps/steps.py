@@ -18,12 +18,16 @@ Dataset = Any
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`add` puts a step behind the data set that `base` makes; tf.data has those that are not `ours_alone`."""
+    """`add` puts a step behind the data set that `base` makes; tf.data has those that are not `ours_alone`.
+
+    The elements of `base` have so many `columns`; the figure is per element and column.
+    """
 
     name: str
     base: Callable[[Data, int], Dataset]
     add: Callable[[Data, Dataset, int], Dataset]
     ours_alone: bool = False
+    columns: int = 1
 
 
 # -- what the steps are put behind; each is cheap, and no rewrite moves a step past it
@@ -45,6 +49,19 @@ def rows(data: Data, count: int) -> Dataset:
 def sequences(data: Data, count: int) -> Dataset:
     """Arrays of 1 to `LENGTH` numbers, kept from the first pass on."""
     return data.Dataset.range(count).map(arange(data)).cache()
+
+
+def wide(data: Data, count: int, *, columns: int) -> Dataset:
+    """Dicts of `columns` numbers."""
+    return data.Dataset.from_tensor_slices({f"c{number}": np.arange(count) for number in range(columns)})
+
+
+def records(data: Data, count: int, *, columns: int) -> Dataset:
+    """Batches of 1024 serialized examples of `columns` numbers each."""
+    from penstock.io import encode_example
+
+    record = encode_example({f"c{number}": number for number in range(columns)})
+    return data.Dataset.from_tensors(np.array([record] * BATCH, object)).repeat(count // BATCH)
 
 
 def arange(data: Data) -> Callable[[Any], Any]:
@@ -93,6 +110,33 @@ def buckets(data: Data, ds: Dataset, count: int) -> Dataset:
 
 def padded_to(data: Data, ds: Dataset, count: int) -> Dataset:
     return ds.apply(data.experimental.pad_to_cardinality(count + 1))
+
+
+def parsed(data: Data, ds: Dataset, count: int, *, columns: int) -> Dataset:
+    if data.__name__ == "penstock":
+        from penstock import io
+    else:
+        from tensorflow import io
+
+    features = {f"c{number}": io.FixedLenFeature((), np.int64) for number in range(columns)}
+    return ds.map(lambda batch: io.parse_example(batch, features))
+
+
+def widened(data: Data, ds: Dataset, count: int) -> Dataset:
+    return ds.map(lambda row: {**row, "sum": row["c0"] + row["c1"]})
+
+
+def steps_of_wide_elements(columns: int) -> tuple[Step, ...]:
+    base, name = partial(wide, columns=columns), f"per column of {columns}"
+    parse = partial(parsed, columns=columns)
+    return (
+        Step(f"map to {{**row}}, {name}", base, widened, columns=columns),
+        Step(f"filter, {name}", base, lambda data, ds, count: ds.filter(lambda row: row["c0"] >= 0), columns=columns),
+        Step(f"shuffle(1000), {name}", base, lambda data, ds, count: ds.shuffle(1000), columns=columns),
+        Step(f"zip, {name}", base, lambda data, ds, count: data.Dataset.zip((ds, ds)), columns=columns),
+        Step(f"batch(32), {name}", base, lambda data, ds, count: ds.batch(32), columns=columns),
+        Step(f"parse_example, {name}", partial(records, columns=columns), parse, columns=columns),
+    )
 
 
 STEPS = (
@@ -180,4 +224,6 @@ STEPS = (
         ours_alone=True,
     ),
     Step("with_provenance", rows, lambda data, ds, count: ds.with_provenance(), ours_alone=True),
+    *steps_of_wide_elements(100),
+    *steps_of_wide_elements(500),
 )

@@ -573,3 +573,43 @@ def test_penstock_torch_names_what_it_has():
 
     with pytest.raises(UnknownNameError, match="DataLoader"):
         penstock.torch.Dataloader  # noqa: B018
+
+
+class Holds(data.Dataset):
+    def __init__(self, shared):
+        self.shared = shared
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        return index
+
+
+SHARED = {
+    "tensor": lambda: torch.zeros(1).share_memory_(),
+    "view": lambda: torch.zeros(3).share_memory_()[1:],
+    "parameter": lambda: torch.nn.Parameter(torch.zeros(1).share_memory_()),
+    "storage": lambda: torch.zeros(1).share_memory_().untyped_storage(),
+    "value": lambda: multiprocessing.get_context("spawn").Value("i", 0),
+    "lock": lambda: multiprocessing.get_context("spawn").Lock(),
+    "queue": lambda: multiprocessing.get_context("spawn").Queue(),
+}
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("name", SHARED)
+def test_workers_that_are_started_refuse_what_processes_share(name, persistent):
+    arguments = {"num_workers": 1, "persistent_workers": persistent, "multiprocessing_context": "spawn"}
+    held = Holds(data.Subset(Holds({"inside": SHARED[name]()}), [0]))
+    loader = DataLoader(held, **arguments)
+    for _ in range(2):
+        with pytest.raises(FailedPreconditionError, match=r'(?s)cannot share .*multiprocessing_context="fork"'):
+            iter(loader)
+    assert torch.cat(list(DataLoader(held, num_workers=1, multiprocessing_context="fork"))).tolist() == [0, 1]
+
+
+def test_tensors_in_memory_of_their_own_go_to_workers_that_are_started():
+    held = Holds([torch.zeros(2), torch.eye(2).to_sparse()])
+    loader = DataLoader(held, num_workers=1, multiprocessing_context="spawn")
+    assert torch.cat(list(loader)).tolist() == [0, 1]

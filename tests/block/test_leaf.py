@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 from penstock.block.arena import ALIGNMENT
+from penstock.block.column import BytesColumn
+from penstock.block.fixed import fixed_values
 from penstock.block.leaf import as_leaf, settle
 from penstock.block.tensors import RaggedTensor
 from penstock.errors import InvalidArgumentError, InvalidTypeError
@@ -174,3 +176,32 @@ def test_half_a_character_is_no_text(value):
 def test_composite_tensors_stay():
     ragged = RaggedTensor(np.arange(3), np.array([0, 3]))
     assert as_leaf(ragged) is ragged
+
+
+class Name(bytes):
+    """Byte strings of the user's own."""
+
+
+@given(st.lists(st.sampled_from([b"a", b"b\0", b"", "é", Name(b"n"), np.bytes_(b"x"), np.str_("y")]), max_size=6))
+def test_an_array_of_texts_is_a_new_one_of_bytes(texts):
+    array = strings(*texts)
+    (found,) = settle([array])
+    assert found is not array
+    assert [type(text) for text in found] == [bytes] * len(texts)
+    assert found.tolist() == [text.encode() if isinstance(text, str) else bytes(text) for text in texts]
+
+
+def test_an_array_of_texts_lies_in_c_order_and_shares_no_memory():
+    array = np.array([[b"a", b"b"], [b"c", b"d"]], object)
+    (found,) = settle([array.T])
+    assert found.flags.c_contiguous
+    assert not np.may_share_memory(found, array)
+    assert found.tolist() == [[b"a", b"c"], [b"b", b"d"]]
+
+
+def test_texts_that_a_function_is_given_can_never_be_written_to():
+    for value in fixed_values(BytesColumn.from_values([b"a", b"b", b"c", b"d"], (2,), 2)):
+        with pytest.raises(ValueError, match="read-only"):
+            value[0] = b"z"
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            value.flags.writeable = True

@@ -1,9 +1,11 @@
 """What type checkers know of elements: `make check` has mypy read this file, and each line also runs."""
 
 import pickle
+from pathlib import Path
 from typing import Any, assert_type
 
 import numpy as np
+import pytest
 
 import penstock as ps
 
@@ -46,6 +48,18 @@ def test_a_function_decides() -> None:
     assert_type(pairs.map(lambda a, b: b), ps.Dataset[Any])  # two parameters fit, whose types mypy does not find
     assert_type(numbers.flat_map(lambda x: ps.Dataset.range(int(x))), ps.Dataset[np.int64])
     assert_type(numbers.interleave(lambda x: ps.Dataset.range(int(x))), ps.Dataset[np.int64])
+
+
+def test_a_split_of_the_catalog_is_a_data_set(tmp_path: Path) -> None:
+    settings: dict[str, int] = {"num_examples": 40}
+    digits = ps.catalog.load("shapes", split="test", data_dir=tmp_path, builder_kwargs=settings)
+    assert_type(digits, ps.Dataset[Any])
+    assert len(digits) == 10
+    both = ps.catalog.load("shapes", split="test", data_dir=tmp_path, builder_kwargs=settings, with_info=True)
+    assert_type(both, Any)
+    assert_type(ps.catalog.load("shapes", data_dir=tmp_path, builder_kwargs=settings), Any)
+    with pytest.raises(TypeError):
+        ps.catalog.load("shapes", split="test", shuffle_file=True)  # type: ignore[call-overload]
 
 
 def test_data_sets_beside_each_other() -> None:

@@ -209,13 +209,26 @@ def test_moving_webp_has_alpha_also_where_the_file_has_none(quality):
     np.testing.assert_array_equal(decode_image(contents, expand_animations=False), moving[0])
 
 
+def test_damaged_moving_webps_print_nothing_and_leave_the_log_as_it_was(capfd):
+    frames = cv2.Animation()
+    frames.frames, frames.durations = [PHOTO, PHOTO[::-1].copy()], [100, 100]
+    contents = bytearray(cv2.imencodeanimation(".webp", frames)[1])
+    frame = contents.index(b"ANMF")
+    contents[frame + 8 : frame + 24] = b"\xff" * 16
+    level = cv2.utils.logging.getLogLevel()
+    with pytest.raises(DataLossError, match=r"WebP .*damaged"):
+        decode_webp(bytes(contents))
+    assert capfd.readouterr().err == ""
+    assert cv2.utils.logging.getLogLevel() == level
+
+
 @pytest.mark.parametrize("make", [lambda: encoded(".bmp", PHOTO), lambda: encoded(".webp", PHOTO), animation])
 def test_a_cut_is_an_error_in_every_format(make, capfd):
     contents = make()
     for place in (16, len(contents) // 3, len(contents) * 2 // 3):
         with pytest.raises(DataLossError, match=r"(BMP|GIF|WebP) cut short"):
             decode_image(contents[:place])
-    capfd.readouterr()  # OpenCV also complains on stderr
+    assert capfd.readouterr().err == ""
 
 
 def test_absurd_sizes_in_every_format():

@@ -13,6 +13,7 @@ def step(name, lane=LOOP, *, args="", inputs=(), **costs):
 
 def analysis(*steps, lanes=(), reached=1.0, cpus=2.0, lock=True, **more):
     """An analysis in which `reached` of what the model gives was measured."""
+    more.setdefault("consumer_waited", 0.0 if more.get("consumer_seconds") else 1.0)
     found = Analysis(steps, (Lane(LOOP), *lanes), cpus, lock, seconds=4.0, elements=0, elements_per_second=0.0, **more)
     given = reached * rate(found)
     steps = tuple(replace(each, elements=4 * each.ratio * given, per_second=each.ratio * given) for each in steps)

@@ -286,7 +286,7 @@ def test_lanes_are_of_the_same_kind_as_those_measured():
 
 
 def test_a_loop_that_makes_its_elements_itself_is_told_to_prefetch():
-    found = figures.serial(consumer_seconds=0.1)  # beside 0.1 s of its own thread's time for each
+    found = figures.serial(consumer_seconds=0.1, consumer_waited=0.5)  # beside 0.1 s of its own thread's time for each
     first = advice(found)[0]
     assert first.change.prefetch
     assert first.ratio == pytest.approx(after(found, prefetch=True).ratio) == pytest.approx(1.96, rel=0.05)

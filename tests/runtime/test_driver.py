@@ -155,3 +155,15 @@ def test_a_run_begins_with_what_is_remembered_as_far_as_it_may(monkeypatch, tmp_
     narrow = lane(driver(digest=digest)[0], limits=Limits(1, 8), executors=lambda: ("thread",))
     assert narrow.knobs == Knobs(8, "thread")
     assert lane(driver(digest="another plan")[0]).knobs == Knobs(2)
+
+
+def test_what_is_remembered_takes_nothing_away(monkeypatch, tmp_path):
+    """What a run gave back or refused, perhaps in a bad moment, the next one tries again."""
+    monkeypatch.setenv("PENSTOCK_REMEMBER", "1")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    digest = tuning_digest("a" * 32, Options())
+    reason = "worker processes gave 0.967 times as much as threads"
+    remembered.remember(digest, {"0:map(f)": Remembered(Knobs(1, window=1), reason, 1280.0, 700.0)})
+    assert lane(driver(digest=digest)[0]).knobs == Knobs(2)
+    remembered.remember(digest, {"0:map(f)": Remembered(Knobs(1, "process", window=1), "", 2800.0, 700.0)})
+    assert lane(driver(digest=digest)[0]).knobs == Knobs(2, "process")

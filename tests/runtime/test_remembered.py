@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -86,12 +87,22 @@ def test_it_is_read_once(cache):
 def test_a_run_that_repeats_another_writes_nothing(cache):
     remember(PLAN, FOUND)
     only_file(cache).unlink()
-    remember(PLAN, {"map(decode)": replace(MAP, elements_per_second=820.0, cpu_us=2300.0, reason="again")})
+    remember(PLAN, {"map(decode)": replace(MAP, elements_per_second=1600.0, cpu_us=10.0, reason="again")})
     remember(PLAN, {})
     assert list(cache.iterdir()) == []
-    for changed in (replace(MAP, elements_per_second=1600.0), replace(MAP, cpu_us=10.0), replace(MAP, knobs=Knobs(9))):
-        remember(PLAN, {"map(decode)": changed})
-        only_file(cache).unlink()
+    remember(PLAN, {"map(decode)": replace(MAP, knobs=Knobs(9))})
+    assert only_file(cache).exists()
+
+
+def test_settings_expire(cache):
+    remember(PLAN, FOUND)
+    now = time.time()
+    os.utime(only_file(cache), (now, now - 0.9 * remembered._EXPIRES))
+    assert anew() == FOUND
+    os.utime(only_file(cache), (now, now - 1.1 * remembered._EXPIRES))
+    assert anew() == {}
+    remember(PLAN, FOUND)
+    assert anew() == FOUND
 
 
 @pytest.mark.parametrize(
@@ -291,10 +302,11 @@ def test_files_are_the_user_s_own(cache):
 
 def ages(folder, count):
     """Files of as many plans, the first the oldest."""
+    begin = time.time_ns() - 10**12
     for number in range(count):
         remember(f"plan {number}", FOUND)
         newest = max((path for path in folder.iterdir()), key=lambda path: path.stat().st_mtime_ns)
-        os.utime(newest, ns=(number * 10**9, number * 10**9))
+        os.utime(newest, ns=(begin + number * 10**9, begin + number * 10**9))
 
 
 def known_plans(count):

@@ -383,3 +383,12 @@ def test_a_float32_is_rounded_once():
     most = 2**128 - 2**103  # the middle between the largest float32 and what would follow it
     assert plain_float(f"{most}".encode(), single=True) == math.inf
     assert plain_float(f"{most - 1}".encode(), single=True) == float(np.finfo(np.float32).max)
+
+
+def test_rows_that_are_no_text_print_nothing(tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(csv, "LEAST", 1)
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"1,a\n2,\xff\xfe,c\n3,\xe9\n4,d\n")
+    found = kinds(everything(CsvDataset(path, [INT, TEXT])))
+    assert found == [(1, b"a"), *wrong(4), (3, b"\xe9"), (4, b"d")]
+    assert capfd.readouterr().err == ""

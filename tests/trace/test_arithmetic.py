@@ -13,10 +13,13 @@ from hypothesis.extra import numpy as nps
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn
 from penstock.block.numbers import Numbers
+from penstock.block.spec import TensorSpec
 from penstock.block.structure import LEAF, flatten
 from penstock.physical.transform import FilterTransform, MapTransform
 from penstock.physical.vectorise import Vectoriser
 from penstock.testing import assert_same_elements
+from penstock.trace.arithmetic import RESHAPE
+from penstock.trace.graph import GraphBuilder, Primitive, Ref
 from penstock.trace.traced import trace
 
 DTYPES = [np.dtype(code) for code in "?bhiqBHIQefdFD"]
@@ -232,10 +235,22 @@ def test_outputs_that_may_share_memory_are_told_pair_by_pair(chosen):
 
     block = Block.from_elements([(np.arange(4), np.arange(4))])
     graph = trace(function, block.structure, block.specs()).graph
-    views = {k for k, i in enumerate(chosen) if i >= 3}
-    pairs = itertools.combinations(range(len(chosen)), 2)
-    wanted = [(i, j) for i, j in pairs if chosen[i] == chosen[j] or views & {i, j}]
+    memory = [(0, 1, 2, 0, 1)[i] for i in chosen]
+    wanted = [(i, j) for i, j in itertools.combinations(range(len(chosen)), 2) if memory[i] == memory[j]]
     assert list(graph.sharing()) == wanted
+
+
+def test_a_result_that_may_be_a_view_is_told_with_all_outputs_but_those_of_its_call():
+    many = Primitive("unknown", lambda specs, params: [specs[0]] * 2, lambda operands, params, rows, allocate: [])
+    fresh = Primitive("known", lambda specs, params: specs, lambda operands, params, rows, allocate: [], fresh=True)
+    spec = TensorSpec((4,), np.int64)
+    builder = GraphBuilder((spec, spec))
+    first, second = builder.bind(many, [Ref(-1, 0)], {})
+    (view,) = builder.bind(RESHAPE, [first], {"shape": (2, 2)})
+    (new,) = builder.bind(fresh, [Ref(-1, 0)], {})
+    graph = builder.finish([first, second, view, new, Ref(-1, 1)], LEAF)
+    apart = {(0, 1), (1, 2), (3, 4)}
+    assert list(graph.sharing()) == [pair for pair in itertools.combinations(range(5), 2) if pair not in apart]
 
 
 NUMBERS_OF_CHANNELS = {

@@ -66,6 +66,8 @@ def _locked(array: np.ndarray) -> np.ndarray:
         safe = owner.readonly
     else:
         safe = type(owner) is np.ndarray and owner.base is None and not owner.flags.writeable
+    if array.dtype.hasobject and not safe:  # numpy needs 50 µs for a buffer of objects
+        return fix(array.copy()).view()
     if safe or array.dtype.kind == "V":
         return fixed_array(array.view())
     if array.dtype.kind in "mM":  # which have no buffers

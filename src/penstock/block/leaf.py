@@ -129,7 +129,7 @@ def settle(leaves: list[Any], given: Given | None = None) -> list[Any]:
     """
     for i in range(len(leaves)):
         value = leaves[i]
-        if type(value) is np.ndarray:
+        if type(value) is np.ndarray and not value.dtype.hasobject:  # `as_leaf` copies arrays of objects
             if not value.flags.c_contiguous:
                 value = _copied(value)
             elif value.base is not None or sys.getrefcount(value) > _FRESH:
@@ -180,16 +180,15 @@ def _array(array: np.ndarray) -> Any:
 
 def _byte_strings(array: np.ndarray) -> np.ndarray:
     """An object array of `bytes`: fixed-width numpy strings lose trailing zero bytes, so they never travel."""
+    texts = array.reshape(-1).tolist()
+    if array.dtype == object and set(map(type, texts)) <= {bytes}:
+        return array.copy()
     found = np.empty(array.shape, object)
-    flat = found.reshape(-1)
-    for i, item in enumerate(array.reshape(-1).tolist()):
-        if type(item) is bytes:
-            flat[i] = item
-        elif isinstance(item, (bytes, str)):
-            flat[i] = _text(item)
-        else:
+    for i, item in enumerate(texts):
+        if not isinstance(item, (bytes, str)):
             message = f"An object array may hold only byte strings and text, got {type(item).__name__}."
             raise InvalidTypeError(message, hint="Use a numeric dtype, or a tuple of arrays.")
+        found.flat[i] = _text(item)
     return found
 
 

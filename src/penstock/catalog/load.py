@@ -3,11 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from penstock.catalog.data_dir import Given
 from penstock.catalog.read import ReadConfig
 from penstock.catalog.registry import builder
+
+if TYPE_CHECKING:
+    from penstock.dataset.dataset import Dataset
+
+
+class _Settings(TypedDict, total=False):
+    """The other arguments of `load`, for type checkers."""
+
+    data_dir: Given
+    batch_size: int | None
+    shuffle_files: bool
+    download: bool
+    as_supervised: bool
+    decoders: Any
+    read_config: ReadConfig | None
+    builder_kwargs: Mapping[str, Any] | None
+    download_and_prepare_kwargs: Mapping[str, Any] | None
+
+
+@overload
+def load(name: str, *, split: str, with_info: Literal[False] = ..., **settings: Unpack[_Settings]) -> Dataset: ...
+
+
+@overload
+def load(name: str, *, split: Any = ..., with_info: bool = ..., **settings: Unpack[_Settings]) -> Any: ...
 
 
 def load(

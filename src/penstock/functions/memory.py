@@ -104,7 +104,7 @@ class Own:
             self.reads.append((value, CONTENT, content(value)))
             self.kinds += (value.dtype, value.shape, value.strides, value.flags.writeable)
             self.values.append(value.tobytes())
-        elif is_plain_object(value):
+        elif not is_frozen(kind) and is_plain_object(value):  # the second question takes ten times as long
             self.held.append(kind)
             self.reads.append((value, OWN, (kind, vars(value))))
             self._attributes(vars(value))

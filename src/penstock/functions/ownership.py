@@ -62,6 +62,9 @@ def is_users_path(path: str) -> bool:
     return _lies_with_user(path) is not False
 
 
+_asked_once = functools.cache(is_users_path)  # for penstock's modules, of which one has 500 features of a record
+
+
 def is_installed_path(path: str) -> bool:
     """Whether a dotted path is of a library, or of no module that can be found."""
     return _lies_with_user(path) is not True
@@ -95,7 +98,7 @@ def is_penstocks(value: Any) -> bool:
     module = getattr(value, "__module__", None)
     if not isinstance(module, str) or module.partition(".")[0] != "penstock":
         return False
-    return not is_users(value) if type(value) is FunctionType else not is_users_path(module)
+    return not (is_users(value) if type(value) is FunctionType else _asked_once(module))
 
 
 def is_plain_object(value: Any) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 
 from penstock.block.column import BytesColumn, Column, column_of
 from penstock.errors import DataLossError, InvalidArgumentError
+from penstock.forked import new_lock
 from penstock.image import rules
 from penstock.image.backends import opencv
 from penstock.image.channels import with_channels
@@ -156,8 +157,19 @@ def webp_frames(op: str, data: bytes) -> npt.NDArray[np.uint8]:
     return with_channels(batch[..., [2, 1, 0, 3][: batch.shape[-1]]], 4 if frames else 0)
 
 
+_lock = new_lock()
+_levels: list[int] = []  # of OpenCV's log, which is one for all threads: each as a call found it
+
+
 def _moving(cv2: Any, packed: npt.NDArray[np.uint8]) -> list[npt.NDArray[np.uint8]]:
-    whole, animation = cv2.imdecodeanimation(packed)
+    log = cv2.utils.logging
+    with _lock:
+        _levels.append(log.setLogLevel(log.LOG_LEVEL_SILENT))  # it prints an error for damaged data
+    try:
+        whole, animation = cv2.imdecodeanimation(packed)
+    finally:
+        with _lock:
+            log.setLogLevel(_levels.pop())
     return list(animation.frames) if whole else []
 
 

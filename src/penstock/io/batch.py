@@ -229,7 +229,7 @@ def _parsed(column: BytesColumn, expected: Expected) -> dict[str, ParsedColumn]:
     return parse_strings(buffers, which, column.starts.reshape(-1), column.lengths.reshape(-1), expected)
 
 
-PARSE_SINGLE = Primitive("io.parse_single_example", _single_rule, _single_run)
+PARSE_SINGLE = Primitive("io.parse_single_example", _single_rule, _single_run, fresh=True)
 
 
 def _batch_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[LeafSpec]:
@@ -261,7 +261,7 @@ def _batch(column: Column, row: int) -> BytesColumn:
     return BytesColumn.from_values(column.items[row].tolist())
 
 
-PARSE_BATCH = Primitive("io.parse_example", _batch_rule, _batch_run)
+PARSE_BATCH = Primitive("io.parse_example", _batch_rule, _batch_run, fresh=True)
 
 
 def _all_dense(expected: Expected) -> bool:

@@ -249,6 +249,7 @@ def _by_arrow(raw: bytes, width: int, layout: CsvFormat, *, as_text: bool) -> tu
         others.append((row.number - 1, row.actual_columns))
         return "skip"
 
+    is_utf8 = raw.isascii() or len(raw.decode(errors="ignore").encode()) == len(raw)
     names = [str(i) for i in range(width)]
     wanted = [names[place] for place in layout.places]
     dtypes = [bytes if as_text else column.dtype for column in layout.columns]
@@ -261,7 +262,8 @@ def _by_arrow(raw: bytes, width: int, layout: CsvFormat, *, as_text: bool) -> tu
             quote_char=chr(layout.quote) if layout.quote >= 0 else False,
             newlines_in_values=not raw.endswith(b"\n"),  # else there is one block, which ends with a row
             ignore_empty_lines=False,
-            invalid_row_handler=pass_over,
+            # Arrow prints what it cannot decode for the handler; without one it raises, and the plain scanner reads on
+            invalid_row_handler=pass_over if is_utf8 else None,
         ),
         csv.ConvertOptions(
             column_types=dict(zip(wanted, types, strict=True)),

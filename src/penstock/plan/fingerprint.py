@@ -125,7 +125,7 @@ def _add_value(digest: _Digest, value: Any) -> None:
     elif is_dataclass(value) and not isinstance(value, type):
         digest.update(type(value).__qualname__.encode())
         for field in fields(value):
-            if not (isinstance(value, Source) and field.name == "buffer_size"):  # of reading
+            if not (field.name == "buffer_size" and isinstance(value, Source)):  # of reading
                 _add(digest, getattr(value, field.name))
     elif isinstance(value, type):
         digest.update(f"{value.__module__}.{value.__qualname__}".encode())

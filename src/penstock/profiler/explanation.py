@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from penstock.block.spec import LeafSpec, any_extent
@@ -24,7 +25,7 @@ from penstock.plan.distribution import Distribute, Remote, parted
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.fused import FusedMap, MapAndBatch, ShuffleAndRepeat, has_workers
 from penstock.plan.indexing import GlobalShuffle
-from penstock.plan.node import AUTOTUNE, Node, short_location, tree
+from penstock.plan.node import AUTOTUNE, Node, below, short_location, tree
 from penstock.plan.node_base import question
 from penstock.plan.ops import (
     Batch,
@@ -187,6 +188,11 @@ def _behind(step: Map | Filter, spec: Any) -> Any:
     return traced_spec(step.function, spec)
 
 
+def _seeded_for(node: Node, found: list[str | None]) -> str | None:
+    """Return the label of the nearest step, from here to the source, that only the consumer may run; or None."""
+    return node.label if why_here(node) else next(filter(None, found), None)
+
+
 def how(node: Node, options: Options) -> str:
     """Say in words what will run a step."""
     parallel = None
@@ -194,9 +200,9 @@ def how(node: Node, options: Options) -> str:
         parallel = node.num_parallel_calls
     elif isinstance(node, MapAndBatch):
         parallel = node.steps[0].num_parallel_calls
-    here = next((step for step in node.walk() if why_here(step)), None)
+    here = below(node, "_seeded_for", _seeded_for)
     if here is not None and (parallel is not None or isinstance(node, Prefetch)):
-        return f"in the consumer's thread, where generators are seeded for {here.label}"
+        return f"in the consumer's thread, where generators are seeded for {here}"
     if isinstance(node, Prefetch):
         if not node.buffer_size:
             return "in the puller's thread"
@@ -269,18 +275,7 @@ def explanation_json(
             for step in outcomes(record)
         ],
         "runs_as": stages(rewritten, options),
-        "advice": [
-            {
-                "code": advice.code,
-                "concern": advice.concern,
-                "step": advice.step,
-                "where": advice.where,
-                "message": advice.message,
-                "mended": advice.mended,
-                "why": advice.why,
-            }
-            for advice in lint(plan, options)
-        ],
+        "advice": list(map(asdict, lint(plan, options))),
     }
     if placed:
         values["autocache"] = list(placed)

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.profiler.analysis.advice import advice, gain, nothing_to_do
-from penstock.profiler.analysis.bottleneck import bottleneck
-from penstock.profiler.analysis.figures import LOOP, Analysis, Lane, Step, named, number, percent, seconds
+from penstock.profiler.analysis.bottleneck import SLIGHTLY, bottleneck
+from penstock.profiler.analysis.figures import LOOP, Analysis, Lane, Step, named, number, percent, seconds, waited_text
 
 # The figures of steady work are those of an `Analysis`, as for `explain(analyze=True)`: the bottleneck and the advice
 # are said by the same code. Before them stands what an analysis leaves out: the time before the first element of each
-# pass, in which buffers are filled, files opened and kernels compiled.
+# pass, in which buffers are filled and files opened.
 
-SLIGHTLY, CLEARLY = 0.05, 0.20  # of the time spent waiting: from the first on a run is slightly input-bound
-_MOSTLY = 0.5
+CLEARLY = 0.20  # of the time spent waiting: from here on a run is input-bound, below it only slightly
 _LEAST_HELD = 8  # elements that a shuffle has to hold for its filling to be worth a word
 _QUARTER = 0.25
 _WORTH = 1.05
@@ -27,18 +26,17 @@ _WORTH = 1.05
 class Verdict:
     """`kind` is "consumer", "filling", "start", "nothing", or that of an analysis's bottleneck.
 
-    `input_bound` is "no", "slightly" or "yes". `gain` is what the first of the `changes` would give: the time of the
-    run now, divided by the time then; 1.0 where there is no change.
+    `input_bound` is "no", "slightly" or "yes". `waited_share` is that of the time after first elements. `gain` is what
+    the first of the `changes` would give: the time of the run now, divided by the time then; 1.0 without a change.
     """
 
     kind: str
     input_bound: str
     step: str | None
     waited_share: float
-    cost: float  # seconds waited
     sentences: tuple[str, ...]
-    changes: tuple[str, ...]
-    gain: float
+    changes: tuple[str, ...] = ()
+    gain: float = 1.0
 
     @property
     def text(self) -> str:
@@ -49,29 +47,25 @@ class Verdict:
 def verdict(pipeline: dict[str, Any]) -> Verdict:
     """The verdict on one pipeline of a recorded run, from its values in `state.json`."""
     analysis = analysis_of(pipeline["analysis"])
+    found, share = bottleneck(analysis), analysis.consumer_waited
     waits = pipeline["waits"]
-    running, waited, starting = waits["running"], waits["waited"], waits["starting"]
-    running = max(running, waited, 1e-9)  # a pass that is not over is not in it yet
-    share = waited / running
+    starting, waited = waits["starting"], waits["waited"]
+    running = max(waits["running"], waited, 1e-9)
     if not waits["steps"]:
-        found = bottleneck(analysis)
-        return Verdict("nothing", "no", found.step, share, waited, (found.sentence,), (), 1.0)
-    bound = "no" if share < SLIGHTLY else "slightly" if share < CLEARLY else "yes"
-    first = _first_sentence(bound, share, waited, running)
+        return Verdict("nothing", "no", found.step, share, (found.sentence,))
+    late = starting > SLIGHTLY * running
+    bound, title = _bound(share)
+    if bound != "yes" and late and 2 * starting > waited:
+        return _of_start(pipeline, analysis, running)
+    told = [f"{title}: {waited_text(analysis)}.", found.sentence]
     if bound == "no":
-        spare = _spare(analysis)
-        return Verdict("consumer", bound, None, share, waited, (first, *spare), (), 1.0)
-    if starting > _MOSTLY * waited:
-        return _of_start(pipeline, analysis, first, bound)
-    found = bottleneck(analysis)
-    steady = running - starting
-    changes, ratio = _changes(analysis, starting, steady, running)
-    told = [first, found.sentence]
+        return Verdict("consumer" if found.step is None else found.kind, bound, found.step, share, tuple(told))
+    changes, ratio = _changes(analysis, starting, running)
     if not changes:
         told.append(f"What would help: {nothing_to_do(analysis)}.")
-    if starting > SLIGHTLY * running:
-        told.append(f"Another {seconds(starting)} went by before first elements: {_what_started(pipeline, analysis)}.")
-    return Verdict(found.kind, bound, found.step, share, waited, tuple(told), changes, ratio)
+    if late:
+        told.append(f"Before first elements {seconds(starting)} went by: {_what_started(pipeline, analysis)}.")
+    return Verdict(found.kind, bound, found.step, share, tuple(told), changes, ratio)
 
 
 def analysis_of(values: dict[str, Any]) -> Analysis:
@@ -80,28 +74,19 @@ def analysis_of(values: dict[str, Any]) -> Analysis:
     return Analysis(**(values | {"steps": steps, "lanes": tuple(Lane(**lane) for lane in values["lanes"])}))
 
 
-def _first_sentence(bound: str, share: float, waited: float, running: float) -> str:
-    spent = f"the loop waited for data {percent(share)} of the time, {seconds(waited)} of {seconds(running)}"
-    if bound == "no":
-        return f"Not input-bound: {spent}."
-    return f"{'Input-bound' if bound == 'yes' else 'Slightly input-bound'}: {spent}."
+def _bound(share: float) -> tuple[str, str]:
+    """Return "no", "slightly" or "yes" for a share of the time spent waiting, and the words for it."""
+    if share < SLIGHTLY:
+        return "no", "Not input-bound"
+    return ("slightly", "Slightly input-bound") if share < CLEARLY else ("yes", "Input-bound")
 
 
-def _spare(analysis: Analysis) -> tuple[str, ...]:
-    """What the loop takes, where it is the slow side."""
-    if not analysis.consumer_seconds:
-        return ()
-    took = seconds(analysis.consumer_seconds)
-    return (f"The loop is the slow side: it takes {took} for each element that it gets.",)
-
-
-def _changes(analysis: Analysis, starting: float, steady: float, running: float) -> tuple[tuple[str, ...], float]:
+def _changes(analysis: Analysis, starting: float, running: float) -> tuple[tuple[str, ...], float]:
     """What would help, and what the first of it gives for the whole run."""
-    found = [each for each in advice(analysis) if each.change.cores is None]
-    texts = tuple(each.sentence[:1].upper() + each.sentence[1:] for each in advice(analysis))
-    if not found:
-        return texts, 1.0
-    return texts, running / (starting + steady / found[0].ratio)
+    found = advice(analysis)
+    texts = tuple(each.sentence[:1].upper() + each.sentence[1:] for each in found)
+    ratio = next((each.ratio for each in found if each.change.cores is None), 1.0)
+    return texts, running / (starting + (running - starting) / ratio)
 
 
 # -- before the first element
@@ -133,39 +118,37 @@ def _what_started(pipeline: dict[str, Any], analysis: Analysis) -> str:
     if filled is not None:
         return f"{named(filled[0])} was filling its buffer with {number(filled[1])} elements"
     slowest = _slowest_before(pipeline, analysis)
-    begun = "files are opened, functions are called for the first time and kernels compiled"
+    begun = "files are opened and functions are called for the first time"
     return begun if slowest is None else f"{begun}, mostly in {named(slowest)}"
 
 
-def _of_start(pipeline: dict[str, Any], analysis: Analysis, first: str, bound: str) -> Verdict:
-    """Most of the waiting was before first elements."""
+def _of_start(pipeline: dict[str, Any], analysis: Analysis, running: float) -> Verdict:
+    """The loop waited before first elements, and little after them."""
     waits = pipeline["waits"]
-    waited, starting, running = waits["waited"], waits["starting"], max(waits["running"], waits["waited"])
-    share = waited / running
-    what = _what_started(pipeline, analysis)
-    passes = "the first element" if waits["passes"] == 1 else f"the first elements of {waits['passes']} passes"
-    sentence = f"{seconds(starting)} of it were before {passes}: {what}."
-    filled = _filling(pipeline, analysis)
+    starting = waits["starting"]
+    bound, title = _bound(starting / running)
+    when = "the first element" if waits["passes"] == 1 else f"the first elements of {waits['passes']} passes"
+    told = [
+        f"{title} before {when}, where {seconds(starting)} of {seconds(running)} went by: "
+        f"{_what_started(pipeline, analysis)}.",
+        f"After that {waited_text(analysis)}.",
+    ]
+    filled, slowest = _filling(pipeline, analysis), _slowest_before(pipeline, analysis)
+    share = analysis.consumer_waited
     if filled is None:
-        slowest = _slowest_before(pipeline, analysis)
-        told = "This is paid once for each pass, not for each element: it matters less the longer a pass is."
-        return Verdict(
-            "start", bound, None if slowest is None else slowest.name, share, waited, (first, sentence, told), (), 1.0
-        )
+        told.append("This is paid once for each pass, not for each element: it matters less the longer a pass is.")
+        return Verdict("start", bound, None if slowest is None else slowest.name, share, tuple(told))
     step, came = filled
-    then = _with_buffer(pipeline, analysis, step, came)
-    slowest = _slowest_before(pipeline, analysis)
-    changes = []
-    ratio = running / then
+    changes, expected = [], 1.0
+    ratio = running / _with_buffer(pipeline, analysis, step, came)
     if ratio >= _WORTH:
-        ahead = ", with prefetch(AUTOTUNE) behind it," if step.lane == LOOP else ""
-        changes.append(f"A buffer of a quarter of that{ahead}: expect {gain(ratio)} for a run of this length.")
-    else:
-        ratio = 1.0
+        ahead = " and prefetch(AUTOTUNE) after it" if step.lane == LOOP else ""
+        expected = ratio
+        changes.append(f"Use a quarter of that buffer{ahead}: expect {gain(ratio)} for a run of this length.")
     if slowest is not None and slowest.name != step.name:
-        changes.append(f"It is {named(slowest)} that the buffer waits for: what makes it faster fills it sooner.")
-    changes.append("Shuffling file names or indices in front of reading needs a smaller buffer for the same disorder.")
-    return Verdict("filling", bound, step.name, share, waited, (first, sentence), tuple(changes), ratio)
+        changes.append(f"The buffer waits for {named(slowest)}: making that faster fills it sooner.")
+    changes.append("Shuffling file names or indices before reading needs a smaller buffer for the same disorder.")
+    return Verdict("filling", bound, step.name, share, tuple(told), tuple(changes), expected)
 
 
 def _with_buffer(pipeline: dict[str, Any], analysis: Analysis, step: Step, came: float) -> float:

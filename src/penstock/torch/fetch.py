@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from multiprocessing.context import assert_spawning
 from pathlib import Path
 from typing import Any
 
@@ -245,18 +246,41 @@ def _take_over(given: Given, passes: Passes, number: int) -> None:
     import_module("torch").set_num_threads(1)
 
 
-def write_given(given: Given, meeting: str) -> None:
-    """For workers that read it once; the file is there as a whole or not at all."""
-    written = Path(meeting, "given.part")
-    with written.open("wb") as file:
-        by_value().dump(given, file, protocol=5)
-    written.rename(Path(meeting, "given"))
+def write_given(given: Given, meeting: str, *, kept: bool) -> None:
+    """Pickle what a loader was given for workers that do not share this program's memory.
+
+    The file that workers read once is there as a whole or not at all. If it is not `kept`, each pass sends a copy.
+
+    Raises:
+        FailedPreconditionError: If it holds memory or locks that processes share, of which a worker would get a copy.
+    """
+    torch = import_module("torch")
+    written = Path(meeting, "given.part") if kept else Path(os.devnull)
+
+    class Pickler(by_value().Pickler):  # type: ignore[misc]
+        def reducer_override(self, value: Any) -> Any:
+            strided = isinstance(value, torch.Tensor) and value.layout == torch.strided and not value.is_nested
+            held = strided or isinstance(value, torch.UntypedStorage)
+            if held and value.device.type == "cpu" and value.is_shared():
+                assert_spawning(value)
+            return super().reducer_override(value)
+
+    try:
+        with written.open("wb") as file:
+            Pickler(file, protocol=5).dump(given)
+    except RuntimeError as error:
+        if "through inheritance" not in str(error):  # as `assert_spawning` and what multiprocessing shares say
+            raise
+        message = f"A worker process that is started by spawn or forkserver cannot share what a data set has: {error}."
+        hint = 'Write multiprocessing_context="fork", or take the loader of torch.utils.data.'
+        raise FailedPreconditionError(message, hint=hint) from error
+    if kept:
+        written.rename(Path(meeting, "given"))
 
 
 def read_given(meeting: str) -> Given:
     with Path(meeting, "given").open("rb") as file:
-        found = pickle.load(file)
-    assert isinstance(found, Given)
+        found: Given = pickle.load(file)
     return found
 
 

@@ -159,10 +159,11 @@ def data_loader_type() -> type:
         def _fetch(self, seed: int, epoch: int, workers: LoaderWorkers | None) -> Fetch:
             given = Given(self.dataset, self.collate_fn, self.worker_init_fn)
             if self._penstock_meeting is None and self.num_workers and workers is None:
-                self._penstock_meeting = tempfile.mkdtemp(prefix="penstock-loader-")
-                when_gone(self, partial(shutil.rmtree, ignore_errors=True), self._penstock_meeting)
-                if self._penstock_kept:
-                    write_given(given, self._penstock_meeting)
+                meeting = tempfile.mkdtemp(prefix="penstock-loader-")
+                when_gone(self, partial(shutil.rmtree, ignore_errors=True), meeting)
+                if self._penstock_executor == "process":
+                    write_given(given, meeting, kept=self._penstock_kept)
+                self._penstock_meeting = meeting
             return Fetch(
                 given,
                 together=self._auto_collation,

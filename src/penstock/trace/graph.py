@@ -215,16 +215,21 @@ class Graph(_Computed):
         return found
 
     def sharing(self) -> tuple[tuple[int, int], ...]:
-        """The pairs of outputs that may share memory: the same value twice, or one that may be a view of the other."""
+        """Return the pairs of outputs that may share memory: views of one value, or what may be a view of anything."""
+        viewed: dict[Ref, Ref] = {}  # by a view, or a view of a view
+        for i, equation in enumerate(self.equations):
+            match equation.operands:
+                case (Ref() as operand,) if equation.primitive.view:
+                    viewed[Ref(i, 0)] = viewed.get(operand, operand)
         same: dict[Ref, list[int]] = {}
         for k, output in enumerate(self.outputs):
             if isinstance(output, Ref):
-                same.setdefault(output, []).append(k)
+                same.setdefault(viewed.get(output, output), []).append(k)
         found = {pair for outputs in same.values() for pair in combinations(outputs, 2)}
-        for ref, outputs in same.items():
-            if self._may_be_a_view(ref):
-                others = [k for other, at in same.items() if other.equation != ref.equation for k in at]
-                found.update((min(i, j), max(i, j)) for i in outputs for j in others)
+        for made_by in {memory.equation for memory in same if self._may_be_a_view(memory)}:
+            outputs = [k for memory, at in same.items() if memory.equation == made_by for k in at]
+            others = [k for memory, at in same.items() if memory.equation != made_by for k in at]
+            found.update((min(i, j), max(i, j)) for i in outputs for j in others)
         return tuple(sorted(found))
 
     def may_be_a_view(self, output: int) -> bool:

@@ -37,6 +37,9 @@ class Work:
     rows: int = 1  # elements that make one of the results: a batch
     fill: int = 0  # elements that come in before the first goes out: a shuffle's
 
+    def slowed(self, factor):
+        return replace(self, cpu=self.cpu * factor, gil=self.gil * factor, pull=self.pull * factor)
+
     @property
     def service(self):
         return self.cpu + self.gil + self.sleep + self.lock_cpu + self.lock_sleep
@@ -60,7 +63,10 @@ class Sim:
     seed: int = 0
     later: dict[float, dict] = field(default_factory=dict)  # at a time: attributes or segments that change
     others: float = 0.0  # cores that other programs use
+    rivals: Callable[[float], float] = lambda now: 0.0  # threads of other programs that compute at a time
+    siblings: float = 0.0  # by how much longer everything takes while rivals compute, on the same core's other thread
     processes_take: float = 0.6  # seconds until worker processes are up
+    processes_start: float = 0.0  # cores that they use meanwhile
     processes_load: float = 0.0  # seconds that they take for what a function they are sent needs
 
     def __post_init__(self):
@@ -95,8 +101,7 @@ class Sim:
             Flow(name, self.knobs[name], self.limits[name], consumer=self.consumer_of(name), **self._whole(name))
             for name in self.names
         )
-        idle = max((self.means.cpus - self.others) * (self.now - self.since) - self.cpu, 0.0)
-        found = Sample(self.since, self.now, self.cpu, flows, None if self.seed % 3 == 2 else idle)
+        found = Sample(self.since, self.now, self.cpu, flows, None if self.seed % 3 == 2 else self.idle)
         self._reset()
         return found
 
@@ -117,7 +122,7 @@ class Sim:
     # -- the model
 
     def _reset(self):
-        self.since, self.cpu = self.now, 0.0
+        self.since, self.cpu, self.idle = self.now, 0.0, 0.0
         zero = dict.fromkeys(("elements", "results", "run_seconds", "run_cpu", "pull_seconds", "pull_cpu"), 0.0)
         zero |= dict.fromkeys(("delayed", "waiting", "starved", "full", "inputs"), 0.0)
         self.sums = {name: dict(zero) for name in self.names}
@@ -163,7 +168,12 @@ class Sim:
                     setattr(self, key, value)
         noise = self._noise()
         takes = DT / self.consumer if self.consumer else math.inf
-        cores = (self.means.cpus - self.others) * DT
+        before = self.cpu
+        rivals, (runnable, threads) = self._rivals(), self._runnable()
+        free = self.means.cpus - self.others
+        share = free * threads / max(threads + rivals, 1e-9)
+        cores = (max(free - rivals, min(share, max(1.2 * runnable, 0.1))) if rivals else free) * DT
+        self.queued = max(runnable - cores / DT, 0.0) / max(runnable, 1e-9) if rivals else 0.0
         lock = 1.0 * DT if self.means.gil else math.inf
         if self.consumer:
             cores -= self.consumer_cpu * min(takes, self.held[self.names[-1]])
@@ -180,11 +190,31 @@ class Sim:
         self.taken += taken
         used = taken * self.consumer_cpu
         self.cpu += used
+        self.idle += max(free * DT - (self.cpu - before) - rivals * DT, 0.0)
         self.sums[last]["starved"] += DT * (1 - taken / takes if self.consumer else 0.97)
         self.now += DT
 
+    def _rivals(self):
+        """Threads beside ours that compute: of other programs, and worker processes on their way."""
+        started = self.asked_at is not None and self.now < self.asked_at + self.processes_take
+        return self.rivals(self.now) + (self.processes_start if started else 0.0)
+
+    def _runnable(self):
+        """Cores that we want, and our threads and processes that do: of those that share the interpreter's lock one."""
+        found, threads, python = 0.0, 0.0, 0.0
+        for name, work in self.segments.items():
+            away = self.knobs[name].executor == "process"
+            workers = min(self.inside[name], self.means.cpus) if away else self.inside[name]
+            wanting = workers * work.computing / max(work.service, 1e-9)
+            locked = 0.0 if away or not self.means.gil else wanting * work.gil / max(work.computing, 1e-9)
+            found, python = found + wanting - locked, python + locked
+            threads += 1.0 if locked > wanting / 2 and work.sleep < work.computing else workers
+        return found + min(python, 1.0), threads
+
     def _segment(self, name, noise, cores, lock):
         work, knobs, sums = self.segments[name], self.knobs[name], self.sums[name]
+        if self.queued or self._rivals():
+            work = work.slowed(1 + self.siblings)
         if self.pause[name] > 0:
             self.pause[name] -= DT
             return 0.0, 0.0
@@ -239,7 +269,9 @@ class Sim:
         inside = workers * DT * rate / possible
         sums["run_seconds"] += inside
         if bounds[1] == min(bounds) and self.seed % 3 == 0:  # cores are what is lacking, and the system tells
-            sums["delayed"] += max(inside - made * (work.service + over), 0.0)
+            sums["delayed"] += max(inside - made * (work.service + over), 0.0) if not self.queued else 0.0
+        if self.seed % 3 == 0 and not away:
+            sums["delayed"] += self.queued * min(inside, DT if work.gil and self.means.gil else inside)
         sums["run_cpu"] += made * work.computing
         sums["pull_seconds"] += made * work.pull
         sums["pull_cpu"] += made * work.pull

@@ -198,5 +198,5 @@ def test_reasons_tell_figures():
     assert "64 workers: its calls wait 100 % of their time" in reason("sleeping")
     assert "16 gave 0.2" in reason("sleeping")
     assert "2 of 2 cores are in use" in reason("jpeg")
-    assert "the consumer waits 0 % of the time" in reason("slow consumer")
+    assert "the workers are waited for 0 % of the time" in reason("slow consumer")
     assert "worker processes gave 0." in reason("lock, dear to ship")

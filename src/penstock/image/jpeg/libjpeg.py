@@ -167,6 +167,8 @@ def _by_opencv(
 ) -> npt.NDArray[np.uint8]:
     """A file whose three components are sampled in a rare way: by the accurate DCT, its colour interpolated.
 
+    The libjpeg inside OpenCV prints a line on stderr for a damaged file; OpenCV has no switch for that.
+
     Raises:
         DataLossError: it is cut short or damaged.
         InvalidArgumentError: sampled so that libjpeg does not enlarge it.

@@ -43,6 +43,9 @@ _ONE_TO_ONE = (ops.Map, ops.Shuffle, ops.Repeat, ops.Prefetch, ops.Enumerate, op
 def with_ratios(found: list[Place], steps: list[Step]) -> list[Step]:
     """The steps with their ratios: known from what a step does, or else as counted."""
     by_name = {step.name: step for step in steps}
+    for place in found:
+        if "shuffle" in by_name[place.name].kind and place.inputs:
+            by_name[place.name] = _per_input(by_name[place.name], by_name[place.inputs[0]])
     ratios = dict.fromkeys(by_name, 0.0)
     ratios[found[-1].name] = 1.0
     root = by_name[found[-1].name].elements
@@ -59,7 +62,14 @@ def with_ratios(found: list[Place], steps: list[Step]) -> list[Step]:
             if above is not None and above.elements:
                 wanted *= by_name[name].elements / above.elements
             ratios[name], above = wanted, by_name[name]
-    return [replace(step, ratio=ratios[step.name]) for step in steps]
+    return [replace(step, ratio=ratios[step.name]) for step in by_name.values()]
+
+
+def _per_input(step: Step, below: Step) -> Step:
+    """Divide the work of a shuffle that fills its buffer by the elements that came, not by the few that went out."""
+    share = min(step.elements / below.elements, 1.0) if below.elements else 1.0
+    costs = {name: share * getattr(step, name) for name in ("cpu", "waiting", "held", "wall")}
+    return replace(step, **costs)
 
 
 def _need(node: Node, step: Step, below: Step) -> float:

@@ -9,7 +9,7 @@ from penstock.plan.node import short_location
 from penstock.profiler.analysis.advice import advice
 from penstock.profiler.analysis.bottleneck import bottleneck
 from penstock.profiler.analysis.changes import Changes
-from penstock.profiler.analysis.figures import Analysis, Lane, Step
+from penstock.profiler.analysis.figures import Analysis, Step
 from penstock.profiler.analysis.model import bounds, cpu_seconds, fitted
 from penstock.profiler.analysis.prediction import later
 
@@ -34,7 +34,7 @@ def analysis_values(analysis: Analysis) -> dict[str, Any]:
         "slowed_by_others": analysis.slowed,
         "model_fit": fit,
         "steps": [_step(analysis, step) for step in reversed(analysis.steps)],
-        "lanes": [_lane(lane) for lane in analysis.lanes],
+        "lanes": list(map(asdict, analysis.lanes)),
         "bounds": [
             {"kind": bound.kind, "lane": bound.lane, "elements_per_second": bound.per_second}
             for bound in limits
@@ -78,10 +78,6 @@ def _step(analysis: Analysis, step: Step) -> dict[str, Any]:
         "cpu_share": step.ratio * (step.cpu + step.shipping) / total if total else 0.0,
         "bytes": step.nbytes,
     }
-
-
-def _lane(lane: Lane) -> dict[str, Any]:
-    return asdict(lane)
 
 
 def _arguments(change: Changes) -> dict[str, Any]:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.profiler.analysis.figures import LOOP, Analysis, Step, named, number, percent, seconds, size
 from penstock.profiler.analysis.model import Bound, bounds, cpu_seconds, fitted, lock_seconds, steps_in
 
+SLIGHTLY = 0.05  # share of the time that the loop waits, from which the pipeline is the slow side
 _MOSTLY = 0.5
-_PART = 0.05  # of the loop's time, from which making elements in its thread is worth a word
 _LEVEL = 1.1  # bounds that lie as close are reached together
 _BY_CAUSE = ("cores", "lock", "workers", "pull", "loop")  # what cannot be helped by changing what comes behind it
 
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """`kind` is that of the bound: "loop", "pull", "workers", "cores", "lock"; or "window", "filling", "nothing".
+    """The answer of every tool: `explain(analyze=True)`, the profiler and `penstock top`.
 
+    `kind` is that of the bound: "loop", "pull", "workers", "cores", "lock"; or "window", "filling", "nothing".
     `step` is the step that takes most of what there is too little of.
     """
 
@@ -26,12 +28,14 @@ class Bottleneck:
 
 
 def bottleneck(analysis: Analysis, fit: float | None = None) -> Bottleneck:
-    """What limits a pipeline with these figures."""
+    """Return what limits a pipeline. A `fit` says that the figures are those of a change, which no loop has seen."""
     if not analysis.elements_per_second:
         return _nothing(analysis)
-    lowest, *others = bounds(analysis, fitted(analysis) if fit is None else fit)
+    lowest, *others = found = bounds(analysis, fitted(analysis) if fit is None else fit)
+    if fit is None and analysis.consumer_seconds and analysis.consumer_waited < SLIGHTLY:
+        return _consumer(analysis, found)
     if lowest.kind == "loop" and analysis.consumer_seconds * lowest.per_second > _MOSTLY:
-        return _slow_loop(analysis, lowest, others[0])
+        return _slow_loop(analysis, found)
     for lane in analysis.lanes:
         if lane.full > 0.2 and lane.starved > 0.2 and lane.window is not None:
             return _window(analysis, lane.name)
@@ -66,20 +70,25 @@ def _nothing(analysis: Analysis) -> Bottleneck:
     return Bottleneck("nothing", last.name, sentence)
 
 
-def _slow_loop(analysis: Analysis, lowest: Bound, second: Bound) -> Bottleneck:
-    took = seconds(analysis.consumer_seconds)
+def _slow_loop(analysis: Analysis, found: Sequence[Bound]) -> Bottleneck:
     here = steps_in(analysis, LOOP)
     own = sum(step.seconds for step in here)
-    if own * lowest.per_second > _PART and own > analysis.handing:
+    if own * found[0].per_second > SLIGHTLY and own > analysis.handing:
+        took = seconds(analysis.consumer_seconds)
         most = max(here, key=lambda step: step.seconds)
         sentence = (
             f"Nothing is made ahead: the loop takes {took} for an element, and then {seconds(own)} of its own thread's "
             f"time to make the next one, {percent(most.seconds / own)} of it in {named(most)}."
         )
         return Bottleneck("loop", most.name, sentence)
-    idle = 1 - lowest.per_second / second.per_second
+    return _consumer(analysis, found)
+
+
+def _consumer(analysis: Analysis, found: Sequence[Bound]) -> Bottleneck:
+    loop = next(bound for bound in found if bound.kind == "loop")
+    idle = 1 - loop.per_second / next(bound for bound in found if bound is not loop).per_second
     sentence = (
-        f"The loop is the slow side: it takes {took} for an element, and the pipeline "
+        f"The loop is the slow side: it takes {seconds(analysis.consumer_seconds)} for an element, and the pipeline "
         f"waits for it {percent(max(idle, 0.0))} of the time."
     )
     return Bottleneck("loop", None, sentence)

@@ -192,5 +192,10 @@ def workers(lane: Lane) -> str:
     return f"{lane.workers} {kind}{plural}"
 
 
+def waited_text(analysis: Analysis) -> str:
+    """Say how long the loop waited; every tool says it in these words."""
+    return f"the loop waited for data {percent(analysis.consumer_waited)} of the time"
+
+
 def rate_text(analysis: Analysis) -> str:
     return f"{number(analysis.elements_per_second)} elements a second"

@@ -13,10 +13,10 @@ from penstock.profiler.analysis.figures import (
     Step,
     named,
     number,
-    percent,
     rate_text,
     seconds,
     size,
+    waited_text,
     workers,
 )
 from penstock.profiler.analysis.model import cpu_seconds, fitted
@@ -73,9 +73,8 @@ def _head(analysis: Analysis) -> str:
     until = _PASSES.get(analysis.passes, f", {analysis.passes:,} passes over the data")
     used = f"{analysis.cpu_used:.2f} of {number(analysis.cpus)} {'core' if analysis.cpus == 1 else 'cores'} used"
     lines = [f"{rate_text(analysis)} ({analysis.elements:,} in {seconds(analysis.seconds)}{until}), {used}"]
-    if analysis.consumer_seconds:
-        took = seconds(analysis.consumer_seconds)
-        lines.append(f"the loop took {took} for each and waited {percent(analysis.consumer_waited)} of the time")
+    took = f"; it took {seconds(analysis.consumer_seconds)} for each" if analysis.consumer_seconds else ""
+    lines.append(f"{waited_text(analysis)}{took}")
     if analysis.failures:
         lines.append(f"{analysis.failures:,} elements failed, the first by {analysis.first_failure}"[:WIDTH])
     return "\n".join(lines)
@@ -110,11 +109,9 @@ def _row(first: str, cells: list[str]) -> str:
 
 
 def _loop_cells(analysis: Analysis) -> list[str]:
-    cost = _micro(analysis.handing)
     total = cpu_seconds(analysis)
     share = _share(analysis.handing / total) if total else ""
-    rate = number(analysis.elements_per_second)
-    return ["loop", rate, cost, "", share, "", _share(analysis.consumer_waited), "", ""]
+    return ["loop", number(analysis.elements_per_second), _micro(analysis.handing), "", share, "", "", "", ""]
 
 
 def _cells(analysis: Analysis, step: Step, lane: Lane, total: float, *, first: bool) -> list[str]:

@@ -145,7 +145,6 @@ def _pipeline(pipeline: Pipeline) -> dict[str, Any]:
     analysis, waits = pipeline.recent()
     start = None if pipeline.start is None else asdict(pipeline.start)
     found = verdict({"waits": asdict(waits), "start": start, "analysis": asdict(analysis)})
-    running = max(waits.running, waits.waited)
     totals = pipeline.totals()
     now = pipeline.waits_now()
     held = _held(pipeline)
@@ -159,15 +158,10 @@ def _pipeline(pipeline: Pipeline) -> dict[str, Any]:
         "epoch_elements": analysis.epoch_elements,
         "elements_per_second": analysis.elements_per_second if pipeline.running else 0.0,
         "waited": now.waited,
-        "waited_share": min(waits.waited / running, 1.0) if running else 0.0,
+        "waited_share": found.waited_share,
         "cpu_used": analysis.cpu_used,
-        "verdict": {
-            "kind": found.kind,
-            "input_bound": found.input_bound,
-            "step": found.step,
-            "sentences": [_printable(text) for text in found.sentences],
-            "changes": [_printable(text) for text in found.changes],
-        },
+        "verdict": asdict(found)
+        | {name: [_printable(text) for text in getattr(found, name)] for name in ("sentences", "changes")},
         "rows": [_row(analysis, totals, step, prefix, found.step, held) for prefix, step in _tree(analysis)],
     }
 

@@ -215,15 +215,8 @@ class Pipeline:
         if not self.running or not late:
             return self.analysis(), waits
         mark, before = late[-1]
-        since = Waits(
-            waits.steps - before.steps,
-            waits.waited - before.waited,
-            waits.starting - before.starting,
-            waits.longest,
-            waits.running - before.running,
-            waits.passes,
-            waits.whole_passes,
-        )
+        names = "steps", "waited", "starting", "running"
+        since = replace(waits, **{name: getattr(waits, name) - getattr(before, name) for name in names})
         return self.analysis(mark, since), since
 
     def totals(self) -> Analysis:
@@ -238,14 +231,15 @@ class Pipeline:
         now = time.perf_counter()
         end = self._mark(now)
         first = self._first if begin is None else begin
-        if first is None or (begin is None and end.taken <= first.taken):
-            first = self._zero()
+        before = {} if first is None else first.costs
+        if first is None or (begin is None and end.taken <= first.taken):  # nothing came but a first element
+            first, before = self._zero(), self.tracer.first_calls
         made = self.waits.steps if self.waits.whole_passes == 1 and self.waits.passes == 1 else None
         return Together(
             self.tracer,
             begin=first,
             end=end,
-            costs=_since(first.costs, end.costs),
+            costs=_since(before, end.costs),
             looks=dict(self._settings),
             passes=self.waits.whole_passes,
             epoch=made,
@@ -256,17 +250,14 @@ class Pipeline:
         """The figures of steady work, as `explain(analyze=True)` has them; or since `begin`, with the waits since."""
         together = self.together(begin)
         waits = self.waits_now() if since is None else since
-        waited = waits.waited - waits.starting
         taken = max(together.end.taken - together.begin.taken, 1)
-        # The first mark is behind the first pass's first element; what later passes take before theirs is in `elapsed`.
-        before = 0.0 if self.start is None or together.begin is not self._first else self.start.seconds
-        later = max(waits.starting - before, 0.0)
-        consumer = max(together.elapsed - waited - later, 0.0) / taken if waits.steps else 0.0
+        # `elapsed` begins after the first element of the first pass; what later passes take before theirs is in it.
+        start = self.start if together.begin is self._first else None
+        before, starting = (0.0, 0.0) if start is None else (start.seconds, waits.starting)
+        consumer = max(together.elapsed - (waits.waited - before), 0.0) / taken if waits.steps else 0.0
         found = assembled(self.plan, self.options, self._as_if_alone(together), together, consumer)
-        steady = waits.running - waits.starting
-        if steady <= 0:
-            steady = together.elapsed
-        return replace(found, consumer_waited=min(max(waited / max(steady, 1e-9), 0.0), 1.0))
+        share = (waits.waited - starting) / max(waits.running - starting, 1e-9)
+        return replace(found, consumer_waited=min(max(share, 0.0), 1.0))
 
     def _as_if_alone(self, together: Together) -> Alone:
         """The same costs, without what threads wait for each other: for elements, for a core, for the lock."""

@@ -34,9 +34,14 @@ class Looks:
     free: Counter[frozenset[Key]] = field(default_factory=Counter)
 
     def waiting(self, key: Key, wall: float, cpu: float) -> float:
-        """The seconds in which a step waited for something outside, of those that it took beside its work."""
+        """Return the seconds in which a step waited for something outside, of those that it took beside its work.
+
+        A step that was seen too rarely is taken to wait for as much of its time as all steps together.
+        """
         lost = max(wall - cpu, 0.0)
-        return lost if self.seen[key] < _LEAST else min(lost, wall * self.waits[key] / self.seen[key])
+        own = self.seen[key] >= _LEAST
+        seen, waits = (self.seen[key], self.waits[key]) if own else (self.seen.total(), self.waits.total())
+        return lost if seen < _LEAST else min(lost, wall * waits / seen)
 
     def held(self) -> Mapping[Key, float]:
         """The part of each step's work in which it holds the lock.
@@ -73,9 +78,10 @@ class Sampler:
         self._linux = sys.platform == "linux"
 
     def look(self, seconds: float, pipelines: Iterable[tuple[Threads, Looks]]) -> None:
-        began = time.perf_counter()
+        began, queued = time.perf_counter(), self._queued()
         self._sleep(seconds)
-        late = self._has_lock and time.perf_counter() - began - seconds > _PATIENCE
+        waited = time.perf_counter() - began - seconds - (self._queued() - queued)
+        late = self._has_lock and waited > _PATIENCE
         for threads, looks in pipelines:
             working: set[Key] = set()
             for native, frames, _ in list(threads):
@@ -95,6 +101,13 @@ class Sampler:
                     looks.waits[key] += state in "SD"
             if working:
                 (looks.late if late else looks.free)[frozenset(working)] += 1
+
+    def _queued(self) -> float:
+        """Return the seconds that the calling thread has waited for a core, which says nothing about the lock."""
+        try:
+            return int(Path("/proc/thread-self/schedstat").read_bytes().split()[1]) / 1e9
+        except OSError:
+            return 0.0
 
     def _state(self, native: int) -> str:
         if not self._linux:

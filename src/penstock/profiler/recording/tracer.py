@@ -14,7 +14,7 @@ from typing import Any
 from penstock.forked import new_lock
 from penstock.plan.inputs import Scan
 from penstock.plan.node import Node
-from penstock.profiler.analysis.meter import Frame, Key, Meter, _Cell, _count, _Local
+from penstock.profiler.analysis.meter import NOTHING, Cost, Costs, Frame, Key, Meter, _Cell, _count, _Local
 from penstock.profiler.analysis.places import steps_of
 
 _ROOM = 8192  # spans of a thread that wait for the writer; the oldest give way
@@ -95,6 +95,7 @@ class Tracer(Meter):
 
     def __init__(self, plan: Node, tracks: Tracks) -> None:
         self.threads: list[tuple[int, list[Frame], dict[Key, _Cell]]] = []  # native number, calls, cells
+        self.first_calls: Costs = {}  # of each thread: they import and compile
         self._tracks = tracks
         super().__init__(plan, warm=True)
         self._local = _Own(self._cells, self.threads)
@@ -132,12 +133,15 @@ class Tracer(Meter):
                     outer.wall += took
                     outer.cpu += work
                 cell = local.cells.get(key)
+                first = cell is None
                 if cell is None:
                     cell = local.cells[key] = [0.0] * 7
                 cell[0] += 1
                 cell[5] += took - frame.wall
                 cell[6] += work - frame.cpu
                 _count(cell, arguments, result, failed)
+                if first:
+                    self.first_calls[key] = self.first_calls.get(key, NOTHING) + Cost(*cell)
                 if took > _SHORTEST:
                     tracks.ring().append((name, int(began * 1e9), int(took * 1e9)))
             return result

@@ -28,7 +28,7 @@ class View:
     means: Means
     flows: Mapping[str, Flow]  # as last seen
     measures: Mapping[str, Measure]
-    hunger: float  # share of the time that the user's loop waited
+    hunger: float  # share of the time that the loop's thread waited for workers
     used: float  # cores
     idle: float  # cores that nobody used, infinity if that is not known
 
@@ -68,8 +68,13 @@ class View:
         if math.isfinite(self.idle):
             lacking = self.idle + self.ahead <= _CROWDED * cpus
         else:  # many workers that pass the interpreter on queue for cores as well, while others stand idle
-            lacking = sum(found.delayed for found in self.measures.values()) - self.ahead >= _QUEUE * cpus
-        return lacking and self.used - self.ahead >= _TAKES_PART * cpus
+            lacking = self.wanted - self.used - self.ahead >= _QUEUE * cpus
+        return lacking and self.wanted - self.ahead >= _TAKES_PART * cpus
+
+    @property
+    def wanted(self) -> float:
+        """Cores in use, and those that workers are ready for and do not get."""
+        return self.used + sum(found.delayed for found in self.measures.values())
 
     @property
     def handing_over(self) -> float:
@@ -106,12 +111,13 @@ class View:
 
 def excluding(workers: int, inside: Sequence[Measure], used: float) -> bool:
     """Whether workers look as if each kept the others waiting, inside functions or before they get there."""
-    busy = sum(found.busy - found.delayed for found in inside)
+    busy = sum(found.busy for found in inside)
+    delayed = sum(found.delayed for found in inside)
     cores = sum(found.cores for found in inside)
-    if workers < 2 or cores < 0.5 or any(found.pulling >= _SERIAL for found in inside):
+    if workers < 2 or cores + delayed < 0.5 or any(found.pulling >= _SERIAL for found in inside):
         return False
     if busy >= 1.4:
-        return cores < 0.8 * busy and 0.75 <= used <= 1.4
+        return cores < 0.8 * (busy - delayed) and used <= 1.4 and used + delayed >= 0.75
     idle = max((max(found.waiting, found.full) for found in inside), default=0.0)
     return idle < CONTENT and 0.85 <= used <= 1.2
 
@@ -130,7 +136,7 @@ def view(state: TunerState, means: Means) -> View:
 _COMPUTES = 0.85  # CPU seconds per second inside a function beyond which it does not wait
 _SURELY_WAITS = 0.7  # the same for a short measurement
 _LOCK_IN_USE = 0.75  # cores in use below which the interpreter's lock keeps nobody waiting for long
-_LOCK_TAKEN = 0.9  # cores in use among other programs: what a lock leaves, and hardly by chance
+_LOCK_TAKEN = 0.9  # cores wanted among other programs: what a lock leaves, and hardly by chance
 _MANY = 2  # calls at once for each core, beyond which the user has said that they wait ...
 _FUNCTIONS_ALONE = 0.9  # ... unless so much of the CPU time is theirs: that of calls that wait is spent around them
 _OFTEN = 1000.0  # Blocks per second, which cost a tenth of a core and more
@@ -170,7 +176,7 @@ def climb(view: View, name: str) -> Iterator[Proposal]:
     if room and _climbs(view, name):
         yield from _more(view, name)
     needed = _needed(view, name)
-    if spare and locked and (not view.crowded or view.used >= _LOCK_TAKEN):
+    if spare and locked and (not view.crowded or view.wanted >= _LOCK_TAKEN):
         yield from _to_processes(view, _heaviest(view), sure=True)
     if knobs.executor == "process":
         yield from _out_of_processes(view, name)
@@ -180,7 +186,7 @@ def climb(view: View, name: str) -> Iterator[Proposal]:
         yield from _more(view, name)
     if spare and not view.crowded and found.cores >= 0.5 and found.share < 0.8 and view.used >= _LOCK_IN_USE:
         yield from _to_processes(view, name)
-    if _fewer_may_do(view, found, knobs) and not needed:
+    if _fewer_may_do(view, found, knobs) and not (needed or (view.crowded and _climbs(view, name))):
         yield from _fewer(view, name, least=view.cores if view.saturated or view.crowded else 1)
 
 
@@ -194,20 +200,18 @@ def _locked(view: View, name: str) -> bool:
     """Whether threads exclude each other: seen now, or when there were more of them."""
     if view.one_core():
         return True
-    last = view.state.last(name, verdict=Verdict.WORSE)
-    if last is None or last.change.kind is not Kind.MORE or view.knobs[name].executor != "thread":
+    tried = [t for t in view.state.trials if t.change.name == name and t.change.kind in (Kind.MORE, Kind.FEWER)]
+    if not tried or view.knobs[name].executor != "thread":
         return False
-    return excluding(last.change.after.parallelism, [last.made], last.made.used)
+    change, more = tried[-1].change, tried[-1].made if tried[-1].change.kind is Kind.MORE else tried[-1].base
+    return excluding(max(change.before.parallelism, change.after.parallelism), [more], more.used)
 
 
 def _heaviest(view: View) -> str | None:
     """The segment that computes the most in threads, among those that may leave them."""
-    may = [n for n in view.flows if "process" in view.flows[n].limits.executors and view.measures[n].cores >= 0.3]
-    return max(
-        (name for name in may if view.knobs[name].executor == "thread"),
-        key=lambda name: view.measures[name].cores,
-        default=None,
-    )
+    found = {name: view.measures[name] for name, flow in view.flows.items() if "process" in flow.limits.executors}
+    heavy = [n for n, m in found.items() if view.knobs[n].executor == "thread" and m.cores + m.delayed >= 0.3]
+    return max(heavy, key=lambda name: found[name].cores, default=None)
 
 
 def _to_processes(view: View, name: str | None, *, sure: bool = False) -> Iterator[Proposal]:
@@ -219,12 +223,8 @@ def _to_processes(view: View, name: str | None, *, sure: bool = False) -> Iterat
     many = limits.least > _MANY * view.cores
     if many and view.measures[name].computing < _FUNCTIONS_ALONE * view.used:
         return  # they wait
-    away = replace(
-        knobs,
-        executor="process",
-        parallelism=view.cores if many else max(min(view.cores, limits.most), limits.least),
-        block_seconds=LARGE_BLOCKS,
-    )
+    workers = view.cores if many else max(min(view.cores, limits.most), limits.least)
+    away = replace(knobs, executor="process", parallelism=workers, block_seconds=LARGE_BLOCKS)
     yield Proposal({name: away}, needs_processes=not view.means.processes_ready, sure=sure)
 
 
@@ -234,7 +234,8 @@ def _more_than_processes(view: View, name: str) -> bool:
     The fewer threads there were, the less they waited for each other, and a process is at most as fast as all of them.
     """
     known = _rates_of_threads(view, name, _LATELY)
-    return bool(known) and view.cores * min(known)[1] < Kind.PROCESSES.value[1] * view.measures[name].rate
+    fewest = min(known, key=lambda found: (found[0], -found[1]), default=None)
+    return fewest is not None and view.cores * fewest[1] < Kind.PROCESSES.value[1] * view.measures[name].rate
 
 
 def _too_few(view: View, name: str, workers: int) -> bool:
@@ -260,16 +261,14 @@ def _out_of_processes(view: View, name: str) -> Iterator[Proposal]:
     costs = view.handing_over
     if costs > 0.1 * found.cores:
         yield from _larger_blocks(view, name)
-    if "thread" in view.flows[name].limits.executors and (
-        found.share < 0.5 or costs > 0.5 * found.cores or not view.means.gil
-    ):
+    waits = found.share < 0.5 and not view.crowded
+    if "thread" in view.flows[name].limits.executors and (waits or costs > 0.5 * found.cores or not view.means.gil):
         yield Proposal({name: replace(knobs, executor="thread", block_seconds=_SMALL_BLOCKS)})
 
 
 def _larger_blocks(view: View, name: str) -> Iterator[Proposal]:
-    knobs = view.knobs[name]
-    if knobs.block_seconds < LARGE_BLOCKS:
-        yield Proposal({name: replace(knobs, block_seconds=LARGE_BLOCKS)})
+    if view.knobs[name].block_seconds < LARGE_BLOCKS:
+        yield Proposal({name: replace(view.knobs[name], block_seconds=LARGE_BLOCKS)})
 
 
 def _more_may_help(view: View, found: Measure, knobs: Knobs) -> bool:

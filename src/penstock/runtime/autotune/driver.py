@@ -134,7 +134,7 @@ class Driver:
                 if name in self._proved:
                     found.turn(_within(self._proved[name], knobs, found), None if known is None else known.reason)
                 elif known is not None:
-                    found.turn(_within(known.knobs, knobs, found), known.reason)
+                    found.turn(_within(_added(known.knobs, knobs), knobs, found), known.reason)
                 self._lanes[key] = found
             return found
 
@@ -230,8 +230,7 @@ class Driver:
         """Have them started. Where they do not come, nobody is to go on waiting for them."""
         processes = self._processes()
         processes.warm_up()
-        if self._asked is None:
-            self._asked = now
+        self._asked = now if self._asked is None else self._asked
         if now > self._asked + _PROCESSES_COME and not processes.ready():
             for lane in self.lanes:
                 lane.choice.stay("worker processes did not start")
@@ -266,6 +265,14 @@ def _with_delays(flows: list[Flow], now: _Clocks, before: _Clocks) -> tuple[Flow
         return tuple(flows)
     share = min(delayed / spent, 1.0)
     return tuple(replace(flow, delayed=share * flow.run_seconds) for flow in flows)
+
+
+def _added(known: Knobs, start: Knobs) -> Knobs:
+    """Return the knobs of an earlier process, with no fewer workers and no less room than a run begins with.
+
+    What the earlier process refused or gave back, perhaps in a bad moment, is tried again.
+    """
+    return replace(known, parallelism=max(known.parallelism, start.parallelism), window=max(known.window, start.window))
 
 
 def _within(known: Knobs, start: Knobs, lane: Lane) -> Knobs:

@@ -44,6 +44,7 @@ class Measure:
     cores: float = 0.0  # CPU seconds per second, of its functions and pulling
     computing: float = 0.0  # the same of its functions alone
     used: float = 0.0  # CPU seconds per second, of the whole run
+    idle: float = math.inf  # cores that nobody used; infinity where that is not known
     cost: float = 0.0  # CPU seconds of the whole run per element of this segment
     step_seconds: float = 0.0  # a worker's time per result
     result_bytes: float = 0.0
@@ -90,6 +91,7 @@ def measure(samples: Sequence[Sample], name: str) -> Measure:
         cores=ratio(run_cpu + sum(flow.pull_cpu for flow in flows), seconds),
         computing=ratio(run_cpu, seconds),
         used=ratio(cpu, seconds),
+        idle=idle([sample for sample, _ in found]),
         cost=ratio(cpu, made),
         step_seconds=ratio(run, results),
         result_bytes=ratio(sum(flow.nbytes for flow in flows), results),
@@ -137,7 +139,7 @@ def idle(samples: Sequence[Sample]) -> float:
 
 
 def starvation(samples: Sequence[Sample]) -> float:
-    """The share of the time that the user's loop waited."""
+    """Return the share of the time that the thread of the training loop waited for the results of workers."""
     seconds = seconds_of(samples)
     waits: dict[str, float] = {}
     for sample in samples:

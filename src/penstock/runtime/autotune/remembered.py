@@ -15,6 +15,7 @@ import math
 import os
 import platform
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
@@ -45,13 +46,13 @@ def _beside_home() -> str:
 
 
 _FORMAT = 1
+_EXPIRES = 30 * 86400.0  # seconds after which settings are looked for again
 _MOST_FILES = 1000
 _MOST_BYTES = 1 << 22  # of all files
 _MOST_OF_ONE = 1 << 18
 _MOST_TEXT = 2000  # characters of a name or reason
 _KNOWN = 1000  # plans of this process
 _KNOWN_PASSES = 100  # of which a history is some 50 KiB
-_NEAR = 0.25  # figures that differ by less are the same: a run that only repeats another writes nothing
 _CPU = ("model name", "CPU implementer", "CPU part")  # x86 names its processors, ARM numbers them
 
 
@@ -91,13 +92,16 @@ def recall(plan_digest: str) -> dict[str, Remembered]:
 
 
 def remember(plan_digest: str, segments: Mapping[str, Remembered]) -> None:
-    """Keep what was found for segments of a plan; other segments keep what is known of them."""
+    """Keep what was found for segments of a plan; other segments keep what is known of them.
+
+    A run that only repeats another writes nothing.
+    """
     path = _path(plan_digest)
     if path is None:
         return
     before = recall(plan_digest)
     new = {name: found for name, found in segments.items() if _is_sound(name, found)}
-    if all(name in before and _alike(before[name], found) for name, found in new.items()):
+    if all(name in before and before[name].knobs == found.knobs for name, found in new.items()):
         return
     _keep(path, {**before, **new})
     write_small(path, _text(plan_digest, {**before, **new}))
@@ -164,14 +168,6 @@ def _keep(path: Path, found: dict[str, Remembered]) -> None:
     _known[path] = found
 
 
-def _alike(one: Remembered, other: Remembered) -> bool:
-    return (
-        one.knobs == other.knobs
-        and math.isclose(one.elements_per_second, other.elements_per_second, rel_tol=_NEAR)
-        and math.isclose(one.cpu_us, other.cpu_us, rel_tol=_NEAR, abs_tol=1.0)
-    )
-
-
 # -- files
 
 
@@ -192,6 +188,8 @@ def _check(body: Any) -> str:
 def _read(path: Path, plan_digest: str) -> dict[str, Remembered]:
     try:
         with path.open("rb") as file:
+            if time.time() - os.fstat(file.fileno()).st_mtime > _EXPIRES:
+                return {}
             found = json.loads(file.read(_MOST_OF_ONE + 1))
         body = found["body"]
         if found["format"] != _FORMAT or found["check"] != _check(body):

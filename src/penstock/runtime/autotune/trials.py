@@ -21,6 +21,9 @@ _MUCH = 1.25  # times the rate before, by more workers
 LEAP = 4  # times as many workers, as a first trial
 _LEAPT = 1.25  # times the rate before, which these give within ...
 _SHOWS = 0.2  # ... so many seconds, if they do not wait for each other
+NO_CORE = 0.25  # idle cores below which a rate tells how many cores other programs leave
+OF_CORES = 1.33  # times as many cores as one thread gets among other programs: what two processes get at least
+_DOUBTFUL = 1.5  # seconds before which processes are not refused then
 _LATEST = 8.0  # seconds after which there is one in any case
 
 
@@ -93,7 +96,7 @@ class Trial:
     @property
     def gain(self) -> float:
         """How many times the rate before."""
-        return ratio(self.made.rate, self.base.rate, without=1.0)
+        return gain_of(self.change, self.base, self.made)
 
     def brought_much(self, now: Knobs) -> bool:
         """Whether it added the workers that there are, and they were worth it: then it is not a lock they wait for."""
@@ -103,6 +106,19 @@ class Trial:
     def went_badly(self) -> bool:
         """Whether it gave clearly less, as far as it went."""
         return self.made.seconds >= _SOON and self.made.rate < CLEARLY * self.base.rate
+
+
+def gain_of(change: Change, base: Measure, made: Measure) -> float:
+    """Return the rate under a change in relation to the rate before.
+
+    While no core is idle, a rate tells how much other programs leave. Processes gain no more than a core for each by
+    the CPU time of an element, however little was left to threads.
+    """
+    gain = ratio(made.rate, base.rate, without=1.0)
+    if change.kind is not Kind.PROCESSES or min(made.idle, base.idle) >= NO_CORE:
+        return gain
+    most = change.after.parallelism * base.cost
+    return min(gain, ratio(most, made.cost * min(base.used + base.delayed, 1.0), without=gain))
 
 
 def tried(change: Change, base: tuple[Sample, ...], period: SteadyPeriod, earlier: Sequence[Trial] = ()) -> Trial:
@@ -117,7 +133,7 @@ def tried(change: Change, base: tuple[Sample, ...], period: SteadyPeriod, earlie
         verdict = _verdict(change, before, made, hunger, starvation(warm[:count]), enough)
         rise = _rise(change, before, made) if verdict is Verdict.WORSE else 0.0
         if rise:
-            risen = _behind(warm[:count], rise)
+            risen = tuple(sample for sample in warm[:count] if sample.start >= warm[0].start + rise)
             made = measure(risen, change.name)
             verdict = _verdict(change, before, made, hunger, starvation(risen), enough)
         if verdict is not Verdict.OPEN:
@@ -157,11 +173,6 @@ def _rise(change: Change, base: Measure, made: Measure) -> float:
     return _RISE if change.kind is Kind.MORE and falls else 0.0
 
 
-def _behind(samples: tuple[Sample, ...], seconds: float) -> tuple[Sample, ...]:
-    """The periods less so many seconds at their beginning."""
-    return tuple(sample for sample in samples if sample.start >= samples[0].start + seconds)
-
-
 def _hopeless(change: Change, base: Measure, period: SteadyPeriod) -> bool:
     """Whether so little came, long before the setting is warm, that nothing good can follow."""
     made = measure(period.samples[1:], change.name)
@@ -181,11 +192,15 @@ def _verdict(change: Change, base: Measure, made: Measure, hunger: float, hunger
         return _still_content(made, hunger_now)
     if not base.rate > 0:
         return Verdict.BETTER if made.seconds >= 2 * _SOON else Verdict.OPEN
-    gain = ratio(made.rate, base.rate)
+    gain = gain_of(change, base, made)
     error = gain * (base.error**2 + made.error**2) ** 0.5
     surely_not, kept_from, surely = kind.value
     if gain - error >= surely:
         return Verdict.BETTER
+    # processes may get more cores than one thread at a time, of which none is idle now
+    doubt = kind is Kind.PROCESSES and made.idle < NO_CORE and OF_CORES * base.cost >= kept_from * made.cost
+    if doubt and made.seconds < _DOUBTFUL:
+        return Verdict.OPEN
     if gain + error <= surely_not:
         return Verdict.WORSE
     if made.seconds >= _SHOWS and gain < enough:
@@ -196,7 +211,8 @@ def _verdict(change: Change, base: Measure, made: Measure, hunger: float, hunger
         kept_from += _DOUBT  # one worker less is not worth much
     elif kind.gives_back:
         kept_from -= min(error / 2, _DOUBT)  # what is not known to cost anything is given back
-    return Verdict.BETTER if gain >= kept_from or _pays(kind, base, made, gain, hunger, hunger_now) else Verdict.WORSE
+    kept = gain >= (_EQUAL if doubt else kept_from) or _pays(kind, base, made, gain, hunger, hunger_now)
+    return Verdict.BETTER if kept else Verdict.WORSE
 
 
 def _still_content(made: Measure, hunger: float) -> Verdict:
@@ -220,6 +236,4 @@ def _pays(kind: Kind, base: Measure, made: Measure, gain: float, hunger: float, 
     if kind in (Kind.MORE, Kind.WIDER):
         return gain >= _EQUAL and hunger_now <= 0.5 * hunger
     cost = ratio(made.cost, base.cost, without=1.0)
-    if kind is Kind.PROCESSES:
-        return gain >= _EQUAL and cost <= 0.85
     return kind is Kind.BLOCKS and ((gain >= _EQUAL and cost <= 0.92) or (gain >= 0.92 and cost <= 0.7))

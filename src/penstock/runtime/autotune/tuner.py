@@ -11,12 +11,12 @@ from dataclasses import replace
 
 from penstock.runtime.autotune.climb import View, climb, let_go, may_leap, view
 from penstock.runtime.autotune.figures import Decision, Flow, Knobs, Limits, Means, Proposal, Sample
-from penstock.runtime.autotune.measure import CLEARLY, SLEEPS, Measure, SteadyPeriod, differs, knobs_of, measure, ratio
-from penstock.runtime.autotune.trials import CONTENT, Change, Kind, Trial, Verdict, change_between
+from penstock.runtime.autotune.measure import CLEARLY, SLEEPS, Measure, differs, knobs_of, measure, ratio
+from penstock.runtime.autotune.trials import CONTENT, NO_CORE, OF_CORES, Change, Kind, Trial, Verdict, change_between
 from penstock.runtime.autotune.tuner_state import TunerState, tuner_state
 
 _AGAIN = 15.0  # seconds until something is tried again; four times as many after each time
-_SOON_AGAIN = 4.0  # the same of more workers for calls that sleep, once: a bad moment may have spoken against them
+_SOON_AGAIN = 4.0  # the same, once, where it may have been a bad moment: for calls that sleep, among other programs
 
 
 def barred(view: View, proposal: Proposal) -> bool:
@@ -37,14 +37,14 @@ def barred(view: View, proposal: Proposal) -> bool:
         return False  # it was not needed then
     if change.kind.gives_back and not view.content and made.seconds > 0 and made.rate < CLEARLY * then.rate:
         return True
-    if len(met) == 1 and change.kind is Kind.MORE and now.share < SLEEPS and made.rate >= CLEARLY * then.rate:
-        return view.state.now - tried.stop < _SOON_AGAIN
-    return view.state.now - tried.stop < _AGAIN * 4.0 ** min(len(met) - 1, 8)
+    moment = change.kind in (Kind.PROCESSES, Kind.THREADS) and made.idle < NO_CORE and made.cost < OF_CORES * then.cost
+    soon = moment or (change.kind is Kind.MORE and now.share < SLEEPS and made.rate >= CLEARLY * then.rate)
+    return view.state.now - tried.stop < (_SOON_AGAIN if soon and len(met) == 1 else _AGAIN * 4 ** min(len(met) - 1, 8))
 
 
 def _lasts(view: View, change: Change, then: Measure) -> bool:
-    """Whether the work is another over some seconds, where it is fewer workers that a bad moment speaks for."""
-    if change.kind is not Kind.FEWER or view.content:
+    """Return True if the work is another over some seconds, where a bad moment speaks for the change."""
+    if change.kind not in (Kind.FEWER, Kind.PROCESSES) or view.content:
         return True
     return differs(then, measure(view.state.since.lately(change.name), change.name))
 
@@ -74,20 +74,16 @@ def _alike(change: Change) -> Callable[[Knobs], bool]:
 def _then(view: View, name: str, index: int) -> Measure:
     """How the setting that is best now did, next to the trial of the other."""
     periods = view.state.periods
-    best = view.knobs[name]
-    same = [i for i, period in enumerate(periods) if name in period.knobs and _workers(period.knobs[name], best)]
+    best = _workers(view.knobs[name])
+    same = [i for i, period in enumerate(periods) if name in period.knobs and _workers(period.knobs[name]) == best]
     nearest = min(same, key=lambda i: abs(i - index), default=None)
     if nearest is None:
         return Measure()
-    return _side(periods[nearest], name, after=nearest > index)
+    return periods[nearest].early(name) if nearest > index else periods[nearest].late(name)
 
 
-def _workers(one: Knobs, other: Knobs) -> bool:
-    return (one.executor, one.parallelism) == (other.executor, other.parallelism)
-
-
-def _side(period: SteadyPeriod, name: str, *, after: bool) -> Measure:
-    return period.early(name) if after else period.late(name)
+def _workers(knobs: Knobs) -> tuple[str, int]:
+    return knobs.executor, knobs.parallelism
 
 
 LEAST_WINDOW = 1  # a segment always has room for one result, whatever its window says
@@ -178,9 +174,8 @@ def reasons(view: View, knobs: Mapping[str, Knobs]) -> dict[str, str]:
 
 
 def _subject(view: View, name: str, knobs: Knobs) -> str:
-    count = knobs.parallelism
-    kind = "worker" if count == 1 else "workers"
-    return f"{count} {kind} in processes" if knobs.executor == "process" else f"{count} {kind}"
+    kind = "worker" if knobs.parallelism == 1 else "workers"
+    return f"{knobs.parallelism} {kind}" + (" in processes" if knobs.executor == "process" else "")
 
 
 def _why(view: View, name: str, knobs: Knobs, path: list[str]) -> str:
@@ -191,7 +186,7 @@ def _why(view: View, name: str, knobs: Knobs, path: list[str]) -> str:
         return "not measured yet"
     sentences = []
     if view.content:
-        sentences.append(f"the consumer waits {_percent(view.hunger)} of the time")
+        sentences.append(f"the workers are waited for {_percent(view.hunger)} of the time")
     elif path and name != path[-1]:
         sentences.append(
             f"it waits for its input {_percent(found.waiting)} of the time" if name in path else "others limit the run"
@@ -230,15 +225,12 @@ def _compared(trial: Trial) -> tuple[int, int]:
 
 
 def _of_executor(trial: Trial, knobs: Knobs) -> str:
-    better = trial.verdict is Verdict.BETTER
-    gave = f"gave {trial.gain:.3g} times as much"
-    if trial.change.kind is Kind.PROCESSES:
-        if better and knobs.executor == "process":
-            return f"worker processes {gave} as threads, which held the interpreter's lock"
-        return "" if better else f"worker processes {gave}"
-    if better and knobs.executor == "thread":
-        return f"threads {gave} as worker processes"
-    return "" if better else f"threads {gave} as worker processes"
+    if trial.verdict is Verdict.BETTER and knobs.executor != trial.change.after.executor:
+        return ""
+    if trial.change.kind is Kind.THREADS:
+        return f"threads gave {trial.gain:.3g} times as much as worker processes"
+    why = ", which held the interpreter's lock" if trial.verdict is Verdict.BETTER else ""
+    return f"worker processes gave {trial.gain:.3g} times as much as threads{why}"
 
 
 def _of_number(trial: Trial) -> str:
@@ -264,6 +256,7 @@ def _percent(share: float) -> str:
 SHORTEST = 0.1  # seconds of a period
 LONGEST = 1.0
 _UNSURE = 0.3  # seconds of a period after one that was unlike those before
+_STEPS = 8  # results that tell a rate
 _LASTS = 1.0  # seconds of one rate that are no moment
 _STALE = 3.0  # seconds after which a setting is measured again before others are held against it, and may recover
 
@@ -294,24 +287,18 @@ def _next(seen: View) -> Decision:
     best = bounded(seen.knobs, seen.flows, ram)
     asked = False
     waits = not _measured(seen)
-    if not waits:
-        for proposal in proposals(seen):
-            if barred(seen, proposal):
-                continue
-            knobs = bounded({**seen.knobs, **proposal.knobs}, seen.flows, ram)
-            if knobs == best:
-                continue
-            if proposal.needs_processes:
-                asked = True
-                if proposal.sure:
-                    waits = True
-                    break
-                continue
-            if found.age < proposal.seconds < LONGEST:
-                waits = True
-                break
-            if found.age < proposal.seconds:
-                continue
+    for proposal in proposals(seen):
+        if barred(seen, proposal) or (waits and not _may_be_early(seen, proposal)):
+            continue
+        knobs = bounded({**seen.knobs, **proposal.knobs}, seen.flows, ram)
+        if knobs == best:
+            continue
+        asked = asked or proposal.needs_processes
+        early = found.age < proposal.seconds
+        if (proposal.needs_processes and proposal.sure) or (early and proposal.seconds < LONGEST):
+            waits = True
+            break
+        if not (early or proposal.needs_processes):
             return Decision(knobs, reasons(seen, knobs), SHORTEST, want_processes=asked)
     period = SHORTEST if found.current is not None or waits else min(max(found.age / 4, SHORTEST), LONGEST)
     if waits and found.age > LONGEST:
@@ -355,10 +342,18 @@ def _measured(seen: View) -> bool:
     return True
 
 
+def _may_be_early(seen: View, proposal: Proposal) -> bool:
+    """Return True for a change that is tried before the rate is well known, or prepared even before that."""
+    if not proposal.sure or seen.state.current is not None:
+        return False
+    seconds = SHORTEST / 2 if proposal.needs_processes else 2 * SHORTEST
+    return all(seen.measures[n].steps >= _STEPS and seen.measures[n].seconds >= seconds for n in proposal.knobs)
+
+
 def _known(found: Measure) -> bool:
     if found.seconds < 0.2 or (found.error > 0.12 and found.seconds < 0.6):
         return False
-    return found.steps >= 8 or (found.seconds >= 1.0 and found.steps >= 3) or found.seconds >= 4.0
+    return found.steps >= _STEPS or (found.seconds >= 1.0 and found.steps >= 3) or found.seconds >= 4.0
 
 
 def _sleeps(measured: Measure, *, seconds: float, steps: float) -> bool:
