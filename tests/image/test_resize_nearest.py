@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.image.kernels import BAD_ARGUMENT
 from penstock.image.resizing import reference
 from penstock.image.resizing.reference import nearest_taps
 from penstock.image.resizing.sampling import _NEAREST, resize_nearest
@@ -54,5 +55,5 @@ def test_what_would_read_out_of_bounds_is_refused_unwritten(compiled, height, wi
     y, x = np.array([0, row]), np.array([column, 0])
     for array in (pixels, y, x):
         array.flags.writeable = False
-    assert compiled.resize_nearest(pixels, height, width, parts, y, x, dst) == compiled.BAD_ARGUMENT
+    assert compiled.resize_nearest(pixels, height, width, parts, y, x, dst) == BAD_ARGUMENT
     assert (dst == 7).all()

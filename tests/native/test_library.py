@@ -76,8 +76,7 @@ def clone(tmp_path_factory):
     folder = tmp_path_factory.mktemp("clone")
     package = Path(penstock.__file__).parent
     shutil.copytree(package, folder / "src/penstock", ignore=shutil.ignore_patterns("built", "__pycache__", "compat"))
-    (folder / "tools").mkdir()
-    shutil.copy(ROOT / "tools/build_kernels.py", folder / "tools")
+    shutil.copytree(ROOT / "tools", folder / "tools", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "src/penstock/native/made_native.py").write_text(MADE)
     (folder / "src/penstock/native/made_number.py").write_text("NUMBER = 7\n")
     built(folder)
@@ -199,7 +198,7 @@ def test_others_run_while_a_kernel_does(kernels):
     calling.join()
 
 
-def test_a_library_of_other_sources_is_refused_and_built_again(here):
+def test_a_library_of_other_sources_is_refused_and_built_again(here, tmp_path, monkeypatch):
     assert Kernels(NAME).loaded().made(1) == 16
     number = here / "src/penstock/native/made_number.py"
     number.write_text("NUMBER = 9\n")
@@ -210,6 +209,8 @@ def test_a_library_of_other_sources_is_refused_and_built_again(here):
     assert any(line.startswith(f"{NAME}: ") and "other sources" in line for line in plain_versions())
     assert "1 of 1" in built(here)
     assert built(here) == ""
+    shutil.copytree(here / "src/penstock/native/built", tmp_path / "built")  # a process loads one file once
+    monkeypatch.setenv("PENSTOCK_KERNELS", str(tmp_path / "built"))
     assert Kernels(NAME).loaded().made(1) == 20
     number.write_text("NUMBER = 7\n")
     built(here)
