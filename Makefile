@@ -19,7 +19,7 @@ EDITABLE := $(INSTALL) --no-build-isolation --editable .
 GROUP = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["$(1)"], sep="\n")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick mutants frameworks check fuzz storm crash service remote test-hdfs browser bench parity wheel wheel-test kernels \
+.PHONY: help demo test quick mutants frameworks check fuzz storm crash service remote test-hdfs browser bench parity wheel wheels wheel-test kernels \
 	budget format lock clean need-python
 
 help: ## this list
@@ -53,8 +53,9 @@ check: $(VENV)/dev.stamp ## lint, types, import contracts, and the size of each 
 	@echo "lint-imports"; $(VENV)/bin/lint-imports --no-logo
 	@echo "size";         $(VENV)/bin/python -m tests.size_report
 
-fuzz: $(VENV)/dev.stamp ## generated pipelines, 2000 new ones for each property (two hours)
-	@HYPOTHESIS_PROFILE=search PENSTOCK_MANY_PHRASINGS=1 $(VENV)/bin/python -m pytest -q -o faulthandler_timeout=600 \
+fuzz: $(VENV)/dev.stamp kernels ## generated pipelines, 2000 new ones for each property, with checked kernels (two hours)
+	@$(VENV)/bin/python tools/build_kernels.py --checked --into build/kernels/checked
+	@PENSTOCK_KERNELS=$(CURDIR)/build/kernels/checked HYPOTHESIS_PROFILE=search PENSTOCK_MANY_PHRASINGS=1 $(VENV)/bin/python -m pytest -q -o faulthandler_timeout=600 \
 		tests/physical/test_parted.py tests/physical/test_whole_inputs.py \
 		tests/dataset/test_generated.py tests/dataset/test_failures.py tests/system/test_interleavings.py \
 		tests/dataset/test_handover.py tests/dataset/test_indexing.py tests/dataset/test_other_numbers.py \
@@ -100,9 +101,14 @@ parity: $(BENCH)/stamp ## the same input through penstock and TensorFlow: is it 
 kernels: $(VENV)/runtime.stamp # compiled once, and again where a source changed; nothing is compiled later
 	@$(VENV)/bin/python tools/build_kernels.py
 
-LEVELS ?= $(if $(filter arm64 aarch64,$(shell uname -m)),generic,x86-64-v2 x86-64-v3 x86-64-v4)
-wheel: $(VENV)/runtime.stamp ## a wheel with kernels for every processor of this architecture, in dist/ (minutes)
-	@PENSTOCK_LEVELS="$(LEVELS)" $(VENV)/bin/python -m hatchling build -t wheel
+SYSTEM ?= $(shell uname -s | tr A-Z a-z)-$(shell uname -m)
+wheel: $(VENV)/runtime.stamp ## a wheel for every processor of this system, in dist/ (minutes)
+	@PENSTOCK_SYSTEM=$(SYSTEM) $(VENV)/bin/python -m hatchling build -t wheel
+
+wheels: $(VENV)/runtime.stamp ## wheels for Linux, Windows and macOS, on x86-64 and ARM, built here (ten minutes)
+	@$(VENV)/bin/python $(PIP) install 'ziglang>=0.14'
+	@for system in linux-x86_64 linux-aarch64 windows-amd64 darwin-arm64 darwin-x86_64; do \
+		PENSTOCK_SYSTEM=$$system $(VENV)/bin/python -m hatchling build -t wheel || exit 1; done
 
 wheel-test: $(VENV)/dev.stamp wheel ## the wheel in an environment without numba and a compiler: its kernels serve at once
 	@PENSTOCK_WHEEL=$$(ls -t $(CURDIR)/dist/penstock-*.whl | head -1) $(VENV)/bin/python -m pytest -q tests/native/test_wheel.py

@@ -1,6 +1,6 @@
 """Compile the kernels of penstock into shared libraries, before they reach a user.
 
-    python tools/build_kernels.py [--levels x86-64-v2 x86-64-v3] [--into FOLDER] [--jobs N] [--checked]
+    python tools/build_kernels.py [--system darwin-arm64] [--into FOLDER] [--jobs N] [--checked]
 
 Each module of kernels becomes one library for each level of processors, in `src/penstock/native/built/LEVEL/`. A
 library says which sources it was made of: one that fits its sources is left as it is, so a second run builds nothing.
@@ -16,6 +16,7 @@ import gc
 import importlib
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -40,6 +41,21 @@ LEVELS = {
     "generic": "+neon,+crc",  # 64-bit ARM
 }
 CHECKED = "PENSTOCK_CHECKED_READS"  # a variable that `penstock.native.kernel` knows
+# The systems that libraries are made for: LLVM's name, that of the linker in ziglang, the levels of its processors.
+X86 = ["x86-64-v2", "x86-64-v3", "x86-64-v4"]
+SYSTEMS = {
+    "linux-x86_64": ("x86_64-unknown-linux-gnu", "x86_64-linux-gnu.2.17", X86),
+    "linux-aarch64": (
+        "aarch64-unknown-linux-gnu",
+        "aarch64-linux-gnu.2.17",
+        ["generic"],
+    ),
+    "windows-amd64": ("x86_64-w64-windows-gnu", "x86_64-windows-gnu", X86),
+    "darwin-arm64": ("arm64-apple-macosx11.0.0", "aarch64-macos.11.0", ["generic"]),
+    "darwin-x86_64": ("x86_64-apple-macosx11.0.0", "x86_64-macos.11.0", X86),
+}
+HERE = f"{platform.system()}-{platform.machine()}".lower()
+_TARGET = re.compile(r"^target (?:triple|datalayout) = .*\n", re.MULTILINE)
 _USED = re.compile(r"""\bKernels\(["']([\w.]+)["']""")
 _IMPORT = re.compile(r"^[ \t]*from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|.*)$", re.MULTILINE)
 
@@ -48,7 +64,10 @@ def modules_of_kernels() -> list[str]:
     """The modules that penstock loads libraries of, the largest first."""
     files = sorted((SOURCES / "penstock").rglob("*.py"))
     found = {name for file in files for name in _USED.findall(file.read_text("utf-8"))}
-    return sorted(found, key=lambda name: (-sum(f.stat().st_size for f in source_files(name)), name))
+    return sorted(
+        found,
+        key=lambda name: (-sum(f.stat().st_size for f in source_files(name)), name),
+    )
 
 
 def source_files(module: str) -> list[Path]:
@@ -57,13 +76,19 @@ def source_files(module: str) -> list[Path]:
     waiting = [module]
     while waiting:
         place = SOURCES.joinpath(*waiting.pop(0).split("."))
-        file = next((each for each in (place.with_suffix(".py"), place / "__init__.py") if each.exists()), None)
+        file = next(
+            (each for each in (place.with_suffix(".py"), place / "__init__.py") if each.exists()),
+            None,
+        )
         if file is None or file in files:
             continue
         files.append(file)
         for source, names in _IMPORT.findall(file.read_text("utf-8")):
             if source.partition(".")[0] == "penstock":  # what it imports may be modules themselves
-                waiting += [source, *(f"{source}.{name}" for name in re.findall(r"\w+", names))]
+                waiting += [
+                    source,
+                    *(f"{source}.{name}" for name in re.findall(r"\w+", names)),
+                ]
     return files
 
 
@@ -78,25 +103,35 @@ def level_here() -> str:
     return next(level for level in needed if all(has.get(name) for name in needed[level]))
 
 
-def is_current(library: Path, module: str) -> bool:
+def is_current(library: Path, module: str, system: str) -> bool:
     """Whether a library was made of the sources as they are, by this compiler and this file."""
-    wanted = described(module)
+    wanted = described(module, system)
     return library.exists() and json.dumps(wanted).encode() in library.read_bytes()
 
 
-def described(module: str) -> dict[str, Any]:
+def described(module: str, system: str) -> dict[str, Any]:
     """What a library says that it was made of."""
     from penstock.native.library import FORMAT, digest_of
 
     files = source_files(module)
     names = [str(file.relative_to(SOURCES / "penstock")) for file in files]
-    made_by = f"numba {COMPILER}, {'checked' if CHECKED in os.environ else 'plain'}"
-    return {"format": FORMAT, "files": names, "digest": digest_of(files), "made_by": made_by}
+    made_by = f"numba {COMPILER}, {system}, {'checked' if CHECKED in os.environ else 'plain'}"
+    return {
+        "format": FORMAT,
+        "files": names,
+        "digest": digest_of(files),
+        "made_by": made_by,
+    }
 
 
 def prepare(level: str) -> None:
     """Make this process, which does nothing else, one that compiles for a level of processors."""
-    os.environ.update(NUMBA_CPU_NAME=level, NUMBA_CPU_FEATURES=LEVELS[level])
+    arm = level == "generic"  # numba compiles for this machine's kind; what is left of that are the lengths of vectors
+    os.environ.update(
+        NUMBA_CPU_NAME=level,
+        NUMBA_CPU_FEATURES="" if arm else LEVELS[level],
+        PENSTOCK_FEATURES=LEVELS[level],
+    )
     sys.path[:0] = [str(SOURCES), str(Path(__file__).parent)]
     gc.disable()  # what numba makes it keeps
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -109,8 +144,15 @@ def prepare(level: str) -> None:
         message = f"Kernels are built by numba {COMPILER}, this is {numba.__version__}: pip install numba=={COMPILER}"
         raise SystemExit(message)
     llvm.initialize_native_asmparser()
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
     # LLVM's code alone: no machine code of this process, and nothing that Python could call.
-    private: Any = codegen.JITCPUCodegen, codegen.JITCodeLibrary, cpu.CPUContext, dispatcher.Dispatcher
+    private: Any = (
+        codegen.JITCPUCodegen,
+        codegen.JITCodeLibrary,
+        cpu.CPUContext,
+        dispatcher.Dispatcher,
+    )
     whole, library, context, function = private
     make_lean()
     compile_one = function.compile
@@ -133,21 +175,31 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def build(module: str, level: str, library: Path) -> None:
+def build(module: str, level: str, library: Path, system: str) -> None:
     """Compile the kernels of one module for the level that this process is prepared for."""
     import llvmlite.binding as llvm
 
     functions = kernels_of(importlib.import_module(module))
-    triple = llvm.get_process_triple()
-    options: Any = {"cpu": level, "features": LEVELS[level], "opt": 3, "reloc": "pic", "codemodel": "default"}
+    triple, target, _ = SYSTEMS[system]
+    options: Any = {
+        "cpu": level,
+        "features": LEVELS[level],
+        "opt": 3,
+        "reloc": "pic",
+        "codemodel": "default",
+    }
     machine = llvm.Target.from_triple(triple).create_target_machine(**options)
     entries = [Entry(name, function) for name, function in functions.items()]
-    manifest = {"made": described(module), "functions": {each.name: each.described() for each in entries}}
-    linked = llvm.parse_assembly(f'target triple = "{triple}"\ntarget datalayout = "{machine.target_data}"\n{RUNTIME}')
+    manifest = {
+        "made": described(module, system),
+        "functions": {each.name: each.described() for each in entries},
+    }
+    head = f'target triple = "{triple}"\ntarget datalayout = "{machine.target_data}"\n'
+    linked = llvm.parse_assembly(head + RUNTIME)
     for each in entries:
         for text in each.compiled():
-            linked.link_in(llvm.parse_assembly(text))
-    linked.link_in(llvm.parse_assembly(constants(json.dumps(manifest))))
+            linked.link_in(llvm.parse_assembly(f"{head}{_TARGET.sub('', text)}"))
+    linked.link_in(llvm.parse_assembly(head + constants(json.dumps(manifest))))
     public = {
         "penstock_manifest",
         "penstock_look",
@@ -166,7 +218,11 @@ def build(module: str, level: str, library: Path) -> None:
     if others:
         message = f"The kernels of {module} need {', '.join(sorted(others))}, which no library of penstock has."
         raise SystemExit(message)
-    link(machine.emit_object(linked), library)
+    link(
+        machine.emit_object(linked),
+        library,
+        None if system == HERE and shutil.which("cc") else target,
+    )
 
 
 def kernels_of(module: Any) -> dict[str, Any]:
@@ -232,7 +288,12 @@ class Entry:
         """What the loader has to know, for JSON."""
         versions, results, holds_gil = self._declared
         arguments = [
-            [each.name, " or ".join(dict.fromkeys(version[i].kind for version in versions)), each.ndim, each.written]
+            [
+                each.name,
+                " or ".join(dict.fromkeys(version[i].kind for version in versions)),
+                each.ndim,
+                each.written,
+            ]
             for i, each in enumerate(versions[0])
         ]
         return {"arguments": arguments, "results": results, "holds_gil": holds_gil}
@@ -260,7 +321,11 @@ class Entry:
         worst = ir.Constant(ir.IntType(32), 0)
         for version, described in made:
             arrays = [argument for argument in version if argument.ndim]
-            failed = self._fits(shell, f"{self.symbol}_fits{len(described.mangled_name)}_{id(described)}", arrays)
+            failed = self._fits(
+                shell,
+                f"{self.symbol}_fits{len(described.mangled_name)}_{id(described)}",
+                arrays,
+            )
             bad = builder.call(failed, [entry.args[0]])
             with builder.if_then(builder.icmp_unsigned("==", bad, ir.Constant(ir.IntType(32), 0))):
                 builder.ret(self._call(context, builder, version, described, *entry.args))
@@ -286,14 +351,25 @@ class Entry:
         builder.ret(ir.Constant(code, 0))
         return function
 
-    def _call(self, context: Any, builder: Any, version: list[Any], described: Any, arrays: Any, numbers: Any) -> Any:
+    def _call(
+        self,
+        context: Any,
+        builder: Any,
+        version: list[Any],
+        described: Any,
+        arrays: Any,
+        numbers: Any,
+    ) -> Any:
         """Call one version, and put its results behind the numbers; the status."""
         from llvmlite import ir
         from numba.core import types
         from numba.np import arrayobj
 
         word, code = ir.IntType(64), ir.IntType(32)
-        places, taken = iter(range(len(version))), iter(range(len(version) + len(self._declared.results)))
+        places, taken = (
+            iter(range(len(version))),
+            iter(range(len(version) + len(self._declared.results))),
+        )
 
         def place() -> Any:
             return builder.gep(numbers, [word(next(taken))])
@@ -320,9 +396,14 @@ class Entry:
 
         given = [argument(*both) for both in zip(version, described.argtypes, strict=True)]
         convention, restype = context.call_conv, described.restype
-        callee = next((f for f in builder.module.functions if f.name == described.llvm_func_name), None)
+        callee = next(
+            (f for f in builder.module.functions if f.name == described.llvm_func_name),
+            None,
+        )
         callee = callee or ir.Function(
-            builder.module, convention.get_function_type(restype, described.argtypes), described.llvm_func_name
+            builder.module,
+            convention.get_function_type(restype, described.argtypes),
+            described.llvm_func_name,
         )
         status, value = convention.call_function(builder, callee, restype, described.argtypes, given)
         parts = restype if isinstance(restype, types.BaseTuple) else () if restype is types.none else (restype,)
@@ -332,7 +413,10 @@ class Entry:
             raise SystemExit(message)
         for result, kind in zip(found, parts, strict=True):
             if isinstance(kind, types.Float):
-                result = builder.bitcast(builder.fpext(result, ir.DoubleType()) if kind.bitwidth < 64 else result, word)
+                result = builder.bitcast(
+                    builder.fpext(result, ir.DoubleType()) if kind.bitwidth < 64 else result,
+                    word,
+                )
             elif isinstance(kind, types.Boolean):
                 result = builder.zext(result, word)
             elif kind.bitwidth < 64:
@@ -373,7 +457,10 @@ class Fields:
     def checks(self, wanted: Any) -> Any:
         """Yield what writes a check each, in their order."""
         b, ir = self._b, self._ir
-        kind, size = wanted.kind[0], 1 if wanted.kind == "bool" else int(wanted.kind[1:]) // 8
+        kind, size = (
+            wanted.kind[0],
+            1 if wanted.kind == "bool" else int(wanted.kind[1:]) // 8,
+        )
         flags = self.CONTIGUOUS | self.ALIGNED | (self.WRITEABLE if wanted.written else 0)
 
         def is_one_of(value: Any, *these: int) -> Any:
@@ -383,23 +470,35 @@ class Fields:
             return found
 
         yield lambda: b.icmp_unsigned(
-            "==", self._load(self._object, -8, 64), b.load(self._module.get_global("penstock_array_type"))
+            "==",
+            self._load(self._object, -8, 64),
+            b.load(self._module.get_global("penstock_array_type")),
         )
         yield lambda: is_one_of(self._load(self._object, self.NDIM, 32), wanted.ndim)
-        yield lambda: is_one_of(b.and_(self._load(self._object, self.FLAGS, 32), ir.IntType(32)(flags)), flags)
+        yield lambda: is_one_of(
+            b.and_(self._load(self._object, self.FLAGS, 32), ir.IntType(32)(flags)),
+            flags,
+        )
         descr = self.word(self.DESCR)
         yield lambda: is_one_of(self._load(descr, self.KIND, 8), ord(kind))
         yield lambda: is_one_of(self._load(descr, self.ORDER, 8), ord("="), ord("|"))
         yield lambda: is_one_of(self._load(descr, self.SIZE, 64), size)
 
 
-def link(machine_code: bytes, library: Path) -> None:
-    """Make a shared library of an object file, in place at once when it is whole."""
+def link(machine_code: bytes, library: Path, target: str | None) -> None:
+    """Make a shared library of an object file, in place at once when it is whole.
+
+    By this system's `cc`, or by ziglang's for a `target`.
+    """
     with tempfile.TemporaryDirectory() as folder:
         made, objects = Path(folder, "made"), Path(folder, "kernels.o")
         objects.write_bytes(machine_code)
-        linker = ["cc"] if shutil.which("cc") else [sys.executable, "-m", "ziglang", "cc"]
-        subprocess.run([*linker, "-shared", "-s", "-o", made, objects], check=True, stdout=subprocess.DEVNULL)
+        linker = ["cc"] if target is None else [sys.executable, "-m", "ziglang", "cc", "-target", target]
+        subprocess.run(
+            [*linker, "-shared", "-s", "-o", made, objects],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         library.parent.mkdir(parents=True, exist_ok=True)
         beside = library.with_name(f"{library.name}.{os.getpid()}")
         shutil.copyfile(made, beside)
@@ -409,27 +508,46 @@ def link(machine_code: bytes, library: Path) -> None:
 def main() -> None:
     """Build what is missing or stale, and say how far it is."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--levels", nargs="+", choices=LEVELS, help="the machine's own, unless given")
+    parser.add_argument(
+        "--system",
+        choices=SYSTEMS,
+        help="for all its processors; without it, for this machine's own",
+    )
     parser.add_argument("--into", type=Path, default=BUILT)
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)) if sys.platform == "linux" else None)
-    parser.add_argument("--checked", action="store_true", help="with checks of bounds, and of reads at addresses")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=len(os.sched_getaffinity(0)) if sys.platform == "linux" else None,
+    )
+    parser.add_argument(
+        "--checked",
+        action="store_true",
+        help="with checks of bounds, and of reads at addresses",
+    )
     parser.add_argument("--modules", nargs="+", help="these alone")
     chosen = parser.parse_args()
     sys.path.insert(0, str(SOURCES))
     if chosen.checked:
         os.environ |= {CHECKED: "1", "NUMBA_BOUNDSCHECK": "1"}
-    levels = chosen.levels or [level_here()]
+    system, levels = (
+        chosen.system or HERE,
+        SYSTEMS[chosen.system][2] if chosen.system else [level_here()],
+    )
     wanted = [(name, level) for level in levels for name in chosen.modules or modules_of_kernels()]
     wanted.append((PROCESSOR, "generic" if "generic" in levels else "x86-64-v2"))
     places = [(name, level, chosen.into / level / f"{name}.so") for name, level in wanted]
-    stale = [each for each in places if not is_current(each[2], each[0])]
+    stale = [each for each in places if not is_current(each[2], each[0], system)]
     count = 0
     for level in dict.fromkeys(level for _, level, _ in stale):
         with ProcessPoolExecutor(chosen.jobs, get_context("spawn"), initializer=prepare, initargs=(level,)) as pool:
-            for done in as_completed([pool.submit(build, *each) for each in stale if each[1] == level]):
+            for done in as_completed([pool.submit(build, *each, system) for each in stale if each[1] == level]):
                 done.result()
                 count += 1
-                print(f"\rbuilding kernels, once: {count} of {len(stale)}", end="", flush=True)
+                print(
+                    f"\rbuilding kernels, once: {count} of {len(stale)}",
+                    end="",
+                    flush=True,
+                )
     if stale:
         print()
 

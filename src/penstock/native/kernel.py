@@ -102,7 +102,7 @@ def _arguments(text: str, kinds: dict[str, str]) -> list[Argument]:
 
 def has_feature(name: str) -> bool:
     """Whether the processors that code is made for have what LLVM calls so, as "avx2"."""
-    chosen = os.environ.get("NUMBA_CPU_FEATURES")
+    chosen = os.environ.get("PENSTOCK_FEATURES")
     if chosen is not None:
         return f"+{name}" in chosen.split(",")
     return bool(llvm.get_host_cpu_features().get(name, False))

@@ -34,8 +34,10 @@ def _look(builder: Any, address: Any, size: int) -> None:
     """Call the function at `penstock_look` with the address and the size, in checked kernels."""
     if CHECKED in os.environ:
         known = builder.module.globals.get("penstock_look") or ir.GlobalVariable(builder.module, _LONG, "penstock_look")
-        function = builder.inttoptr(builder.load(known), ir.FunctionType(ir.VoidType(), [_LONG, _LONG]).as_pointer())
-        builder.call(function, [address, ir.Constant(_LONG, size)])
+        place = builder.load(known)
+        with builder.if_then(builder.icmp_unsigned("!=", place, ir.Constant(_LONG, 0))):
+            function = builder.inttoptr(place, ir.FunctionType(ir.VoidType(), [_LONG, _LONG]).as_pointer())
+            builder.call(function, [address, ir.Constant(_LONG, size)])
 
 
 def _byte(typing: Any, address: Any) -> Any:
