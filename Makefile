@@ -19,17 +19,16 @@ EDITABLE := $(INSTALL) --no-build-isolation --editable .
 GROUP = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["$(1)"], sep="\n")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick mutants frameworks check fuzz storm crash service remote test-hdfs browser bench parity wheel wheel-test \
+.PHONY: help demo test quick mutants frameworks check fuzz storm crash service remote test-hdfs browser bench parity wheel wheels wheel-test kernels \
 	budget format lock clean need-python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
-demo: $(VENV)/runtime.stamp ## prepare data, train naively and through the pipeline, show the difference
+demo: kernels ## prepare data, train naively and through the pipeline, show the difference
 	@$(VENV)/bin/penstock demo
 
-test: check ## lint, types, import contracts, then every test and every code block of the docs
-	@$(VENV)/bin/penstock compile >/dev/null  # once, and not in every process that tests
+test: check kernels ## lint, types, import contracts, then every test and every code block of the docs
 	@# Three on two cores: many tests wait, for processes that they start, for time limits or for a disk.
 	@$(VENV)/bin/python -m pytest --numprocesses 3 --dist worksteal
 
@@ -37,7 +36,7 @@ test: check ## lint, types, import contracts, then every test and every code blo
 QUICK = tests/block tests/cache tests/physical tests/plan tests/rewrite tests/runtime --ignore tests/runtime/autotune \
 	tests/sources/test_every_source.py $(patsubst %,tests/dataset/test_%.py,every_store generated failures faults_inside \
 	bad_input batching explain indexing)
-quick: $(VENV)/dev.stamp ## at every save: the engine and its interfaces, without processes and what is slow (two to four minutes on two cores)
+quick: $(VENV)/dev.stamp kernels ## at every save: the engine and its interfaces, without processes and what is slow (two to four minutes on two cores)
 	@HYPOTHESIS_PROFILE=quick $(VENV)/bin/python -m pytest -q --numprocesses 2 --dist worksteal \
 		-m 'not slow and not system' $(QUICK)
 
@@ -54,8 +53,9 @@ check: $(VENV)/dev.stamp ## lint, types, import contracts, and the size of each 
 	@echo "lint-imports"; $(VENV)/bin/lint-imports --no-logo
 	@echo "size";         $(VENV)/bin/python -m tests.size_report
 
-fuzz: $(VENV)/dev.stamp ## generated pipelines, 2000 new ones for each property (two hours)
-	@HYPOTHESIS_PROFILE=search PENSTOCK_MANY_PHRASINGS=1 $(VENV)/bin/python -m pytest -q -o faulthandler_timeout=600 \
+fuzz: $(VENV)/dev.stamp kernels ## generated pipelines, 2000 new ones for each property, with checked kernels (two hours)
+	@$(VENV)/bin/python tools/build_kernels.py --checked --into build/kernels/checked
+	@PENSTOCK_KERNELS=$(CURDIR)/build/kernels/checked HYPOTHESIS_PROFILE=search PENSTOCK_MANY_PHRASINGS=1 $(VENV)/bin/python -m pytest -q -o faulthandler_timeout=600 \
 		tests/physical/test_parted.py tests/physical/test_whole_inputs.py \
 		tests/dataset/test_generated.py tests/dataset/test_failures.py tests/system/test_interleavings.py \
 		tests/dataset/test_handover.py tests/dataset/test_indexing.py tests/dataset/test_other_numbers.py \
@@ -65,13 +65,11 @@ fuzz: $(VENV)/dev.stamp ## generated pipelines, 2000 new ones for each property 
 		tests/system/test_process_faults.py
 
 STORM_MINUTES ?= 30
-storm: $(VENV)/dev.stamp ## faults looked for at random: resumes, orders, damage, kills, leaks (STORM_MINUTES, STORM_SEED)
-	@$(VENV)/bin/penstock compile >/dev/null
+storm: $(VENV)/dev.stamp kernels ## faults looked for at random: resumes, orders, damage, kills, leaks (STORM_MINUTES, STORM_SEED)
 	@STORM_MINUTES=$(STORM_MINUTES) STORM_SEED=$(STORM_SEED) $(VENV)/bin/python -m tests.storm --jobs 2
 
 MUTANTS_MINUTES ?= 30
-mutants: $(MUTATING)/stamp ## the engine's code is changed in one place at a time: do its tests notice? (MUTANTS=caches, MUTANTS_MINUTES)
-	@$(MUTATING)/bin/penstock compile >/dev/null
+mutants: $(MUTATING)/stamp kernels ## the engine's code is changed in one place at a time: do its tests notice? (MUTANTS=caches, MUTANTS_MINUTES)
 	@$(MUTATING)/bin/python -m tests.mutants --minutes $(MUTANTS_MINUTES) $(MUTANTS)
 
 SERVICE_ROUNDS ?= 100
@@ -100,14 +98,20 @@ bench: $(BENCH)/stamp ## penstock beside its peers, in an environment of their o
 parity: $(BENCH)/stamp ## the same input through penstock and TensorFlow: is it equal? (minutes)
 	@$(BENCH)/bin/python benchmarks/parity.py
 
-LEVELS = $(if $(filter arm64 aarch64,$(shell uname -m)),generic,x86-64-v3 x86-64-v4)
-wheel: $(VENV)/dev.stamp ## a wheel with compiled kernels for this Python and the common processors, in dist/ (minutes)
-	@rm -rf src/penstock/compiled/shipped
-	@for level in $(LEVELS); do $(VENV)/bin/penstock compile --into src/penstock/compiled/shipped --level $$level || exit 1; done
-	@$(VENV)/bin/python -m hatchling build -t wheel; status=$$?; rm -rf src/penstock/compiled/shipped; exit $$status
+kernels: $(VENV)/runtime.stamp # compiled once, and again where a source changed; nothing is compiled later
+	@$(VENV)/bin/python tools/build_kernels.py
 
-wheel-test: wheel ## the wheel in an environment of its own: kernels serve at once, and nothing is compiled
-	@PENSTOCK_WHEEL=$$(ls -t $(CURDIR)/dist/penstock-*.whl | head -1) $(VENV)/bin/python -m pytest -q tests/compiled/test_wheel.py
+SYSTEM ?= $(shell uname -s | tr A-Z a-z)-$(shell uname -m)
+wheel: $(VENV)/runtime.stamp ## a wheel for every processor of this system, in dist/ (minutes)
+	@PENSTOCK_SYSTEM=$(SYSTEM) $(VENV)/bin/python -m hatchling build -t wheel
+
+wheels: $(VENV)/runtime.stamp ## wheels for Linux, Windows and macOS, on x86-64 and ARM, built here (ten minutes)
+	@$(VENV)/bin/python $(PIP) install 'ziglang>=0.14'
+	@for system in linux-x86_64 linux-aarch64 windows-amd64 darwin-arm64 darwin-x86_64; do \
+		PENSTOCK_SYSTEM=$$system $(VENV)/bin/python -m hatchling build -t wheel || exit 1; done
+
+wheel-test: $(VENV)/dev.stamp wheel ## the wheel in an environment without numba and a compiler: its kernels serve at once
+	@PENSTOCK_WHEEL=$$(ls -t $(CURDIR)/dist/penstock-*.whl | head -1) $(VENV)/bin/python -m pytest -q tests/native/test_wheel.py
 
 budget: $(VENV)/dev.stamp ## write the code lines of packages that became smaller into tests/budget.json
 	@$(VENV)/bin/python -m tests.size_report --lower
@@ -147,6 +151,7 @@ $(VENV)/bin/python: | need-python
 $(VENV)/runtime.stamp: requirements/runtime.lock pyproject.toml | $(VENV)/bin/python
 	@echo "installing what penstock runs on (requirements/runtime.lock)"
 	@$(VENV)/bin/python $(PIP) $(INSTALL) --requirement requirements/runtime.lock
+	@$(VENV)/bin/python tools/build_kernels.py
 	@$(VENV)/bin/python $(PIP) $(EDITABLE)
 	@touch $@
 

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 import penstock as ps
-from penstock.compiled import wait_for_kernels
 from penstock.testing.compare import difference
 
 COUNT, AT = 10_000_000, 9_000_000
@@ -87,7 +86,6 @@ def measure(plan: Plan, per: int) -> tuple[int, float, float]:
     ds = plan(ps.Dataset.range(COUNT))
     with ds.iterator(epoch=0) as elements:
         next(elements)
-        wait_for_kernels()
         started = time.perf_counter()
         for _ in range(AT // per - 1):
             next(elements)

@@ -27,7 +27,7 @@ from _autotune.against_grid import row
 from _autotune.allowed import allowed_row, cost_row
 from _autotune.alone import Sides, alone, answer, arguments, in_turn, show, timing_of
 from _autotune.chain import STEPS, chain, passed
-from _autotune.drive import Figures, Timing, settle
+from _autotune.drive import Figures, Timing
 from _autotune.queues import handed_on
 from _common.duel import Pass, measure
 from _common.table import Row
@@ -66,7 +66,6 @@ def further(passes: Sequence[Callable[[], tuple[float, float, int]]]) -> Cost:
     """What the second pass takes more for each hand-over that it has more."""
     for run in passes:
         run()
-        settle()
         run()
     turns = np.array([[run() for run in passes] for _ in range(TURNS)])  # (turn, pass, what)
     one, many = np.percentile(turns, 25, axis=0)

@@ -593,8 +593,6 @@ def main() -> None:
     if chosen.tf_data:
         print(json.dumps(measured(tf_data(), chosen.rounds)))
         return
-    from penstock.compiled import wait_for_kernels
-
     theirs: dict[str, float] = {}
     if "phrasings" in chosen.tables and importlib.util.find_spec("tensorflow"):
         command = [sys.executable, str(Path(__file__)), "--tf-data", "--rounds", str(chosen.rounds)]
@@ -614,7 +612,6 @@ def main() -> None:
         passes = {name: one for name, one in made.items() if chosen.only in name or name in groups.values()}
         for one_pass in passes.values():
             one_pass()
-        wait_for_kernels()
         found = measured(passes, chosen.rounds, count)
         first: dict[str, float] = {}
         print(f"\n{table:<62}{'CPU µs':>9}{'ratio':>8}{'in numpy':>10}{'tf.data':>9}")

@@ -288,14 +288,12 @@ ROWS = (
 # -- measuring
 
 
-def curve(data: Data, row: Row, settle: Callable[[], None]) -> list[tuple[int, float, float]]:
+def curve(data: Data, row: Row) -> list[tuple[int, float, float]]:
     """Size, µs of CPU and of wall time per unit."""
     found: list[tuple[int, float, float]] = []
     for size in row.sizes:
         ds, units = row.make(data, size)
         one_pass(ds)  # traces, compiles, fills what is kept
-        if not found:
-            settle()
         passes = [one_pass(ds)]
         while len(passes) < TURNS and passes[0][1] < SECONDS:
             passes.append(one_pass(ds))
@@ -323,15 +321,14 @@ def exponent(points: Sequence[tuple[int, float, float]]) -> float:
 
 def penstock(row: Row) -> list[tuple[int, float, float]]:
     import penstock as ps
-    from penstock.compiled import wait_for_kernels
 
-    return curve(ps, row, wait_for_kernels)
+    return curve(ps, row)
 
 
 def tf_data(row: Row) -> list[tuple[int, float, float]]:
     import tensorflow as tf
 
-    return curve(tf.data, row, lambda: None)
+    return curve(tf.data, row)
 
 
 SIDES = {"penstock": penstock, "tf.data": tf_data}

@@ -25,7 +25,6 @@ from _common.photographs import COUNT, photographs, shards
 from _common.table import Row, print_table, rate
 
 import penstock as ps
-from penstock.compiled import wait_for_kernels
 
 TURNS, GOAL = 7, 1.1
 SIZE, BATCH = (224, 224), 32
@@ -77,7 +76,6 @@ def compared(name: str, plain: Any, batch: int | None, elements: int, turns: int
             measured = _pass(ds if batch is None else ds.batch(batch))
             if turn >= 0:
                 found[side].append(measured)
-        wait_for_kernels()
     shutil.rmtree(folder, ignore_errors=True)
     (walls, cpus), (plain_walls, plain_cpus) = (zip(*side, strict=True) for side in found)
     return Row(

@@ -1,11 +1,9 @@
 """How long from the start of a process to the first batch?
 
 Pipelines of the other benchmarks, in fresh processes: Python's start, imports, the plan, and everything until the first
-batch is there. Warm: an earlier process has compiled the kernels (their cache is in NUMBA_CACHE_DIR). Cold: the cache
-is empty; what serves then is plain numpy, while a child process compiles. Seconds are wall time; ratios below 1 are
-good. Goals: cold at most 3 seconds, for each pipeline; and of photographs, beside TensorFlow, which has no such cache
-and so the same runs in both rows: warm ≤ 0.5 of its time, cold no worse. On a noisy machine compare the CPU columns
-first: they are of all that ran until then, children and compiling apart.
+batch is there. Seconds are wall time; ratios below 1 are good. Goals: at most 3 seconds for each pipeline, and of
+photographs 0.5 of TensorFlow's time. On a noisy machine compare the CPU columns first: they are of all that ran until
+then, children apart.
 
     python benchmarks/startup.py [--pairs N]
 """
@@ -15,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -32,14 +29,14 @@ from _common.thumbnails import thumbnails
 
 ALLOWED = 3.0  # seconds
 JPEG, TF_JPEG = "JPEG, batch of 32", "tf.data"
-COLD: dict[str, Callable[[], Any]] = {
+OURS: dict[str, Callable[[], Any]] = {
     JPEG: jpeg_pipelines.penstock,
     "augmented JPEG, batch of 32": augment_pipelines.penstock,
     "augmented PNG, batch of 512": thumbnail_pipelines.penstock,
     "parse_example, batch of 1024": click_pipelines.penstock,
     "parse_single_example, batch of 1024": lambda: click_pipelines.penstock(batched=False),
 }
-PIPELINES = {**COLD, TF_JPEG: jpeg_pipelines.tf_data}
+PIPELINES = {**OURS, TF_JPEG: jpeg_pipelines.tf_data}
 
 
 @dataclass(frozen=True)
@@ -50,21 +47,15 @@ class First:
     cpu: float
 
 
-def first_batch(pipeline: str, kernels: str | None = None) -> First:
-    """Of a process that makes one batch; `kernels` is the folder of compiled kernels, else an empty one.
+def first_batch(pipeline: str) -> First:
+    """Of a process that makes one batch.
 
     The clock is the system's monotonic one, which child and parent share, so that ending the process is not counted.
     """
-    with tempfile.TemporaryDirectory() as empty:
-        start = time.monotonic()
-        printed = output_of([sys.executable, sys.argv[0], "--side", pipeline], {"NUMBA_CACHE_DIR": kernels or empty})
+    start = time.monotonic()
+    printed = output_of([sys.executable, sys.argv[0], "--side", pipeline])
     end, cpu = json.loads(printed.splitlines()[-1])
     return First(end - start, cpu)
-
-
-def compiled_into(folder: str) -> None:
-    """Fill `folder` with the kernels that photographs take."""
-    output_of([sys.executable, sys.argv[0], "--compile"], {"NUMBA_CACHE_DIR": folder})
 
 
 def make(pipeline: str) -> None:
@@ -73,29 +64,17 @@ def make(pipeline: str) -> None:
     print(json.dumps([time.monotonic(), time.process_time()]))
 
 
-def compile_photographs() -> None:
-    from penstock.compiled import wait_for_kernels
-
-    next(iter(PIPELINES[JPEG]()))
-    wait_for_kernels()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="from process start to the first batch")
     parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N", help="runs of each side (%(default)s)")
     parser.add_argument("--side", metavar="NAME", help="make the first batch of this pipeline and print the times")
-    parser.add_argument("--compile", action="store_true", help="compile the kernels for photographs")
     chosen = parser.parse_args()
     if chosen.side:
         make(chosen.side)
         return
-    if chosen.compile:
-        compile_photographs()
-        return
     for prepare in (photographs, clicks, thumbnails):
         prepare()
-    cold = {name: [first_batch(name) for _ in range(chosen.pairs)] for name in COLD}
-    rows = [alone(name, found) for name, found in cold.items()]
+    rows = [alone(name, [first_batch(name) for _ in range(chosen.pairs)]) for name in OURS]
     notes = ["left out: tensorflow is not installed"]
     if installed("tensorflow"):
         rows, notes = rows + beside_tensorflow(chosen.pairs), []
@@ -103,25 +82,20 @@ def main() -> None:
 
 
 def beside_tensorflow(pairs: int) -> list[Row]:
-    warm, cold, theirs = [], [], []
-    with tempfile.TemporaryDirectory() as kept:
-        compiled_into(kept)
-        first_batch(TF_JPEG)  # reads its libraries from disk once, so that no run pays for that
-        for _ in range(pairs):
-            warm.append(first_batch(JPEG, kept))
-            theirs.append(first_batch(TF_JPEG))
-            cold.append(first_batch(JPEG))
-    return [beside("warm", warm, theirs, 0.5), beside("cold", cold, theirs, 1.0)]
+    first_batch(TF_JPEG)  # reads its libraries from disk once, so that no run pays for that
+    pairs_of = [(first_batch(JPEG), first_batch(TF_JPEG)) for _ in range(pairs)]
+    ours, theirs = ([*side] for side in zip(*pairs_of, strict=True))
+    return [beside(ours, theirs, 0.5)]
 
 
 def alone(pipeline: str, found: list[First]) -> Row:
-    row = allowed_row(f"first batch, kernels cold: {pipeline}", [first.wall for first in found], ALLOWED, "s")
+    row = allowed_row(f"first batch: {pipeline}", [first.wall for first in found], ALLOWED, "s")
     return replace(row, cpu_penstock=_microseconds(found))
 
 
-def beside(state: str, ours: list[First], theirs: list[First], goal: float) -> Row:
+def beside(ours: list[First], theirs: list[First], goal: float) -> Row:
     return Row(
-        workload=f"first batch, kernels {state}: {JPEG}",
+        workload=f"first batch: {JPEG}",
         penstock=f"{median(first.wall for first in ours):.2f} s",
         peer="tf.data",
         theirs=f"{median(first.wall for first in theirs):.2f} s",

@@ -48,9 +48,8 @@ def drain_tf_data(dataset: Any) -> None:
 
 def penstock() -> dict[str, Found]:
     import penstock as ps
-    from penstock.compiled import wait_for_kernels
 
-    return measured(ps, drain_penstock, STEPS, wait_for_kernels)
+    return measured(ps, drain_penstock, STEPS)
 
 
 def tf_data() -> dict[str, Found]:
@@ -62,14 +61,12 @@ def tf_data() -> dict[str, Found]:
 SIDES = {"penstock": penstock, "tf.data": tf_data}
 
 
-def measured(
-    data: Any, drain: Callable[[Any], None], steps: Sequence[Step], settle: Callable[[], None] = lambda: None
-) -> dict[str, Found]:
+def measured(data: Any, drain: Callable[[Any], None], steps: Sequence[Step]) -> dict[str, Found]:
     """µs per element and column of each step: difference of minima, median of differences."""
     found = {}
     for step in steps:
         if ONLY in step.name:
-            size, base, behind = sized(data, drain, step, settle)
+            size, base, behind = sized(data, drain, step)
             pairs = [(cpu(drain, base), cpu(drain, behind)) for _ in range(TURNS)]
             least = min(with_step for _, with_step in pairs) - min(without for without, _ in pairs)
             typical = median(with_step - without for without, with_step in pairs)
@@ -78,14 +75,13 @@ def measured(
     return found
 
 
-def sized(data: Any, drain: Callable[[Any], None], step: Step, settle: Callable[[], None]) -> tuple[int, Any, Any]:
+def sized(data: Any, drain: Callable[[Any], None], step: Step) -> tuple[int, Any, Any]:
     """Number of elements, the data set without the step and with it, both warm."""
     for size in (FEW, MANY):
         base = step.base(data, size)
         behind = step.add(data, base, size)
         for dataset in (base, behind, behind):
             took = cpu(drain, dataset)
-            settle()
         if took * MANY / FEW > SECONDS:
             break
     return size, base, behind

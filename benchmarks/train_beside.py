@@ -70,15 +70,12 @@ def step_of(width: int) -> Any:
 
 
 def seconds(part: str, case: str) -> float:
-    """Of the second epoch; kernels are compiled, and AUTOTUNE has found its numbers, in those before."""
+    """Of the second epoch; AUTOTUNE has found its numbers in those before."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: PARTS[part]])
-    from penstock import compiled
-
     step = step_of(WIDTHS[case])
     loader: Any = pipeline().to_torch()
     batches = list(loader)
-    compiled.wait_for_kernels()
     if part == "training":
         loader = batches
     else:

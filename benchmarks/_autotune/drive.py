@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,7 +30,6 @@ class Figures:
 def drive(elements: Iterator[Any], timing: Timing, *, each: int = 1, step: float = 0.0) -> Figures:
     """Take what there is, `step` seconds at a time; `each` elements at a time are given."""
     next(elements)
-    settle()
     take(elements, timing.run_in, step)
     start = time.perf_counter()  # first: beside a function that keeps the lock, asking for CPU seconds takes one
     cpu = cpu_seconds()
@@ -49,10 +47,3 @@ def take(elements: Iterator[Any], seconds: float, step: float = 0.0) -> int:
         if time.perf_counter() >= stop:
             return count
     raise AssertionError("the pipeline was to be endless")
-
-
-def settle() -> None:
-    """Wait until penstock's kernels are compiled, which the first use on a machine only begins."""
-    compiled = sys.modules.get("penstock.compiled")
-    if compiled is not None:
-        compiled.wait_for_kernels()

@@ -80,10 +80,6 @@ def measure(build: Callable[[], Pass], seconds: float) -> dict[str, float]:
     """Warm up, then make passes for at least `seconds`."""
     one_pass = build()
     one_pass()
-    ours = sys.modules.get("penstock.compiled")
-    if ours is not None:  # the first use on a machine has begun to compile; the next pass loads what came of it
-        ours.wait_for_kernels()
-        one_pass()
     elements = 0
     cpu, start = cpu_seconds(), time.perf_counter()
     while (wall := time.perf_counter() - start) < seconds:

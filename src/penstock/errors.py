@@ -133,7 +133,7 @@ class UnimplementedError(PenstockError, NotImplementedError):
 
 
 class DeadlineExceededError(PenstockError, TimeoutError):
-    """What took longer than it may: a function with one element (`Options.element_timeout`), compiling kernels."""
+    """What took longer than it may: a function with one element (`Options.element_timeout`)."""
 
 
 class UnavailableError(PenstockError, ConnectionError):

@@ -7,7 +7,8 @@ from tests import mutants
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src"
-FILES = [path for top in ("src", "tests", "benchmarks", "examples") for path in sorted((ROOT / top).rglob("*.py"))]
+TOPS = "src", "tests", "tools", "benchmarks", "examples"
+FILES = [path for top in TOPS for path in sorted((ROOT / top).rglob("*.py"))]
 PAGES = sorted(page for top in ("src", "tests", "docs", "benchmarks") for page in (ROOT / top).rglob("*.md"))
 PAGES += [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 READMES = [page for page in PAGES if page.name == "README.md" and page.is_relative_to(SOURCES)]

@@ -216,7 +216,7 @@ SAID = {
     "all": lambda: ps.Dataset.range(9).shuffle(ps.AUTOTUNE),
     "filter": lambda: ps.Dataset.range(9).filter(even).shuffle(ps.AUTOTUNE),
     "pictures": lambda: holding((224, 224, 3)).shuffle(ps.AUTOTUNE).repeat(2),
-    "records": lambda: ps.Dataset.range(9).interleave(ps.Dataset.range).shuffle(ps.AUTOTUNE, seed=3),
+    "records": lambda: ps.Dataset.range(9).interleave(lambda x: ps.Dataset.range(x)).shuffle(ps.AUTOTUNE, seed=3),
     "endless": lambda: ps.Dataset.range(9).repeat().shuffle(ps.AUTOTUNE),
     "counted": lambda: ps.Dataset.range(9).filter(even).assert_cardinality(5).shuffle(ps.AUTOTUNE),
 }

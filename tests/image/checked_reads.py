@@ -1,14 +1,21 @@
 """Decode COUNT Blocks of damaged JPEGs, every read at an address looked up: `python checked_reads.py COUNT [FIRST]`.
 
-In a process of its own, for which the kernels are compiled in their checked form.
+In a process of its own, with kernels that are built in their checked form. They also check the bounds of arrays.
 """
 
+from __future__ import annotations
+
+import ctypes
 import os
+import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 if __name__ == "__main__":  # and not where pytest looks through all files for doctests
-    os.environ["PENSTOCK_CHECKED_READS"] = "1"
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
@@ -17,6 +24,41 @@ from tests.image.jpegs import KERNEL_KINDS, jpeg
 
 from penstock.image.jpeg import block as jpeg_block
 from penstock.image.jpeg.block import JpegBlock
+from penstock.image.jpeg.kernels import FIELDS
+from penstock.native import library
+
+ROOT = Path(__file__).parents[2]
+NAME = "penstock.image.jpeg.kernels.block"
+may_be_read: list[tuple[int, int]] = []  # from an address on, and before another one
+outside: list[tuple[int, int]] = []  # addresses and sizes of reads that lay in none of them
+
+
+@contextmanager
+def allowed(*files: Any) -> Iterator[None]:
+    """Let `files`, arrays of bytes, be read, and nothing else."""
+    before = may_be_read[:]
+    may_be_read.extend((file.ctypes.data, file.ctypes.data + file.size) for file in files)
+    try:
+        yield
+    finally:
+        may_be_read[:] = before
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)
+def look(address: int, size: int) -> None:
+    if not any(start <= address and address + size <= stop for start, stop in may_be_read):
+        outside.append((address, size))
+
+
+def checked_kernels(folder: str) -> Any:
+    """Those of JPEGs, which call `look` for each read."""
+    command = [sys.executable, ROOT / "tools/build_kernels.py", "--checked", "--into", folder, "--modules", NAME]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    os.environ["PENSTOCK_KERNELS"] = folder
+    kernels = jpeg_block._KERNELS.loaded()
+    made = ctypes.CDLL(str(Path(folder, library.level(), f"{NAME}.so")))
+    ctypes.c_int64.in_dll(made, "penstock_look").value = ctypes.cast(look, ctypes.c_void_p).value
+    return kernels
 
 
 def decode(files, size):
@@ -28,12 +70,11 @@ def decode(files, size):
 
 
 def main(count, first):
-    kernels = jpeg_block._KERNELS.get()
-    from penstock.image.jpeg.kernels.checked import allowed, outside
-
+    with tempfile.TemporaryDirectory() as folder:
+        kernels = checked_kernels(folder)
     file = jpeg("420", 24, 24)
     whole = np.frombuffer(file, np.uint8)  # the same memory
-    table = np.empty((1, kernels.FIELDS), np.int64)
+    table = np.empty((1, FIELDS), np.int64)
     with allowed(whole[:-40]):  # or nothing would be found below, whatever is read
         kernels.read_headers(np.array([whole.ctypes.data]), np.array([whole.size]), table)
         assert outside == []

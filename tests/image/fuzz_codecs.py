@@ -12,7 +12,6 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import numpy as np
 from tests.image.codec_corpus import FORMATS, files_of, mutated, mutated_png
 
-from penstock.compiled import wait_for_kernels
 from penstock.errors import PenstockError
 from penstock.image import (
     decode_bmp,
@@ -55,10 +54,8 @@ def outcome(decode, contents):
 
 
 def main(count, first):
-    png_pixels.NATIVE.ready()
-    gif.NATIVE.ready()
-    wait_for_kernels()
-    assert png_pixels.NATIVE.ready() is not None
+    assert gif.NATIVE.loaded() is not None
+    assert png_pixels.NATIVE.loaded() is not None
     resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
     for kind in FORMATS:
         files = files_of(kind)

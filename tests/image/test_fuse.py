@@ -35,7 +35,7 @@ ANY_IMAGE = TensorSpec((None, None, None), np.uint8)
 
 @pytest.fixture(scope="module", autouse=True)
 def _kernels_are_there() -> None:
-    chain._NATIVE.get()
+    chain._NATIVE.loaded()
 
 
 def pictures() -> list[np.ndarray]:

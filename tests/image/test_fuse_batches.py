@@ -24,8 +24,8 @@ ANGLES, OFFSETS = np.array([0.1, 0.2, 0.3]), np.array([[1, 2], [3, 4], [5, 6]])
 
 @pytest.fixture(scope="module", autouse=True)
 def _kernels_are_there() -> None:
-    chain._NATIVE.get()
-    moves._NATIVE.get()
+    chain._NATIVE.loaded()
+    moves._NATIVE.loaded()
 
 
 def keys(wanted: Keys) -> np.ndarray:

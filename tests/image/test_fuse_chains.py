@@ -28,7 +28,7 @@ MEAN, STD = np.float32([0.485, 0.456, 0.406]), np.float32([0.229, 0.224, 0.225])
 
 @pytest.fixture(scope="module", autouse=True)
 def _kernels_are_there() -> None:
-    chain._NATIVE.get()
+    chain._NATIVE.loaded()
 
 
 def _in_place(how: str, number: Any) -> Step:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ MEAN, STD = np.array([120, 110.5, 90], np.float32), np.array([60, 0.1, -3], np.f
 
 @pytest.fixture(scope="module", autouse=True)
 def _kernels_are_there() -> None:
-    moves._NATIVE.get()
+    moves._NATIVE.loaded()
 
 
 def pictures(dtype: Any = np.uint8, channels: int = 3, size: tuple[int, int] = SIZE) -> np.ndarray:
@@ -405,17 +404,6 @@ def test_the_kernel_refuses_rows_that_are_not_there(row: int) -> None:
     out = np.empty((ROWS, 1, 1, 3), np.uint8)
     with pytest.raises(InvalidArgumentError, match="refused images"):
         moves_into(pictures(), out, Window(np.full((ROWS, 1), row), np.zeros((ROWS, 1), np.int64)))
-
-
-def test_the_kernel_is_compiled_once_whatever_may_be_written_to() -> None:
-    """Each of its kinds takes seconds."""
-    for rows, columns in product((np.zeros((ROWS, 1), np.int64), np.broadcast_to(np.int64(0), (ROWS, 1))), repeat=2):
-        moves_into(pictures(), np.empty((ROWS, 1, 1, 3), np.uint8), Window(rows, columns))
-        readable = rows.copy()
-        readable.flags.writeable = False
-        moves_into(pictures(), np.empty((ROWS, 1, 1, 3), np.uint8), Window(readable, columns))
-    image.rotate(pictures(), 0.1)
-    assert len(moves._NATIVE.get().moves.signatures) == 1
 
 
 def test_the_kernel_refuses_memory_of_another_size() -> None:

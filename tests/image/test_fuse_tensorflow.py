@@ -33,7 +33,7 @@ def chains(a: float, b: float, c: float, d: float) -> dict[str, Callable[[Any], 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_results_are_tensorflows_to_the_last_bit(case: str) -> None:
-    chain._NATIVE.get()
+    chain._NATIVE.loaded()
     number, order = case.split("_")
     coloured = chains(*STORED[f"args_{case}"].tolist())[order]
 

@@ -11,13 +11,12 @@ from tests.image.jpegs import KERNEL_KINDS, OTHER_KINDS, decode_resize_into, fil
 from tests.image.photos import photo
 
 import penstock as ps
-from penstock.compiled.kernel_files import source_files
 from penstock.errors import DataLossError, InvalidArgumentError, PenstockError
 from penstock.image import decode_jpeg, encode_jpeg, encode_png, extract_jpeg_shape
 from penstock.image.jpeg import block as jpeg_block
 from penstock.image.jpeg.block import JpegBlock
+from penstock.image.jpeg.kernels import COPY
 from penstock.image.jpeg.places import FLIPS
-from penstock.image.resizing import sampling
 from penstock.image.resizing.sampling import resize_bilinear_into
 
 PLAIN = {"fancy_upscaling": True, "dct_method": ""}
@@ -25,7 +24,7 @@ PLAIN = {"fancy_upscaling": True, "dct_method": ""}
 
 @pytest.fixture(autouse=True, scope="module")
 def compiled():
-    jpeg_block._KERNELS.get()
+    jpeg_block._KERNELS.loaded()
 
 
 @pytest.fixture
@@ -218,7 +217,7 @@ def test_an_empty_block(kernels_only):
 def test_one_block_is_one_call(kernels_only, monkeypatch):
     """So that a worker takes the interpreter back once per Block and not per picture."""
     calls = []
-    kernels = jpeg_block._KERNELS.get()
+    kernels = jpeg_block._KERNELS.loaded()
     real = kernels.decode_block
     monkeypatch.setattr(kernels, "decode_block", lambda *args: calls.append(1) or real(*args))
     contents = [jpeg("420", 20 + i, 30) for i in range(8)]
@@ -226,30 +225,12 @@ def test_one_block_is_one_call(kernels_only, monkeypatch):
     assert calls == [1]
 
 
-@pytest.mark.parametrize("is_coming", [True, False])
-def test_the_kernel_of_resizing_is_asked_for_only_if_that_of_jpegs_will_never_be_there(monkeypatch, is_coming):
-    class Plain:
-        def __init__(self):
-            self.is_coming = is_coming
-            self.asked = []
-
-        def ready(self, *, asks=True):
-            self.asked.append(asks)
-
-    jpegs, resizing = Plain(), Plain()
-    monkeypatch.setattr(jpeg_block, "_KERNELS", jpegs)
-    monkeypatch.setattr(sampling, "_BILINEAR", resizing)
-    block = JpegBlock([jpeg("420", 20, 30)] * 2)
-    assert block.decode_resize(np.empty((2, 8, 9, 3), np.float32)) == {}
-    assert resizing.asked == [not is_coming] * 2
-
-
-def test_while_the_kernels_are_being_compiled(monkeypatch):
+def test_without_the_kernels(monkeypatch):
     contents = [jpeg("420", 40, 50), jpeg("grey", 30, 20)]
     out, plain = np.zeros((2, 2, 9, 9, 3), np.float32)
     JpegBlock(contents).decode_resize(out, divide=255.0)
     packed = JpegBlock(contents).decode_packed()
-    monkeypatch.setattr(jpeg_block._KERNELS, "ready", lambda: None)
+    monkeypatch.setattr(jpeg_block._KERNELS, "loaded", lambda: None)
     assert JpegBlock(contents).decode_resize(plain, divide=255.0) == {}
     np.testing.assert_array_equal(plain, out)
     again = JpegBlock(contents).decode_packed()
@@ -313,13 +294,7 @@ def test_damage_in_a_pipeline_is_named_with_its_element():
     assert caught.value.context.element == 1
 
 
-def test_the_kernels_follow_the_files_of_their_helpers():
-    names = {file.name for file in source_files("penstock.image.jpeg.kernels.block")}
-    assert {"block.py", "headers.py", "planes.py", "codes.py", "bits.py", "pixels.py", "instructions.py"} <= names
-
-
-def test_nothing_asks_for_a_second_compilation():
-    """Which would keep a pipeline waiting for seconds."""
+def test_arrays_of_other_layouts_and_those_that_cannot_be_written_to_are_taken():
     contents = [jpeg("420", 20, 30)] * 4
     frozen = np.arange(8 * 4).reshape(8, 4)[::2] % 3 + 1
     frozen.flags.writeable = False
@@ -335,9 +310,6 @@ def test_nothing_asks_for_a_second_compilation():
                 assert block.decode_resize(out, windows=frozen[: len(block)]) == {}
                 assert block.decode_resize(out, flip_up_down=np.zeros(len(block), np.int64)) == {}
         assert block.decode_packed().failed == {}
-    kernels = jpeg_block._KERNELS.get()
-    assert len(kernels.read_headers.signatures) == 1
-    assert len(kernels.decode_block.signatures) == 1
 
 
 def test_threads_share_nothing():
@@ -378,6 +350,6 @@ def test_a_place_outside_of_the_batch_is_not_written():
     block = JpegBlock([jpeg("420", 20, 30)])
     out = np.zeros(20 * 30 * 3, np.uint8)
     for place in (-1, 1, 2**60):
-        left = block._run(out, "COPY", 1.0, (1, 1, 3), np.array([place]), np.zeros((1, 2), np.int8), None, PLAIN)
+        left = block._run(out, COPY, 1.0, (1, 1, 3), np.array([place]), np.zeros((1, 2), np.int8), None, PLAIN)
         assert left == [0]
     assert not out.any()

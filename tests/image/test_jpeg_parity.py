@@ -44,7 +44,7 @@ def test_equal_to_tensorflow(function, name, args, options, expected):
 
 @pytest.mark.parametrize(("function", "name", "args", "options", "expected"), DECODED)
 def test_the_kernels_equal_tensorflow(function, name, args, options, expected):
-    jpeg_block._KERNELS.get()
+    jpeg_block._KERNELS.loaded()
     options = {key: value for key, value in options.items() if key != "channels"}
     out = np.zeros((1, *expected.shape), np.uint8)
     assert jpeg_block.JpegBlock([given(function, name)]).decode(out, **options) == {}

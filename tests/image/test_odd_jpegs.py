@@ -109,7 +109,7 @@ def test_a_code_of_all_ones_is_refused_everywhere(kind):
     file.insert(at + 2 + int.from_bytes(file[at + 2 : at + 4], "big") - 1, 0)
     with pytest.raises(DataLossError):
         decode_jpeg(bytes(file))
-    jpeg_block._KERNELS.get()
+    jpeg_block._KERNELS.loaded()
     assert list(JpegBlock([bytes(file)] * 2).decode(np.zeros((2, 8, 8, 3), np.uint8))) == [0, 1]
 
 

@@ -57,7 +57,7 @@ def test_filters_earn_their_keep():
 
 @given(st.integers(1, 12), st.integers(1, 40), st.integers(1, 8), st.integers(0, 3), st.integers(0, 2**32 - 1))
 def test_the_compiled_choice_of_filters_is_the_plain_one(height, width, stride, smooth, seed):
-    native = encode.NATIVE.get()
+    native = encode.NATIVE.loaded()
     rows = np.random.default_rng(seed).integers(0, 256, (height, width * stride), np.uint8)
     for _ in range(smooth):  # neighbours alike, so that every filter is best somewhere
         rows = np.cumsum(rows >> 6, axis=smooth % 2, dtype=np.uint8)

@@ -17,7 +17,7 @@ from penstock.image.png import decode as png_reference
 from penstock.image.png.chunks import read_png
 from penstock.image.png.decode import NATIVE, decode_png_block, pixels_of
 
-native = NATIVE.get()
+native = NATIVE.loaded()
 
 
 def packed(files, gap=3):

@@ -1,8 +1,5 @@
 """Every method of resize: TensorFlow's stored results, known values, and that the kernels are the reference."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +10,11 @@ from tests.image.photos import photo
 
 from penstock.errors import InvalidArgumentError
 from penstock.image import ResizeMethod, resize
+from penstock.image.kernels import BAD_ARGUMENT, by_kind
 from penstock.image.resizing import reference
 from penstock.image.resizing.resize import METHODS
 from penstock.image.resizing.spans import area_spans, cubic_spans, filter_spans, resize_spans_into
+from penstock.native.library import Kernels
 
 STORED = np.load(Path(__file__).parents[1] / "data" / "tensorflow" / "resize.npz")
 SIDES = st.integers(1, 40)
@@ -42,6 +41,9 @@ def flat(image):
     return pixels
 
 
+spans_native = Kernels("penstock.image.resizing.spans_native").loaded()
+
+
 @st.composite
 def images(draw):
     shape = (draw(st.integers(1, 3)), draw(SIDES), draw(SIDES), draw(st.sampled_from([1, 2, 3, 4, 5])))
@@ -51,36 +53,30 @@ def images(draw):
 
 @given(images(), SIDES, SIDES, st.sampled_from([*FILTERED, "cubic"]), st.booleans())
 def test_the_kernel_sums_as_the_reference(batch, height, width, name, antialias):
-    from penstock.image.resizing import spans_native
-
     sizes = (batch.shape[1], height), (batch.shape[2], width)
     y, x = (cubic_spans(*s) if name == "cubic" else filter_spans(*s, name, antialias) for s in sizes)
     dst = np.full((len(batch), height, width, batch.shape[3]), np.nan, np.float32)
-    status = spans_native.resize_spans(flat(batch), *batch.shape[1:], *y, *x, np.float32(1), dst.reshape(-1))
+    status = spans_native.resize_spans(*by_kind(flat(batch)), *batch.shape[1:], *y, *x, np.float32(1), dst.reshape(-1))
     assert status == 0
     np.testing.assert_array_equal(dst, reference.resize_spans(batch, y, x))
 
 
 @given(images(), SIDES, SIDES)
 def test_the_kernel_of_areas_sums_as_the_reference(batch, height, width):
-    from penstock.image.resizing import spans_native
-
     y, x = area_spans(batch.shape[1], height), area_spans(batch.shape[2], width)
     factor = np.float32(0.3)
     dst = np.full((len(batch), height, width, batch.shape[3]), np.nan, np.float32)
-    status = spans_native.resize_area(flat(batch), *batch.shape[1:], *y, *x, factor, dst.reshape(-1))
+    status = spans_native.resize_area(*by_kind(flat(batch)), *batch.shape[1:], *y, *x, factor, dst.reshape(-1))
     assert status == 0
     np.testing.assert_array_equal(dst, reference.resize_area(batch, y, x, factor))
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.float32])
 def test_rows_wider_than_a_tile(kind):
-    from penstock.image.resizing import spans_native
-
     image = photo(30, 700)[None].astype(kind)
     y, x = filter_spans(30, 11, "triangle", True), filter_spans(700, 123, "triangle", True)
     dst = np.empty((1, 11, 123, 3), np.float32)
-    assert spans_native.resize_spans(flat(image), 30, 700, 3, *y, *x, np.float32(1), dst.reshape(-1)) == 0
+    assert spans_native.resize_spans(*by_kind(flat(image)), 30, 700, 3, *y, *x, np.float32(1), dst.reshape(-1)) == 0
     np.testing.assert_array_equal(dst, reference.resize_spans(image, y, x))
 
 
@@ -153,27 +149,22 @@ def test_names_of_methods():
 @pytest.mark.parametrize("start", [-1, 4])
 @pytest.mark.parametrize("kernel", ["resize_spans", "resize_area"])
 def test_a_span_outside_the_source_is_refused_unwritten(kernel, start, which):
-    from penstock.image.resizing import spans_native
-
     spans = {axis: area_spans(5, 3) for axis in "yx"}
     wrong = spans[which].starts.copy()
     wrong[1] = start
-    wrong.flags.writeable = False
     spans[which] = spans[which]._replace(starts=wrong)
     dst = np.full(3 * 3 * 3, 7, np.float32)
-    args = (flat(np.zeros(75, np.uint8)), 5, 5, 3, *spans["y"], *spans["x"], np.float32(1), dst)
-    assert getattr(spans_native, kernel)(*args) == spans_native.BAD_ARGUMENT
+    args = (*by_kind(flat(np.zeros(75, np.uint8))), 5, 5, 3, *spans["y"], *spans["x"], np.float32(1), dst)
+    assert getattr(spans_native, kernel)(*args) == BAD_ARGUMENT
     assert (dst == 7).all()
 
 
 @pytest.mark.parametrize(("height", "width"), [(5, 6), (0, 5), (-1, 5), (1 << 40, 1 << 40)])
 def test_sizes_that_do_not_fit_the_source_are_refused(height, width):
-    from penstock.image.resizing import spans_native
-
     spans = filter_spans(5, 4, "triangle", True)
     dst = np.full(4 * 4 * 3, 7, np.float32)
-    args = (flat(np.zeros(75, np.uint8)), height, width, 3, *spans, *spans, np.float32(1), dst)
-    assert spans_native.resize_spans(*args) == spans_native.BAD_ARGUMENT
+    args = (*by_kind(flat(np.zeros(75, np.uint8))), height, width, 3, *spans, *spans, np.float32(1), dst)
+    assert spans_native.resize_spans(*args) == BAD_ARGUMENT
     assert (dst == 7).all()
 
 
@@ -191,33 +182,3 @@ def test_sizes_that_do_not_fit_the_source_are_refused(height, width):
 def test_arguments_that_do_not_fit(src, dst):
     with pytest.raises(InvalidArgumentError, match="resize: the fast path takes"):
         resize_spans_into(src, dst, "area")
-
-
-CHECK = """
-import numpy as np
-from penstock.image.resizing import bilinear_native as native
-from penstock.image.resizing import reference
-from penstock.image.resizing.reference import bilinear_taps
-
-for height, width, channels, to in [(20, 31, 3, (14, 18)), (9, 9, 1, (20, 21)), (16, 30, 4, (5, 4))]:
-    image = np.random.default_rng(0).integers(0, 256, (1, height, width, channels)).astype(np.uint8)
-    y, x = bilinear_taps(height, to[0]), bilinear_taps(width, to[1])
-    dst = np.empty((1, *to, channels), np.float32)
-    args = (image.ravel(), height, width, channels, *y, *x, np.float32(1), False, dst.ravel())
-    assert native.resize_bilinear(*args) == 0
-    np.testing.assert_array_equal(dst, reference.resize_bilinear(image, y, x))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("features", ["+ssse3", "-ssse3"])
-def test_bilinear_on_processors_that_can_do_less(features, tmp_path):
-    """Without AVX2 the kernel picks bytes by other instructions, or reads them one by one."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-        "NUMBA_CPU_NAME": "generic",
-        "NUMBA_CPU_FEATURES": features,
-        "NUMBA_CACHE_DIR": str(tmp_path),
-    }
-    subprocess.run([sys.executable, "-c", CHECK], env=environment, check=True)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.image.kernels import BAD_ARGUMENT
 from penstock.image.resizing import reference
 from penstock.image.resizing.reference import nearest_taps
 from penstock.image.resizing.sampling import _NEAREST, resize_nearest
@@ -15,7 +16,7 @@ DTYPES = [np.bool_, np.uint8, np.int16, np.float16, np.float32, np.int64, np.flo
 
 @pytest.fixture(autouse=True, scope="module")
 def compiled():
-    return _NEAREST.get()
+    return _NEAREST.loaded()
 
 
 @given(
@@ -54,5 +55,5 @@ def test_what_would_read_out_of_bounds_is_refused_unwritten(compiled, height, wi
     y, x = np.array([0, row]), np.array([column, 0])
     for array in (pixels, y, x):
         array.flags.writeable = False
-    assert compiled.resize_nearest(pixels, height, width, parts, y, x, dst) == compiled.BAD_ARGUMENT
+    assert compiled.resize_nearest(pixels, height, width, parts, y, x, dst) == BAD_ARGUMENT
     assert (dst == 7).all()

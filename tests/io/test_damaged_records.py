@@ -65,7 +65,7 @@ GUARDED = """
     from penstock.io.tfrecord.framing import EVERYTHING, NOTHING, frame
     import crc32c
 
-    parsing._KERNEL.get()
+    parsing._KERNEL.loaded()
     size = 4 * mmap.PAGESIZE
     pages = mmap.mmap(-1, size + mmap.PAGESIZE)
     first = ctypes.addressof(ctypes.c_char.from_buffer(pages))

@@ -6,14 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.block.arena import ARENA
-from penstock.physical.kernels import reference as module
-from penstock.physical.kernels.reference import gather
+from penstock.native.library import Kernels
+from penstock.physical.kernels import run as module
+from penstock.physical.kernels.run import gather
 
-
-def native():
-    from penstock.physical.kernels import gather_native
-
-    return gather_native
+native = Kernels("penstock.physical.kernels.gather_native").loaded()
 
 
 @given(
@@ -29,7 +26,7 @@ def test_the_compiled_form_is_equal_and_writes_nothing_else(size, offset, rows, 
     memory = rng.integers(0, 256, len(rows) * size + 300, np.uint8)
     before = memory.copy()
     out = memory[offset : offset + len(rows) * size].reshape(len(rows), size)
-    assert native().gather(whole, np.array(rows), out, -out.ctypes.data % 64) == 0
+    assert native.gather(whole.reshape(-1), np.array(rows), size, out.reshape(-1), -out.ctypes.data % 64) == 0
     assert (out == whole[rows]).all()
     end = offset + out.size
     assert (memory[:offset] == before[:offset]).all()
@@ -42,7 +39,7 @@ def test_the_compiled_form_is_equal_and_writes_nothing_else(size, offset, rows, 
 )
 def test_what_does_not_fit_writes_nothing(rows, shape, lead):
     out = np.full(shape, 5, np.uint8)
-    assert native().gather(np.zeros((7, 9), np.uint8), np.array(rows), out, lead) == -1
+    assert native.gather(np.zeros(63, np.uint8), np.array(rows), 9, out.reshape(-1), lead) == -1
     assert (out == 5).all()
 
 
@@ -59,17 +56,15 @@ ARRAYS = {
 @pytest.mark.parametrize("name", ARRAYS)
 def test_any_array(name, large, monkeypatch):
     monkeypatch.setattr(module, "_LARGE", 0 if large else 1 << 40)
-    monkeypatch.setattr(module, "_WORTH_COMPILING", 0)  # numba may not be loaded yet
-    monkeypatch.setattr(module._NATIVE, "ready", native)
     whole, rows = ARRAYS[name], np.array([5, 0, 0, 3])
     out = ARENA.empty((4, *whole.shape[1:]), whole.dtype)
     gather(whole, rows, out)
     assert (out == whole[rows]).all()
 
 
-def test_it_waits_for_no_compiler(monkeypatch):
+def test_without_the_kernel(monkeypatch):
     monkeypatch.setattr(module, "_LARGE", 0)
-    monkeypatch.setattr(module._NATIVE, "ready", lambda: None)
+    monkeypatch.setattr(module._GATHER, "loaded", lambda: None)
     out = np.empty((2, 3))
     gather(np.arange(12.0).reshape(4, 3), np.array([3, 1]), out)
     assert out.tolist() == [[9, 10, 11], [3, 4, 5]]
@@ -77,7 +72,5 @@ def test_it_waits_for_no_compiler(monkeypatch):
 
 def test_a_number_beyond_the_array_is_an_error(monkeypatch):
     monkeypatch.setattr(module, "_LARGE", 0)
-    monkeypatch.setattr(module, "_WORTH_COMPILING", 0)  # numba may not be loaded yet
-    monkeypatch.setattr(module._NATIVE, "ready", native)
     with pytest.raises(IndexError, match="Elements 1 to 4 of 4 as 2"):
         gather(np.zeros((4, 3)), np.array([4, 1]), np.empty((2, 3)))

@@ -4,15 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.physical.kernels import reference
+from penstock.physical.kernels import reference, run
 
 PICKS = st.integers(1, 9).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.integers(0, n - 1), max_size=60)))
-
-
-def native():
-    from penstock.physical.kernels import native
-
-    return native
 
 
 @given(PICKS)
@@ -36,7 +30,7 @@ def test_reservoir_exchanges_like_a_list(case):
 def test_the_compiled_reservoir_is_equal(case):
     capacity, picks = case
     picks = np.array(picks, np.int64)
-    plain, fast = reference.reservoir(picks, capacity), native().reservoir(picks, capacity)
+    plain, fast = reference.reservoir(picks, capacity), run.reservoir(picks, capacity)
     assert plain[0].tolist() == fast[0].tolist()
     assert dict(zip(plain[1].tolist(), plain[2].tolist(), strict=True)) == dict(
         zip(fast[1].tolist(), fast[2].tolist(), strict=True)
@@ -52,5 +46,5 @@ def test_drain_empties_every_slot_once(picks):
         left[pick] = left[-1]
         left.pop()
     assert reference.drain(picks).tolist() == wanted
-    assert native().drain(picks).tolist() == wanted
+    assert run.drain(picks).tolist() == wanted
     assert sorted(wanted) == list(range(len(picks)))

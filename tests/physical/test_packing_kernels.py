@@ -5,13 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.physical.kernels import reference
-
-
-def native():
-    from penstock.physical.kernels import packing_native
-
-    return packing_native
+from penstock.physical.kernels import reference, run
 
 
 @st.composite
@@ -30,7 +24,7 @@ def test_the_compiled_assignment_is_equal_block_after_block(case):
     for block in blocks:
         sizes = np.array(block, np.int64).reshape(-1, len(lengths))
         plain = reference.assign(sizes, table, opened, limits, *rules)
-        fast = native().assign(sizes, table, opened, limits, *rules)
+        fast = run.assign(sizes, table, opened, limits, *rules)
         for one, other in zip(plain, fast, strict=True):
             assert one.dtype == other.dtype
             assert one.shape == other.shape
@@ -65,7 +59,7 @@ def test_the_compiled_scatter_is_equal(dtype):
     segments = np.array([1, 1, 2, 2], np.int32)
     flat = np.arange(10).astype(dtype)
     results = []
-    for kernels in (reference, native()):
+    for kernels in (reference, run):
         out = [np.zeros((2, 5), dtype), np.zeros((2, 5), np.int32), np.zeros((2, 5), np.int32)]
         kernels.scatter(flat, offsets, sizes, rows, starts, segments, *out)
         results.append([array.tolist() for array in out])

@@ -135,25 +135,6 @@ def test_processes_that_do_not_come_are_no_choice_any_more(decisions):
     assert free.reason == "2 workers; worker processes did not start"
 
 
-def test_what_was_measured_while_kernels_were_compiled_is_forgotten(monkeypatch, tmp_path, decisions):
-    monkeypatch.setenv("PENSTOCK_REMEMBER", "1")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    digest = tuning_digest("c" * 32, Options())
-    said, seen = decisions
-    compiling = [True, True, False, False]
-    made, _, _ = driver(digest=digest, means=lambda: Means(2.0, 1 << 30, compiling=compiling.pop(0)))
-    best = Decision({lane(made).name: Knobs(2)}, {}, settled=True)
-    said.extend([best] * 4)
-    for now, periods in ((10.0, 0), (20.0, 1), (30.0, 2)):
-        made.look(now)
-        assert len(seen[-1] if seen else []) == periods
-        assert remembered.recall(digest) == {}
-    for now, periods in ((40.0, 1), (50.0, 2)):
-        made.look(now)
-        assert len(seen[-1]) == periods
-    assert "0:map(f)" in remembered.recall(digest)
-
-
 def test_a_run_begins_with_what_is_remembered_as_far_as_it_may(monkeypatch, tmp_path, decisions):
     monkeypatch.setenv("PENSTOCK_REMEMBER", "1")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -5,7 +5,6 @@ import threading
 import time
 from collections import deque
 from queue import SimpleQueue
-from types import SimpleNamespace
 from weakref import WeakSet
 
 import pytest
@@ -309,35 +308,6 @@ def test_as_many_threads_as_are_wanted_up_to_the_cores_and_more_only_where_one_r
     many.close(nothing)
     few.close(nothing)
     joined(scheduler, threads)
-
-
-def test_a_compiler_that_wants_a_processor_gets_one_of_several_and_gives_it_back(monkeypatch):
-    compiler = SimpleNamespace(wants_processor=True)
-    monkeypatch.setattr(scheduler_module, "COMPILER", compiler)
-    for cpus, fixed, wanted, there, threads in [
-        (1, False, 1, 1, 1),
-        (2, False, 2, 1, 2),
-        (3, False, 2, 2, 2),
-        (2, False, 5, 5, 5),  # its functions wait
-        (2, True, 2, 2, 2),
-    ]:
-        scheduler, gate, inside = Scheduler(cpus, fixed=fixed), threading.Event(), threading.Semaphore(0)
-        scope, segment = Scope(scheduler), Held(gate, inside)
-        compiler.wants_processor = True
-        scope.add(segment, wanted)
-        assert all(inside.acquire(timeout=SECONDS) for _ in range(there))
-        assert scheduler.threads() == there
-        compiler.wants_processor = False
-        scheduler.look_at_compiler()
-        assert all(inside.acquire(timeout=SECONDS) for _ in range(threads - there))
-        assert scheduler.threads() == threads
-        compiler.wants_processor = True
-        scheduler.look_at_compiler()
-        workers = list(scheduler._threads)
-        segment.left = 0
-        gate.set()
-        scope.close(nothing)
-        joined(scheduler, workers)
 
 
 def test_one_segment_more_wakes_one_of_those_who_wait(monkeypatch):

@@ -5,7 +5,6 @@ import json
 import math
 import random
 import struct
-import sys
 from contextlib import contextmanager
 from fractions import Fraction
 from types import SimpleNamespace
@@ -272,7 +271,7 @@ cut = st.builds(mutated, a_line, st.integers(0, 12), st.binary(max_size=2))
 def plainly():
     """Each line is read by `json`."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_lines, "_NATIVE", SimpleNamespace(ready=lambda: None))
+        patch.setattr(json_lines, "_NATIVE", SimpleNamespace(loaded=lambda: None))
         yield
 
 
@@ -280,7 +279,7 @@ def assert_same_both_ways(path, defaults=None, wants=(2, 5, 1000)):
     source = ps.JsonLinesDataset(path, defaults=defaults)._plan.source
     with plainly():
         wanted, _ = drained(source.open(), 1)
-    json_lines._NATIVE.get()
+    json_lines._NATIVE.loaded()
     for want in wants:
         assert_equal(drained(source.open(), want)[0], wanted)
     return wanted
@@ -399,7 +398,7 @@ def test_ordinary_lines_are_read_at_once(tmp_path, monkeypatch, name):
     source = ps.JsonLinesDataset(path, defaults=given_defaults)._plan.source
     with plainly():
         wanted, _ = drained(source.open(), 100)
-    json_lines._NATIVE.get()
+    json_lines._NATIVE.loaded()
     reader = source.open()
     first = reader.read(1)
     monkeypatch.setattr(json_lines._JsonFile, "_one_by_one", None)  # not called from here on
@@ -414,34 +413,11 @@ def test_only_lines_that_the_kernel_does_not_know_are_read_one_by_one(tmp_path, 
     slowly = []
     one_by_one = json_lines._JsonFile._one_by_one
     monkeypatch.setattr(json_lines._JsonFile, "_one_by_one", lambda *a: slowly.append(len(a[1])) or one_by_one(*a))
-    json_lines._NATIVE.get()
+    json_lines._NATIVE.loaded()
     found, _ = drained(ps.JsonLinesDataset(path)._plan.source.open(), 500)
     assert len(found) == 2000
     assert kinds(found)[1500] == ("InvalidTypeError", 1500 * 9)
     assert slowly == [1, 1]
-
-
-def test_numba_is_loaded_where_as_many_lines_come_or_came_as_that_takes(tmp_path, monkeypatch):
-    modules = {name: module for name, module in sys.modules.items() if name != "numba"}
-    asked = []
-    monkeypatch.setattr(json_lines, "_NATIVE", SimpleNamespace(ready=lambda: asked.append(1)))
-    monkeypatch.setattr(json_lines, "sys", SimpleNamespace(modules=modules))
-    monkeypatch.setattr(json_lines, "_MANY", 150)
-    monkeypatch.setattr(json_lines._JsonFile, "_slowly", 0)
-    few, many = (ps.JsonLinesDataset(tmp_path / name)._plan.source for name in ("few", "many"))
-    (tmp_path / "few").write_text('{"a": 1}\n' * 100)
-    (tmp_path / "many").write_text('{"a": 1}\n' * 200)
-    drained(few.open(), 10)
-    assert not asked
-    drained(few.open(), 10)  # the second hundred
-    assert asked
-    monkeypatch.setattr(json_lines._JsonFile, "_slowly", 0)
-    asked.clear()
-    reader = many.open()
-    reader.read(10)
-    assert not asked
-    reader.read(10)
-    assert asked
 
 
 CHAT = [

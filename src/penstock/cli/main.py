@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from penstock.cli import cache, catalog, compile_, convert, demo, info, inspect, report, service, top, version
+from penstock.cli import cache, catalog, convert, demo, info, inspect, report, service, top, version
 from penstock.cli.catalog import prepare
 from penstock.errors import PenstockError
 
@@ -19,7 +19,6 @@ _COMMANDS = (
     inspect,
     convert,
     cache,
-    compile_,
     info,
     report,
     service,

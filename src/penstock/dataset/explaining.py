@@ -102,15 +102,12 @@ class Explaining(Base):
         text = explanation(self._plan, self._options, running, placed)
         if analysis is None:
             return Text(text)
-        from penstock.compiled import plain_versions
+        from penstock.native.library import plain_versions
         from penstock.profiler.analysis.report import report
 
         parts, plain = [text, report(analysis)], plain_versions()
         if plain:
-            title = (
-                "plain versions, which are slower, served in place of kernels: measure again when these are compiled"
-            )
-            parts += [title, *(f"  {each}" for each in plain)]
+            parts += ["plain versions, which are slower, served in place of kernels", *(f"  {each}" for each in plain)]
         return Text("\n".join(parts))
 
     def what_if(

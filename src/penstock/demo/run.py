@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 import penstock as ps
 from penstock import catalog
-from penstock.compiled import wait_for_kernels
 from penstock.demo import pipelines
 from penstock.demo.loop import Learner, Run, SimulatedAccelerator, train
 from penstock.demo.model import SmallNet
@@ -68,11 +67,9 @@ def _prepared(
     report.say(f"{done} [bold]{info.name}[/bold]: {size} ({time.perf_counter() - start:.1f} s)")
     report.say(f"[dim]{builder.data_path}[/dim]")
     files = {name: [str(path) for path in split.filepaths] for name, split in info.splits.items()}
-    # Decoding the held-out pictures also has the kernels compiled, so that neither loop pays for it.
     start = time.perf_counter()
     held_out = _in_memory(files["test"])
-    wait_for_kernels()
-    report.say(f"held-out pictures decoded, kernels ready ({time.perf_counter() - start:.1f} s)")
+    report.say(f"held-out pictures decoded ({time.perf_counter() - start:.1f} s)")
     return files["train"], held_out, _num_classes(info)
 
 

@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from penstock.compiled import Compiled
 from penstock.errors import DataLossError
 from penstock.image import rules
 from penstock.image.checks import check_contents, check_format, refuse_absurd_size
+from penstock.native.library import Kernels
 from penstock.trace.lift import of_nature, traceable
 
-NATIVE = Compiled("penstock.image.gif_native")
+NATIVE = Kernels("penstock.image.gif_native")
 PIXELS_PER_BYTE = 2731  # no code stands for more than 4096 pixels, and such a long one takes 12 bits
 ROWS = ((0, 8), (4, 8), (2, 4), (1, 2))  # of an interlaced frame, the first and the step
 
@@ -99,7 +99,7 @@ def _indices(frame: GifFrame, number: int) -> npt.NDArray[np.uint8]:
     """The numbers of a frame's pixels, row by row."""
     height, width = frame.height, frame.width
     flat = np.empty(height * width, np.uint8)
-    native = NATIVE.ready()
+    native = NATIVE.loaded()
     if not (unpack if native is None else native.unpack)(np.frombuffer(frame.packed, np.uint8), frame.bits, flat):
         raise _too_few(frame, number)
     stored = flat.reshape(height, width)

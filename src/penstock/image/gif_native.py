@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import kernel
+from penstock.native.kernel import kernel
 
 U: Any = np.uint64
 S: Any = np.int64
 CODES = 4096
 
 
-@kernel
+@kernel("packed: u8[:], bits: i64, out: w u8[:] -> bool", makes_arrays=True)
 def unpack(packed: Any, bits: int, out: Any) -> bool:
     """Fill `out` with the numbers of `bits` bits that `packed` stands for; False if it does not hold so many.
 
@@ -66,9 +66,3 @@ def unpack(packed: Any, bits: int, out: Any) -> bool:
         to += size
         before = code
     return True
-
-
-def warm_up() -> None:
-    """Compile; the types are always the same."""
-    packed = np.frombuffer(b"\x44\x01", np.uint8)
-    unpack(packed, 2, np.empty(1, np.uint8))

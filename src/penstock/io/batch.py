@@ -16,13 +16,14 @@ import numpy as np
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn, column_of, used_numbers
 from penstock.block.leaf import as_leaf
 from penstock.block.spec import LeafSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec
-from penstock.compiled import Compiled
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, annotate
 from penstock.io.columns import BytesValues, DenseValues, ParsedColumn, outside, plain_columns
 from penstock.io.example import as_message
 from penstock.io.expected import Expected, expect
 from penstock.io.features import Feature, FixedLenFeature, FixedLenSequenceFeature, VarLenFeature
+from penstock.io.kernels.example import NO_MEMORY, NO_ROOM
 from penstock.io.plain import parse_plain
+from penstock.native.library import Kernels
 from penstock.trace.graph import Allocate, NotTraceable, Primitive
 from penstock.trace.lift import byte_string, lifted_by
 from penstock.trace.tracer import Tracer, bind
@@ -30,7 +31,7 @@ from penstock.trace.tracer import Tracer, bind
 if TYPE_CHECKING:
     from penstock.io.tables import Output, Tables
 
-_KERNEL = Compiled("penstock.io.kernels.example.parse")
+_KERNEL = Kernels("penstock.io.kernels.example.parse")
 
 
 def parse_columns(
@@ -77,7 +78,7 @@ def parse_strings(
         buffer, starts, lengths = BytesColumn(buffers, starts, lengths, which).packed()
         buffers, which = (buffer,), None
     buffers = tuple(map(_readable, buffers))
-    kernel = _KERNEL.ready()
+    kernel = _KERNEL.loaded()
     if kernel is None:
         return plain_columns(buffers, which, starts, lengths, expected)
     from penstock.io.columns import columns_of
@@ -125,7 +126,7 @@ def _run(
     addresses = np.array([buffer.__array_interface__["data"][0] for buffer in buffers], np.int64)
     sizes = np.array([buffer.size for buffer in buffers], np.int64)
     numbers = np.zeros(len(starts), np.int32) if which is None else np.ascontiguousarray(which, np.int32)
-    memory, notes = kernel.NO_MEMORY.copy(), tables.no_notes.copy()
+    memory, notes = NO_MEMORY.copy(), tables.no_notes.copy()
     done = 0
     while True:
         done, status, entry, needed = kernel.parse(
@@ -148,7 +149,7 @@ def _run(
             memory,
             notes,
         )
-        if status != kernel.NO_ROOM:
+        if status != NO_ROOM:
             return int(done)
         output.grow(entry, needed)
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from penstock.block.spec import LeafSpec, any_extent
 from penstock.block.structure import Structure, flatten
-from penstock.compiled import plain_versions
 from penstock.functions.effects.planning import why_plans_otherwise
 from penstock.functions.shipping import why_not_shippable
+from penstock.native.library import plain_versions
 from penstock.options import Options
 from penstock.physical.inner_plans import inside
 from penstock.physical.joined import graph_of

@@ -14,7 +14,7 @@ from penstock.profiler.analysis.figures import LOOP, Analysis, Lane, Step, named
 
 # The figures of steady work are those of an `Analysis`, as for `explain(analyze=True)`: the bottleneck and the advice
 # are said by the same code. Before them stands what an analysis leaves out: the time before the first element of each
-# pass, in which buffers are filled, files opened and kernels compiled.
+# pass, in which buffers are filled and files opened.
 
 CLEARLY = 0.20  # of the time spent waiting: from here on a run is input-bound, below it only slightly
 _LEAST_HELD = 8  # elements that a shuffle has to hold for its filling to be worth a word
@@ -118,7 +118,7 @@ def _what_started(pipeline: dict[str, Any], analysis: Analysis) -> str:
     if filled is not None:
         return f"{named(filled[0])} was filling its buffer with {number(filled[1])} elements"
     slowest = _slowest_before(pipeline, analysis)
-    begun = "files are opened, functions are called for the first time and kernels compiled"
+    begun = "files are opened and functions are called for the first time"
     return begun if slowest is None else f"{begun}, mostly in {named(slowest)}"
 
 

@@ -17,7 +17,7 @@ from penstock.block.structure import Structure
 from penstock.errors import Context, PenstockError, annotate
 from penstock.frames import let_go
 from penstock.physical.executor import BatchTask
-from penstock.physical.kernels.reference import gather
+from penstock.physical.kernels.run import gather
 from penstock.physical.stages.batch import stack_block, stack_column
 from penstock.physical.stretch import Stretch, failure
 from penstock.trace.graph import Allocate

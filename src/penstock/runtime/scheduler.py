@@ -14,7 +14,6 @@ from functools import cache
 from typing import Protocol
 from weakref import WeakSet
 
-from penstock.compiled.compiler import COMPILER
 from penstock.forked import in_child, new_lock
 from penstock.frames import tidied
 from penstock.options import Options
@@ -198,9 +197,8 @@ class Scheduler:
     """The pool. Threads are started when there is work for them and end with the last run.
 
     No more are at work than the runs want, up to `cpus` for all of them, or as one run wants for itself where that is
-    more: its functions wait. While kernels are compiled in whose plain versions most of the time goes, the compiler has
-    one of the `cpus`. One that waits for another's result is not at work, and a thread more takes its place; so does
-    one for a worker that has been in a user's generator for long, where somebody waits for a result: generators
+    more: its functions wait. One that waits for another's result is not at work, and a thread more takes its place; so
+    does one for a worker that has been in a user's generator for long, where somebody waits for a result: generators
     may wait for one another, or for what never comes. A `fixed` pool has up to `cpus` in all.
     """
 
@@ -286,14 +284,6 @@ class Scheduler:
                 if thread.ident is None:
                     self._recruits.append(thread)
                 raise
-
-    def look_at_compiler(self) -> None:
-        """Find out anew how many are to be at work: the compiler wants a processor for itself, or no longer does."""
-        with self.lock:
-            self._aim()
-            self._recruit()
-            self._work_comes.unpark_all()
-        self.start_recruits()
 
     def leave(self, scope: Scope) -> None:
         """Stop working for a scope; workers that nobody wants any more end."""
@@ -384,9 +374,6 @@ class Scheduler:
         wanted = [scope.workers for scope in self._scopes]
         if not wanted:
             return 0
-        if self._cpus > 1 and COMPILER.wants_processor:
-            cpus = self._cpus - 1
-            return max(min(cpus, sum(wanted)), *(w for w in wanted if w > self._cpus), 1)
         return max(min(self._cpus, sum(wanted)), *wanted)
 
     def _work(self) -> None:
@@ -494,7 +481,6 @@ def scheduler() -> Scheduler:
     with _lock:
         if not _shared:
             _shared.append(_made(Scheduler(granted_cpus())))
-            COMPILER.watch(_shared[0].look_at_compiler)
         return _shared[0]
 
 

@@ -22,14 +22,15 @@ from penstock.block.block import Block
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn, concat
 from penstock.block.origin import Origin
 from penstock.block.spec import DType
-from penstock.compiled.module import Compiled
 from penstock.errors import Context, DataLossError, annotate
 from penstock.io.window import LineReader, RecordChunk
+from penstock.native.library import Kernels
+from penstock.sources import json_tables
 from penstock.sources.files import FileReader, FilesSource, Place
 from penstock.sources.json_kinds import Defaults, JsonKinds, JsonLeaf
 from penstock.sources.row_files import ReadRows, RowQueue, unreadable
 
-_NATIVE = Compiled("penstock.sources.json_native")
+_NATIVE = Kernels("penstock.sources.json_native")
 _BEHIND = 64  # bytes behind the last line that the kernel may look at
 _LINE_END = 10
 _NONE = np.empty(0, np.int64)
@@ -49,7 +50,7 @@ class _KernelLines:
         for inside in _objects(kinds):
             objects.append((len(slots), len(slots) + len(inside)))
             for name, to, leaf in inside:
-                slots.append([native.OBJECT if leaf is None else self._kind(leaf), to])
+                slots.append([json_tables.OBJECT if leaf is None else self._kind(leaf), to])
                 plain, ascii_only = encode_basestring(name).encode(), encode_basestring_ascii(name).encode()
                 for spelling in (plain[1:], ascii_only[1:] if ascii_only != plain else b""):
                     slots[-1] += [len(keys), len(spelling)]
@@ -69,10 +70,9 @@ class _KernelLines:
             return None
 
     def _kind(self, leaf: JsonLeaf) -> int:
-        native = self._native
-        kinds = {"f": native.FLOAT, "b": native.BOOL}
-        kind = native.TEXT if leaf.dtype is bytes else kinds.get(np.dtype(leaf.dtype).kind, native.INT)
-        return int(kind | native.LIST if leaf.rank else kind)
+        kinds = {"f": json_tables.FLOAT, "b": json_tables.BOOL}
+        kind = json_tables.TEXT if leaf.dtype is bytes else kinds.get(np.dtype(leaf.dtype).kind, json_tables.INT)
+        return int(kind | json_tables.LIST if leaf.rank else kind)
 
     def columns(self, chunk: RecordChunk) -> tuple[list[Column], np.ndarray]:
         """(the elements of neighbouring lines as they are one by one, the numbers of the lines that are not there)."""
@@ -89,20 +89,29 @@ class _KernelLines:
         missing, odd = np.zeros(shape, np.uint8), np.zeros(count, np.uint8)
         seen, outer = np.zeros(len(self._slots), np.int64), np.zeros((len(self._objects), 2), np.int64)
         taken = np.zeros(3, np.int64)
-        taken[native.TEXTS] = len(self._texts)
+        taken[json_tables.TEXTS] = len(self._texts)
         native.parse(
-            *(content, chunk.starts - first, self._keys, self._slots, self._objects, seen, outer, native.POWERS),
+            *(
+                content,
+                chunk.starts - first,
+                self._keys,
+                self._slots,
+                self._objects,
+                seen,
+                outer,
+                json_tables.powers_of_ten(),
+            ),
             *(values, sizes, missing, texts, items, taken, odd),
         )
         left = np.flatnonzero(odd)
         if len(left) == count:
             return [], left
-        texts = texts[: taken[native.TEXTS]].copy()
+        texts = texts[: taken[json_tables.TEXTS]].copy()
         fine = np.flatnonzero(odd == 0) if len(left) else slice(None)
         columns: list[Column] = []
         for number, leaf in enumerate(self._kinds.leaves):
             found, size = values[number, fine], sizes[number, fine]
-            absent = np.flatnonzero(missing[number, fine]) if taken[native.MISSING] else _NONE
+            absent = np.flatnonzero(missing[number, fine]) if taken[json_tables.MISSING] else _NONE
             if leaf.rank:
                 columns.append(_lists(leaf, found, size, absent, items, texts))
             elif leaf.dtype is bytes:
@@ -180,7 +189,6 @@ def _lists(
 
 
 _AT_ONCE = 4096  # lines, of which the kernel reads many in little more time than few
-_MANY = 70_000  # lines, which take about as long one by one as loading numba
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -207,8 +215,6 @@ class JsonLinesSource(FilesSource):
 
 
 class _JsonFile(FileReader):
-    _slowly: ClassVar[int] = 0  # lines that this process has read one by one, about
-
     def __init__(
         self, source: JsonLinesSource, name: str, lines: LineReader, kinds: JsonKinds | None, state: Any
     ) -> None:
@@ -219,7 +225,6 @@ class _JsonFile(FileReader):
         self._rows = RowQueue(name)
         self._kernel: _KernelLines | None = None
         self._asks = True  # whether the kernel is there
-        self._line_size = 1 << 8  # bytes, about
 
     def read(self, max_elements: int) -> Block | None:
         while not self._rows:
@@ -227,16 +232,15 @@ class _JsonFile(FileReader):
             if chunk is None:
                 return None
             offsets = np.append(chunk.offsets, self._reader.tell())
-            self._line_size = (offsets[-1] - offsets[0]) // len(chunk)
             self._rows.put(offsets, partial(self._parsed, chunk, offsets))
         return self._rows.take(max_elements)
 
     def _at_once(self, max_elements: int) -> int:
-        """How many lines to read: one until it is known what is in a line; many for the kernel, if numba pays."""
+        """How many lines to read: one until it is known what is in a line; many for the kernel."""
         if self._kinds is None:
             return 1
-        if self._asks and ("numba" in sys.modules or self._slowly + self._reader.left // self._line_size >= _MANY):
-            native = _NATIVE.ready()
+        if self._asks:
+            native = _NATIVE.loaded()
             if native is not None:
                 self._kernel = _KernelLines.of(self._kinds, native)
                 self._asks = False
@@ -246,7 +250,6 @@ class _JsonFile(FileReader):
         """The objects of some lines of a chunk, of which line i begins at byte `offsets[i]`."""
         part = chunk.slice(start, stop)
         if self._kernel is None:
-            _JsonFile._slowly += len(part)
             return self._rows_of(*self._one_by_one(part), offsets[stop])
         columns, left = self._kernel.columns(part)
         if not len(left):

@@ -16,18 +16,33 @@ import numpy as np
 from llvmlite import ir
 from numba.core.extending import intrinsic
 
-from penstock.compiled.kernel import helper, inlined, kernel, only_for, uncounted
 from penstock.io.kernels.loads import load64
+from penstock.native.kernel import helper, inlined, kernel
+from penstock.sources.json_tables import (
+    BOOL,
+    DEFAULT,
+    HIGH,
+    INT,
+    ITEMS,
+    KEY,
+    KIND,
+    LEAST_POWER,
+    LIST,
+    LOW,
+    MISSING,
+    MOST_POWER,
+    OBJECT,
+    OTHER_KEY,
+    OTHER_SIZE,
+    SIZE,
+    TEXT,
+    TEXTS,
+    TO,
+)
 
 U = np.uint64
 N = np.int64
 types: Any = numba.types
-
-INT, FLOAT, BOOL, TEXT, LIST, OBJECT = 0, 1, 2, 3, 4, 8  # kinds of values; LIST | INT and so on: flat lists
-# What is said of a key: the kind of its value, the leaf or object that this is, where its bytes are with the quote
-# behind them, in two spellings, whether the value may be missing, and between which integers it is.
-KIND, TO, KEY, SIZE, OTHER_KEY, OTHER_SIZE, DEFAULT, LOW, HIGH = range(9)
-TEXTS, ITEMS, MISSING = range(3)  # see `parse`
 
 _I64, _I128 = ir.IntType(64), ir.IntType(128)
 
@@ -42,25 +57,6 @@ for _byte, _made in zip(b'"\\/bfnrt', b'"\\/\b\f\n\r\t', strict=True):
 _DIGITS = np.full(256, -1)  # hexadecimal ones
 for _byte in b"0123456789abcdefABCDEF":
     _DIGITS[_byte] = int(chr(_byte), 16)
-_LEAST_POWER, _MOST_POWER = -342, 308  # of ten, between which a number with 19 digits can be a float64
-
-
-def _powers_of_ten() -> np.ndarray:
-    """The highest 128 bits of each, as two words: cut off, and of those below 1 rounded up (Lemire, section 4)."""
-    found = []
-    for power in range(_LEAST_POWER, _MOST_POWER + 1):
-        five = 5 ** abs(power)
-        size = five.bit_length()
-        if power < 0:
-            shift = size + 127 if power >= -27 else 2 * size + 128
-            five = (1 << shift) // five + 1
-            size = five.bit_length()
-        five = five << (128 - size) if size <= 128 else five >> (size - 128)
-        found += [five >> 64, five & ((1 << 64) - 1)]
-    return np.array(found, np.uint64)
-
-
-POWERS = _powers_of_ten()
 
 
 def _trailing(typing: Any, word: Any) -> Any:
@@ -96,7 +92,6 @@ leading: Any = intrinsic(_leading)
 high_product: Any = intrinsic(_high_product)
 
 
-@uncounted
 @inlined
 def put64(buffer: Any, at: Any, word: Any) -> Any:
     """Eight bytes, little-endian. LLVM makes one store of it."""
@@ -111,7 +106,6 @@ def put64(buffer: Any, at: Any, word: Any) -> Any:
     buffer[i + U(7)] = np.uint8(word >> U(56))
 
 
-@uncounted
 @inlined
 def behind_space(content: Any, at: Any) -> Any:
     """The place of the first byte from `at` on that is no space, tab or return."""
@@ -120,7 +114,6 @@ def behind_space(content: Any, at: Any) -> Any:
     return at
 
 
-@uncounted
 @inlined
 def digits(content: Any, at: Any, value: Any) -> Any:
     """(the place behind the digits that begin at `at`, `value` with them behind its own), modulo 2**64."""
@@ -141,7 +134,6 @@ def digits(content: Any, at: Any, value: Any) -> Any:
     return at, value
 
 
-@uncounted
 @helper
 def number(content: Any, at: Any) -> Any:
     """(the place behind a number, is it an integer, is it negative, digits, power of ten, if some were cut off).
@@ -198,17 +190,16 @@ def number(content: Any, at: Any) -> Any:
     return at, whole, minus, value, power, cut
 
 
-@uncounted
 @helper
 def float_bits(value: Any, power: Any, powers: Any) -> Any:
     """(True, the bits of the float64 nearest to `value` times ten to the `power`); False where that is not certain."""
     if value == U(0):
         return True, U(0)
-    if power < _LEAST_POWER or power > _MOST_POWER:
+    if power < LEAST_POWER or power > MOST_POWER:
         return False, U(0)
     zeros = leading(value)
     value <<= zeros
-    i = U(2) * U(power - _LEAST_POWER)
+    i = U(2) * U(power - LEAST_POWER)
     low = value * powers[i]
     high = high_product(value, powers[i])
     if high & U(0x1FF) == U(0x1FF):
@@ -235,13 +226,11 @@ def float_bits(value: Any, power: Any, powers: Any) -> Any:
     return True, (mantissa & U((1 << 52) - 1)) | (U(exponent) << U(52))
 
 
-@uncounted
 @inlined
 def is_word(content: Any, at: Any, word: Any, mask: Any) -> Any:
     return (load64(content, at) & U(mask)) == U(word)
 
 
-@uncounted
 @helper
 def other_number(content: Any, at: Any) -> Any:
     """(the place behind NaN, Infinity or -Infinity, its bits); place -1 for anything else."""
@@ -253,7 +242,6 @@ def other_number(content: Any, at: Any) -> Any:
     return N(-1), N(0)
 
 
-@uncounted
 @inlined
 def hexadecimal(content: Any, at: Any) -> Any:
     """The number that four hexadecimal digits are, below 0 where they are none."""
@@ -261,7 +249,6 @@ def hexadecimal(content: Any, at: Any) -> Any:
     return upper | _DIGITS[content[U(at + 2)]] << 4 | _DIGITS[content[U(at + 3)]]
 
 
-@uncounted
 @helper
 def code_point(content: Any, at: Any, texts: Any, to: Any) -> Any:
     """(the place behind the digits at `at`, and those of a second half, that behind its UTF-8); place -1 for none."""
@@ -296,7 +283,6 @@ def code_point(content: Any, at: Any, texts: Any, to: Any) -> Any:
     return at, to + 4
 
 
-@uncounted
 @helper
 def wide(content: Any, at: Any) -> Any:
     """How many bytes the UTF-8 of a character beyond ASCII has that begins at `at`, or 0 where it is none."""
@@ -315,7 +301,6 @@ def wide(content: Any, at: Any) -> Any:
     return N(0) if (first == 0xF0 and second < 0x90) or (first == 0xF4 and second >= 0x90) else N(4)
 
 
-@uncounted
 @helper
 def text(content: Any, at: Any, texts: Any, to: Any) -> Any:
     """(the place behind the quote that closes a text, that behind its bytes in `texts`); place -1 for an error."""
@@ -359,7 +344,6 @@ def text(content: Any, at: Any, texts: Any, to: Any) -> Any:
             to += size
 
 
-@uncounted
 @inlined
 def is_key(content: Any, at: Any, keys: Any, key: Any, size: Any) -> Any:
     """Whether the `size` bytes at `at` are those of `keys` at `key`; both have seven more."""
@@ -372,7 +356,6 @@ def is_key(content: Any, at: Any, keys: Any, key: Any, size: Any) -> Any:
     return (load64(content, at) ^ load64(keys, key)) << (U(64) - (U(size) << U(3))) == U(0)
 
 
-@uncounted
 @helper
 def slot_of(content: Any, at: Any, keys: Any, slots: Any, first: Any, end: Any, near: Any) -> Any:
     """(the slot whose key stands at `at`, the place behind it), or (-1, -1); from the expected one on."""
@@ -387,7 +370,6 @@ def slot_of(content: Any, at: Any, keys: Any, slots: Any, first: Any, end: Any, 
     return N(-1), N(-1)
 
 
-@uncounted
 @helper
 def scalar(content: Any, at: Any, slots: Any, slot: Any, powers: Any) -> Any:
     """(the place behind a number or truth value of the slot's kind, its bits); place -1 for anything else."""
@@ -427,7 +409,6 @@ def scalar(content: Any, at: Any, slots: Any, slot: Any, powers: Any) -> Any:
     return at, N(bits)
 
 
-@uncounted
 @helper
 def items_of(content: Any, at: Any, slots: Any, slot: Any, powers: Any, texts: Any, items: Any, taken: Any) -> Any:
     """The place behind the list whose bracket is before `at`, its values added to `items`; -1 for an error."""
@@ -461,7 +442,6 @@ def items_of(content: Any, at: Any, slots: Any, slot: Any, powers: Any, texts: A
         at = behind_space(content, at)
 
 
-@uncounted
 @helper
 def line(
     content: Any,
@@ -575,21 +555,11 @@ def line(
     return behind_space(content, at)
 
 
-_BUFFER: Any = types.Array(types.uint8, 1, "C", readonly=True)
-_BYTES: Any = types.Array(types.uint8, 1, "C")
-_INTS: Any = types.Array(types.int64, 1, "C")
-_GRID: Any = types.Array(types.int64, 2, "C")
-_MARKS: Any = types.Array(types.uint8, 2, "C")
-_WORDS: Any = types.Array(types.uint64, 1, "C")
-_SIGNATURE = types.void(
-    *(_BUFFER, _INTS, _BUFFER, _GRID, _GRID, _INTS, _GRID, _WORDS),
-    *(_GRID, _GRID, _MARKS, _BYTES, _INTS, _INTS, _BYTES),
+@kernel(
+    "content: u8[:], starts: w i64[:], keys: u8[:], slots: w i64[:, :], objects: w i64[:, :], seen: w i64[:], "
+    "outer: w i64[:, :], powers: w u64[:], values: w i64[:, :], sizes: w i64[:, :], missing: w u8[:, :], texts: w "
+    "u8[:], items: w i64[:], taken: w i64[:], odd: w u8[:]"
 )
-
-
-@only_for(_SIGNATURE)
-@uncounted
-@kernel
 def parse(
     content: Any,
     starts: Any,

@@ -16,8 +16,8 @@ TURNS = st.floats(-1, 1, width=32)
 @pytest.fixture(scope="module", autouse=True)
 def _kernels_are_there():
     for kernels in (run._PIXELS, run._MEANS):
-        kernels.get()
-        assert kernels.ready() is not None
+        kernels.loaded()
+        assert kernels.loaded() is not None
 
 
 def same(result, expected):
@@ -128,7 +128,7 @@ def readable(array):
 @pytest.mark.parametrize("kernel", ["brightness", "saturation", "hue"])
 def test_kernels_write_nothing_beside_what_fits(kernel):
     """One factor for one image, but memory for two: a call that does not fit is left alone."""
-    native = run._PIXELS.get()
+    native = run._PIXELS.loaded()
     dst = np.full(24, 7, np.uint8)
     factors = readable(np.ones(1, np.float32))
     getattr(native, kernel)(readable(np.zeros(24, np.uint8)), 4, 3, factors, dst)
@@ -138,7 +138,7 @@ def test_kernels_write_nothing_beside_what_fits(kernel):
 
 
 def test_contrast_without_factors_enough_writes_nothing():
-    native = run._MEANS.get()
+    native = run._MEANS.loaded()
     dst = np.full(24, 7, np.uint8)
     for pixels_, factors in ((4, 1), (0, 1), (12, 0)):
         images, ones = readable(np.zeros(24, np.uint8)), readable(np.ones(factors, np.float32))

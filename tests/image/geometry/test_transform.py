@@ -13,6 +13,7 @@ from penstock.image.geometry import projective as transform_kernel
 from penstock.image.geometry import transform_reference as reference
 from penstock.image.geometry import window as window_kernel
 from penstock.image.geometry.projective import _NATIVE, FILL_MODES, INTERPOLATIONS, transform_batch
+from penstock.image.kernels import BAD_ARGUMENT, by_kind
 
 SIDES = st.integers(1, 20)
 NUMBERS = st.floats(-3, 3, width=32) | st.sampled_from([0.0, 1.0, -1.0, 0.5, 1e9, -1e20, 3e38])
@@ -40,7 +41,7 @@ def numbers(draw, count):
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiled():
-    assert _NATIVE.get() is not None
+    assert _NATIVE.loaded() is not None
 
 
 @given(st.data(), SIDES, SIDES)
@@ -193,29 +194,38 @@ def test_an_empty_batch_stays_empty():
     assert ps.image.transform(BATCH[..., :0], np.ones(8), output_shape=(2, 3)).shape == (2, 2, 3, 0)
 
 
-def test_while_it_is_compiled_the_reference_serves(monkeypatch):
+def test_without_the_kernel_the_reference_serves(monkeypatch):
     images = np.random.default_rng(4).integers(0, 256, (2, 9, 8, 3), dtype=np.uint8)
     found = ps.image.rotate(images, 0.4, "bilinear"), ps.image.random_flip_up_down(images, seed=2)
     for module in (transform_kernel, window_kernel):
-        monkeypatch.setattr(module, "_NATIVE", SimpleNamespace(ready=lambda: None))
+        monkeypatch.setattr(module, "_NATIVE", SimpleNamespace(loaded=lambda: None))
     np.testing.assert_array_equal(ps.image.rotate(images, 0.4, "bilinear"), found[0])
     np.testing.assert_array_equal(ps.image.random_flip_up_down(images, seed=2), found[1])
 
 
-def test_the_kernel_refuses_what_does_not_fit():
-    native = _NATIVE.get()
-    src, dst, numbers, fill = (
-        np.zeros(12, np.uint8),
-        np.zeros(12, np.uint8),
-        np.ones((1, 8), np.float32),
-        np.zeros(3, np.uint8),
+def moved(native, src, sizes, numbers, fill, out_height, out_width, out):
+    """A transform alone, by the kernel of moves; its status."""
+    count, channels = sizes[0], sizes[3]
+    nowhere, none = np.empty((0, 0), np.int64), np.empty((0, max(channels, 1)), np.float32)
+    turn = numbers, 0, True, fill.astype(np.float32), out_height, out_width
+    boxes = np.empty((max(count, 0), 0, 4), np.int64)
+    return native.moves(
+        *by_kind(src), *sizes, nowhere, nowhere, 0.0, *turn, nowhere.reshape(-1), none, boxes, none, *by_kind(out)
     )
-    src.flags.writeable = numbers.flags.writeable = fill.flags.writeable = False
-    call = [src, 1, 2, 2, 3, numbers, 0, True, fill, 2, 2, dst]
-    assert native.transform(*call) == 0
-    for position, wrong in [(1, 2), (2, 3), (3, 1 << 62), (4, 0), (5, numbers[:, :7]), (5, numbers[:0]), (8, fill[:2]),
-                            (9, -1), (10, 1 << 24), (11, dst[:-1])]:  # fmt: skip
-        assert native.transform(*call[:position], wrong, *call[position + 1 :]) == native.BAD_ARGUMENT
+
+
+def test_the_kernel_refuses_what_does_not_fit():
+    native = _NATIVE.loaded()
+    src, dst, fill = np.zeros(12, np.uint8), np.zeros(12, np.uint8), np.zeros(3, np.uint8)
+    numbers, sizes = np.ones((1, 8), np.float32), (1, 2, 2, 3)
+    good = {"src": src, "sizes": sizes, "numbers": numbers, "fill": fill, "out_height": 2, "out_width": 2, "out": dst}
+    assert moved(native, **good) == 0
+    for name, wrong in [
+        ("sizes", (2, 2, 2, 3)), ("sizes", (1, 3, 2, 3)), ("sizes", (1, 2, 1 << 62, 3)), ("numbers", numbers[:0]),
+        ("numbers", np.ones((1, 7), np.float32)), ("fill", fill[:2]), ("out_height", -1), ("out_width", 1 << 24),
+        ("out", dst[:-1]),
+    ]:  # fmt: skip
+        assert moved(native, **good | {name: wrong}) == BAD_ARGUMENT, name
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.sampled_from([3, 4]), st.booleans())
@@ -225,9 +235,8 @@ def test_nothing_is_written_beside_the_result(height, width, channels, floats):
     src = np.full((1, 13, 13, channels), 9, kind)
     around = np.full(height * width * channels + 16, 7, kind)
     numbers, fill = np.array([[1, 0, 0.5, 0, 1, 0.5, 0, 0]], np.float32), np.zeros(channels, kind)
-    src.flags.writeable = numbers.flags.writeable = fill.flags.writeable = False
     out = around[8:-8]
-    assert _NATIVE.get().transform(src.ravel(), 1, 13, 13, channels, numbers, 0, True, fill, height, width, out) == 0
+    assert moved(_NATIVE.loaded(), src.ravel(), (1, 13, 13, channels), numbers, fill, height, width, out) == 0
     assert (around[:8] == 7).all()
     assert (around[-8:] == 7).all()
     assert (out == 9).all() == (height < 13 and width < 13)

@@ -1,7 +1,5 @@
 """What the tuner does beside being fast: how many workers stay, what they cost, and what it says."""
 
-from dataclasses import replace
-
 import pytest
 from tests.runtime.autotune.scenarios import BOTH, MIB, pipeline, simulation, tuned
 from tests.runtime.autotune.simulator import Work, play
@@ -55,15 +53,6 @@ def test_workers_come_back_within_a_second_when_the_consumer_speeds_up(seed):
     more = [time for time, knobs in outcome.knobs if time > 8.0 and knobs["a"].parallelism >= 2]
     starves = next(sample.stop for sample in outcome.history if sample.start >= 8.0 and sample.flows[0].starved > 0.05)
     assert more[0] <= starves + 1.5
-
-
-@seeds
-def test_no_processes_while_plain_versions_of_kernels_hold_the_lock(seed):
-    sim = pipeline(Work(gil=0.005))(seed)
-    sim.means = replace(sim.means, compiling=True)
-    outcome = play(sim, 6, decide)
-    assert outcome.final("a").executor == "thread"
-    assert sim.asked_at is None
 
 
 @seeds

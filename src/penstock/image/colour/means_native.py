@@ -12,10 +12,10 @@ import numpy as np
 from numba import types
 from numba.core.extending import overload
 
-from penstock.compiled.kernel import INLINED, inlined, kernel
 from penstock.image.colour.pixels_native import stored, unit
 from penstock.image.kernels import ONE
 from penstock.image.kernels.instructions import pick
+from penstock.native.kernel import INLINED, inlined, kernel
 
 NOTHING = np.float32(-0.0)
 LANES = 1024  # float64 sums side by side: long enough for vectors, short enough for the cache
@@ -67,7 +67,7 @@ def fold(src: Any, start: int, rows: int, channels: int, parts: Any, buffer: Any
             buffer[np.uint64(i)] += buffer[np.uint64(i + far)]
 
 
-@kernel
+@kernel("src: T[:], pixels: i64, channels: i64, factors: f32[:], dst: w T[:]", T="u8 f32", makes_arrays=True)
 def contrast(src: Any, pixels: int, channels: int, factors: Any, dst: Any) -> None:
     """Multiply the distance from the mean of each channel, in flat images of `pixels` pixels, by its own factor."""
     size = pixels * channels
@@ -144,7 +144,7 @@ def _moments(src: Any, start: int, size: int, lanes: Any) -> Any:
     return lambda src, start, size, lanes: floats_moments(src, start, size, lanes)
 
 
-@kernel
+@kernel("src: T[:], size: i64, dst: w f32[:]", T="u8 f32", makes_arrays=True)
 def standardise(src: Any, size: int, dst: Any) -> None:
     """Give each flat image of `size` values mean 0 and variance 1."""
     lanes = np.empty(LANES, np.float64)
@@ -158,7 +158,7 @@ def standardise(src: Any, size: int, dst: Any) -> None:
             dst[i] = (np.float32(src[i]) - mean) / spread
 
 
-@kernel
+@kernel("src: T[:], mean: f32[:], std: f32[:], dst: w f32[:]", T="u8 f32", makes_arrays=True)
 def normalise(src: Any, mean: Any, std: Any, dst: Any) -> None:
     """Subtract the mean of its channel from each value and divide by its std; both have one for each channel."""
     channels = min(mean.size, std.size)
@@ -173,15 +173,3 @@ def normalise(src: Any, mean: Any, std: Any, dst: Any) -> None:
         for k in range(min(period, size - begin)):
             i = np.uint64(begin + k)
             dst[i] = (np.float32(src[i]) - means[np.uint64(k)]) / stds[np.uint64(k)]
-
-
-def warm_up() -> None:
-    """Compile for uint8 and for float32."""
-    ones = np.ones(1, np.float32)
-    ones.flags.writeable = False
-    for dtype in (np.uint8, np.float32):
-        src = np.zeros(1, dtype)
-        src.flags.writeable = False
-        contrast(src, 1, 1, ones, np.zeros(1, dtype))
-        standardise(src, 1, np.zeros(1, np.float32))
-        normalise(src, ones, ones, np.zeros(1, np.float32))

@@ -13,9 +13,9 @@ import numpy as np
 from numba import types
 from numba.core.extending import overload
 
-from penstock.compiled.kernel import INLINED, inlined, kernel
 from penstock.image.kernels import FIVE, FOUR, HALF, LEVELS, ONE, PER_LEVEL, SIX, THREE, TOP, TWO, ZERO
 from penstock.image.kernels.instructions import floor, pick
+from penstock.native.kernel import INLINED, inlined, kernel
 
 
 @inlined
@@ -116,7 +116,7 @@ def around(turn: Any, high: Any, middle: Any, low: Any) -> Any:
     return red, green, blue
 
 
-@kernel
+@kernel("src: T[:], pixels: i64, channels: i64, deltas: f32[:], dst: w T[:]", T="u8 f32")
 def brightness(src: Any, pixels: int, channels: int, deltas: Any, dst: Any) -> None:
     """Add its own of `deltas` to each flat image of `pixels` times `channels` values."""
     size = pixels * channels
@@ -127,7 +127,7 @@ def brightness(src: Any, pixels: int, channels: int, deltas: Any, dst: Any) -> N
             dst[at] = stored(unit(src[at]) + delta, dst)
 
 
-@kernel
+@kernel("src: T[:], pixels: i64, channels: i64, factors: f32[:], dst: w T[:]", T="u8 f32")
 def saturation(src: Any, pixels: int, channels: int, factors: Any, dst: Any) -> None:
     """Multiply the saturation of each flat RGB image of `pixels` pixels by its own of `factors`."""
     for image in range(fitting(src, 3 * pixels, factors, dst)):
@@ -141,7 +141,7 @@ def saturation(src: Any, pixels: int, channels: int, factors: Any, dst: Any) -> 
             dst[third] = stored(blue, dst)
 
 
-@kernel
+@kernel("src: T[:], pixels: i64, channels: i64, deltas: f32[:], dst: w T[:]", T="u8 f32")
 def hue(src: Any, pixels: int, channels: int, deltas: Any, dst: Any) -> None:
     """Turn the hue of each flat RGB image of `pixels` pixels by its own of `deltas`, shares of the circle."""
     for image in range(fitting(src, 3 * pixels, deltas, dst)):
@@ -161,22 +161,11 @@ def fitting(src: Any, size: int, factors: Any, dst: Any) -> int:
     return min(src.size, dst.size) // size if size > 0 and factors.size * size >= min(src.size, dst.size) else 0
 
 
-def _warm_up_pixels() -> None:
-    """Compile for uint8 and for float32."""
-    ones = np.ones(1, np.float32)
-    ones.flags.writeable = False
-    for dtype in (np.uint8, np.float32):
-        src = np.zeros(3, dtype)
-        src.flags.writeable = False
-        for change in (brightness, saturation, hue):
-            change(src, 1, 3, ones, np.zeros(3, dtype))
-
-
 SIXTH, THIRD, TWO_THIRDS = ONE / SIX, TWO / SIX, FOUR / SIX
 RED, GREEN, BLUE = (np.float32(weight) for weight in (0.2989, 0.5870, 0.1140))
 
 
-@kernel
+@kernel("src: f32[:], dst: w f32[:]")
 def to_hsv(src: Any, dst: Any) -> None:
     """Hue, saturation and value of the flat RGB pixels of `src`."""
     for i in range(min(src.size, dst.size) // 3):
@@ -196,7 +185,7 @@ def to_hsv(src: Any, dst: Any) -> None:
         dst[third] = value
 
 
-@kernel
+@kernel("src: f32[:], dst: w f32[:]")
 def to_rgb(src: Any, dst: Any) -> None:
     """Red, green and blue of the flat HSV pixels of `src`."""
     for i in range(min(src.size, dst.size) // 3):
@@ -209,7 +198,7 @@ def to_rgb(src: Any, dst: Any) -> None:
         dst[third] = (rest + share * clipped(TWO - abs(turn - FOUR), ONE)) * value
 
 
-@kernel
+@kernel("src: T[:], dst: w T[:]", T="u8 f32")
 def to_grey(src: Any, dst: Any) -> None:
     """The luma of the flat RGB pixels of `src`."""
     for i in range(min(src.size // 3, dst.size)):
@@ -218,7 +207,7 @@ def to_grey(src: Any, dst: Any) -> None:
         dst[i] = stored(unit(src[at]) * RED + unit(src[second]) * GREEN + unit(src[third]) * BLUE, dst)
 
 
-@kernel
+@kernel("src: T[:], dst: w T[:]", T="u8 f32")
 def spread(src: Any, dst: Any) -> None:
     """Each value of `src` three times."""
     for i in range(min(src.size, dst.size // 3)):
@@ -227,18 +216,6 @@ def spread(src: Any, dst: Any) -> None:
         dst[at] = value
         dst[at + np.uint64(1)] = value
         dst[at + np.uint64(2)] = value
-
-
-def _warm_up_spaces() -> None:
-    """Compile for uint8 and for float32."""
-    for dtype in (np.uint8, np.float32):
-        src = np.zeros(3, dtype)
-        src.flags.writeable = False
-        to_grey(src, np.zeros(1, dtype))
-        spread(src, np.zeros(9, dtype))
-        if dtype == np.float32:
-            to_hsv(src, np.zeros(3, dtype))
-            to_rgb(src, np.zeros(3, dtype))
 
 
 THIRTEEN = np.float32(13)
@@ -274,7 +251,7 @@ def blend_plain(src: Any, begin: int, end: int, other: Any, dst: Any) -> None:
         dst[np.uint64(i)] = blended(value + other * (value - value), dst)
 
 
-@kernel
+@kernel("src: T[:], height: i64, width: i64, channels: i64, other: f32, dst: w T[:]", T="u8 f32")
 def sharpen(src: Any, height: int, width: int, channels: int, other: Any, dst: Any) -> None:
     """Each flat image moved `other` times the way to its smoothed self; images are at least 3 x 3."""
     row = width * channels
@@ -300,18 +277,10 @@ def sharpen(src: Any, height: int, width: int, channels: int, other: Any, dst: A
         blend_plain(src, begin + row - channels, begin + row, other, dst)
 
 
-def _warm_up_sharpen() -> None:
-    """Compile for uint8 and for float32."""
-    for dtype in (np.uint8, np.float32):
-        src = np.zeros(9, dtype)
-        src.flags.writeable = False
-        sharpen(src, 3, 3, 1, ZERO, np.zeros(9, dtype))
-
-
 WAYS = 4  # counts side by side: neighbouring pixels are alike, and adding twice to one place takes its time
 
 
-@kernel
+@kernel("src: u8[:], tables: u8[:], channels: i64, pixels: i64, dst: w u8[:]")
 def look_up(src: Any, tables: Any, channels: int, pixels: int, dst: Any) -> None:
     """Replace each level of the flat `src`, images of `pixels` pixels each, by its entry in the flat `tables`.
 
@@ -331,7 +300,7 @@ def look_up(src: Any, tables: Any, channels: int, pixels: int, dst: Any) -> None
             dst[i] = tables[np.uint64(plane * 256 + src[i])]
 
 
-@kernel
+@kernel("src: u8[:], channels: i64, pixels: i64, counts: w i64[:]", makes_arrays=True)
 def count(src: Any, channels: int, pixels: int, counts: Any) -> None:
     """Add to the flat `counts` how often each level occurs in each channel of each image."""
     if pixels < 1 or channels < 1:
@@ -351,19 +320,3 @@ def count(src: Any, channels: int, pixels: int, counts: Any) -> None:
 def first(plane: int, channels: int, pixels: int) -> int:
     """Where the values of the plane (image × channels + channel) begin."""
     return plane // channels * channels * pixels + plane % channels
-
-
-def _warm_up_tables() -> None:
-    """Compile for uint8, the only dtype there is."""
-    src = np.zeros(1, np.uint8)
-    tables = np.zeros(256, np.uint8)
-    for array in (src, tables):
-        array.flags.writeable = False
-    look_up(src, tables, 1, 1, np.zeros(1, np.uint8))
-    count(src, 1, 1, np.zeros(256, np.int64))
-
-
-def warm_up() -> None:
-    """Compile for the types that images have."""
-    for compile_some in (_warm_up_pixels, _warm_up_spaces, _warm_up_sharpen, _warm_up_tables):
-        compile_some()

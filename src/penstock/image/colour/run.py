@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.compiled import Compiled
 from penstock.image.colour import means, pixels
 from penstock.image.colour.pixels import in_strips
 from penstock.image.dtypes import cast, convert_image_dtype
+from penstock.native.library import Kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
     Factors = npt.NDArray[np.float32]
 
 
-_PIXELS = Compiled("penstock.image.colour.pixels_native")
-_MEANS = Compiled("penstock.image.colour.means_native")
+_PIXELS = Kernels("penstock.image.colour.pixels_native")
+_MEANS = Kernels("penstock.image.colour.means_native")
 
 
 def brightness(images: Array, deltas: Factors) -> Array:
     """`pixels.brightness` of each of (N, H, W, C) by its own of `deltas`, (N,)."""
-    return _by_factors(images, deltas, _PIXELS.ready(), "brightness", in_strips(pixels.brightness))
+    return _by_factors(images, deltas, _PIXELS.loaded(), "brightness", in_strips(pixels.brightness))
 
 
 def saturation(images: Array, factors: Factors) -> Array:
     """`pixels.saturation` of each of (N, H, W, 3) by its own of `factors`, (N,)."""
-    return _by_factors(images, factors, _PIXELS.ready(), "saturation", in_strips(pixels.saturation))
+    return _by_factors(images, factors, _PIXELS.loaded(), "saturation", in_strips(pixels.saturation))
 
 
 def hue(images: Array, deltas: Factors) -> Array:
     """`pixels.hue` of each of (N, H, W, 3) by its own of `deltas`, (N,)."""
-    return _by_factors(images, deltas, _PIXELS.ready(), "hue", in_strips(pixels.hue))
+    return _by_factors(images, deltas, _PIXELS.loaded(), "hue", in_strips(pixels.hue))
 
 
 def contrast(images: Array, factors: Factors) -> Array:
     """`means.contrast` of each of (N, H, W, C) by its own of `factors`, (N,)."""
-    return _by_factors(images, factors, _MEANS.ready(), "contrast", means.contrast)
+    return _by_factors(images, factors, _MEANS.loaded(), "contrast", means.contrast)
 
 
 def _by_factors(
@@ -70,7 +70,7 @@ def _by_factors(
 def standardise(images: Array) -> npt.NDArray[np.float32]:
     """`means.standardised` of (N, H, W, C)."""
     values = _narrow(images)
-    native = _MEANS.ready()
+    native = _MEANS.loaded()
     if native is None or values.size == 0:
         return means.standardised(values)
     result = np.empty(values.shape, np.float32)
@@ -81,7 +81,7 @@ def standardise(images: Array) -> npt.NDArray[np.float32]:
 def normalise(image: Array, mean: npt.NDArray[np.float32], std: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """`means.normalised` of images of any shape; `mean` and `std` have an entry for each channel."""
     values = _narrow(image)
-    native = _MEANS.ready()
+    native = _MEANS.loaded()
     if native is None or values.size == 0:
         return means.normalised(values, mean, std)
     result = np.empty(values.shape, np.float32)
@@ -100,7 +100,7 @@ def to_rgb(image: Array) -> Array:
 
 
 def _space(image: Array, kernel: str, reference: Callable[[Array], Array]) -> Array:
-    native = _PIXELS.ready() if image.dtype == np.float32 else None
+    native = _PIXELS.loaded() if image.dtype == np.float32 else None
     if native is None or image.size == 0:
         return reference(image)
     result = np.empty(image.shape, np.float32)
@@ -112,7 +112,7 @@ def to_grey(image: Array) -> Array:
     """`pixels.grey_of` of RGB images of any shape."""
     return _through(
         image,
-        _PIXELS.ready(),
+        _PIXELS.loaded(),
         lambda module, src, dst: module.to_grey(src, dst),
         pixels.grey_of,
         (*image.shape[:-1], 1),
@@ -121,7 +121,7 @@ def to_grey(image: Array) -> Array:
 
 def spread(image: Array) -> Array:
     """The one channel of `image` three times."""
-    native = _PIXELS.ready() if image.dtype in (np.uint8, np.float32) else None
+    native = _PIXELS.loaded() if image.dtype in (np.uint8, np.float32) else None
     if native is None:
         return image.repeat(3, axis=-1)
     result = np.empty((*image.shape[:-1], 3), image.dtype)
@@ -131,7 +131,7 @@ def spread(image: Array) -> Array:
 
 def look_up(images: npt.NDArray[np.uint8], entries: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """`pixels.looked_up` of uint8 (N, H, W, C)."""
-    native = _PIXELS.ready()
+    native = _PIXELS.loaded()
     if native is None or images.size == 0:
         return pixels.looked_up(images, entries)
     _, height, width, channels = images.shape
@@ -142,7 +142,7 @@ def look_up(images: npt.NDArray[np.uint8], entries: npt.NDArray[np.uint8]) -> np
 
 def count(images: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
     """`pixels.counted` of uint8 (N, H, W, C)."""
-    native = _PIXELS.ready()
+    native = _PIXELS.loaded()
     if native is None or images.size == 0:
         return pixels.counted(images)
     number, height, width, channels = images.shape
@@ -153,7 +153,7 @@ def count(images: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
 
 def sharpen_by(images: Array, factor: float) -> Array:
     """`pixels.sharpened` of uint8 or float32 (N, H, W, C)."""
-    native = _PIXELS.ready()
+    native = _PIXELS.loaded()
     if native is None or images.size == 0 or min(images.shape[1:3]) < 3:
         return pixels.sharpened(images, factor)
     result = np.empty(images.shape, images.dtype)
@@ -162,9 +162,8 @@ def sharpen_by(images: Array, factor: float) -> Array:
 
 
 def flat(array: Array) -> Array:
-    """One axis, aligned, readable only: the one type that kernels are compiled for."""
-    found: Array = np.require(array, requirements=["C", "A"]).reshape(-1).view()
-    found.flags.writeable = False
+    """One axis, contiguous and aligned, as kernels take it."""
+    found: Array = np.require(array, requirements=["C", "A"]).reshape(-1)
     return found
 
 

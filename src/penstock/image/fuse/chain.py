@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from penstock.compiled import Compiled
 from penstock.errors import InvalidArgumentError
 from penstock.image.kernels import (
     line_of,
 )
+from penstock.native.library import Kernels
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-_NATIVE = Compiled("penstock.image.fuse.chain_native")
+_NATIVE = Kernels("penstock.image.fuse.chain_native")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ class PerImage(NamedTuple):
 
 
 def ready() -> bool:
-    """Whether the kernel is there: it may have to be compiled first, and until then the single operations serve."""
-    return _NATIVE.ready() is not None
+    """Whether the kernel is there: without it the single operations serve."""
+    return _NATIVE.loaded() is not None
 
 
 class Images(NamedTuple):
@@ -91,14 +91,11 @@ def chain_into(images: Images, out: npt.NDArray[Any], recipe: Recipe, per_image:
     Raises:
         InvalidArgumentError: shapes that do not fit together.
     """
-    native = _NATIVE.get()
+    native = _NATIVE.loaded()
     codes, last_codes, last_values = _constants(recipe)
     planes, read, halves = _mine.scratch(int((images.heights * images.widths).max(initial=0)))
-    pixels = images.pixels.view()
-    pixels.flags.writeable = False  # so that the kernel compiles once for arrays of both kinds
     status = native.chain(
-        pixels,
-        *images[1:],
+        *images,
         codes,
         *per_image[:4],
         np.empty(0, np.float32) if recipe.levels is None else line_of(recipe.levels),

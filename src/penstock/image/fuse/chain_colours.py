@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, specialised
 from penstock.image.kernels import (
     BRIGHTNESS,
     FIVE,
@@ -35,6 +34,7 @@ from penstock.image.kernels import (
     ZERO,
 )
 from penstock.image.kernels.instructions import larger, pick, smaller, whole
+from penstock.native.kernel import helper, specialised
 
 _NEXT, _TWICE, _THRICE = np.uint64(1), np.uint64(2), np.uint64(3)
 

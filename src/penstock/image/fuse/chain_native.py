@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, kernel, maker, rarely
 from penstock.image.fuse.chain_colours import colour, load, load_columns, load_planes, mean_of, store_planes
-from penstock.image.kernels import CONTRAST, HALF, LEFT_RIGHT, LINE, UP_DOWN, ZERO
-from penstock.image.kernels.instructions import BAD_ARGUMENT, Code, calculate, vector_step
+from penstock.image.kernels import BAD_ARGUMENT, CONTRAST, HALF, LEFT_RIGHT, LINE, UP_DOWN, ZERO
+from penstock.image.kernels.instructions import Code, calculate, vector_step
+from penstock.native.kernel import helper, kernel, maker
 
 
 def _lerp_pixel(*, falling: bool) -> Callable[[Code], None]:
@@ -64,7 +64,6 @@ def taps(n_in: int, n_out: int, mirrored: bool, low: Any, high: Any, weight: Any
 @maker
 def columns_read(left: Any, right: Any, width: int, columns: Any) -> int:
     """How many columns are worth taking out of each row, or 0; `left` then points to places among these."""
-    rarely()
     number = np.empty(width, np.int64)
     for x in range(width):
         number[x] = -1
@@ -257,7 +256,12 @@ def _one(
                 bytes_out[to + j] = np.uint8(np.int32(line[j]))
 
 
-@kernel
+@kernel(
+    "src: u8[:], starts: w i64[:], heights: w i64[:], widths: w i64[:], codes: w i64[:], args: w f32[:, :], "
+    "flips: w i64[:, :], before: w i64[:], after: w i64[:], table: w f32[:], last_codes: w i64[:], last_values: w "
+    "f32[:, :], out_height: i64, out_width: i64, separate: bool, planes: w u8[:], read: u8[:], halves: w f32[:], "
+    "floats_out: w f32[:], bytes_out: w u8[:] -> i64"
+)
 def chain(
     src: Any,
     starts: Any,
@@ -290,7 +294,6 @@ def chain(
     `read` is the same memory) and `halves` (half a number a pixel) are scratch. Results go to one of the flat
     `floats_out` and `bytes_out`, truncated; the other is empty. Channels are `separate`, or lie side by side.
     """
-    rarely()
     count = starts.size
     room = floats_out.size + bytes_out.size
     if out_height <= 0 or out_width <= 0 or out_width > room // 3 or out_height > room // (3 * out_width):
@@ -347,19 +350,3 @@ def chain(
             bytes_out[i * out_size : (i + 1) * out_size],
         )
     return 0
-
-
-def warm_up() -> None:
-    """Compile for what most pipelines do: photographs to float32."""
-    pixels, scratch = np.zeros(12, np.uint8), np.zeros(16, np.uint8)
-    read = scratch.view()
-    pixels.flags.writeable = read.flags.writeable = False
-    one, none = np.ones(1, np.int64), np.zeros(0, np.int64)
-    numbers, flips, nothing = np.zeros((1, 0), np.float32), np.zeros((1, 0), np.int64), np.zeros((0, 3), np.float32)
-    halves, out = np.zeros(4, np.float32), np.zeros(3, np.float32)
-    sizes = one - 1, one, one
-    per_image = numbers, flips, one, one
-    given: Any = pixels, *sizes, none, *per_image, out[:0], none, nothing
-    room: Any = 1, 1, False, scratch, read, halves, out, scratch[:0]
-    compiled: Any = chain
-    compiled(*given, *room)

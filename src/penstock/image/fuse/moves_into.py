@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from penstock.compiled import Compiled
 from penstock.errors import InvalidArgumentError
 from penstock.image.geometry.transform_reference import CONSTANT
 from penstock.image.kernels import by_kind
+from penstock.native.library import Kernels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 PIXELS = 256  # calculated with at once: vectors run long and the values stay in the nearest cache
-_NATIVE = Compiled("penstock.image.geometry.moves_native")
+_NATIVE = Kernels("penstock.image.geometry.moves_native")
 
 
 class Window(NamedTuple):
@@ -49,8 +49,8 @@ class Cover(NamedTuple):
 
 
 def ready() -> bool:
-    """Whether the kernel is there: it may have to be compiled first, and until then the single operations serve."""
-    return _NATIVE.ready() is not None
+    """Whether the kernel is there: without it the single operations serve."""
+    return _NATIVE.loaded() is not None
 
 
 def moves_into(
@@ -87,7 +87,7 @@ def moves_into(
     Raises:
         InvalidArgumentError: shapes that do not fit together.
     """
-    native = _NATIVE.get()
+    native = _NATIVE.loaded()
     count, channels = len(images), images.shape[3]
     codes = np.array([code for code, _ in arithmetic], np.int64)
     numbers = np.empty((len(arithmetic), PIXELS * channels), np.float32)
@@ -98,22 +98,15 @@ def moves_into(
     for k, cover in enumerate(covers):
         boxes[:, k], values[k] = cover
     turn = turn or Turn(np.empty((0, 8), np.float32), CONSTANT, False, 0)
-    pixels = np.require(images, requirements=["C", "A"]).reshape(-1).view()
-    transforms = np.ascontiguousarray(turn.numbers).view()
-    fill = np.full(channels, turn.fill, images.dtype).astype(np.float32)
-    rows, columns = (np.ascontiguousarray(axis, np.int64).view() for axis in window[:2])
-    for each in (pixels, transforms, fill, rows, columns):
-        each.flags.writeable = False  # readable only, so that the kernel compiles once for arrays of both kinds
     status = native.moves(
-        *by_kind(pixels),
+        *by_kind(np.require(images, requirements=["C", "A"]).reshape(-1)),
         *images.shape,
-        rows,
-        columns,
+        *(np.ascontiguousarray(axis, np.int64) for axis in window[:2]),
         np.float32(np.array(window.fill, images.dtype)),
-        transforms,
+        np.ascontiguousarray(turn.numbers),
         turn.mode,
         turn.bilinear,
-        fill,
+        np.full(channels, turn.fill, images.dtype).astype(np.float32),
         *out.shape[1:3],
         codes,
         numbers,

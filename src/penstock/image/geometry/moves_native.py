@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, kernel, rarely
 from penstock.image.geometry.transform_native import points_memory, transform_one
-from penstock.image.geometry.transform_reference import CONSTANT
-from penstock.image.kernels import by_kind
-from penstock.image.kernels.instructions import BAD_ARGUMENT, calculate, fits, writable
+from penstock.image.kernels import BAD_ARGUMENT
+from penstock.image.kernels.instructions import calculate, fits, writable
+from penstock.native.kernel import helper, kernel
 
 SLACK = 64  # values behind an image in memory of its own, so that its last pixels are blended like all others
 
@@ -77,7 +76,6 @@ def _covered(dst: Any, at: int, height: int, width: int, channels: int, box: Any
 @helper
 def _within(places: Any, size: int) -> bool:
     """Whether these are rows or columns of an image of that size, or -1."""
-    rarely()
     near = True
     for n in range(places.shape[0]):
         for i in range(places.shape[1]):
@@ -186,7 +184,13 @@ def _all(
                 _covered(bytes_out, at, out_height, out_width, channels, boxes[n, k], covers[k])
 
 
-@kernel
+@kernel(
+    "bytes_in: u8[:], floats_in: f32[:], count: i64, height: i64, width: i64, channels: i64, rows: i64[:, :], "
+    "columns: i64[:, :], outside: f32, transforms: f32[:, :], mode: i64, bilinear: bool, fill: f32[:], "
+    "out_height: i64, out_width: i64, codes: w i64[:], numbers: w f32[:, :], boxes: w i64[:, :, :], covers: w "
+    "f32[:, :], bytes_out: w u8[:], floats_out: w f32[:] -> i64",
+    makes_arrays=True,
+)
 def moves(
     bytes_in: Any,
     floats_in: Any,
@@ -220,7 +224,6 @@ def moves(
     covers, 4) with `covers` (covers, channels). `outside` is a float32, as are `covers` and `fill`, which has
     one for each channel. Without `rows` and `columns`, (0, 0), there is a transform alone, into values of their kind.
     """
-    rarely()
     room, direct = bytes_out.size + floats_out.size, rows.shape[0] == 0
     if (
         max(height, width, out_height, out_width) >= 1 << 24
@@ -280,52 +283,3 @@ def moves(
         points_memory(out_height, out_width),
     )
     return 0
-
-
-_NONE, _NOWHERE = np.empty(0, np.int64), np.empty((0, 0), np.int64)
-_NOWHERE.flags.writeable = False  # as the places of a window are: the kernel is compiled once for all
-
-
-def transform(
-    src: Any,
-    count: int,
-    height: int,
-    width: int,
-    channels: int,
-    transforms: Any,
-    mode: int,
-    bilinear: bool,
-    fill: Any,
-    out_height: int,
-    out_width: int,
-    dst: Any,
-) -> int:
-    """Transform each image of the flat `src` into the flat `dst` of its dtype; 0 or BAD_ARGUMENT.
-
-    `transforms` is float32 of shape (1, 8) or (count, 8); `fill` has a value for each channel.
-    """
-    sizes = count, height, width, channels
-    numbers, boxes = np.empty((0, max(channels, 1)), np.float32), np.empty((max(count, 0), 0, 4), np.int64)
-    fill = fill.astype(np.float32)
-    fill.flags.writeable = False
-    turn = transforms, mode, bilinear, fill, out_height, out_width
-    rest = _NONE, numbers, boxes, numbers, *by_kind(dst)
-    kernel_of_both: Any = moves
-    status: int = kernel_of_both(*by_kind(src), *sizes, _NOWHERE, _NOWHERE, np.float32(0), *turn, *rest)
-    return status
-
-
-def warm_up() -> None:
-    """Compile the kernel."""
-    transforms, numbers = np.array([[1, 0, 0, 0, 1, 0, 0, 0]], np.float32), np.ones((1, 6), np.float32)
-    places, codes, boxes = np.zeros((1, 2), np.int64), np.zeros(1, np.int64), np.zeros((1, 1, 4), np.int64)
-    bytes_in, floats_in, fill = np.zeros(12, np.uint8), np.zeros(0, np.float32), np.zeros(3, np.float32)
-    for each in (bytes_in, floats_in, transforms, fill, places):
-        each.flags.writeable = False
-    turn, covers = (transforms, CONSTANT, True, fill, 2, 2), np.zeros((1, 3), np.float32)
-    images: Any = bytes_in, floats_in, 1, 2, 2, 3
-    compiled: Any = moves
-    compiled(
-        *images, places, places, np.float32(0), *turn, codes, numbers, boxes, covers, bytes_in[:0].copy(),
-        np.zeros(12, np.float32),
-    )  # fmt: skip

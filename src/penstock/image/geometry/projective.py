@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from penstock.block.spec import TensorSpec
-from penstock.compiled import Compiled
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.image import rules
 from penstock.image.checks import check_choice, check_fills, check_image, check_sizes, numbers
 from penstock.image.geometry import transform_reference as reference
+from penstock.image.kernels import by_kind
+from penstock.native.library import Kernels
 from penstock.trace.graph import NotTraceable
 from penstock.trace.lift import of_nature, tensor, traceable
 
@@ -176,7 +177,7 @@ def check_transform(
     return Transform(rows, FILL_MODES.index(fill_mode), interpolation == "bilinear", fill)
 
 
-_NATIVE = Compiled("penstock.image.geometry.moves_native")
+_NATIVE = Kernels("penstock.image.geometry.moves_native")
 
 
 def transform_batch(
@@ -195,21 +196,21 @@ def transform_batch(
     >>> transform_batch(row, right, reference.NEAREST, False, np.uint8(0), 1, 3).ravel().tolist()
     [1, 1, 2]
     """
-    native = _NATIVE.ready() if images.dtype in (np.uint8, np.float32) else None
-    count, height, width, channels = images.shape
+    native = _NATIVE.loaded() if images.dtype in (np.uint8, np.float32) else None
+    count, _, _, channels = images.shape
     result = np.empty((count, out_height, out_width, channels), images.dtype)
     if native is None or not result.size:
         result[...] = reference.transform(images, transforms, mode, bilinear, fill, out_height, out_width)
         return result
-    # Readable only, so that the kernel compiles once for arrays of both kinds.
-    pixels, numbers = (
-        np.require(images, requirements=["C", "A"]).reshape(-1).view(),
-        np.ascontiguousarray(transforms).view(),
-    )
-    filling = np.full(channels, fill, images.dtype)
-    pixels.flags.writeable = numbers.flags.writeable = filling.flags.writeable = False
-    status = native.transform(
-        pixels, count, height, width, channels, numbers, mode, bilinear, filling, out_height, out_width, result.ravel()
+    nothing, nowhere = np.empty((0, channels), np.float32), np.empty((0, 0), np.int64)
+    status = native.moves(
+        *by_kind(np.require(images, requirements=["C", "A"]).reshape(-1)),
+        *images.shape,
+        *(nowhere, nowhere, 0.0),
+        *(np.ascontiguousarray(transforms), mode, bilinear, np.full(channels, fill, images.dtype).astype(np.float32)),
+        *(out_height, out_width),
+        *(nowhere.reshape(-1), nothing, np.empty((count, 0, 4), np.int64), nothing),
+        *by_kind(result.reshape(-1)),
     )
     if status != 0:
         message = f"transform: the kernel refused images of shape {images.shape} for a result of shape {result.shape}."

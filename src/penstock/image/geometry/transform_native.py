@@ -12,10 +12,10 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from penstock.compiled.kernel import helper, maker, rarely
 from penstock.image.geometry.transform_reference import CONSTANT, FARTHEST, NEAREST, NOWHERE, REFLECT
 from penstock.image.kernels import HALF, ONE, ZERO
 from penstock.image.kernels.instructions import F32, I8, I32, Code, vector_step
+from penstock.native.kernel import helper, maker
 
 BEYOND = np.float32(2**25)  # as good as any coordinate outside: a side has less than 2**24 pixels
 
@@ -271,7 +271,6 @@ PIXELS = 512  # whose points are found at once: vectors run long and the arrays 
 @maker
 def points_memory(out_height: int, out_width: int) -> Any:
     """What finding the points of some rows at a time needs: numbers of rows and columns, coordinates, weights."""
-    rarely()
     step = min(max(PIXELS // out_width, 1), out_height)  # so many rows at a time
     floats, corners = np.empty((8, step * out_width), np.float32), np.empty(step * out_width, np.int64)
     for j in range(step * out_width):

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.compiled import Compiled
 from penstock.errors import InvalidArgumentError
 from penstock.image.geometry import window_reference as reference
+from penstock.native.library import Kernels
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-_NATIVE = Compiled("penstock.image.geometry.window_native")
+_NATIVE = Kernels("penstock.image.geometry.window_native")
 
 
 def window_batch(
@@ -54,7 +54,7 @@ def window_batch(
         check_reach(rows, size[0], height, mode)
         check_reach(columns, size[1], width, mode)
     filling = np.full(channels, fill, images.dtype)
-    native = _NATIVE.ready()
+    native = _NATIVE.loaded()
     result = np.empty((count, *size, channels), images.dtype)
     if not images.size:
         result[...] = fill
@@ -65,8 +65,6 @@ def window_batch(
     unit = np.uint32 if images.dtype.itemsize % 4 == 0 else np.uint8
     values = channels * images.dtype.itemsize // np.dtype(unit).itemsize
     pixels, filling = np.require(images, requirements=["C", "A"]).reshape(-1).view(unit), filling.view(unit)
-    # Readable only, so that the kernel compiles once for arrays of both kinds.
-    pixels.flags.writeable = filling.flags.writeable = False
     flat = result.reshape(-1).view(unit)
     status = native.window(pixels, count, height, width, values, rows, columns, up, mirror, mode, filling, *size, flat)
     if status != 0:

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, kernel
 from penstock.image.geometry.window_reference import CONSTANT, SYMMETRIC
-from penstock.image.kernels.instructions import BAD_ARGUMENT, fits
+from penstock.image.kernels import BAD_ARGUMENT
+from penstock.image.kernels.instructions import fits
+from penstock.native.kernel import helper, kernel
 
 
 @helper
@@ -110,7 +111,12 @@ def _windows(
     return 0
 
 
-@kernel
+@kernel(
+    "src: T[:], count: i64, height: i64, width: i64, values: i64, top: w i64[:], left: w i64[:], upside_down: w "
+    "bool[:], mirrored: w bool[:], mode: i64, fill: T[:], out_height: i64, out_width: i64, dst: w T[:] -> i64",
+    T="u8 u32",
+    makes_arrays=True,
+)
 def window(
     src: Any,
     count: int,
@@ -159,12 +165,3 @@ def window(
         columns,
         runs,
     )
-
-
-def warm_up() -> None:
-    """Compile for pixels of bytes and of four-byte numbers."""
-    place, no = np.zeros(1, np.int64), np.zeros(1, np.bool_)
-    for dtype in (np.uint8, np.uint32):
-        src, fill = np.zeros(12, dtype), np.zeros(3, dtype)
-        src.flags.writeable = fill.flags.writeable = False
-        window(src, 1, 2, 2, 3, place, place, no, no, CONSTANT, fill, 2, 2, np.zeros(12, dtype))

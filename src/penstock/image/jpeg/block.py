@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from penstock.compiled import Compiled
 from penstock.errors import InvalidArgumentError, PenstockError
 from penstock.image.checks import check_contents
+from penstock.image.jpeg.kernels import COMPONENTS, COPY, FIELDS, HEIGHT, OVER, TAKEN, TIMES, WIDTH
 from penstock.image.jpeg.libjpeg import check_decode_jpeg, decode_into, extract_jpeg_shape, thread_scratch
 from penstock.image.jpeg.places import FLIPS, check_places, cropped, flip_codes
 from penstock.image.kernels import ADD, DIVIDE, MULTIPLY, SUBTRACT, line_of
 from penstock.image.resizing.sampling import resize_bilinear_into
+from penstock.native.library import Kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FLIPS", "JpegBlock", "Packed"]
 
-_KERNELS = Compiled("penstock.image.jpeg.kernels.block", most=True)
+_KERNELS = Kernels("penstock.image.jpeg.kernels.block")
 
 OPERATIONS = {MULTIPLY: np.multiply, DIVIDE: np.divide, ADD: np.add, SUBTRACT: np.subtract}
 
@@ -50,7 +51,7 @@ class JpegBlock:
     The numbers are those of `decode_jpeg` and `resize`, to the last bit. Kernels take files as cameras and encoders
     write them: sequential, 8 bit, grey or colour at full, half or quarter resolution. Other files (progressive, CMYK),
     files that are damaged, and `fancy_upscaling=False` or the accurate DCT go one by one through libjpeg, as all do
-    while the kernels are being compiled.
+    without the kernels.
 
     A file that cannot be decoded does not keep the others from it: methods return what went wrong by row, and leave the
     places of such rows as they are.
@@ -117,10 +118,10 @@ class JpegBlock:
         content: Callable[[int], bytes | memoryview],
     ) -> None:
         self._addresses, self._lengths, self._held, self._content = addresses, lengths, held, content
-        self._kernels = _KERNELS.ready()
+        self._kernels = _KERNELS.loaded()
         self._table: npt.NDArray[np.int64] | None = None
         if self._kernels is not None:
-            self._table = np.empty((len(lengths), self._kernels.FIELDS), np.int64)
+            self._table = np.empty((len(lengths), FIELDS), np.int64)
             self._kernels.read_headers(addresses, lengths, self._table)
 
     def __len__(self) -> int:
@@ -142,9 +143,8 @@ class JpegBlock:
         """(N, 3): height, width, and channels as stored; zeros for a file whose header cannot be read."""
         found = np.zeros((len(self), 3), np.int64)
         if self._kernels is not None and self._table is not None:
-            h = self._kernels
-            taken = self._table[:, h.TAKEN] != 0
-            found[taken] = self._table[taken][:, [h.HEIGHT, h.WIDTH, h.COMPONENTS]]
+            taken = self._table[:, TAKEN] != 0
+            found[taken] = self._table[taken][:, [HEIGHT, WIDTH, COMPONENTS]]
         for row in np.flatnonzero(found[:, 0] == 0).tolist():
             try:
                 found[row] = extract_jpeg_shape(bytes(self._content(row)))
@@ -200,14 +200,13 @@ class JpegBlock:
         height, width, channels = (*out.shape[2:], out.shape[1]) if planes else out.shape[1:]
         check_decode_jpeg(channels, 1, dct_method)
         scale: dict[str, Any] = {"multiply": multiply, "divide": divide}
-        mode = "TIMES" if divide is None else "OVER"
+        mode = TIMES if divide is None else OVER
         factor = (1.0 if multiply is None else multiply) if divide is None else divide
         places = np.arange(len(self)) * (out[0].size if len(out) else 0)
         size = height, width, channels
         how: dict[str, Any] = {"levels": levels, "last": last, "planes": planes}
         left = self._run(out, mode, factor, size, places, flips, windows, settings, **how)
         failed: dict[int, PenstockError] = {}
-        asks = not _KERNELS.is_coming  # else these will do what that of resizing would
         scratch = thread_scratch().of
         for row in left:
             names: dict[str, Any] = {"flip_left_right": FLIPS[flips[row, 0]], "flip_up_down": FLIPS[flips[row, 1]]}
@@ -215,7 +214,7 @@ class JpegBlock:
             try:
                 part: npt.NDArray[Any] = self._decoded(row, channels, windows, settings, scratch)
                 part = part if levels is None else levels[np.arange(channels), part]
-                resize_bilinear_into(np.ascontiguousarray(part), place, **scale, **names, asks=asks)
+                resize_bilinear_into(np.ascontiguousarray(part), place, **scale, **names)
             except PenstockError as error:
                 failed[row] = error
                 continue
@@ -317,13 +316,13 @@ class JpegBlock:
         plain = fancy_upscaling and dct_method != "INTEGER_ACCURATE"
         if self._kernels is None or self._table is None or not plain:
             return np.zeros(len(self), np.bool_)
-        taken: npt.NDArray[np.bool_] = self._table[:, self._kernels.TAKEN] != 0
+        taken: npt.NDArray[np.bool_] = self._table[:, TAKEN] != 0
         return taken
 
     def _run(
         self,
         out: npt.NDArray[Any],
-        mode: str,
+        mode: int,
         factor: float,
         size: tuple[int, int, int],
         places: npt.NDArray[np.int64],
@@ -335,10 +334,7 @@ class JpegBlock:
         last: Arithmetic = (),
         planes: bool = False,
     ) -> list[int]:
-        """What the kernel does of it; the rows that are left to do.
-
-        Arrays of other layouts, and those that are read-only, are copied: the kernel would be compiled anew for them.
-        """
+        """What the kernel does of it; the rows that are left to do."""
         kernels = self._kernels
         if kernels is None or not out.size or not self.taken(**settings).any():
             return list(range(len(self)))
@@ -353,7 +349,7 @@ class JpegBlock:
             scratch.of(0),
             _NO_WINDOWS if windows is None else np.array(windows, order="C"),
             flips,
-            getattr(kernels, mode),
+            mode,
             _NO_FLOATS if levels is None else line_of(levels),
             np.float32(factor),
             *_constants(last, *size[1:]),
@@ -376,7 +372,7 @@ class JpegBlock:
         settings: Mapping[str, Any],
     ) -> list[int]:
         flips = np.zeros((len(self), 2), np.int8)
-        return self._run(out, "COPY", 1.0, (1, 1, channels), places, flips, windows, settings)
+        return self._run(out, COPY, 1.0, (1, 1, channels), places, flips, windows, settings)
 
     def _decoded(
         self, row: int, channels: int, windows: Windows, settings: Mapping[str, Any], memory: Any = None

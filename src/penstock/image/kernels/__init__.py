@@ -16,6 +16,8 @@ BRIGHTNESS, SATURATION, HUE, CONTRAST = range(4)  # of colours
 MULTIPLY, DIVIDE, ADD, SUBTRACT = range(4)  # arithmetic with a number for each channel
 LEFT_RIGHT, UP_DOWN = 1, 2  # bits of a flip
 
+BAD_ARGUMENT = 1  # status: sizes that do not fit, or a place outside the source; nothing useful was written
+
 
 ZERO, HALF, ONE, TWO, THREE, FOUR, FIVE, SIX = (np.float32(value) for value in (0, 0.5, 1, 2, 3, 4, 5, 6))
 TINY = np.float32(1e-9)  # a divisor in place of nothing
@@ -26,12 +28,6 @@ LEVEL = np.float32(255.5 / 255)  # there and back in one
 
 
 _NO_BYTES, _NO_FLOATS = np.empty(0, np.uint8), np.empty(0, np.float32)
-_NONE: dict[bool, tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32]]] = {
-    True: (_NO_BYTES, _NO_FLOATS),
-    False: (_NO_BYTES.view(), _NO_FLOATS.view()),
-}
-for _each in _NONE[False]:
-    _each.flags.writeable = False
 
 
 def by_kind(flat: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32]]:
@@ -40,8 +36,7 @@ def by_kind(flat: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[
     >>> by_kind(np.ones(2, np.uint8))
     (array([1, 1], dtype=uint8), array([], dtype=float32))
     """
-    no_bytes, no_floats = _NONE[flat.flags.writeable]
-    return (flat, no_floats) if flat.dtype == np.uint8 else (no_bytes, flat)
+    return (flat, _NO_FLOATS) if flat.dtype == np.uint8 else (_NO_BYTES, flat)
 
 
 LINE = 12  # numbers: those of a line for each of four channels

@@ -17,8 +17,8 @@ from numba import types
 from numba.core.extending import intrinsic
 from numba.core.imputils import impl_ret_borrowed
 
-from penstock.compiled.kernel import helper
 from penstock.image.kernels import ADD, DIVIDE, MULTIPLY
+from penstock.native.kernel import helper
 
 
 @intrinsic
@@ -64,9 +64,6 @@ pick: Any = _pick
 writable: Any = _writable
 larger, smaller = _comparison(">"), _comparison("<")  # the second of two float32 where they do not compare
 floor, whole = _rounding("llvm.floor"), _rounding("llvm.trunc")  # the next number below; a number without its fraction
-
-
-BAD_ARGUMENT = 1  # status: sizes that do not fit, or a place outside the source; nothing useful was written
 
 
 @helper

@@ -17,12 +17,12 @@ import numpy.typing as npt
 from penstock.block.arena import ARENA
 from penstock.block.column import BytesColumn, Column, DenseColumn, column_of
 from penstock.block.leaf import as_leaf
-from penstock.compiled import Compiled
 from penstock.errors import Context, DataLossError, InvalidArgumentError, annotate
 from penstock.image import rules
 from penstock.image.channels import grey_in_linear_light, is_significant, with_channels
 from penstock.image.checks import MAX_VALUES, check_choice, check_contents
 from penstock.image.png.chunks import GREY, MAX_INFLATION, PALETTE, RGB, SAMPLES, PngFile, PngHeader, read_png
+from penstock.native.library import Kernels
 from penstock.trace.graph import Allocate
 from penstock.trace.lift import of_nature, traceable
 
@@ -68,7 +68,7 @@ def _nearest(left: Any, up: Any, corner: Any) -> Any:
     return np.where(to_left <= np.minimum(to_up, to_corner), left, np.where(to_up <= to_corner, up, corner))
 
 
-NATIVE = Compiled("penstock.image.png.kernels.block", most=True)
+NATIVE = Kernels("penstock.image.png.kernels.block")
 PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 
 
@@ -164,7 +164,7 @@ def _part(raw: npt.NDArray[np.uint8], header: PngHeader, height: int, width: int
     stride = _stride(header, width)
     step = max(1, SAMPLES[header.colour] * header.depth // 8)
     out = np.empty(height * stride, np.uint8)
-    native = NATIVE.ready()
+    native = NATIVE.loaded()
     sound = (
         unfilter(raw, height, stride, step, out)
         if native is None
@@ -197,11 +197,9 @@ def decode_png_block(
     """Decode the files `buffer[starts[i] : starts[i] + lengths[i]]` into `out[i]`; the rows that are not done.
 
     Done are sound files of 8 bits and not interlaced, of the height and width of `out`; their pixels are those of
-    `decode_png`. While the kernel is being compiled no row is. Holds the GIL for microseconds, not for the Block.
+    `decode_png`. Without the kernel no row is. Holds the GIL for microseconds, not for the Block.
 
     >>> from penstock.image import encode_png
-    >>> from penstock.compiled import wait_for_kernels
-    >>> ready, wait = NATIVE.ready(), wait_for_kernels()
     >>> file = np.frombuffer(encode_png(np.full((1, 2, 3), 7, np.uint8)), np.uint8)
     >>> out = np.zeros((2, 1, 2, 3), np.uint8)
     >>> decode_png_block(file, np.array([0, 5]), np.array([len(file), 20]), out).tolist(), out[0, 0].tolist()
@@ -223,20 +221,15 @@ def decode_png_block(
             f"got {out.dtype} of shape {out.shape}."
         )
         raise InvalidArgumentError(message)
-    native = NATIVE.ready()
+    native = NATIVE.loaded()
     if native is None:
         return np.arange(len(starts))
     done = np.zeros(len(starts), np.uint8)
-    places = _unwritable(buffer, np.uint8), _unwritable(starts, np.int64), _unwritable(lengths, np.int64)
-    native.decode_block(*places, as_stored, out.shape[1], out.shape[2], out.reshape(-1), done)
+    places = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(lengths, np.int64)
+    native.decode_block(
+        np.ascontiguousarray(buffer, np.uint8), *places, as_stored, out.shape[1], out.shape[2], out.reshape(-1), done
+    )
     return np.flatnonzero(done == 0)
-
-
-def _unwritable(array: npt.NDArray[Any], dtype: type[np.generic]) -> npt.NDArray[Any]:
-    """A view of the one type that the kernel is compiled for."""
-    view = np.ascontiguousarray(array, dtype).view()
-    view.flags.writeable = False
-    return view
 
 
 def png_rows(
@@ -248,7 +241,7 @@ def png_rows(
     """
     buffer, starts, lengths = column.packed()
     shape = _shape(buffer, starts, lengths, channels)
-    if shape is None or NATIVE.ready() is None:
+    if shape is None or NATIVE.loaded() is None:
         return None
     place = None if allocate is None else allocate(shape, np.uint8)
     out = ARENA.empty((rows, *shape), np.uint8) if place is None else place
@@ -276,7 +269,7 @@ def decode_plain(data: bytes, channels: int) -> npt.NDArray[np.uint8] | None:
     True
     """
     shape = _plain_shape(data, channels)
-    if shape is None or NATIVE.ready() is None:
+    if shape is None or NATIVE.loaded() is None:
         return None
     out = np.empty((1, *shape), np.uint8)
     whole = np.frombuffer(data, np.uint8), np.zeros(1, np.int64), np.array([len(data)])

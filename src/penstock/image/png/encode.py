@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.compiled import Compiled
 from penstock.image import rules
 from penstock.image.checks import check_choice
 from penstock.image.checks import check_encodable as _checked
 from penstock.image.png.chunks import GREY, GREY_ALPHA, RGB, RGBA, SIGNATURE
+from penstock.native.library import Kernels
 from penstock.trace.lift import of_nature
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-NATIVE = Compiled("penstock.image.png.kernels.filters")
+NATIVE = Kernels("penstock.image.png.kernels.filters")
 _SHORT = 1 << 14  # bytes of a picture for which letting go of the GIL costs more than it gives
 COLOUR_TYPES = {1: GREY, 2: GREY_ALPHA, 3: RGB, 4: RGBA}
 
@@ -59,7 +59,7 @@ def _filtered(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     stride = array.shape[2] * array.dtype.itemsize
     rows = array.astype(array.dtype.newbyteorder(">")).view(np.uint8).reshape(height, -1)
     best = np.empty((height, rows.shape[1] + 1), np.uint8)
-    native = NATIVE.ready()
+    native = NATIVE.loaded()
     if native is None:
         _choose(rows, stride, best)
     else:

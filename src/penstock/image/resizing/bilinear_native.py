@@ -17,36 +17,21 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core.extending import intrinsic
 
-from penstock.compiled.kernel import helper, kernel
-from penstock.image.kernels.instructions import BAD_ARGUMENT, F32, I8, I32, Code, images_in, vector_step
+from penstock.image.kernels import BAD_ARGUMENT
+from penstock.image.kernels.instructions import F32, I8, I32, Code, images_in, vector_step
+from penstock.native.kernel import has_feature, helper, kernel
 
 LANES = 4  # values made from one window, or loaded per pixel; a pixel of three channels has one too many
 WINDOW = 16  # bytes of a source row that LANES values are picked from
 STEP = 2  # windows or pixels at a time: 8 lanes fill an AVX2 register
 
 
-def _picker(context: Any) -> tuple[str, int]:
+def _picker() -> tuple[str, int]:
     """The instruction that picks bytes by a table (255 picks nothing: 0), and how many windows it takes at once."""
-    triple, _, features = context.codegen().magic_tuple()
-    known = features.split(",")
-    if "+avx2" in known:
+    if has_feature("avx2"):
         return "llvm.x86.avx2.pshuf.b", 2
-    if "+ssse3" in known:
-        return "llvm.x86.ssse3.pshuf.b.128", 1
-    if triple.startswith(("aarch64", "arm64")):
-        return "llvm.aarch64.neon.tbl1.v16i8", 1
-    return "", 0
-
-
-@intrinsic
-def _can_pick(typing: Any) -> Any:
-    """Whether the processor can do what `lerp_windows` is made of."""
-    return types.boolean(), lambda context, *_: ir.Constant(ir.IntType(1), bool(_picker(context)[0]))
-
-
-can_pick: Any = _can_pick  # as those who call it see it, without numba's own first argument
+    return ("llvm.aarch64.neon.tbl1.v16i8" if has_feature("neon") else "llvm.x86.ssse3.pshuf.b.128"), 1
 
 
 def _between(builder: Any, low: Any, high: Any, weight: Any) -> Any:
@@ -61,9 +46,7 @@ def _lerp_windows(code: Code) -> None:
     src, base, low, high, weights, out = 0, 2, 3, 4, 5, 7
     start, window = code.args[1], code.args[6]
     b = code.builder
-    name, at_once = _picker(code.context)
-    if not name:  # compiled, but not reached
-        return
+    name, at_once = _picker()
     table = ir.VectorType(I8, WINDOW * at_once)
     pick = b.module.declare_intrinsic(name, (), ir.FunctionType(table, [table, table]))
     integers, floats = (ir.VectorType(kind, LANES * at_once) for kind in (I32, F32))
@@ -224,7 +207,7 @@ def _resized(
     out_row = out_width * channels
     steps = low.size // (STEP * LANES)
     _spread(x_low, x_high, x_weight, channels, low, high, weight)
-    by_window = src.itemsize == 1 and can_pick() and _windows(low, high, row_size, base, low_pick, high_pick)
+    by_window = src.itemsize == 1 and _windows(low, high, row_size, base, low_pick, high_pick)
     for j in range(out_width):
         left[j] = x_low[j] * channels
         right[j] = x_high[j] * channels
@@ -289,7 +272,13 @@ def _resized(
                 dst[np.uint64(at) + k] = (one[k] + (other[k] - one[k]) * wy) * factor
 
 
-@kernel
+@kernel(
+    "src: T[:], height: i64, width: i64, channels: i64, y_low: i64[:], y_high: i64[:], y_weight: f32[:], x_low: "
+    "i64[:], x_high: i64[:], x_weight: f32[:], factor: f32, divide: bool, dst: w S[:] -> i64",
+    T="u8 u8 f32",
+    S="f32 u8 f32",
+    makes_arrays=True,
+)
 def resize_bilinear(
     src: Any,
     height: int,
@@ -364,14 +353,3 @@ def resize_bilinear(
         dst,
     )
     return 0
-
-
-def warm_up() -> None:
-    """Compile for photographs to float32 and to uint8, and for floats."""
-    taps = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.float32)
-    for array in taps:
-        array.flags.writeable = False
-    for source, target in ((np.uint8, np.float32), (np.uint8, np.uint8), (np.float32, np.float32)):
-        pixels = np.zeros(12, source)
-        pixels.flags.writeable = False
-        resize_bilinear(pixels, 2, 2, 3, *taps, *taps, np.float32(1), False, np.zeros(3, target))

@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import kernel, uncounted
-from penstock.image.kernels.instructions import BAD_ARGUMENT, images_in
+from penstock.image.kernels import BAD_ARGUMENT
+from penstock.image.kernels.instructions import images_in
+from penstock.native.kernel import kernel
 
 
-@uncounted
-@kernel
+@kernel(
+    "src: T[:], height: i64, width: i64, parts: i64, y: i64[:], x: i64[:], dst: w T[:] -> i64",
+    T="u8 u16 u32 u64",
+)
 def resize_nearest(src: Any, height: int, width: int, parts: int, y: Any, x: Any, dst: Any) -> int:
     """Copy the pixel at (y[i], x[j]), of `parts` values, of each image of the flat `src` to the flat `dst`."""
     count = images_in(src.size, height, width, parts)
@@ -47,13 +50,3 @@ def resize_nearest(src: Any, height: int, width: int, parts: int, y: Any, x: Any
                     dst[to] = src[at + k]
                     to += np.uint64(1)
     return 0
-
-
-def warm_up() -> None:
-    """Compile for pixels moved in parts of 1, 2, 4 and 8 bytes."""
-    taps = np.zeros(1, np.int64)
-    taps.flags.writeable = False
-    for size in (1, 2, 4, 8):
-        pixels = np.zeros(3, f"u{size}")
-        pixels.flags.writeable = False
-        resize_nearest(pixels, 1, 1, 3, taps, taps, np.zeros(3, f"u{size}"))

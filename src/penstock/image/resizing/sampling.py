@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.compiled import Compiled
 from penstock.errors import InvalidArgumentError
 from penstock.image.resizing import reference
 from penstock.image.resizing.reference import bilinear_taps, nearest_taps
+from penstock.native.library import Kernels
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from penstock.image.resizing.reference import Flip
 
-_BILINEAR = Compiled("penstock.image.resizing.bilinear_native")
+_BILINEAR = Kernels("penstock.image.resizing.bilinear_native")
 
 
 def resize_bilinear_into(
@@ -31,7 +31,6 @@ def resize_bilinear_into(
     divide: float | None = None,
     flip_left_right: Flip = "",
     flip_up_down: Flip = "",
-    asks: bool = True,
 ) -> None:
     """Write the bilinear resize of `src` to the size of `dst` into `dst`, scaled and flipped on the way.
 
@@ -52,7 +51,6 @@ def resize_bilinear_into(
         divide: divisor applied to each result, as float32; not both.
         flip_left_right: mirror the columns.
         flip_up_down: mirror the rows.
-        asks: whether its kernel is looked for, and compiled where it never was.
 
     Raises:
         InvalidArgumentError: shapes, dtypes or the scaling do not fit.
@@ -63,15 +61,13 @@ def resize_bilinear_into(
     height, width, channels = src.shape[-3:]
     y = bilinear_taps(height, dst.shape[-3], flip_up_down)
     x = bilinear_taps(width, dst.shape[-2], flip_left_right)
-    native = _BILINEAR.ready(asks=asks)
+    native = _BILINEAR.loaded()
     if native is None:
         whole = src if src.ndim == 4 else src[None]
         result = reference.resize_bilinear(whole, y, x, multiply=multiply, divide=divide)
         dst[...] = (result if src.ndim == 4 else result[0]).astype(dst.dtype)
         return
-    # Readable only, so that the kernel compiles once for arrays of both kinds.
-    pixels = np.ascontiguousarray(src).reshape(-1).view()
-    pixels.flags.writeable = False
+    pixels = np.ascontiguousarray(src).reshape(-1)
     factor = np.float32(1 if multiply is None else multiply) if divide is None else np.float32(divide)
     status = native.resize_bilinear(
         pixels, height, width, channels, *y, *x, factor, divide is not None, dst.reshape(-1)
@@ -109,7 +105,7 @@ def _check(src: npt.NDArray[Any], dst: npt.NDArray[Any], multiply: float | None,
         raise InvalidArgumentError(message)
 
 
-_NEAREST = Compiled("penstock.image.resizing.nearest_native")
+_NEAREST = Kernels("penstock.image.resizing.nearest_native")
 
 
 def resize_nearest(images: npt.NDArray[Any], height: int, width: int) -> npt.NDArray[Any]:
@@ -120,14 +116,13 @@ def resize_nearest(images: npt.NDArray[Any], height: int, width: int) -> npt.NDA
     """
     count, in_height, in_width, channels = images.shape
     y, x = nearest_taps(in_height, height), nearest_taps(in_width, width)
-    native = _NEAREST.ready()
+    native = _NEAREST.loaded()
     if native is None or not count:
         return reference.resize_nearest(images, y, x)
     result = np.empty((count, height, width, channels), images.dtype)
-    # A pixel is moved in the widest parts that it has a whole number of; readable only, to compile once for both kinds.
+    # A pixel is moved in the widest parts that it has a whole number of.
     part = max(size for size in (1, 2, 4, 8) if channels * images.itemsize % size == 0)
     pixels = np.ascontiguousarray(images).reshape(-1).view(f"u{part}")
-    pixels.flags.writeable = False
     parts = channels * images.itemsize // part
     status = native.resize_nearest(pixels, in_height, in_width, parts, y, x, result.reshape(-1).view(f"u{part}"))
     if status != 0:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from penstock.compiled import Compiled
 from penstock.errors import InvalidArgumentError
+from penstock.image.kernels import by_kind
 from penstock.image.resizing import reference
+from penstock.native.library import Kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -202,7 +203,7 @@ def _tight(starts: npt.NDArray[np.int64], weights: npt.NDArray[np.float32], n_in
     return Spans(reference.frozen(tight), reference.frozen(np.where(inside, moved, _F(0))))
 
 
-_NATIVE = Compiled("penstock.image.resizing.spans_native")
+_NATIVE = Kernels("penstock.image.resizing.spans_native")
 
 # The filter of each method; without antialias bilinear and bicubic have ways of their own.
 _FILTER_OF = {
@@ -261,17 +262,15 @@ def resize_spans_into(
     else:
         y, x = (filter_spans(*pair, _FILTER_OF[method], antialias) for pair in sizes)
     factor = _area_factor(*sizes) if area else np.float32(1)
-    native = _NATIVE.ready()
+    native = _NATIVE.loaded()
     if native is None:
         whole = src if src.ndim == 4 else src[None]
         result = reference.resize_area(whole, y, x, factor) if area else reference.resize_spans(whole, y, x)
         dst[...] = result if src.ndim == 4 else result[0]
         return
-    # Readable only, so that the kernel compiles once for arrays of both kinds.
-    pixels = np.ascontiguousarray(src).reshape(-1).view()
-    pixels.flags.writeable = False
     kernel = native.resize_area if area else native.resize_spans
-    status = kernel(pixels, height, width, channels, *y, *x, factor, dst.reshape(-1))
+    pixels = by_kind(np.ascontiguousarray(src).reshape(-1))
+    status = kernel(*pixels, height, width, channels, *y, *x, factor, dst.reshape(-1))
     if status != 0:
         message = f"resize: the kernel refused an image of shape {src.shape} for a result of shape {dst.shape}."
         raise InvalidArgumentError(message)

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from penstock.compiled.kernel import helper, kernel
-from penstock.image.kernels import by_kind
-from penstock.image.kernels.instructions import BAD_ARGUMENT, F32, Code, images_in, vector_step
+from penstock.image.kernels import BAD_ARGUMENT
+from penstock.image.kernels.instructions import F32, Code, images_in, vector_step
+from penstock.native.kernel import helper, kernel
 
 LANES = 8  # rows at a time: an AVX2 register of float32
 
@@ -198,8 +198,12 @@ def _count(
     return count if fits else -1
 
 
-@kernel
-def _resize_spans(
+@kernel(
+    "bytes_in: u8[:], floats_in: f32[:], height: i64, width: i64, channels: i64, y_starts: i64[:], y_weights: "
+    "f32[:, :], x_starts: i64[:], x_weights: f32[:, :], factor: f32, dst: w f32[:] -> i64",
+    makes_arrays=True,
+)
+def resize_spans(
     bytes_in: Any,
     floats_in: Any,
     height: int,
@@ -212,7 +216,10 @@ def _resize_spans(
     factor: Any,
     dst: Any,
 ) -> int:
-    """As `resize_spans`, of images in one of `bytes_in` and `floats_in`; the other is empty."""
+    """Sum up rows, then columns, of each image into the flat `dst`, times `factor`; 0 or BAD_ARGUMENT.
+
+    The images are flat in one of `bytes_in` and `floats_in`; the other is empty.
+    """
     count = _count(
         max(bytes_in.size, floats_in.size), height, width, channels, y_starts, y_weights, x_starts, x_weights, dst, 0
     )
@@ -238,8 +245,12 @@ def _resize_spans(
     return 0
 
 
-@kernel
-def _resize_area(
+@kernel(
+    "bytes_in: u8[:], floats_in: f32[:], height: i64, width: i64, channels: i64, y_starts: i64[:], y_weights: "
+    "f32[:, :], x_starts: i64[:], x_weights: f32[:, :], factor: f32, dst: w f32[:] -> i64",
+    makes_arrays=True,
+)
+def resize_area(
     bytes_in: Any,
     floats_in: Any,
     height: int,
@@ -252,7 +263,7 @@ def _resize_area(
     factor: Any,
     dst: Any,
 ) -> int:
-    """As `resize_area`, of images in one of `bytes_in` and `floats_in`; the other is empty."""
+    """As `resize_spans`, columns before rows; a position one beyond the input is its edge."""
     count = _count(
         max(bytes_in.size, floats_in.size), height, width, channels, y_starts, y_weights, x_starts, x_weights, dst, 1
     )
@@ -296,30 +307,3 @@ def _resize_area(
         for c in range(np.uint64(out_row)):
             dst[np.uint64(i * out_row) + c] = total[c] * factor
     return 0
-
-
-def resize_spans(src: Any, *sizes_and_spans: Any) -> int:
-    """Sum up rows, then columns, of each image of the flat `src` into the flat `dst`; 0 or BAD_ARGUMENT.
-
-    `src` is flat uint8 or float32, `dst` flat float32; `factor` is applied to each result. What follows `src` is as
-    `_resize_spans` has it.
-    """
-    kernel_of_both: Any = _resize_spans
-    status: int = kernel_of_both(*by_kind(src), *sizes_and_spans)
-    return status
-
-
-def resize_area(src: Any, *sizes_and_spans: Any) -> int:
-    """As `resize_spans`, columns before rows; a position one beyond the input is its edge."""
-    kernel_of_both: Any = _resize_area
-    status: int = kernel_of_both(*by_kind(src), *sizes_and_spans)
-    return status
-
-
-def warm_up() -> None:
-    """Compile both kernels."""
-    starts, weights, pixels = np.zeros(1, np.int64), np.ones((1, 1), np.float32), np.zeros(12, np.uint8)
-    for array in (starts, weights, pixels):
-        array.flags.writeable = False
-    for resize in (resize_spans, resize_area):
-        resize(pixels, 2, 2, 3, starts, weights, starts, weights, np.float32(1), np.zeros(3, np.float32))

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import inlined, uncounted
+from penstock.native.kernel import inlined
 
 U = np.uint64
 
 
-@uncounted
 @inlined
 def load64(buffer: Any, at: Any) -> Any:
     """Eight bytes, little-endian; the caller has checked the bounds. LLVM makes one load of it."""
@@ -28,7 +27,6 @@ def load64(buffer: Any, at: Any) -> Any:
     )
 
 
-@uncounted
 @inlined
 def bits32(buffer: Any, at: Any) -> Any:
     """Four bytes, little-endian, as `load64`."""

@@ -11,7 +11,6 @@ from types import TracebackType
 
 import numpy as np
 
-from penstock.compiled import Compiled
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidArgumentError
 from penstock.io import storage
 from penstock.io.tfrecord.framing import (
@@ -32,10 +31,10 @@ from penstock.io.tfrecord.framing import (
     plain_scan,
 )
 from penstock.io.window import RecordChunk, Window
+from penstock.native.library import Kernels
 
-_KERNELS = "penstock.io.kernels.tfrecord"
-_SCAN = Compiled(f"{_KERNELS}.scan", most=True)  # once pictures are decoded by kernels, plain reading takes a third
-_FIND = Compiled(f"{_KERNELS}.find_record")
+_SCAN = Kernels("penstock.io.kernels.tfrecord.scan")
+_FIND = Kernels("penstock.io.kernels.tfrecord.find_record")
 
 
 def scan(
@@ -45,7 +44,7 @@ def scan(
 
     Stops when the arrays are full, at the end, after `max_bytes` of data, or in front of the first damaged record.
     """
-    kernels = _SCAN.ready()
+    kernels = _SCAN.loaded()
     walk = plain_scan if kernels is None else kernels.scan
     found: tuple[int, int, int] = walk(buffer, at, max_bytes, check, starts, lengths)
     return found
@@ -57,7 +56,7 @@ def find_record(buffer: np.ndarray, at: int) -> tuple[int, int]:
     FINE is a record whose both checksums match, SHORT_BODY one with a good header that the buffer does not hold to its
     end. SHORT_HEADER stands for none, at the first place where a header would not fit.
     """
-    kernels = _FIND.ready()
+    kernels = _FIND.loaded()
     find = plain_find if kernels is None else kernels.find_record
     found: tuple[int, int] = find(buffer, at)
     return found
@@ -67,7 +66,7 @@ def gather(
     buffer: np.ndarray, offsets: np.ndarray, check: int, starts: np.ndarray, lengths: np.ndarray
 ) -> tuple[int, int]:
     """The records whose headers begin at `offsets`; returns (records before the first damaged one, its status)."""
-    kernels = _SCAN.ready()
+    kernels = _SCAN.loaded()
     take = plain_gather if kernels is None else kernels.gather
     found: tuple[int, int] = take(buffer, offsets, check, starts, lengths)
     return found

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.extending import intrinsic
 from numba.np import arrayobj
 
-from penstock.compiled.kernel import kernel, uncounted
+from penstock.native.kernel import kernel
 
 LINE = 64  # bytes
 _WORDS = ir.VectorType(ir.IntType(64), LINE // 8)
@@ -58,34 +57,27 @@ _stream: Any = intrinsic(_stream_code)
 _settle: Any = intrinsic(_settle_code)
 
 
-@uncounted
-@kernel
-def gather(whole: Any, rows: Any, out: Any, lead: int) -> int:
-    """out[i] = whole[rows[i]]; `lead` bytes from the beginning of `out` a line begins. 0, or -1 if sizes do not fit."""
-    size = whole.shape[1]
-    fits = out.shape[0] == rows.size and out.shape[1] == size and 0 <= lead < LINE
-    for i in range(rows.size):
-        fits = fits and 0 <= rows[i] < whole.shape[0]
-    if not fits:
+@kernel("whole: u8[:], rows: i64[:], size: i64, out: w u8[:], lead: i64 -> i64")
+def gather(whole: Any, rows: Any, size: int, out: Any, lead: int) -> int:
+    """Copy rows of `size` bytes of `whole` to `out`; `lead` bytes from its beginning a line begins.
+
+    Returns 0, or -1 if sizes do not fit.
+    """
+    if size < 1 or out.size % size or out.size // size != rows.size or not 0 <= lead < LINE:
         return -1
-    src, dst, step = whole.reshape(-1), out.reshape(-1), LINE * _LINES
+    for i in range(rows.size):
+        if rows[i] < 0 or rows[i] >= whole.size // size:
+            return -1
+    step = LINE * _LINES
     for i in range(rows.size):
         start, to = rows[i] * size, i * size
         head = min((lead - to) % LINE, size)
         body = head + (size - head) // step * step
         for at in range(head):
-            dst[to + at] = src[start + at]
+            out[to + at] = whole[start + at]
         for at in range(head, body, step):
-            _stream(src, start + at, dst, to + at)
+            _stream(whole, start + at, out, to + at)
         for at in range(body, size):
-            dst[to + at] = src[start + at]
+            out[to + at] = whole[start + at]
     _settle()
     return 0
-
-
-def warm_up() -> None:
-    """Compile for what may be written to, and for what may not."""
-    rows, whole, out = np.zeros(1, np.int64), np.zeros((1, 1), np.uint8), np.zeros((1, 1), np.uint8)
-    gather(whole, rows, out, 0)
-    whole.flags.writeable = False
-    gather(whole, rows, out, 0)

@@ -2,39 +2,46 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from penstock.compiled.kernel import kernel
-from penstock.physical.kernels.reference import PATIENCE, Assigned
+from penstock.native.kernel import kernel
+from penstock.physical.kernels.reference import PATIENCE
 
 
-@kernel
+@kernel(
+    "sizes: i64[:, :], table: i64[:, :], opened: i64, lengths: i64[:], most_sequences: i64, most_open: i64, "
+    "best: bool, rows: w i64[:, :], names: w i64[:], rooms: w i64[:], placed: w i64[:], starts: w i64[:, :], "
+    "segments: w i32[:], left: w i64[:], left_at: w i64[:] -> i64, i64"
+)
 def assign(
-    sizes: np.ndarray,
-    table: np.ndarray,
+    sizes: Any,
+    table: Any,
     opened: int,
-    lengths: np.ndarray,
+    lengths: Any,
     most_sequences: int,
     most_open: int,
     best: bool,  # noqa: FBT001 - compiled functions take no keywords
-) -> Assigned:
+    rows: Any,
+    names: Any,
+    rooms: Any,
+    placed: Any,
+    starts: Any,
+    segments: Any,
+    left: Any,
+    left_at: Any,
+) -> tuple[int, int]:
+    """Fill the arrays behind `best`; returns how many rows leave, and how many stay open. See `reference`.
+
+    `rows`, `names` and `rooms` are for one row more than may be open, `left` and `left_at` for one at each sequence.
+    """
     pieces, features = sizes.shape
     known, first, total = table.shape[0], opened, lengths.sum()
-    capacity = max(known, most_open) + 1
-    rows = np.empty((capacity, features + 2), np.int64)
-    names = np.empty(capacity, np.int64)
-    rooms = np.empty(capacity, np.int64)
     for i in range(known):
         for f in range(features + 2):
             rows[i, f] = table[i, f]
         names[i] = i
         rooms[i] = total - table[i, :features].sum()
     open_now = known
-    placed = np.empty(pieces, np.int64)
-    starts = np.empty((pieces, features), np.int64)
-    segments = np.empty(pieces, np.int32)
-    left = np.empty(pieces, np.int64)
-    left_at = np.empty(pieces, np.int64)
     leavers = 0
     for piece in range(pieces):
         at = -1
@@ -88,63 +95,29 @@ def assign(
                 rows[i, f] = rows[i + 1, f]
             names[i] = names[i + 1]
             rooms[i] = rooms[i + 1]
-    return (
-        placed,
-        starts,
-        segments,
-        left[:leavers].copy(),
-        left_at[:leavers].copy(),
-        names[:open_now].copy(),
-        rows[:open_now].copy(),
-    )
+    return leavers, open_now
 
 
-@kernel
-def _scatter(
-    flat: np.ndarray,
-    offsets: np.ndarray,
-    sizes: np.ndarray,
-    rows: np.ndarray,
-    starts: np.ndarray,
-    segments: np.ndarray,
-    values: np.ndarray,
-    ids: np.ndarray,
-    positions: np.ndarray,
+@kernel(
+    "flat: T[:], offsets: i64[:], sizes: i64[:], rows: i64[:], starts: i64[:], segments: i32[:], "
+    "values: w T[:, :], ids: w i32[:, :], positions: w i32[:, :]",
+    T="u8 u16 u32 u64 c128",
+)
+def scatter(
+    flat: Any,
+    offsets: Any,
+    sizes: Any,
+    rows: Any,
+    starts: Any,
+    segments: Any,
+    values: Any,
+    ids: Any,
+    positions: Any,
 ) -> None:
+    """Write runs of `flat` into rows. See `reference`."""
     for i in range(sizes.size):
         row, start, offset, segment = rows[i], starts[i], offsets[i], segments[i]
         for k in range(sizes[i]):
             values[row, start + k] = flat[offset + k]
             ids[row, start + k] = segment
             positions[row, start + k] = k
-
-
-def scatter(
-    flat: np.ndarray,
-    offsets: np.ndarray,
-    sizes: np.ndarray,
-    rows: np.ndarray,
-    starts: np.ndarray,
-    segments: np.ndarray,
-    values: np.ndarray,
-    ids: np.ndarray,
-    positions: np.ndarray,
-) -> None:
-    """Values are moved as bits, whatever they mean."""
-    kind = _KINDS[values.dtype.itemsize]
-    bits: np.ndarray = flat.view(kind)
-    bits.flags.writeable = False  # one compiled version for arrays of both sorts
-    _scatter(bits, offsets, sizes, rows, starts, segments, values.view(kind), ids, positions)
-
-
-_KINDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
-
-
-def warm_up() -> None:
-    """Compile all."""
-    one = np.ones((1, 1), np.int64)
-    none = np.zeros(1, np.int64)
-    assign(one, np.empty((0, 3), np.int64), 0, one[0], 1, 1, True)
-    out = np.zeros((1, 1), np.int32)
-    for kind in _KINDS.values():
-        scatter(np.zeros(1, kind), none, one[0], none, none, np.ones(1, np.int32), np.zeros((1, 1), kind), out, out)

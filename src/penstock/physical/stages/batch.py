@@ -14,7 +14,7 @@ from penstock.block.indexed_column import IndexedColumn
 from penstock.block.origin import concat_origins
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, annotate
-from penstock.physical.kernels.reference import gather
+from penstock.physical.kernels.run import gather
 from penstock.physical.memory import UNCOUNTED, Collector, Memory
 from penstock.physical.stacking import stack_each
 from penstock.physical.stage import Cursor, Stage, State

@@ -5,10 +5,8 @@ OpenRows are rows that are filling up; Pieces are the sequences of a Block, cut 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import ModuleType
 
 import numpy as np
 
@@ -17,9 +15,8 @@ from penstock.block.block import Block
 from penstock.block.column import Column, DenseColumn, ListColumn
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import Structure
-from penstock.compiled import Compiled
 from penstock.errors import Context, InvalidArgumentError, PenstockError, as_failure
-from penstock.physical.kernels import reference
+from penstock.physical.kernels.run import assign, scatter
 from penstock.physical.memory import UNCOUNTED, Memory, elements_for
 from penstock.physical.stacking import common_rank, ranks_of
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
@@ -135,13 +132,13 @@ class OpenRows:
         layout = self.layout
         return [_Rows(count, *kind) for kind in zip(layout.lengths, self._dtypes, layout.values, strict=True)]
 
-    def add(self, pieces: Pieces, first: int, kernels: ModuleType) -> tuple[Block | None, np.ndarray]:
+    def add(self, pieces: Pieces, first: int) -> tuple[Block | None, np.ndarray]:
         """Place the pieces of a Block, whose elements are number `first` and on.
 
         Gives the rows that left, and for each the element at which it did.
         """
         known = len(self.table)
-        found = kernels.assign(pieces.sizes, self.table, self.opened, self.lengths, *self._rules)
+        found = assign(pieces.sizes, self.table, self.opened, self.lengths, *self._rules)
         rows, starts, segments, left, left_at, kept, self.table = found
         total = len(left) + len(kept)
         self.opened += total - known
@@ -165,7 +162,7 @@ class OpenRows:
         goes = place[rows] >= 0
         for target, chosen, targets in ((out, goes, place), (self._content, ~goes, slots)):
             if chosen.any():
-                self._scatter(pieces, chosen, (targets[rows], starts, segments), target, kernels)
+                self._scatter(pieces, chosen, (targets[rows], starts, segments), target)
         return self._block(out, len(left)), pieces.elements[left_at]
 
     def _taken(self, count: int) -> np.ndarray:
@@ -187,14 +184,13 @@ class OpenRows:
         chosen: np.ndarray,
         places: tuple[np.ndarray, np.ndarray, np.ndarray],
         target: list[_Rows],
-        kernels: ModuleType,
     ) -> None:
         rows, starts, segments = (part[chosen] for part in places)
         offsets, sizes = pieces.offsets[chosen], pieces.sizes[chosen]
         for f, (flat, content) in enumerate(zip(pieces.flat, target, strict=True)):
             runs = [np.ascontiguousarray(part[:, f]) for part in (offsets, sizes, starts)]
             arrays = content.values, content.ids, content.positions
-            kernels.scatter(flat, runs[0], runs[1], rows, runs[2], segments, *arrays)
+            scatter(flat, runs[0], runs[1], rows, runs[2], segments, *arrays)
 
     @property
     def nbytes(self) -> int:
@@ -223,8 +219,6 @@ class OpenRows:
         self.opened = opened
 
 
-_NATIVE = Compiled("penstock.physical.kernels.packing_native")
-_WORTH_COMPILING = 1 << 13  # sequences from which loading numba (0.3 s once per process) pays
 _NO_LIMIT = 1 << 62
 
 
@@ -306,7 +300,7 @@ class Pack(StretchStage):
         assert self._rows is not None
         pieces, failed = self._fitting(Pieces.of(block), self._rows.lengths)
         errors = [(row, self._too_long(block, row, first)) for row in failed.tolist()]
-        rows, left_at = self._rows.add(pieces, first, self._kernels()) if len(pieces) else (None, np.empty(0, np.int64))
+        rows, left_at = self._rows.add(pieces, first) if len(pieces) else (None, np.empty(0, np.int64))
         before = np.searchsorted(left_at, failed)
         return Stretch(rows, tuple((int(before[i]) + i, error) for i, (_, error) in enumerate(errors)))
 
@@ -361,10 +355,6 @@ class Pack(StretchStage):
 
     def _failed(self, error: Exception, block: Block, row: int, first: int) -> Exception:
         return as_failure(error, Context(self.label, self.where, first + row, *block.origin_at(row)))
-
-    def _kernels(self) -> ModuleType:
-        native = _NATIVE.ready() if "numba" in sys.modules or self._pulled > _WORTH_COMPILING else None
-        return reference if native is None else native
 
     def place(self) -> State:
         self._note()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from collections.abc import Callable
-from types import ModuleType
 
 import numpy as np
 
@@ -13,17 +11,14 @@ from penstock.block.block import Block
 from penstock.block.footprint import footprint
 from penstock.block.indexed_column import by_reference, copied_bytes, moved
 from penstock.block.rows import Rows
-from penstock.compiled import Compiled
 from penstock.keys import draws
-from penstock.physical.kernels import reference
+from penstock.physical.kernels.run import drain, reservoir
 from penstock.physical.memory import UNCOUNTED, FillingLog, Memory
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stages.combine import Sequence
 from penstock.physical.stretch import Stretch, failure
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 
-_NATIVE = Compiled("penstock.physical.kernels.native")
-_WORTH_COMPILING = 1 << 16  # elements from which loading numba (0.3 s once per process) pays
 _AT_ONCE = 256  # elements that are exchanged together where they are at hand, ...
 _COPIED_AT_ONCE = 1 << 20  # ... and bytes of them, as far as they are copied
 _ASK = 64  # elements to ask for first while it fills
@@ -139,7 +134,7 @@ class Shuffle(StretchStage):
 
     def _exchange(self, pulled: Stretch) -> Stretch:
         picks = draws(self._key, self._given, pulled.size, self._size)
-        source, slots, rows = self._kernels().reservoir(picks, self._size)
+        source, slots, rows = reservoir(picks, self._size)
         out = self._gather(source, pulled)
         self._put(slots, pulled, rows)
         self._numbers[slots] = self._pulled - pulled.size + rows
@@ -175,7 +170,7 @@ class Shuffle(StretchStage):
     def _begin_drain(self) -> None:
         left = len(self._numbers)
         picks = draws(self._key, self._given, left, np.arange(left, 0, -1))
-        self._drain = self._kernels().drain(picks)
+        self._drain = drain(picks)
 
     def _empty(self, want: int) -> Stretch | None:
         assert self._drain is not None
@@ -186,10 +181,6 @@ class Shuffle(StretchStage):
             return None
         self._drained += len(slots)
         return self._gather(slots)
-
-    def _kernels(self) -> ModuleType:
-        native = _NATIVE.ready() if "numba" in sys.modules or self._given > _WORTH_COMPILING else None
-        return reference if native is None else native
 
     def place(self) -> State:
         if not self._past:
@@ -214,7 +205,7 @@ class Shuffle(StretchStage):
         numbers = np.arange(min(pulled, self._size))
         for start in range(0, self._given, 1 << 16):
             count = min(1 << 16, self._given - start)
-            _, slots, rows = self._kernels().reservoir(draws(self._key, start, count, self._size), self._size)
+            _, slots, rows = reservoir(draws(self._key, start, count, self._size), self._size)
             numbers[slots] = self._size + start + rows
         return numbers
 

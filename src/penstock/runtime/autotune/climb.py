@@ -215,7 +215,7 @@ def _heaviest(view: View) -> str | None:
 
 
 def _to_processes(view: View, name: str | None, *, sure: bool = False) -> Iterator[Proposal]:
-    if name is None or not view.means.gil or view.means.compiling:
+    if name is None or not view.means.gil:
         return
     knobs, limits = view.knobs[name], view.flows[name].limits
     if knobs.executor == "process" or "process" not in limits.executors or _more_than_processes(view, name):

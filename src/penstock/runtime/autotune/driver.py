@@ -99,7 +99,6 @@ class Driver:
         self._last: _Clocks | None = None  # as of the last look
         self._beginning = False  # what is measured now tells nothing of settings that an earlier pass has measured
         self._saved = 0.0
-        self._compiling = False  # at the last look
         self._asked: float | None = None  # when processes were first wanted
 
     @property
@@ -203,9 +202,6 @@ class Driver:
     def _look(self, now: _Clocks, before: _Clocks) -> None:
         flows = _with_delays([lane.flow() for lane in self.lanes], now, before)
         means, cpu = self._means(), now.cpu - before.cpu
-        if self._compiling and not means.compiling:
-            self._history = []  # of plain versions
-        self._compiling = means.compiling
         idle = None
         if now.idle is not None and before.idle is not None:  # a quota may leave less than stands idle
             idle = max(min(now.idle - before.idle, means.cpus * (now.wall - before.wall) - cpu), 0.0)
@@ -213,7 +209,7 @@ class Driver:
             self._history = continued(self._before, before.wall)
             self._before = ()
         self._history = compacted(self._history, Sample(before.wall, now.wall, cpu, flows, idle))
-        if self._digest is not None and not means.compiling:
+        if self._digest is not None:
             remember_pass(self._digest, self._history)
         decision = decide(self._history, means)
         if decision.want_processes:
@@ -226,7 +222,7 @@ class Driver:
         if changed:
             self.want()
         self.due = now.wall + decision.period
-        if decision.settled and not (decision.crowded or means.compiling) and now.wall > self._saved + _SAVE_AFTER:
+        if decision.settled and not decision.crowded and now.wall > self._saved + _SAVE_AFTER:
             self._save(decision, flows, now.wall - before.wall)
             self._saved = now.wall
 

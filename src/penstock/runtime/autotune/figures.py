@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from penstock.compiled import compiling
 from penstock.options import Options
 from penstock.runtime.machine.granted import granted_cores
 from penstock.runtime.memory.budget import Budget
@@ -95,7 +94,6 @@ class Means:
     ram: int  # bytes for all windows together
     gil: bool = True  # whether threads exclude each other in Python code
     processes_ready: bool = True  # whether worker processes are up; a trial of them waits until they are
-    compiling: bool = False  # plain versions of kernels, which keep the interpreter's lock, run until these are there
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,4 +162,4 @@ def means(options: Options, budget: Budget) -> Means:
     """As it is now: memory that others hold and processes that are starting change it."""
     bounds = (options.autotune.cpu_budget, options.threading.private_threadpool_size)
     cores = min([granted_cores(), *(float(bound) for bound in bounds if bound)])
-    return Means(cores, budget.total, holds_gil(), process_pool().ready(), compiling())
+    return Means(cores, budget.total, holds_gil(), process_pool().ready())

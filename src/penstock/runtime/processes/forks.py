@@ -4,7 +4,7 @@ They are there at once, share what is imported with this process, and need nothi
 
 - Other threads are not in the child, and what they held stays taken. penstock's own locks are made anew there
   (`penstock.forked`), Python makes anew those of logging and of its input and output, the C library those of malloc,
-  Arrow and OpenBLAS those of their threads. Nobody else imports a module or compiles by numba while a fork is made
+  Arrow and OpenBLAS those of their threads. Nobody else imports a module when a fork begins
   (`others_at_rest`), and OpenCV has no threads of its own by then (`penstock.image.backends`). Locks of other
   libraries are as in any program that forks: the thread that uses the workers forks, or waits for us meanwhile.
 - Ctrl-C, SIGTERM and an event loop's wake-ups are the parent's matter, and its garbage stays the parent's.
@@ -18,7 +18,6 @@ import multiprocessing.connection
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -97,21 +96,14 @@ def _serve(descriptor: int, lifeline: int, main: Callable[[], None]) -> None:
 
 @contextmanager
 def others_at_rest(patience: float = _PATIENCE) -> Iterator[None]:
-    """No other thread is inside an import, nor compiles by numba: a child would wait for it for ever.
+    """No other thread is inside an import: a child would wait for it for ever.
 
     Who takes longer than `patience` seconds is not waited for.
     """
     deadline = time.monotonic() + patience
-    numba = sys.modules.get("numba.core.compiler_lock")
-    lock: Any = getattr(getattr(numba, "global_compiler_lock", None), "_lock", None)
-    held = lock is not None and lock.acquire(timeout=patience)
-    try:
-        while _others_import() and time.monotonic() < deadline:
-            time.sleep(0.001)
-        yield
-    finally:
-        if held:
-            lock.release()
+    while _others_import() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    yield
 
 
 def _others_import() -> bool:

@@ -3,8 +3,8 @@
 A reader's state is four numbers: the address of the next byte; 64 bits, the next one uppermost; how many of them count;
 and how many of those were made up behind a marker or the end. All reads lie before `end`.
 
-Addresses, as files of a Block lie in any number of buffers. What may be read is checked by those who call; with the
-variable PENSTOCK_CHECKED_READS each read is looked up besides (`checked`), which `make fuzz` does.
+Addresses, as files of a Block lie in any number of buffers. What may be read is checked by those who call; in a
+library of checked kernels each read is told to `penstock_look` besides.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from llvmlite import ir
 from numba import types
 from numba.core.extending import intrinsic
 
-from penstock.compiled.kernel import CHECKED, helper
+from penstock.native.kernel import CHECKED, helper
 
 FILLED = 56  # bits that are there after `fill`, at least
 
@@ -27,12 +27,17 @@ _ENOUGH = np.uint64(FILLED)
 _ONES, _TOPS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 
 
-def _look(builder: Any, address: Any, size: int) -> None:
-    """Look up whether memory may be read, if reads are checked."""
-    if CHECKED in os.environ:
-        from penstock.image.jpeg.kernels.checked import emit
+_LONG = ir.IntType(64)
 
-        emit(builder, address, size)
+
+def _look(builder: Any, address: Any, size: int) -> None:
+    """Call the function at `penstock_look` with the address and the size, in checked kernels."""
+    if CHECKED in os.environ:
+        known = builder.module.globals.get("penstock_look") or ir.GlobalVariable(builder.module, _LONG, "penstock_look")
+        place = builder.load(known)
+        with builder.if_then(builder.icmp_unsigned("!=", place, ir.Constant(_LONG, 0))):
+            function = builder.inttoptr(place, ir.FunctionType(ir.VoidType(), [_LONG, _LONG]).as_pointer())
+            builder.call(function, [address, ir.Constant(_LONG, size)])
 
 
 def _byte(typing: Any, address: Any) -> Any:

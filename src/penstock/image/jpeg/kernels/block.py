@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, kernel, maker, rarely
-from penstock.image.jpeg.kernels.headers import COMPONENTS, FIELDS, HEIGHT, TAKEN, WIDTH, read_headers
+from penstock.image.jpeg.kernels import COPY, HEIGHT, OVER, TAKEN, WIDTH
+from penstock.image.jpeg.kernels.headers import read_headers
 from penstock.image.jpeg.kernels.pixels import (
     PIXELS,
     STEP,
@@ -29,10 +29,10 @@ from penstock.image.jpeg.kernels.pixels import (
 from penstock.image.jpeg.kernels.planes import MARGIN, decode_planes, layout, new_work, room
 from penstock.image.kernels import LINE
 from penstock.image.kernels.instructions import calculate
+from penstock.native.kernel import helper, kernel, maker
 
-__all__ = ["COMPONENTS", "FIELDS", "HEIGHT", "TAKEN", "WIDTH", "decode_block", "read_headers", "warm_up"]
+__all__ = ["decode_block", "read_headers"]
 
-COPY, TIMES, OVER = 0, 1, 2  # what becomes of pixels: as they are, or resized and multiplied or divided
 NO_FLIP, BEFORE, AFTER = 0, 1, 2
 
 
@@ -251,7 +251,13 @@ def _row_of_luma(
         out[np.uint64(at + j)] = value / factor if divide else value * factor
 
 
-@kernel
+@kernel(
+    "addresses: w i64[:], lengths: w i64[:], table: w i64[:, :], samples: w u8[:], windows: w i64[:, :], flips: w "
+    "i8[:, :], mode: i64, levels: w f32[:], factor: f32, last_codes: w i64[:], last_values: w f32[:, :], height: "
+    "i64, width: i64, channels: i64, separate: bool, floats_out: w f32[:], bytes_out: w u8[:], places: w i64[:], "
+    "done: w i8[:] -> i64",
+    makes_arrays=True,
+)
 def decode_block(
     addresses: Any,
     lengths: Any,
@@ -284,7 +290,6 @@ def decode_block(
     columns and of rows. `done[n]` is 1 where the place was written, 0 where it is left as it was. The result says how
     much memory `samples` were enough; if they are less, it is taken anew.
     """
-    rarely()
     in_row = in_picture = tallest = widest = 0
     for n in range(table.shape[0]):
         if table[n, TAKEN]:
@@ -348,18 +353,3 @@ def decode_block(
                 places[n],
             )
     return in_picture
-
-
-def warm_up() -> None:
-    """Compile both kernels."""
-    nothing = np.zeros(0, np.int64)
-    none = np.zeros((0, 4), np.int64)
-    table = np.zeros((0, FIELDS), np.int64)
-    flips = np.zeros((0, 2), np.int8)
-    few, floats = np.zeros(0, np.uint8), np.zeros(0, np.float32)
-    done = np.zeros(0, np.int8)
-    read_headers(nothing, nothing, table)
-    one, numbers = np.float32(1), np.zeros((0, 3), np.float32)
-    given: Any = nothing, nothing, table, few, none, flips, COPY, floats, one, nothing, numbers
-    compiled: Any = decode_block
-    compiled(*given, 1, 1, 3, False, floats, few, nothing, done)

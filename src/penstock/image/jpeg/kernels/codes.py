@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, maker, rarely
 from penstock.image.jpeg.kernels.bits import FILLED, ZERO, byte, signed
+from penstock.native.kernel import helper, maker
 
 LOOK = 10
 LOOKS = FILLED // LOOK  # that one filling of bits is enough for
@@ -31,7 +31,6 @@ def new_tables() -> Any:
     What they were made of; entries; and by the length of a code, where the codes of the next length begin, as 16 bits,
     and the distance from code to symbol.
     """
-    rarely()
     made_of = np.zeros((6, KEPT + 1), np.int64)
     return made_of, np.zeros(6 << LOOK, np.int64), np.zeros((6, 17), np.int64), np.zeros((6, 17), np.int64)
 

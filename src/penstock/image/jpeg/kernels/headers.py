@@ -13,15 +13,22 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, rarely, short_kernel
+from penstock.image.jpeg.kernels import (
+    AC,
+    ACROSS,
+    COMPONENTS,
+    DC,
+    DOWN,
+    FIELDS,
+    HEIGHT,
+    QUANT,
+    RESTART,
+    SCAN,
+    TAKEN,
+    WIDTH,
+)
 from penstock.image.jpeg.kernels.bits import byte
-
-# The columns of a header's row. Positions count from the start of the file.
-TAKEN, HEIGHT, WIDTH, COMPONENTS = 0, 1, 2, 3
-ACROSS, DOWN = 4, 5  # samples of luma for one of colour, along a row and along a column
-SCAN, RESTART = 6, 7  # where the coded data begin; blocks of samples between restart markers, 0 for none
-QUANT, DC, AC = 8, 11, 14  # where the tables of each of three components begin
-FIELDS = 17
+from penstock.native.kernel import helper, kernel
 
 LARGEST_SIDE = 65500  # libjpeg's limit
 MAX_VALUES = 1 << 29  # as penstock.image.checks has it
@@ -45,7 +52,6 @@ def _four(address: int) -> Any:
 @helper
 def _read(start: int, size: int, header: Any, memory: Any) -> Any:
     """Fill one row of the table; whether the file is one to take."""
-    rarely()
     if size < 4 or _two(start) != 0xFF00 | SOI:
         return False
     quant, huffman, names, chosen = memory  # `huffman` is of DC, then of AC
@@ -150,13 +156,12 @@ def _read(start: int, size: int, header: Any, memory: Any) -> Any:
     return height * width * components < MAX_VALUES and height * width <= PIXELS_PER_BYTE * size
 
 
-@short_kernel
+@kernel("addresses: w i64[:], lengths: w i64[:], table: w i64[:, :]", holds_gil=True, makes_arrays=True)
 def read_headers(addresses: Any, lengths: Any, table: Any) -> None:
     """Fill row i of the int64 `table` (N, FIELDS) for the file of `lengths[i]` bytes at `addresses[i]`.
 
     It keeps the GIL: 0.1 µs a file is less than taking it anew may cost.
     """
-    rarely()
     memory = np.empty(4, np.int64), np.empty(8, np.int64), np.empty(3, np.int64), np.empty(3, np.int64)
     for i in range(table.shape[0]):
         header = table[i]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from penstock.compiled.kernel import helper
-from penstock.image.jpeg.kernels.headers import ACROSS, COMPONENTS, DOWN, HEIGHT, WIDTH
+from penstock.image.jpeg.kernels import ACROSS, COMPONENTS, DOWN, HEIGHT, WIDTH
 from penstock.image.jpeg.kernels.planes import MARGIN, layout
 from penstock.image.kernels.instructions import F32, I8, I16, I32, Code, vector_step
+from penstock.native.kernel import helper
 
 PIXELS = 32  # of one step
 

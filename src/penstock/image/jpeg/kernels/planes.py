@@ -10,7 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, maker, rarely
+from penstock.image.jpeg.kernels import (
+    AC,
+    ACROSS,
+    COMPONENTS,
+    DC,
+    DOWN,
+    HEIGHT,
+    QUANT,
+    RESTART,
+    SCAN,
+    WIDTH,
+)
 from penstock.image.jpeg.kernels.bits import ZERO, at_marker, byte, fill, signed
 from penstock.image.jpeg.kernels.codes import (
     ALONE,
@@ -25,20 +36,9 @@ from penstock.image.jpeg.kernels.codes import (
     new_tables,
     prepare,
 )
-from penstock.image.jpeg.kernels.headers import (
-    AC,
-    ACROSS,
-    COMPONENTS,
-    DC,
-    DOWN,
-    EOI,
-    HEIGHT,
-    QUANT,
-    RESTART,
-    SCAN,
-    WIDTH,
-)
+from penstock.image.jpeg.kernels.headers import EOI
 from penstock.image.kernels.instructions import I8, Code, vector_step
+from penstock.native.kernel import helper, maker
 
 MOST_BLOCKS = 6  # of a unit
 RST0 = 0xD0
@@ -52,7 +52,6 @@ def new_numbers() -> Any:
     Each component's tables of DC, then of AC; each block's component, where it lies in a row of units, and how far it
     is to where it lies in the next unit; each component's last DC; and the restarts.
     """
-    rarely()
     used, components, begins = np.zeros(6, np.int64), np.zeros(MOST_BLOCKS, np.int64), np.zeros(MOST_BLOCKS, np.int64)
     return used, components, begins, np.zeros(MOST_BLOCKS, np.int64), np.zeros(3, np.int64), np.zeros(2, np.int64)
 
@@ -60,7 +59,6 @@ def new_numbers() -> Any:
 @helper
 def lay_out_unit(header: Any, blocks: int, colour_blocks: int, numbers: Any) -> Any:
     """How many blocks a unit has: those of luma row by row, then one of each colour. No DC and no restart was read."""
-    rarely()
     _, components, begins, steps, before, restarts = numbers
     across, down = header[ACROSS], header[DOWN]
     luma = across * down
@@ -194,14 +192,12 @@ def room(header: Any) -> Any:
 @maker
 def new_work(in_row: int) -> Any:
     """Memory that `decode_planes` works with, for pictures of up to `in_row` coefficients in a row of units."""
-    rarely()
     return new_tables(), np.empty(3 * 64, np.int16), np.empty(in_row, np.int16), new_numbers()
 
 
 @helper
 def share_tables(header: Any, used: Any) -> None:
     """Which table each component uses, of DC, then of AC: one that several share has the number of the first."""
-    rarely()
     for i in range(header[COMPONENTS]):
         for kind in range(2):
             number, column = 3 * kind + i, AC if kind else DC

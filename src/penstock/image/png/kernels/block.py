@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, kernel
 from penstock.image.png.kernels.filters import unfilter
 from penstock.image.png.kernels.inflate import adler32, crc32, inflate
 from penstock.image.png.kernels.memory import SLACK, B, S, U
+from penstock.native.kernel import helper, kernel
 
 
 @helper
@@ -101,7 +101,7 @@ def gather(data: Any, start: int, stop: int, height: int, width: int, packed: An
     return size > 0 and (colour != 3 or entries > 0)
 
 
-__all__ = ["decode_block", "unfilter", "warm_up"]
+__all__ = ["decode_block", "unfilter"]
 
 
 @helper
@@ -139,7 +139,11 @@ def _convert(flat: Any, count: int, colour: int, colours: Any, channels: int, ou
                 out[U(place + 3)] = alpha
 
 
-@kernel
+@kernel(
+    "data: u8[:], starts: i64[:], lengths: i64[:], as_stored: bool, height: i64, width: i64, out: w u8[:], done: "
+    "w u8[:]",
+    makes_arrays=True,
+)
 def decode_block(
     data: Any, starts: Any, lengths: Any, as_stored: bool, height: int, width: int, out: Any, done: Any
 ) -> None:
@@ -197,13 +201,3 @@ def decode_block(
         elif unfilter(raw, height, stride, samples, flat, first):
             _convert(flat, pixels, colour, colours, channels, out, to)
             done[i] = 1
-
-
-def warm_up() -> None:
-    """Compile for all files: the types are always the same."""
-    nothing = np.zeros(1, np.uint8)
-    where = np.zeros(1, np.int64)
-    for array in (nothing, where):
-        array.flags.writeable = False
-    decode_block(nothing, where, where, False, 1, 1, np.zeros(3, np.uint8), np.zeros(1, np.uint8))
-    unfilter(np.zeros(1, np.uint8), 1, 0, 1, np.zeros(1, np.uint8), 0)

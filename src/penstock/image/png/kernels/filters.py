@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, inlined, kernel, maker, short_kernel, specialised, uncounted
 from penstock.image.png.kernels.memory import B, S, U, add_paeth, narrow, widen
+from penstock.native.kernel import helper, inlined, kernel, maker, specialised
 
 HALF = 5  # filter 3 in the first row, where nothing is above: half of what is to the left
 
@@ -101,8 +101,7 @@ def _undo_two_paeth_rows(raw: Any, source: int, out: Any, row: int, stride: int,
     _put_last(out, below + last, value, step)
 
 
-@uncounted
-@kernel
+@kernel("raw: w u8[:], height: i64, stride: i64, step: i64, out: w u8[:], to: i64 -> bool")
 def unfilter(raw: Any, height: int, stride: int, step: int, out: Any, to: int) -> bool:
     """Undo the filters of `height` rows of `raw`, each a filter's number and `stride` bytes, into `out[to:]`.
 
@@ -198,19 +197,13 @@ def _choose(rows: Any, stride: int, best: Any, tried: Any) -> None:
         above = rows[y]
 
 
-@kernel
+@kernel("rows: w u8[:, :], stride: i64, best: w u8[:, :], tried: w u8[:]")
 def choose(rows: Any, stride: int, best: Any, tried: Any) -> None:
     """Write each of `rows` into `best`, the number of its filter first; `tried` is room for one row of `best`."""
     _choose(rows, stride, best, tried)
 
 
-@short_kernel
+@kernel("rows: w u8[:, :], stride: i64, best: w u8[:, :], tried: w u8[:]", holds_gil=True)
 def choose_short(rows: Any, stride: int, best: Any, tried: Any) -> None:
     """As `choose`, for small pictures."""
     _choose(rows, stride, best, tried)
-
-
-def warm_up() -> None:
-    """Compile for all pictures: the types are always the same."""
-    for chosen in (choose, choose_short):
-        chosen(np.zeros((1, 1), np.uint8), 1, np.zeros((1, 2), np.uint8), np.zeros(2, np.uint8))

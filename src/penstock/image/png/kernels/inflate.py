@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, maker
 from penstock.image.png.kernels.memory import B, S, U, W, load_word, store_word
+from penstock.native.kernel import helper, maker
 
 # Entries of the decoding tables, uint32: bits 0-5 the bits to drop from the stream, with those of the extra number;
 # bits 6-9 the length of the code itself; bits 16-30 the byte, or the base of a length or distance; and marks.

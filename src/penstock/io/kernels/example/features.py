@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compiled.kernel import helper, inlined
 from penstock.io.kernels.example import (
     AT_1,
     FIRST,
@@ -32,6 +31,7 @@ from penstock.io.kernels.example import (
 )
 from penstock.io.kernels.example.values import address_of, bytes_at, direct, skip, span, varint
 from penstock.io.kernels.loads import load64
+from penstock.native.kernel import helper, inlined
 
 U = np.uint64
 

@@ -9,35 +9,22 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
-from penstock.compiled.kernel import kernel, only_for, uncounted
-from penstock.io.kernels.example import DONE, NO_MEMORY, NO_ROOM, REJECTED
+from penstock.io.kernels.example import DONE, REJECTED
 from penstock.io.kernels.example.features import all_features
 from penstock.io.kernels.example.values import bytes_at, write_noted
-
-__all__ = ["DONE", "NO_MEMORY", "NO_ROOM", "REJECTED", "parse"]
+from penstock.native.kernel import kernel
 
 U = np.uint64
 
-types: Any = numba.types
-_BYTES_IN = types.Array(types.uint8, 1, "C", readonly=True)
-_NUMBERS_IN = types.Array(types.int32, 1, "C", readonly=True)
-_INTS_IN = types.Array(types.int64, 1, "C", readonly=True)
-_INTS, _BITS = types.Array(types.int64, 1, "C"), types.Array(types.uint32, 1, "C")
-_GRID = types.Array(types.int64, 2, "C")
-_SIGNATURE = types.UniTuple(types.int64, 4)(
-    *(_INTS_IN, _INTS_IN, _NUMBERS_IN, _INTS_IN, _INTS_IN, types.int64),
-    *(_GRID, _BYTES_IN, _INTS, _INTS, _BITS),
-    *(_GRID, _INTS, _BITS, _INTS, _INTS),
-    *(_GRID, _GRID),
+
+@kernel(
+    "addresses: i64[:], sizes: i64[:], which: i32[:], record_starts: i64[:], record_lengths: i64[:], done: i64, "
+    "table: w i64[:, :], keys: u8[:], places: w i64[:], int_defaults: w i64[:], float_defaults: w u32[:], splits: "
+    "w i64[:, :], ints: w i64[:], floats: w u32[:], starts: w i64[:], lengths: w i64[:], memory: w i64[:, :], "
+    "notes: w i64[:, :] -> i64, i64, i64, i64"
 )
-
-
-@only_for(_SIGNATURE)
-@uncounted
-@kernel
 def parse(
     addresses: Any,
     sizes: Any,

@@ -12,7 +12,6 @@ from numba import types
 from numba.core.extending import intrinsic
 from numba.np import arrayobj
 
-from penstock.compiled.kernel import helper, inlined
 from penstock.io.kernels.example import (
     BASE,
     DEFAULT,
@@ -34,6 +33,7 @@ from penstock.io.kernels.example import (
     STRIDE,
 )
 from penstock.io.kernels.loads import bits32, load64
+from penstock.native.kernel import helper, inlined
 
 U = np.uint64
 _CONTINUED, _PAYLOAD = 0x8080808080808080, 0x7F7F7F7F7F7F7F7F

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
-
-from penstock.compiled.kernel import kernel, only_for, uncounted
-from penstock.io.kernels.tfrecord.record import BUFFER, record
+from penstock.io.kernels.tfrecord.record import record
 from penstock.io.tfrecord.framing import EVERYTHING, FINE, SHORT_BODY, SHORT_HEADER
+from penstock.native.kernel import kernel
 
-types: Any = numba.types
 
-
-@only_for(types.UniTuple(types.int64, 2)(BUFFER, types.int64))
-@uncounted
-@kernel
+@kernel("buffer: u8[:], at: i64 -> i64, i64")
 def find_record(buffer: Any, at: Any) -> Any:
     """Where the next record begins, from `at` on, and its status.
 

@@ -1,22 +1,17 @@
 """record: the header and the checksums of one record.
 
-CRC-32C comes from the processor's own instruction (SSE 4.2, ARM64) where there is one, else from tables, eight bytes at
-a time (slicing-by-8, Kounavis and Berry).
+CRC-32C comes from the processor's own instruction (SSE 4.2, ARM64's CRC).
 """
 
 from __future__ import annotations
 
-import platform
 from typing import Any
 
-import llvmlite.binding
 import numba
 import numpy as np
 from llvmlite import ir
 from numba.core.extending import intrinsic
 
-from penstock.compiled.kernel import helper, inlined
-from penstock.compiled.kernel_files import LEVELS
 from penstock.io.kernels.loads import bits32, load64
 from penstock.io.tfrecord.framing import (
     EVERYTHING,
@@ -27,40 +22,18 @@ from penstock.io.tfrecord.framing import (
     WRONG_DATA,
     WRONG_LENGTH,
 )
+from penstock.native.kernel import has_feature, helper, inlined
 
 types: Any = numba.types
 
-BUFFER = types.Array(types.uint8, 1, "C", readonly=True)
-INTS = types.Array(types.int64, 1, "C")
 
-
-# numba carries types for some of its names only.
-config: Any = numba.config
-
-
-def instruction() -> str:
-    """Which instruction set the checksum uses here: "sse4.2", "arm64" or "" for tables."""
-    if config.CPU_NAME in LEVELS:
-        return "sse4.2"
-    if config.CPU_NAME or config.CPU_FEATURES is not None:
-        return ""  # numba was told to compile for another machine
-    features = llvmlite.binding.get_host_cpu_features()
-    machine = platform.machine().lower()
-    if machine in ("x86_64", "amd64") and features.get("sse4.2"):
-        return "sse4.2"
-    if machine in ("aarch64", "arm64") and features.get("crc"):
-        return "arm64"
-    return ""
-
-
-INSTRUCTION = instruction()
 _I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
 
 def _emit(builder: Any, crc: Any, value: Any, width: int) -> Any:
     """LLVM code for one step over `width` bytes; `crc` and `value` are 64 bits wide."""
     crc32 = builder.trunc(crc, _I32)
-    if INSTRUCTION == "arm64":
+    if has_feature("crc"):
         name, kind = ("llvm.aarch64.crc32cx", _I64) if width == 8 else ("llvm.aarch64.crc32cb", _I32)
         step = builder.module.declare_intrinsic(name, fnty=ir.FunctionType(_I32, [_I32, kind]))
         return builder.zext(builder.call(step, [crc32, value if width == 8 else builder.trunc(value, _I32)]), _I64)
@@ -88,27 +61,11 @@ U = np.uint64
 LANE = 256  # bytes that `behind_lane` goes over
 
 
-def _after() -> np.ndarray:
-    """Row k, column b: what byte b does to the checksum k bytes later. uint64 (8, 256)."""
-    rows = np.zeros((8, 256), np.uint64)
-    for byte in range(256):
-        crc = byte
-        for _ in range(8):
-            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
-        rows[0, byte] = crc
-    for k in range(1, 8):
-        rows[k] = rows[0][(rows[k - 1] & U(255)).astype(np.int64)] ^ (rows[k - 1] >> U(8))
-    return rows
-
-
-AFTER = _after()
-
-
 def _behind(count: int) -> np.ndarray:
     """Row k, column b: what byte k of a checksum, being b, becomes when `count` zero bytes follow. uint64 (4, 256)."""
     rows = np.arange(256, dtype=np.uint64) << (U(8) * np.arange(4, dtype=np.uint64)[:, None])
-    for _ in range(count):
-        rows = AFTER[0][(rows & U(255)).astype(np.int64)] ^ (rows >> U(8))
+    for _ in range(8 * count):
+        rows = np.where(rows & U(1), (rows >> U(1)) ^ U(0x82F63B78), rows >> U(1))
     return rows
 
 
@@ -127,7 +84,7 @@ def _behind_lane(crc: Any) -> Any:
 
 
 @helper
-def crc_by_instruction(buffer: Any, start: Any, stop: Any) -> Any:
+def crc_of(buffer: Any, start: Any, stop: Any) -> Any:
     """CRC-32C of buffer[start:stop]; the caller has checked the bounds.
 
     The instruction gives its result after three cycles and can begin one in each, so three lanes go side by side.
@@ -155,36 +112,9 @@ def crc_by_instruction(buffer: Any, start: Any, stop: Any) -> Any:
 
 
 @helper
-def crc_by_tables(buffer: Any, start: Any, stop: Any) -> Any:
-    """CRC-32C of buffer[start:stop]; the caller has checked the bounds."""
-    crc = U(0xFFFFFFFF)
-    at = start
-    while stop - at >= U(8):
-        word = load64(buffer, at) ^ crc
-        crc = (
-            AFTER[7, word & U(255)]
-            ^ AFTER[6, (word >> U(8)) & U(255)]
-            ^ AFTER[5, (word >> U(16)) & U(255)]
-            ^ AFTER[4, (word >> U(24)) & U(255)]
-            ^ AFTER[3, (word >> U(32)) & U(255)]
-            ^ AFTER[2, (word >> U(40)) & U(255)]
-            ^ AFTER[1, (word >> U(48)) & U(255)]
-            ^ AFTER[0, word >> U(56)]
-        )
-        at += U(8)
-    while at < stop:
-        crc = AFTER[0, (crc ^ U(buffer[at])) & U(255)] ^ (crc >> U(8))
-        at += U(1)
-    return crc ^ U(0xFFFFFFFF)
-
-
-_crc = crc_by_instruction if INSTRUCTION else crc_by_tables
-
-
-@helper
 def _matches(buffer: Any, start: Any, stop: Any) -> Any:
     """Whether the four bytes at `stop` are the masked checksum of buffer[start:stop]."""
-    found = _crc(buffer, start, stop)
+    found = crc_of(buffer, start, stop)
     rotated = ((found >> U(15)) | (found << U(17))) & U(0xFFFFFFFF)
     return (rotated + U(0xA282EAD8)) & U(0xFFFFFFFF) == U(bits32(buffer, stop))
 

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
-
-from penstock.compiled.kernel import kernel, only_for, uncounted
-from penstock.io.kernels.tfrecord.record import BUFFER, INTS, record
+from penstock.io.kernels.tfrecord.record import record
 from penstock.io.tfrecord.framing import FINE, SHORT_HEADER
+from penstock.native.kernel import kernel
 
-types: Any = numba.types
 
-
-@only_for(types.UniTuple(types.int64, 3)(BUFFER, types.int64, types.int64, types.int64, INTS, INTS))
-@uncounted
-@kernel
+@kernel("buffer: u8[:], at: i64, max_bytes: i64, check: i64, starts: w i64[:], lengths: w i64[:] -> i64, i64, i64")
 def scan(buffer: Any, at: Any, max_bytes: Any, check: Any, starts: Any, lengths: Any) -> Any:
     """Fill `starts` and `lengths` with records from `at` on; returns (records, next position, status).
 
@@ -35,9 +29,7 @@ def scan(buffer: Any, at: Any, max_bytes: Any, check: Any, starts: Any, lengths:
     return count, at, FINE
 
 
-@only_for(types.UniTuple(types.int64, 2)(BUFFER, INTS, types.int64, INTS, INTS))
-@uncounted
-@kernel
+@kernel("buffer: u8[:], offsets: w i64[:], check: i64, starts: w i64[:], lengths: w i64[:] -> i64, i64")
 def gather(buffer: Any, offsets: Any, check: Any, starts: Any, lengths: Any) -> Any:
     """The records whose headers begin at `offsets`; returns (records before the first damaged one, its status)."""
     for i in range(offsets.size):

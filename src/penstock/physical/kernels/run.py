@@ -1,0 +1,96 @@
+"""The hot loops of the stages: by the compiled kernel where it is there, else by its `reference`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.native.library import Kernels
+from penstock.physical.kernels import reference
+from penstock.physical.kernels.reference import Assigned
+
+_SHUFFLE = Kernels("penstock.physical.kernels.shuffle_native")
+_PACKING = Kernels("penstock.physical.kernels.packing_native")
+_GATHER = Kernels("penstock.physical.kernels.gather_native")
+_LINE = 64  # bytes
+_LARGE = 1 << 23  # bytes of a batch that is not in the cache any more when somebody reads it
+_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}  # values are moved as bits
+
+
+def reservoir(picks: np.ndarray, capacity: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """As `reference.reservoir`."""
+    native = _SHUFFLE.loaded()
+    if native is None:
+        return reference.reservoir(picks, capacity)
+    most = min(len(picks), capacity)
+    source, slots, rows = np.empty(len(picks), np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
+    count = native.reservoir(picks, np.empty(capacity, np.int64), source, slots, rows)
+    return source, slots[:count], rows[:count]
+
+
+def drain(picks: np.ndarray) -> np.ndarray:
+    """As `reference.drain`."""
+    native = _SHUFFLE.loaded()
+    if native is None:
+        return reference.drain(picks)
+    order = np.empty(len(picks), np.int64)
+    native.drain(picks, np.empty_like(order), order)
+    return order
+
+
+def gather(whole: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
+    """out[i] = whole[rows[i]], all of one dtype, C-contiguous, and the rows within `whole`."""
+    native = _GATHER.loaded() if out.nbytes >= _LARGE else None
+    if native is None:
+        whole.take(rows, axis=0, out=out, mode="clip")  # "raise" would copy twice
+    elif native.gather(_bytes(whole), rows, out[0].nbytes, _bytes(out), -out.ctypes.data % _LINE):
+        message = f"Elements {rows.min()} to {rows.max()} of {len(whole)} as {len(out)}."
+        raise IndexError(message)
+
+
+def _bytes(array: np.ndarray) -> np.ndarray:
+    return array.reshape(-1).view(np.uint8)
+
+
+def assign(
+    sizes: np.ndarray,
+    table: np.ndarray,
+    opened: int,
+    lengths: np.ndarray,
+    most_sequences: int,
+    most_open: int,
+    best: bool,  # noqa: FBT001 - as the kernel, which takes no keywords
+) -> Assigned:
+    """As `reference.assign`."""
+    native = _PACKING.loaded()
+    if native is None:
+        return reference.assign(sizes, table, opened, lengths, most_sequences, most_open, best)
+    pieces, features = sizes.shape
+    capacity = max(len(table), most_open) + 1
+    rows, names, rooms = np.empty((capacity, features + 2), np.int64), *np.empty((2, capacity), np.int64)
+    placed, left, left_at = np.empty((3, pieces), np.int64)
+    starts, segments = np.empty((pieces, features), np.int64), np.empty(pieces, np.int32)
+    leavers, kept = native.assign(
+        *(sizes, table, opened, lengths, most_sequences, most_open, best),
+        *(rows, names, rooms, placed, starts, segments, left, left_at),
+    )
+    return placed, starts, segments, left[:leavers], left_at[:leavers], names[:kept], rows[:kept]
+
+
+def scatter(
+    flat: np.ndarray,
+    offsets: np.ndarray,
+    sizes: np.ndarray,
+    rows: np.ndarray,
+    starts: np.ndarray,
+    segments: np.ndarray,
+    values: np.ndarray,
+    ids: np.ndarray,
+    positions: np.ndarray,
+) -> None:
+    """As `reference.scatter`."""
+    native = _PACKING.loaded()
+    if native is None:
+        reference.scatter(flat, offsets, sizes, rows, starts, segments, values, ids, positions)
+        return
+    word = _WORDS[values.dtype.itemsize]
+    native.scatter(flat.view(word), offsets, sizes, rows, starts, segments, values.view(word), ids, positions)

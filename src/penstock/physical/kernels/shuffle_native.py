@@ -1,0 +1,53 @@
+"""The shuffle's two loops compiled; equal to `reference` by property test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.native.kernel import kernel
+
+
+@kernel("picks: i64[:], holder: w i64[:], source: w i64[:], touched: w i64[:], rows: w i64[:] -> i64")
+def reservoir(picks: Any, holder: Any, source: Any, touched: Any, rows: Any) -> int:
+    """Write `source`, and the slots that are `touched` with their `rows`; returns how many are. See `reference`.
+
+    `holder` has a place for each slot, `touched` and `rows` for as many as there can be.
+    """
+    count, capacity = picks.size, holder.size
+    if source.size != count or min(touched.size, rows.size) < min(count, capacity):
+        return -1
+    for slot in range(capacity):
+        holder[slot] = -1
+    distinct = 0
+    for i in range(count):
+        slot = picks[i]
+        if slot < 0 or slot >= capacity:
+            return -1
+        held = holder[slot]
+        if held < 0:
+            source[i] = slot
+            touched[distinct] = slot
+            distinct += 1
+        else:
+            source[i] = capacity + held
+        holder[slot] = i
+    for k in range(distinct):
+        rows[k] = holder[touched[k]]
+    return distinct
+
+
+@kernel("picks: i64[:], slots: w i64[:], order: w i64[:] -> i64")
+def drain(picks: Any, slots: Any, order: Any) -> int:
+    """Write the `order` in which slots empty, with `slots` to work in; returns 0. See `reference`."""
+    count = picks.size
+    if slots.size != count or order.size != count:
+        return -1
+    for i in range(count):
+        slots[i] = i
+    for i in range(count):
+        pick = picks[i]
+        if pick < 0 or pick >= count:
+            return -1
+        order[i] = slots[pick]
+        slots[pick] = slots[count - 1 - i]
+    return 0
