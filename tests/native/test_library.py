@@ -164,6 +164,12 @@ def test_any_other_array_is_refused_by_its_name_and_nothing_is_written(kernels, 
     assert cube[0, 0, 0] == 0
 
 
+def test_arrays_of_subclasses_are_taken(kernels, tmp_path):
+    mapped = np.memmap(tmp_path / "numbers", np.float64, "w+", shape=(4,))
+    kernels.add(np.ones(4).view(np.recarray), 1, mapped)
+    assert mapped.tolist() == [2] * 4
+
+
 def test_what_is_written_to_must_be_writable(kernels):
     out = np.zeros(4)
     out.flags.writeable = False
@@ -224,6 +230,16 @@ def test_a_library_that_is_damaged_or_of_another_machine_leaves_the_plain_versio
     file.write_bytes(b"\x7fELF" + bytes(100))
     with pytest.warns(RuntimeWarning, match="compiled kernels"):
         assert Kernels(NAME).loaded() is None
+    with pytest.raises(OSError, match="is no library of penstock"):
+        library._functions("other", foreign(folder))
+
+
+def foreign(folder):
+    """A level in which there is a library of somebody else."""
+    (folder / "foreign").mkdir()
+    (folder / "foreign" / "other.c").write_text("int nothing(void) { return 0; }")
+    subprocess.run(["cc", "-shared", "-o", folder / "foreign/other.so", folder / "foreign/other.c"], check=True)
+    return "foreign"
 
 
 WITHOUT = """

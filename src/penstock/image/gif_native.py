@@ -1,4 +1,4 @@
-"""GIF's LZW from compiled code: the numbers of the plain way, without the GIL. Imported inside functions only."""
+"""GIF's LZW from compiled code: the numbers of the plain way, without the GIL."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The columns of a block of records, one for each feature.
 
-What the compiled parser wrote, or, while it is being compiled, what the plain one gave record by record.
+What the compiled parser wrote or, without it, what the plain one gave record by record.
 """
 
 from __future__ import annotations

@@ -109,6 +109,9 @@ def level() -> str:
 
     Raises OSError where there are none, or arrays of numpy are not as libraries expect them.
     """
+    if not np.__version__.startswith("2."):
+        message = f"Kernels read arrays of numpy 2, this is numpy {np.__version__}."
+        raise OSError(message)
     base = next((each for each in ("generic", _LEVELS[-1]) if _file(_PROCESSOR, each).exists()), None)
     if base is None:
         message = f"No kernels were built for this machine, in {folder()}."
@@ -119,8 +122,8 @@ def level() -> str:
         number = look(known, found)
     except TypeError:  # they are laid out otherwise
         number = 0
-    if number != 15 or not np.__version__.startswith("2."):
-        message = f"Kernels read arrays of numpy 2, this is numpy {np.__version__}."
+    if number != 15:
+        message = f"Kernels do not read the arrays of numpy {np.__version__}."
         raise OSError(message)
     usable = _LEVELS[4 - int(found[0]) :] if base != "generic" else (base,)
     best = next((each for each in usable if (folder() / each).exists()), None)
@@ -141,7 +144,12 @@ def _functions(name: str, level: str) -> Any:
         message = f"There is no {file}."
         raise OSError(message)
     library, holding = ctypes.CDLL(str(file)), ctypes.PyDLL(str(file))
-    manifest = json.loads(ctypes.string_at(ctypes.addressof(ctypes.c_char.in_dll(library, "penstock_manifest"))))
+    try:
+        text = ctypes.string_at(ctypes.addressof(ctypes.c_char.in_dll(library, "penstock_manifest")))
+    except ValueError as error:
+        message = f"{file} is no library of penstock."
+        raise OSError(message) from error
+    manifest = json.loads(text)
     made = manifest["made"]
     if made["format"] != FORMAT or digest_of(_PACKAGE / each for each in made["files"]) != made["digest"]:
         message = f"{file} was built of other sources than those in {_PACKAGE}."
@@ -164,7 +172,7 @@ def digest_of(files: Iterable[Path]) -> str:
 
 
 def _function(name: str, entry: Any, arguments: list[Any], results: list[str]) -> Callable[..., Any]:
-    """What Python calls: it checks nothing, as the entry does."""
+    """What Python calls; the entry checks the arrays."""
     entry.argtypes, entry.restype = (ctypes.c_void_p, ctypes.c_void_p), ctypes.c_int32
     count, many = len(arguments), len(results)
     arrays = [i for i in range(count) if arguments[i][2]]
@@ -180,6 +188,9 @@ def _function(name: str, entry: Any, arguments: list[Any], results: list[str]) -
             raise TypeError(message)
         held, words = arrays_of(given), words_of(*numbers_of(given))
         status = entry(id(held) + _ARRAYS, words)  # which writes behind the numbers: nobody else has these bytes
+        if status >= 1000 and isinstance(held[status - 1000], np.ndarray):  # a subclass, as np.memmap?
+            held = tuple(each.view(np.ndarray) if isinstance(each, np.ndarray) else each for each in held)
+            status = entry(id(held) + _ARRAYS, words)
         if status:
             raise _error(name, status, [arguments[i] for i in arrays], held)
         return results_of(words) if many > 1 else results_of(words)[0] if many else None

@@ -1,4 +1,4 @@
-"""parse: the objects of JSON Lines whose keys and kinds are known, into columns; compiled when this is imported.
+"""parse: the objects of JSON Lines whose keys and kinds are known, into columns.
 
 It knows each key's bytes and what is expected next, so that most of a line is compared and not searched. What `json`
 gives for a line is what this gives, or the line is left to `json`: a line in error, or odd in any way, is only noted.

@@ -1,8 +1,7 @@
 """What concerns pixels, compiled: the numbers of `pixels`, bit for bit, without the GIL.
 
 Written without branches, so that LLVM makes vectors of it: a branch, or a division that may raise, costs a factor of
-twenty here. No fast-math flag: these are the same operations in the same order. Imported inside functions only: numba
-takes a third of a second to load.
+twenty here. No fast-math flag: these are the same operations in the same order.
 """
 
 from __future__ import annotations

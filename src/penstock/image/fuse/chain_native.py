@@ -1,9 +1,7 @@
 """A chain of image operations on one image as few passes: colour by chunks of pixels, resize row by row.
 
-    bytes → levels of some hundred pixels, in the first cache → colour operations, one after the other → bytes
-    rows that the resize reads → the last colour operations → along the row → between two rows → scaled → the batch
-
-Imported inside functions only: numba takes a third of a second to load.
+bytes → levels of some hundred pixels, in the first cache → colour operations, one after the other → bytes
+rows that the resize reads → the last colour operations → along the row → between two rows → scaled → the batch
 """
 
 from __future__ import annotations

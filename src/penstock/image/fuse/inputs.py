@@ -94,7 +94,7 @@ def are_jpegs(column: Any) -> bool:
 
 
 def one_by_one(steps: Sequence[Equation], operands: Sequence[Any], rows: int) -> list[Column]:
-    """The chain as it is written: until the kernel is compiled, and for images it is not made for."""
+    """The chain as it is written: without the kernel, and for images it is not made for."""
     column = operands[0]
     keys = iter(operands[1:])
     for step in steps:

@@ -1,7 +1,6 @@
 """Windows, a transform, arithmetic and covered rectangles in one go over each image, compiled, without the GIL.
 
 One kernel for bytes and for floats, and for transforms alone: what is compiled of it for each is its parts.
-Imported inside functions only: numba takes a third of a second to load.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Projective transforms, compiled: the numbers of the reference, bit for bit; parts of the kernel of `moves_native`.
 
-Imported inside functions only: numba takes a third of a second to load. No fast-math flag is used, so that the order of
-the float32 operations is the one written here.
+No fast-math flag is used: the order of the float32 operations is the one written here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Windows of images, compiled: what `window_reference` gives, without the GIL. Imported inside functions only."""
+"""Windows of images, compiled: what `window_reference` gives, without the GIL."""
 
 from __future__ import annotations
 

@@ -5,8 +5,7 @@ result lies between are mixed. Where the processor can pick the bytes of a regis
 row of uint8 is read sixteen bytes at a time, and the table sends each to the results it belongs to, for any number of
 channels. LLVM finds none of these vectors by itself.
 
-Imported inside functions only: numba takes a third of a second to load. No fast-math flag is used: with them the same
-source compiled afresh and loaded from the cache differ in the last bits.
+No fast-math flag is used: the order of the float32 operations is the one written here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The fast kernel of nearest-neighbour resizing: it copies pixels, without the GIL.
-
-Imported inside functions only: numba takes a third of a second to load.
-"""
+"""The fast kernel of nearest-neighbour resizing: it copies pixels, without the GIL."""
 
 from __future__ import annotations
 

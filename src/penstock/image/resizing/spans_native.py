@@ -3,8 +3,7 @@
 A vector holds the same value of eight rows, so that all lanes are of use whatever the number of channels, and a sum is
 added up in order of position. Eight rows are turned that way by blocks of 8 x 8, and back on their way out.
 
-Imported inside functions only: numba takes a third of a second to load. No fast-math flag is used: with them the same
-source compiled afresh and loaded from the cache differ in the last bits.
+No fast-math flag is used: the order of the float32 operations is the one written here.
 """
 
 from __future__ import annotations

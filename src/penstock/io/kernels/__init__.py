@@ -1,1 +1,1 @@
-"""Compiled kernels of the parsers; each imports numba and is itself imported only when first called."""
+"""Compiled kernels of the parsers; only the build and tests import them."""

@@ -1,8 +1,6 @@
 """decode_block: a Block of JPEGs decoded, cropped, flipped, resized and scaled into a batch in one call.
 
-    coded bits → coefficients of one row of blocks → samples of the picture → rows of pixels → the batch
-
-Imported inside functions only: numba takes a third of a second to load.
+coded bits → coefficients of one row of blocks → samples of the picture → rows of pixels → the batch
 """
 
 from __future__ import annotations

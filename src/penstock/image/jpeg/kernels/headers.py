@@ -3,8 +3,6 @@
 It takes what nearly all photographs are: 8 bit, Huffman coded, sequential, one scan; grey, or YCbCr whose colour is
 sampled as often as its luma, or half as often along the row, or along both axes. Anything else, and anything odd, is
 `LEFT`: the row is left to libjpeg, which decodes it or says what is wrong with it.
-
-Imported inside functions only: numba takes a third of a second to load.
 """
 
 from __future__ import annotations

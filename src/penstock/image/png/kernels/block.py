@@ -1,7 +1,7 @@
 """PNG from compiled code: inflate, undo the filters and bring to the wanted channels, for a Block without the GIL.
 
-Imported inside functions only: numba takes a third of a second to load. What these kernels do not take or find damaged
-they leave undone; the plain way then decodes it or says what is wrong. So they may be stricter, never more lenient.
+What these kernels do not take or find damaged they leave undone; the plain way then decodes it or says what is wrong.
+So they may be stricter, never more lenient.
 """
 
 from __future__ import annotations

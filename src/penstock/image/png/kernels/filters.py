@@ -1,7 +1,4 @@
-"""The filters of PNG's rows undone, and chosen for files that are written; compiled.
-
-Imported inside functions only: numba takes a third of a second to load.
-"""
+"""The filters of PNG's rows undone, and chosen for files that are written; compiled."""
 
 from __future__ import annotations
 

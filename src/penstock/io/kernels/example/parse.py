@@ -1,4 +1,4 @@
-"""parse: the records of a Block, wherever they lie, into the arrays of their columns; compiled when this is imported.
+"""parse: the records of a Block, wherever they lie, into the arrays of their columns.
 
 `penstock.io.wire` says what the wire format means and `penstock.io.plain` what is accepted; this agrees with them on
 every input, well-formed or not, and says nothing about reasons: a rejected record is parsed again by the plain parser,

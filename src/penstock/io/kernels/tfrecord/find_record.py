@@ -1,4 +1,4 @@
-"""find_record: where records go on behind a damage; compiled when this is imported."""
+"""find_record: where records go on behind a damage."""
 
 from __future__ import annotations
 

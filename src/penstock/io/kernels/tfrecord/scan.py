@@ -1,4 +1,4 @@
-"""scan, gather: the next records of a file, and those at given places; compiled when this is imported."""
+"""scan, gather: the next records of a file, and those at given places."""
 
 from __future__ import annotations
 
