@@ -114,7 +114,7 @@ def level() -> str:
         raise OSError(message)
     base = next((each for each in ("generic", _LEVELS[-1]) if _file(_PROCESSOR, each).exists()), None)
     if base is None:
-        message = f"No kernels were built for this machine, in {folder()}."
+        message = f"There are no kernels for this machine in {folder()}."
         raise OSError(message)
     known, found = np.arange(6, dtype=np.int32).reshape(2, 3), np.zeros(1, np.int64)
     look = _functions(_PROCESSOR, base).look
