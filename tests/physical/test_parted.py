@@ -21,6 +21,7 @@ from tests.physical.broken_functions import BEGINNINGS, ENDS, LINES, made, sourc
 
 import penstock as ps
 from penstock.block.structure import flatten
+from penstock.physical.ended import Endings
 from penstock.trace.parts import in_parts
 from penstock.trace.statements import cut
 from penstock.trace.traced import traced
@@ -513,3 +514,40 @@ def test_what_is_called_per_element_is_given_no_more_than_it_reads() -> None:
     assert len(ended.shown) == len(ended.split.takes) == 1
     assert ended.crossing
     assert ended.shown.isdisjoint(ended.crossing)
+
+
+class Doubled:
+    """A function with a line that is called per element, and an end."""
+
+    def __init__(self, odd: dict[int, str]) -> None:
+        self.odd = odd
+
+    def __call__(self, x: Any) -> Any:
+        kind = self.odd.get(int(x))
+        return x * 2 if kind is None else kind
+
+
+def test_another_thread_may_give_up_the_end_while_a_block_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, made = [], Endings._made
+
+    class GivenUp:
+        """A Block; who asks for a row of it finds the end given up."""
+
+        def __init__(self, endings: Endings) -> None:
+            self._endings, self._block = endings, endings._block
+
+        def slice(self, *rows: int) -> Any:
+            self._endings._ends.split = None
+            return self._block.slice(*rows)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._block, name)
+
+    def made_meanwhile(self: Any) -> None:
+        begun.append(self)
+        self._block = GivenUp(self)
+        made(self)
+
+    monkeypatch.setattr(Endings, "_made", made_meanwhile)
+    assert list(ps.Dataset.range(10).map(Doubled({}))) == [2 * i for i in range(10)]
+    assert begun

@@ -103,10 +103,13 @@ class Endings:
 
     def _made(self) -> None:
         size = self._block.size
-        while len(self._results) < size and self._holds and self._ends.ended is None and self._ends.split is not None:
+        while len(self._results) < size and self._holds and self._ends.ended is None:
+            split = self._ends.split  # which another thread may give up meanwhile
+            if split is None:
+                break
             row = len(self._results)
             element = self._block.slice(row, row + 1).elements()[0]
-            self._results.append(self._sound(row, self._tried(self._ends.split, element)))
+            self._results.append(self._sound(row, self._tried(split, element)))
         ended = self._ends.ended
         if ended is not None and self._holds and len(self._results) < size and not trial_of(ended).failed:
             self._by_block(ended)
