@@ -151,6 +151,7 @@ $(VENV)/bin/python: | need-python
 $(VENV)/runtime.stamp: requirements/runtime.lock pyproject.toml | $(VENV)/bin/python
 	@echo "installing what penstock runs on (requirements/runtime.lock)"
 	@$(VENV)/bin/python $(PIP) $(INSTALL) --requirement requirements/runtime.lock
+	@command -v cc >/dev/null || $(VENV)/bin/python $(PIP) install 'ziglang>=0.14'  # a linker
 	@$(VENV)/bin/python tools/build_kernels.py
 	@$(VENV)/bin/python $(PIP) $(EDITABLE)
 	@touch $@
