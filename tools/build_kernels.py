@@ -45,11 +45,7 @@ CHECKED = "PENSTOCK_CHECKED_READS"  # a variable that `penstock.native.kernel` k
 X86 = ["x86-64-v2", "x86-64-v3", "x86-64-v4"]
 SYSTEMS = {
     "linux-x86_64": ("x86_64-unknown-linux-gnu", "x86_64-linux-gnu.2.17", X86),
-    "linux-aarch64": (
-        "aarch64-unknown-linux-gnu",
-        "aarch64-linux-gnu.2.17",
-        ["generic"],
-    ),
+    "linux-aarch64": ("aarch64-unknown-linux-gnu", "aarch64-linux-gnu.2.17", ["generic"]),
     "windows-amd64": ("x86_64-w64-windows-gnu", "x86_64-windows-gnu", X86),
     "darwin-arm64": ("arm64-apple-macosx11.0.0", "aarch64-macos.11.0", ["generic"]),
     "darwin-x86_64": ("x86_64-apple-macosx11.0.0", "x86_64-macos.11.0", X86),
@@ -64,10 +60,7 @@ def modules_of_kernels() -> list[str]:
     """The modules that penstock loads libraries of, the largest first."""
     files = sorted((SOURCES / "penstock").rglob("*.py"))
     found = {name for file in files for name in _USED.findall(file.read_text("utf-8"))}
-    return sorted(
-        found,
-        key=lambda name: (-sum(f.stat().st_size for f in source_files(name)), name),
-    )
+    return sorted(found, key=lambda name: (-sum(f.stat().st_size for f in source_files(name)), name))
 
 
 def source_files(module: str) -> list[Path]:
@@ -76,19 +69,13 @@ def source_files(module: str) -> list[Path]:
     waiting = [module]
     while waiting:
         place = SOURCES.joinpath(*waiting.pop(0).split("."))
-        file = next(
-            (each for each in (place.with_suffix(".py"), place / "__init__.py") if each.exists()),
-            None,
-        )
+        file = next((each for each in (place.with_suffix(".py"), place / "__init__.py") if each.exists()), None)
         if file is None or file in files:
             continue
         files.append(file)
         for source, names in _IMPORT.findall(file.read_text("utf-8")):
             if source.partition(".")[0] == "penstock":  # what it imports may be modules themselves
-                waiting += [
-                    source,
-                    *(f"{source}.{name}" for name in re.findall(r"\w+", names)),
-                ]
+                waiting += [source, *(f"{source}.{name}" for name in re.findall(r"\w+", names))]
     return files
 
 
@@ -104,7 +91,7 @@ def level_here() -> str:
 
 
 def is_current(library: Path, module: str, system: str) -> bool:
-    """Whether a library was made of the sources as they are, by this compiler and this file."""
+    """Whether a library was made of the sources as they are, by this compiler for this system."""
     wanted = described(module, system)
     return library.exists() and json.dumps(wanted).encode() in library.read_bytes()
 
@@ -116,21 +103,14 @@ def described(module: str, system: str) -> dict[str, Any]:
     files = source_files(module)
     names = [str(file.relative_to(SOURCES / "penstock")) for file in files]
     made_by = f"numba {COMPILER}, {system}, {'checked' if CHECKED in os.environ else 'plain'}"
-    return {
-        "format": FORMAT,
-        "files": names,
-        "digest": digest_of(files),
-        "made_by": made_by,
-    }
+    return {"format": FORMAT, "files": names, "digest": digest_of(files), "made_by": made_by}
 
 
 def prepare(level: str) -> None:
     """Make this process, which does nothing else, one that compiles for a level of processors."""
     arm = level == "generic"  # numba compiles for this machine's kind; what is left of that are the lengths of vectors
     os.environ.update(
-        NUMBA_CPU_NAME=level,
-        NUMBA_CPU_FEATURES="" if arm else LEVELS[level],
-        PENSTOCK_FEATURES=LEVELS[level],
+        NUMBA_CPU_NAME=level, NUMBA_CPU_FEATURES="" if arm else LEVELS[level], PENSTOCK_FEATURES=LEVELS[level]
     )
     sys.path[:0] = [str(SOURCES), str(Path(__file__).parent)]
     gc.disable()  # what numba makes it keeps
@@ -147,12 +127,7 @@ def prepare(level: str) -> None:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     # LLVM's code alone: no machine code of this process, and nothing that Python could call.
-    private: Any = (
-        codegen.JITCPUCodegen,
-        codegen.JITCodeLibrary,
-        cpu.CPUContext,
-        dispatcher.Dispatcher,
-    )
+    private: Any = (codegen.JITCPUCodegen, codegen.JITCodeLibrary, cpu.CPUContext, dispatcher.Dispatcher)
     whole, library, context, function = private
     make_lean()
     compile_one = function.compile
@@ -181,19 +156,10 @@ def build(module: str, level: str, library: Path, system: str) -> None:
 
     functions = kernels_of(importlib.import_module(module))
     triple, target, _ = SYSTEMS[system]
-    options: Any = {
-        "cpu": level,
-        "features": LEVELS[level],
-        "opt": 3,
-        "reloc": "pic",
-        "codemodel": "default",
-    }
+    options: Any = {"cpu": level, "features": LEVELS[level], "opt": 3, "reloc": "pic", "codemodel": "default"}
     machine = llvm.Target.from_triple(triple).create_target_machine(**options)
     entries = [Entry(name, function) for name, function in functions.items()]
-    manifest = {
-        "made": described(module, system),
-        "functions": {each.name: each.described() for each in entries},
-    }
+    manifest = {"made": described(module, system), "functions": {each.name: each.described() for each in entries}}
     head = f'target triple = "{triple}"\ntarget datalayout = "{machine.target_data}"\n'
     linked = llvm.parse_assembly(head + RUNTIME)
     for each in entries:
@@ -218,11 +184,7 @@ def build(module: str, level: str, library: Path, system: str) -> None:
     if others:
         message = f"The kernels of {module} need {', '.join(sorted(others))}, which no library of penstock has."
         raise SystemExit(message)
-    link(
-        machine.emit_object(linked),
-        library,
-        None if system == HERE and shutil.which("cc") else target,
-    )
+    link(machine.emit_object(linked), library, None if system == HERE and shutil.which("cc") else target)
 
 
 def kernels_of(module: Any) -> dict[str, Any]:
@@ -288,12 +250,7 @@ class Entry:
         """What the loader has to know, for JSON."""
         versions, results, holds_gil = self._declared
         arguments = [
-            [
-                each.name,
-                " or ".join(dict.fromkeys(version[i].kind for version in versions)),
-                each.ndim,
-                each.written,
-            ]
+            [each.name, " or ".join(dict.fromkeys(version[i].kind for version in versions)), each.ndim, each.written]
             for i, each in enumerate(versions[0])
         ]
         return {"arguments": arguments, "results": results, "holds_gil": holds_gil}
@@ -319,13 +276,9 @@ class Entry:
         entry = ir.Function(shell, kind, self.symbol)
         builder = ir.IRBuilder(entry.append_basic_block())
         worst = ir.Constant(ir.IntType(32), 0)
-        for version, described in made:
+        for number, (version, described) in enumerate(made):
             arrays = [argument for argument in version if argument.ndim]
-            failed = self._fits(
-                shell,
-                f"{self.symbol}_fits{len(described.mangled_name)}_{id(described)}",
-                arrays,
-            )
+            failed = self._fits(shell, f"{self.symbol}_fits_{number}", arrays)
             bad = builder.call(failed, [entry.args[0]])
             with builder.if_then(builder.icmp_unsigned("==", bad, ir.Constant(ir.IntType(32), 0))):
                 builder.ret(self._call(context, builder, version, described, *entry.args))
@@ -351,25 +304,14 @@ class Entry:
         builder.ret(ir.Constant(code, 0))
         return function
 
-    def _call(
-        self,
-        context: Any,
-        builder: Any,
-        version: list[Any],
-        described: Any,
-        arrays: Any,
-        numbers: Any,
-    ) -> Any:
+    def _call(self, context: Any, builder: Any, version: list[Any], described: Any, arrays: Any, numbers: Any) -> Any:
         """Call one version, and put its results behind the numbers; the status."""
         from llvmlite import ir
         from numba.core import types
         from numba.np import arrayobj
 
         word, code = ir.IntType(64), ir.IntType(32)
-        places, taken = (
-            iter(range(len(version))),
-            iter(range(len(version) + len(self._declared.results))),
-        )
+        places, taken = (iter(range(len(version))), iter(range(len(version) + len(self._declared.results))))
 
         def place() -> Any:
             return builder.gep(numbers, [word(next(taken))])
@@ -396,14 +338,9 @@ class Entry:
 
         given = [argument(*both) for both in zip(version, described.argtypes, strict=True)]
         convention, restype = context.call_conv, described.restype
-        callee = next(
-            (f for f in builder.module.functions if f.name == described.llvm_func_name),
-            None,
-        )
+        callee = next((f for f in builder.module.functions if f.name == described.llvm_func_name), None)
         callee = callee or ir.Function(
-            builder.module,
-            convention.get_function_type(restype, described.argtypes),
-            described.llvm_func_name,
+            builder.module, convention.get_function_type(restype, described.argtypes), described.llvm_func_name
         )
         status, value = convention.call_function(builder, callee, restype, described.argtypes, given)
         parts = restype if isinstance(restype, types.BaseTuple) else () if restype is types.none else (restype,)
@@ -413,10 +350,7 @@ class Entry:
             raise SystemExit(message)
         for result, kind in zip(found, parts, strict=True):
             if isinstance(kind, types.Float):
-                result = builder.bitcast(
-                    builder.fpext(result, ir.DoubleType()) if kind.bitwidth < 64 else result,
-                    word,
-                )
+                result = builder.bitcast(builder.fpext(result, ir.DoubleType()) if kind.bitwidth < 64 else result, word)
             elif isinstance(kind, types.Boolean):
                 result = builder.zext(result, word)
             elif kind.bitwidth < 64:
@@ -457,10 +391,7 @@ class Fields:
     def checks(self, wanted: Any) -> Any:
         """Yield what writes a check each, in their order."""
         b, ir = self._b, self._ir
-        kind, size = (
-            wanted.kind[0],
-            1 if wanted.kind == "bool" else int(wanted.kind[1:]) // 8,
-        )
+        kind, size = (wanted.kind[0], 1 if wanted.kind == "bool" else int(wanted.kind[1:]) // 8)
         flags = self.CONTIGUOUS | self.ALIGNED | (self.WRITEABLE if wanted.written else 0)
 
         def is_one_of(value: Any, *these: int) -> Any:
@@ -470,15 +401,10 @@ class Fields:
             return found
 
         yield lambda: b.icmp_unsigned(
-            "==",
-            self._load(self._object, -8, 64),
-            b.load(self._module.get_global("penstock_array_type")),
+            "==", self._load(self._object, -8, 64), b.load(self._module.get_global("penstock_array_type"))
         )
         yield lambda: is_one_of(self._load(self._object, self.NDIM, 32), wanted.ndim)
-        yield lambda: is_one_of(
-            b.and_(self._load(self._object, self.FLAGS, 32), ir.IntType(32)(flags)),
-            flags,
-        )
+        yield lambda: is_one_of(b.and_(self._load(self._object, self.FLAGS, 32), ir.IntType(32)(flags)), flags)
         descr = self.word(self.DESCR)
         yield lambda: is_one_of(self._load(descr, self.KIND, 8), ord(kind))
         yield lambda: is_one_of(self._load(descr, self.ORDER, 8), ord("="), ord("|"))
@@ -494,11 +420,7 @@ def link(machine_code: bytes, library: Path, target: str | None) -> None:
         made, objects = Path(folder, "made"), Path(folder, "kernels.o")
         objects.write_bytes(machine_code)
         linker = ["cc"] if target is None else [sys.executable, "-m", "ziglang", "cc", "-target", target]
-        subprocess.run(
-            [*linker, "-shared", "-s", "-o", made, objects],
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
+        subprocess.run([*linker, "-shared", "-s", "-o", made, objects], check=True, stdout=subprocess.DEVNULL)
         library.parent.mkdir(parents=True, exist_ok=True)
         beside = library.with_name(f"{library.name}.{os.getpid()}")
         shutil.copyfile(made, beside)
@@ -508,31 +430,16 @@ def link(machine_code: bytes, library: Path, target: str | None) -> None:
 def main() -> None:
     """Build what is missing or stale, and say how far it is."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--system",
-        choices=SYSTEMS,
-        help="for all its processors; without it, for this machine's own",
-    )
+    parser.add_argument("--system", choices=SYSTEMS, help="for all its processors; without it, for this machine's own")
     parser.add_argument("--into", type=Path, default=BUILT)
-    parser.add_argument(
-        "--jobs",
-        type=int,
-        default=len(os.sched_getaffinity(0)) if sys.platform == "linux" else None,
-    )
-    parser.add_argument(
-        "--checked",
-        action="store_true",
-        help="with checks of bounds, and of reads at addresses",
-    )
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)) if sys.platform == "linux" else None)
+    parser.add_argument("--checked", action="store_true", help="with checks of bounds, and of reads at addresses")
     parser.add_argument("--modules", nargs="+", help="these alone")
     chosen = parser.parse_args()
     sys.path.insert(0, str(SOURCES))
     if chosen.checked:
         os.environ |= {CHECKED: "1", "NUMBA_BOUNDSCHECK": "1"}
-    system, levels = (
-        chosen.system or HERE,
-        SYSTEMS[chosen.system][2] if chosen.system else [level_here()],
-    )
+    system, levels = (chosen.system or HERE, SYSTEMS[chosen.system][2] if chosen.system else [level_here()])
     wanted = [(name, level) for level in levels for name in chosen.modules or modules_of_kernels()]
     wanted.append((PROCESSOR, "generic" if "generic" in levels else "x86-64-v2"))
     places = [(name, level, chosen.into / level / f"{name}.so") for name, level in wanted]
@@ -543,11 +450,7 @@ def main() -> None:
             for done in as_completed([pool.submit(build, *each, system) for each in stale if each[1] == level]):
                 done.result()
                 count += 1
-                print(
-                    f"\rbuilding kernels, once: {count} of {len(stale)}",
-                    end="",
-                    flush=True,
-                )
+                print(f"\rbuilding kernels, once: {count} of {len(stale)}", end="", flush=True)
     if stale:
         print()
 

@@ -167,3 +167,14 @@ def test_scratch_serves_pictures_of_any_size_in_any_order():
         image = decode_into(memoryview(contents), scratch.of, 3)
         np.testing.assert_array_equal(image, decode_jpeg(contents))
     assert scratch.of(1).size >= 60 * 81 * 3
+
+
+@pytest.mark.parametrize("method", ["bilinear", "nearest", "bicubic", "area"])
+def test_an_image_at_an_odd_address(method):
+    """As slices of a file's bytes may be."""
+    image = np.random.default_rng(0).random((7, 9, 3), np.float32)
+    odd = np.ndarray(image.shape, np.float32, np.zeros(image.nbytes + 1, np.uint8), offset=1)
+    odd[...] = image
+    assert not odd.flags.aligned
+    found, wanted = (resize(each, (4, 5), method=method) for each in (odd, image))
+    np.testing.assert_array_equal(found, wanted)

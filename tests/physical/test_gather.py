@@ -74,3 +74,11 @@ def test_a_number_beyond_the_array_is_an_error(monkeypatch):
     monkeypatch.setattr(module, "_LARGE", 0)
     with pytest.raises(IndexError, match="Elements 1 to 4 of 4 as 2"):
         gather(np.zeros((4, 3)), np.array([4, 1]), np.empty((2, 3)))
+
+
+@pytest.mark.parametrize("rows", [np.array([3, 9, 1, 9])[::2], np.array([3, 1], np.int32)], ids=["strided", "int32"])
+def test_rows_of_any_layout(rows, monkeypatch):
+    monkeypatch.setattr(module, "_LARGE", 0)
+    out = np.empty((2, 3))
+    gather(np.arange(12.0).reshape(4, 3), rows, out)
+    assert out.tolist() == [[9, 10, 11], [3, 4, 5]]

@@ -69,3 +69,12 @@ def test_the_compiled_scatter_is_equal(dtype):
     assert results[0][0] == [[nothing, *values[6:10]], [*values[0:3], *values[4:6]]]
     assert results[0][1:] == [[[0, 2, 2, 2, 2], [1, 1, 1, 2, 2]], [[0, 0, 1, 2, 3], [0, 1, 2, 0, 1]]]
     assert flat.flags.writeable
+
+
+def test_sizes_of_any_layout_are_assigned_alike():
+    sizes, none, limits = np.array([[1, 2], [3, 1], [2, 2]]), np.empty((0, 4), np.int64), np.array([4, 4])
+    rules = 1 << 60, 3, True
+    wanted = run.assign(sizes, none, 0, limits, *rules)
+    for other in (np.asfortranarray(sizes), sizes.astype(np.int32), np.repeat(sizes, 2, axis=0)[::2]):
+        found = run.assign(other, none, 0, limits, *rules)
+        assert [each.tolist() for each in found] == [each.tolist() for each in wanted]

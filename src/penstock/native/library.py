@@ -61,7 +61,7 @@ class Kernels:
 
 
 def plain_versions() -> list[str]:
-    """In place of which kernels plain versions serve in this process, and why: a line for each.
+    """List the kernels that are missing in this process, so that plain versions serve, each with the reason.
 
     >>> plain_versions()
     []
@@ -70,7 +70,7 @@ def plain_versions() -> list[str]:
 
 
 def serving() -> str:
-    """Which libraries serve this process, and which do not.
+    """Say which libraries serve this process, and which do not.
 
     >>> serving().startswith("compiled for")
     True
@@ -99,7 +99,7 @@ def _warn_once(reason: str) -> None:
 
 
 def folder() -> Path:
-    """Where the libraries are looked for."""
+    """Return the folder of the libraries, of which each level of processors has one below it."""
     return Path(os.environ.get("PENSTOCK_KERNELS", BUILT))
 
 
@@ -172,7 +172,7 @@ def digest_of(files: Iterable[Path]) -> str:
 
 
 def _function(name: str, entry: Any, arguments: list[Any], results: list[str]) -> Callable[..., Any]:
-    """What Python calls; the entry checks the arrays."""
+    """Return what Python calls for an entry, which checks the arrays itself."""
     entry.argtypes, entry.restype = (ctypes.c_void_p, ctypes.c_void_p), ctypes.c_int32
     count, many = len(arguments), len(results)
     arrays = [i for i in range(count) if arguments[i][2]]
@@ -200,7 +200,7 @@ def _function(name: str, entry: Any, arguments: list[Any], results: list[str]) -
 
 
 def _taking(places: list[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    """What takes some of the items of a tuple, as a tuple."""
+    """Return a function that gives the items of a tuple at some places, as a tuple."""
     if len(places) > 1:
         return itemgetter(*places)
     return lambda given: tuple(given[i] for i in places)

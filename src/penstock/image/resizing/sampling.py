@@ -67,7 +67,7 @@ def resize_bilinear_into(
         result = reference.resize_bilinear(whole, y, x, multiply=multiply, divide=divide)
         dst[...] = (result if src.ndim == 4 else result[0]).astype(dst.dtype)
         return
-    pixels = np.ascontiguousarray(src).reshape(-1)
+    pixels = np.require(src, requirements=["C", "A"]).reshape(-1)
     factor = np.float32(1 if multiply is None else multiply) if divide is None else np.float32(divide)
     status = native.resize_bilinear(
         pixels, height, width, channels, *y, *x, factor, divide is not None, dst.reshape(-1)
@@ -122,7 +122,7 @@ def resize_nearest(images: npt.NDArray[Any], height: int, width: int) -> npt.NDA
     result = np.empty((count, height, width, channels), images.dtype)
     # A pixel is moved in the widest parts that it has a whole number of.
     part = max(size for size in (1, 2, 4, 8) if channels * images.itemsize % size == 0)
-    pixels = np.ascontiguousarray(images).reshape(-1).view(f"u{part}")
+    pixels = np.require(images, requirements=["C", "A"]).reshape(-1).view(f"u{part}")
     parts = channels * images.itemsize // part
     status = native.resize_nearest(pixels, in_height, in_width, parts, y, x, result.reshape(-1).view(f"u{part}"))
     if status != 0:

@@ -269,7 +269,7 @@ def resize_spans_into(
         dst[...] = result if src.ndim == 4 else result[0]
         return
     kernel = native.resize_area if area else native.resize_spans
-    pixels = by_kind(np.ascontiguousarray(src).reshape(-1))
+    pixels = by_kind(np.require(src, requirements=["C", "A"]).reshape(-1))
     status = kernel(*pixels, height, width, channels, *y, *x, factor, dst.reshape(-1))
     if status != 0:
         message = f"resize: the kernel refused an image of shape {src.shape} for a result of shape {dst.shape}."

@@ -23,7 +23,7 @@ def reservoir(picks: np.ndarray, capacity: int) -> tuple[np.ndarray, np.ndarray,
         return reference.reservoir(picks, capacity)
     most = min(len(picks), capacity)
     source, slots, rows = np.empty(len(picks), np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
-    count = native.reservoir(picks, np.empty(capacity, np.int64), source, slots, rows)
+    count = native.reservoir(_fitting(picks), np.empty(capacity, np.int64), source, slots, rows)
     return source, slots[:count], rows[:count]
 
 
@@ -33,7 +33,7 @@ def drain(picks: np.ndarray) -> np.ndarray:
     if native is None:
         return reference.drain(picks)
     order = np.empty(len(picks), np.int64)
-    native.drain(picks, np.empty_like(order), order)
+    native.drain(_fitting(picks), np.empty_like(order), order)
     return order
 
 
@@ -42,9 +42,14 @@ def gather(whole: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
     native = _GATHER.loaded() if out.nbytes >= _LARGE else None
     if native is None:
         whole.take(rows, axis=0, out=out, mode="clip")  # "raise" would copy twice
-    elif native.gather(_bytes(whole), rows, out[0].nbytes, _bytes(out), -out.ctypes.data % _LINE):
+    elif native.gather(_bytes(whole), _fitting(rows), out[0].nbytes, _bytes(out), -out.ctypes.data % _LINE):
         message = f"Elements {rows.min()} to {rows.max()} of {len(whole)} as {len(out)}."
         raise IndexError(message)
+
+
+def _fitting(array: np.ndarray) -> np.ndarray:
+    """The array as kernels take it: int64, contiguous and aligned; a copy where it is not."""
+    return np.require(array, np.int64, ["C", "A"])
 
 
 def _bytes(array: np.ndarray) -> np.ndarray:
@@ -70,7 +75,7 @@ def assign(
     placed, left, left_at = np.empty((3, pieces), np.int64)
     starts, segments = np.empty((pieces, features), np.int64), np.empty(pieces, np.int32)
     leavers, kept = native.assign(
-        *(sizes, table, opened, lengths, most_sequences, most_open, best),
+        *(_fitting(sizes), _fitting(table), opened, _fitting(lengths), most_sequences, most_open, best),
         *(rows, names, rooms, placed, starts, segments, left, left_at),
     )
     return placed, starts, segments, left[:leavers], left_at[:leavers], names[:kept], rows[:kept]
@@ -93,4 +98,6 @@ def scatter(
         reference.scatter(flat, offsets, sizes, rows, starts, segments, values, ids, positions)
         return
     word = _WORDS[values.dtype.itemsize]
-    native.scatter(flat.view(word), offsets, sizes, rows, starts, segments, values.view(word), ids, positions)
+    runs = *map(_fitting, (offsets, sizes, rows, starts)), np.require(segments, np.int32, ["C", "A"])
+    flat = np.require(flat, requirements=["C", "A"])
+    native.scatter(flat.view(word), *runs, values.view(word), ids, positions)
