@@ -85,14 +85,16 @@ def _draw(frame: GifFrame, number: int, canvas: npt.NDArray[np.uint8]) -> None:
     indices = _indices(frame, number)[: max(0, len(canvas) - frame.top), : max(0, canvas.shape[1] - frame.left)]
     if not indices.size:
         return
-    seen = np.ones(indices.shape, np.bool_)
+    painted: npt.NDArray[np.bool_] | bool = True
     if frame.transparent >= 0:  # numpy 2.1 crashes where it compares a part of an array of bytes with -1
-        seen = indices != frame.transparent
-    if indices.max(initial=0, where=seen) >= len(frame.colours):
+        painted = indices != frame.transparent
+    if indices.max(initial=0, where=painted) >= len(frame.colours):
         message = f"GIF damaged: frame {number} has pixels of a colour beyond its {len(frame.colours)}."
         raise DataLossError(message)
     part = canvas[frame.top : frame.top + len(indices), frame.left : frame.left + indices.shape[1]]
-    part[seen] = frame.colours[indices[seen]]
+    for channel in range(3):
+        colours = frame.colours[:, channel].take(indices, mode="clip")
+        np.copyto(part[:, :, channel], colours, where=painted)
 
 
 def _indices(frame: GifFrame, number: int) -> npt.NDArray[np.uint8]:
