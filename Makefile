@@ -47,11 +47,12 @@ frameworks: $(FRAMEWORKS)/stamp ## tests, docs and examples of the adaptors with
 	@$(FRAMEWORKS)/bin/python -m pytest tests/compat  # with Keras, and held to TensorFlow itself
 	@$(FRAMEWORKS)/bin/python -m pytest tests/sources/test_lmdb.py tests/profiler/live/test_metrics.py  # with what they speak to
 
-check: $(VENV)/dev.stamp ## lint, types, import contracts, and the size of each package against tests/budget.json
+check: $(VENV)/dev.stamp ## lint, types, import contracts, sizes against tests/budget.json, habits against tests/ratchets.json
 	@echo "ruff";         $(VENV)/bin/ruff check --quiet . && $(VENV)/bin/ruff format --quiet --check .
 	@echo "mypy";         $(VENV)/bin/mypy --no-error-summary
 	@echo "lint-imports"; $(VENV)/bin/lint-imports --no-logo
 	@echo "size";         $(VENV)/bin/python -m tests.size_report
+	@echo "ratchets";     $(VENV)/bin/python -m tests.ratchets
 
 fuzz: $(VENV)/dev.stamp kernels ## generated pipelines, 2000 new ones for each property, with checked kernels (two hours)
 	@$(VENV)/bin/python tools/build_kernels.py --checked --into build/kernels/checked
@@ -113,8 +114,9 @@ wheels: $(VENV)/runtime.stamp ## wheels for Linux, Windows and macOS, on x86-64 
 wheel-test: $(VENV)/dev.stamp wheel ## the wheel in an environment without numba and a compiler: its kernels serve at once
 	@PENSTOCK_WHEEL=$$(ls -t $(CURDIR)/dist/penstock-*.whl | head -1) $(VENV)/bin/python -m pytest -q tests/native/test_wheel.py
 
-budget: $(VENV)/dev.stamp ## write the code lines of packages that became smaller into tests/budget.json
+budget: $(VENV)/dev.stamp ## write what became smaller into tests/budget.json and tests/ratchets.json
 	@$(VENV)/bin/python -m tests.size_report --lower
+	@$(VENV)/bin/python -m tests.ratchets --lower
 
 format: $(VENV)/dev.stamp ## let ruff rewrite the code
 	@$(VENV)/bin/ruff check --fix --quiet . ; $(VENV)/bin/ruff format .
