@@ -53,6 +53,18 @@ def test_the_package_says_that_it_is_typed():
     assert (ROOT / "src" / "penstock" / "py.typed").is_file()
 
 
-def test_the_version_stands_in_the_changelog_or_is_unreleased():
+def test_the_changelog_has_the_version_and_where_towncrier_adds():
     changelog = (ROOT / "CHANGELOG.md").read_text()
-    assert "## [Unreleased]" in changelog or f"## [{PROJECT['project']['version']}]" in changelog
+    assert f"## {PROJECT['project']['version']} (" in changelog
+    assert PROJECT["tool"]["towncrier"]["directory"] == "changelog.d"
+    assert "<!-- towncrier release notes start -->" in changelog
+
+
+def test_each_changelog_entry_has_a_kind_and_a_sentence():
+    kinds = {kind["directory"] for kind in PROJECT["tool"]["towncrier"]["type"]}
+    for path in (ROOT / "changelog.d").iterdir():
+        if path.name == "README.md":
+            continue
+        _, kind, suffix = path.name.rsplit(".", 2)
+        assert (kind in kinds, suffix) == (True, "md"), path.name
+        assert path.read_text(encoding="utf-8").strip()[-1:] in {".", ")"}, path.name
