@@ -168,7 +168,7 @@ def build(module: str, level: str, library: Path, system: str) -> None:
     linked.link_in(llvm.parse_assembly(head + constants(json.dumps(manifest))))
     public = {
         "penstock_manifest",
-        "penstock_look",
+        "penstock_checked_read",
         "penstock_array_type",
         "penstock_head",
         *(each.symbol for each in entries),
@@ -227,7 +227,7 @@ done:
 def constants(manifest: str) -> str:
     """What a library holds beside its functions, as LLVM writes it."""
     text = "".join(f"\\{byte:02x}" for byte in manifest.encode())
-    look = "@penstock_look = global i64 0\n" if CHECKED in os.environ else ""
+    look = "@penstock_checked_read = global i64 0\n" if CHECKED in os.environ else ""
     return (
         f'{look}@penstock_manifest = constant [{len(manifest.encode()) + 1} x i8] c"{text}\\00"\n'
         "@penstock_array_type = global i64 0\n@penstock_head = global i64 0\n"

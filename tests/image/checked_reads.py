@@ -57,7 +57,7 @@ def checked_kernels(folder: str) -> Any:
     os.environ["PENSTOCK_KERNELS"] = folder
     kernels = jpeg_block._KERNELS.loaded()
     made = ctypes.CDLL(str(Path(folder, library.level(), f"{NAME}.so")))
-    ctypes.c_int64.in_dll(made, "penstock_look").value = ctypes.cast(look, ctypes.c_void_p).value
+    ctypes.c_int64.in_dll(made, "penstock_checked_read").value = ctypes.cast(look, ctypes.c_void_p).value
     return kernels
 
 

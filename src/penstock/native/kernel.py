@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 types: Any = numba.types
 
-CHECKED = "PENSTOCK_CHECKED_READS"  # a variable, for the build: reads at addresses are told to `penstock_look`
+CHECKED = "PENSTOCK_CHECKED_READS"  # set in a checked build: reads at addresses call `penstock_checked_read`
 
 # A division that may raise keeps LLVM from making vectors.
 INLINED: Any = {"error_model": "numpy", "forceinline": True}

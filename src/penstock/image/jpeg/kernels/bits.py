@@ -4,7 +4,7 @@ A reader's state is four numbers: the address of the next byte; 64 bits, the nex
 and how many of those were made up behind a marker or the end. All reads lie before `end`.
 
 Addresses, as files of a Block lie in any number of buffers. What may be read is checked by those who call; in a
-library of checked kernels each read is told to `penstock_look` besides.
+library of checked kernels, each read also calls `penstock_checked_read`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ _LONG = ir.IntType(64)
 
 
 def _look(builder: Any, address: Any, size: int) -> None:
-    """Call the function at `penstock_look` with the address and the size, in checked kernels."""
+    """Call the function at `penstock_checked_read` with the address and the size, in checked kernels."""
     if CHECKED in os.environ:
-        known = builder.module.globals.get("penstock_look") or ir.GlobalVariable(builder.module, _LONG, "penstock_look")
+        known = builder.module.globals.get("penstock_checked_read") or ir.GlobalVariable(
+            builder.module, _LONG, "penstock_checked_read"
+        )
         place = builder.load(known)
         with builder.if_then(builder.icmp_unsigned("!=", place, ir.Constant(_LONG, 0))):
             function = builder.inttoptr(place, ir.FunctionType(ir.VoidType(), [_LONG, _LONG]).as_pointer())
