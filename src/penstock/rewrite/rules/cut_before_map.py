@@ -14,7 +14,7 @@ from penstock.rewrite.rule import rule
 from penstock.trace.purity import may_draw
 
 
-@rule(Take | Skip | Shard, "take, skip and shard move in front of maps, which then do less.")
+@rule(Take | Skip | Shard, "Moves take, skip and shard before maps, so that the maps compute fewer elements.")
 def cut_before_map(cut: Take | Skip | Shard) -> Node | None:
     """Take, Skip and Shard of Map(f)·x become Map(f) of the part of x that is kept, for a pure f."""
     mapped = cut.input

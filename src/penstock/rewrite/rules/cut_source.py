@@ -17,7 +17,11 @@ from penstock.sources.arrays import ArraysSource, RangeSource
 from penstock.sources.source import IndexedSource, SlicedSource, Source
 
 
-@rule(Take | Skip | Shard, "take, skip and shard of a source with an index read only what is kept.", for_lint=False)
+@rule(
+    Take | Skip | Shard,
+    "Applies take, skip and shard to the index of a source, so that it reads only the selected elements.",
+    for_lint=False,
+)
 def cut_source(cut: Take | Skip | Shard) -> Node | None:
     """Take, Skip and Shard of an indexed source become a slice of the source: the rest is not read."""
     scan = cut.input

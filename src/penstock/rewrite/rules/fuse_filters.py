@@ -10,7 +10,7 @@ from penstock.plan.ops import Filter
 from penstock.rewrite.rule import fused, kinds_of, rule, steps_below
 
 
-@rule(Filter, "Neighbouring filters become one step.", for_lint=False)
+@rule(Filter, "Joins neighbouring filters to one step.", for_lint=False)
 def fuse_filters(node: Filter) -> Node | None:
     """Filter(q)·Filter(p)·x becomes FusedMap(p, q)·x: the same steps without a hand-over."""
     steps = steps_below(node)

@@ -14,7 +14,7 @@ from penstock.plan.ops import Batch, Map
 from penstock.rewrite.rule import rule
 
 
-@rule(Batch, "The workers of a parallel map make the batches behind it.", for_lint=False)
+@rule(Batch, "The workers of a parallel map also build the batches after it.", for_lint=False)
 def fuse_map_and_batch(batch: Batch) -> Node | None:
     """Batch(n)·Map(f, parallel)·x becomes MapAndBatch(f, n)·x: workers make the batches."""
     below = batch.input

@@ -10,7 +10,7 @@ from penstock.plan.ops import Map
 from penstock.rewrite.rule import fused, kinds_of, rule, steps_below
 
 
-@rule(Map, "Neighbouring maps become one step.", for_lint=False)
+@rule(Map, "Joins neighbouring maps to one step.", for_lint=False)
 def fuse_maps(node: Map) -> Node | None:
     """Map(g)·Map(f)·x becomes FusedMap(f, g)·x: the same steps without a hand-over."""
     steps = steps_below(node)

@@ -11,7 +11,7 @@ from penstock.plan.ops import Filter, Map
 from penstock.rewrite.rule import fused, kinds_of, rule, steps_below
 
 
-@rule(Map | Filter, "Neighbouring maps and filters become one step.", for_lint=False)
+@rule(Map | Filter, "Joins neighbouring maps and filters to one step.", for_lint=False)
 def fuse_maps_and_filters(node: Map | Filter) -> Node | None:
     """Filter(p)·Map(f)·x becomes FusedMap(f, p)·x, and Map(f)·Filter(p)·x FusedMap(p, f)·x: no hand-over between."""
     steps = steps_below(node)

@@ -22,8 +22,7 @@ _LIGHT = (Take, Skip, Shard, Enumerate, Repeat, Concatenate, Zip)  # they pass B
 
 @rule(
     Node,
-    "In a parallel pipeline, steps at the end that are not parallel run ahead of the loop, where nobody can see "
-    "when their functions are called.",
+    "In a parallel pipeline, runs the last steps ahead of the training loop if this has no observable effect.",
     for_lint=False,
 )
 def inject_prefetch(plan: Node) -> Node | None:

@@ -23,11 +23,7 @@ from penstock.trace.lift import nature_of
 from penstock.trace.purity import captured, why_impure
 
 
-@rule(
-    Map,
-    "Maps that work on pictures run in parallel, in order, without being asked to, where nobody can see when their "
-    "input is made.",
-)
+@rule(Map, "Runs maps over images in parallel and in order if this has no observable effect.")
 def parallelise_maps(mapped: Map) -> Node | None:
     """Map(f)·x becomes a parallel map, in order, where f is pure and takes long, or follows a parallel map."""
     if mapped.num_parallel_calls is not None or not mapped.vectorise or why_impure(mapped.function) is not None:

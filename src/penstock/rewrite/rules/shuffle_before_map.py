@@ -16,7 +16,7 @@ from penstock.rewrite.rule import rule
 from penstock.trace.purity import may_draw
 
 
-@rule(Shuffle, "A shuffle moves in front of maps, so that it holds what they have not enlarged yet.")
+@rule(Shuffle, "Moves a shuffle before maps, so that its buffer stores smaller elements.")
 def shuffle_before_map(shuffle: Shuffle) -> Node | None:
     """Shuffle·Map(f)·x becomes Map(f)·Shuffle·x for a pure f: the buffer holds what f has not enlarged yet."""
     mapped = shuffle.input

@@ -14,7 +14,7 @@ from penstock.plan.windows import windowed
 from penstock.rewrite.rule import rule
 
 
-@rule(FlatMap, "A flat_map that makes batches of windows copies many windows at once.", for_lint=False)
+@rule(FlatMap, "Copies many windows at once if a flat_map batches them.", for_lint=False)
 def window_in_place(node: FlatMap) -> Node | None:
     """FlatMap(f)·Window·x copies the elements of many windows at once if f reads none of them."""
     return windowed(node) if type(node) is FlatMap else None
