@@ -19,7 +19,7 @@ from penstock.sources.source import IndexedSource, SlicedSource, Source
 
 @rule(
     Take | Skip | Shard,
-    "Applies take, skip and shard to the index of a source, so that it reads only the selected elements.",
+    "Reads only the selected elements where take, skip or shard follow a source with an index.",
     for_lint=False,
 )
 def cut_source(cut: Take | Skip | Shard) -> Node | None:

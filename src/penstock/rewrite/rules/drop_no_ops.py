@@ -12,7 +12,7 @@ from penstock.rewrite.rule import rule
 
 @rule(
     Take | Skip | Repeat | Prefetch | Shard,
-    "Removes steps that change nothing: take(-1), skip(0), repeat(1), prefetch(0), and a prefetch of a step that runs ahead already.",
+    "Removes steps that change nothing: take(-1), skip(0), repeat(1), prefetch(0), and a prefetch of a parallel step.",
 )
 def drop_no_ops(node: UnaryNode) -> Node | None:
     """Take(-1), Skip(0), Repeat(1), Prefetch(0) and Shard(1, 0) vanish."""

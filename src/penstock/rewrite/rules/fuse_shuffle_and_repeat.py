@@ -12,9 +12,7 @@ from penstock.plan.ops import Repeat, Shuffle
 from penstock.rewrite.rule import rule
 
 
-@rule(
-    Repeat, "Fills the shuffle buffer of the next epoch while the last one empties; epochs never mix.", for_lint=False
-)
+@rule(Repeat, "Fills the shuffle buffer of the next epoch while the last empties. Epochs never mix.", for_lint=False)
 def fuse_shuffle_and_repeat(repeat: Repeat) -> Node | None:
     """Repeat(k)·Shuffle(n)·x becomes one step: the next epoch's buffer fills while the last one's empties."""
     shuffle = repeat.input
