@@ -2,11 +2,13 @@
 
 import json
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 
 import penstock as ps
+from penstock import hints
 from penstock.errors import RandomnessWarning
 
 torch = pytest.importorskip("torch")
@@ -101,6 +103,31 @@ def test_the_second_iteration_without_a_named_epoch_warns_once():
     with pytest.warns(RandomnessWarning, match=r"map\(drawn\) repeats .* Call ds.set_epoch\(epoch\)") as found:
         flat([*loader, *loader])
     assert len(found) == 1
+
+
+PARTS = {
+    "Subset": lambda ds: data.Subset(ds, range(3, 23)),
+    "random_split": lambda ds: data.random_split(ds, [20, 44])[0],
+    "ConcatDataset": lambda ds: data.ConcatDataset([data.Subset(ds, range(20)), data.Subset(ds, range(30, 40))]),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_the_second_iteration_over_a_part_warns(part, shuffle, monkeypatch):
+    monkeypatch.setattr(hints, "_TOLD", set())
+    ds = ps.Dataset.range(64).map(drawn)
+    ds[0]  # to look at it
+    loader = data.DataLoader(PARTS[part](ds), batch_size=2, shuffle=shuffle)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RandomnessWarning)
+        flat(loader)
+    with pytest.warns(RandomnessWarning, match=r"map\(drawn\) repeats .* Call ds.set_epoch\(epoch\)"):
+        flat(loader)
+    ds.set_epoch(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RandomnessWarning)
+        flat(loader)
 
 
 @pytest.mark.filterwarnings("error::penstock.errors.RandomnessWarning")

@@ -5,32 +5,58 @@ Ranks may differ where the signature of a generator below leaves them open.
 
 from __future__ import annotations
 
+import ast
 import functools
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import numpy as np
 
 from penstock.block.block import Block, Builder
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.origin import Origin
-from penstock.block.structure import Structure
-from penstock.errors import InvalidTypeError
-from penstock.forked import new_lock
+from penstock.block.structure import Structure, flatten
+from penstock.errors import Context, InvalidTypeError
 
-_FIRST = new_lock()
+# the nest, what its leaves are, and the ranks of what a function made the element of
+Kind = tuple[Structure, list[str], list[int | None] | None]
+Kinds = tuple[tuple[int, Kind], ...]  # of what steps in a row return, each behind the place of its step
+Decided = Sequence[Kind | None]  # for each step
+
+
+def written(kind: Kind) -> str | None:
+    """Return a kind as it stands in a state, or None for one that holds classes of the user's."""
+    text = repr((kind[0].build(kind[1]), kind[2]))
+    with suppress(ValueError, SyntaxError):
+        return text if read(text) == kind else None
+    return None
+
+
+def read(text: str) -> Kind:
+    """Return the kind that `written` has written."""
+    nest, given = ast.literal_eval(text)
+    leaves, structure = flatten(nest)
+    return structure, leaves, given
 
 
 class SameKind:
-    """Remembers the kind of the first Block built and refuses another. Thread-safe.
+    """Remembers the kind of the first Block built and refuses another, or any but the `expected` kind if that is set.
 
     `what` names the thing in errors: "The function's result"; `hint` is what to do where only ranks differ. With
-    `any_rank` they may.
+    `any_rank` they may. `given` becomes part of the kind.
     """
 
     def __init__(self, what: str, *, any_rank: bool = False, hint: str = "") -> None:
         self._what = what
         self._hint = hint
         self.any_rank = any_rank
-        self._expected: tuple[Structure, list[str]] | None = None
+        self.expected: Kind | None = None
+        self.given: list[int | None] | None = None
+
+    @property
+    def structure(self) -> Structure | None:
+        """The nest, if it is known."""
+        return None if self.expected is None else self.expected[0]
 
     def build(self, builder: Builder, origin: Origin | None) -> tuple[Block | None, list[tuple[int, InvalidTypeError]]]:
         """The elements of one kind, and (row, error) for each of another."""
@@ -40,6 +66,20 @@ class SameKind:
         except InvalidTypeError:
             return self._sorted_out(builder, origin)
         return block, []
+
+    def pieces(self, builder: Builder, first: int | None = None) -> Iterator[Block | InvalidTypeError]:
+        """Return the elements, from number `first` on, with an error in the place of each that is of another kind."""
+        block, failures = self.build(builder, None) if len(builder) else (None, [])
+        row = 0
+        for number, (place, error) in enumerate(failures):
+            if block is not None and place - number > row:
+                yield block.slice(row, place - number)
+            row = place - number
+            if first is not None:
+                error.context = Context(element=first + place)
+            yield error
+        if block is not None and row < block.size:
+            yield block.slice(row, block.size)
 
     def admits(self, block: Block) -> bool:
         """Whether a Block is of the kind so far, which that of the first is."""
@@ -68,12 +108,10 @@ class SameKind:
         return builder.chosen(kept).build(rest, any_rank=self.any_rank), failures
 
     def _check(self, block: Block) -> None:
-        kinds = [_kind(column) for column in block.columns]
-        if self._expected is None:
-            with _FIRST:
-                if self._expected is None:
-                    self._expected = block.structure, kinds
-        structure, expected = self._expected
+        kinds = [kind_of(column) for column in block.columns]
+        if self.expected is None:
+            self.expected = block.structure, kinds, self.given
+        structure, expected, _ = self.expected
         if _agree(block.structure, kinds, structure, expected):
             return
         but_rank = _agree(block.structure, _but_rank(kinds), structure, _but_rank(expected))
@@ -96,7 +134,8 @@ def _agree(found: Structure, kinds: list[str], structure: Structure, expected: l
     return found.same_as(structure) and structure.flatten(found.build(kinds)) == expected
 
 
-def _kind(column: Column) -> str:
+def kind_of(column: Column) -> str:
+    """Return dtype and rank of the elements of a column as text."""
     if isinstance(column, DenseColumn):
         return _named(column.array.dtype, column.array.ndim - 1)
     if isinstance(column, BytesColumn):

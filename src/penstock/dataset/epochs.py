@@ -11,7 +11,8 @@ import numpy as np
 from penstock.block.shared_memory import created, mapped
 
 _ROWS = 1 << 16  # the later of two data sets has the row, where their numbers are a multiple of this apart
-_BYTES = 24 * _ROWS  # pages are allocated when they are written
+_BYTES = 32 * _ROWS  # pages are allocated when they are written
+_MARKED = 9  # the read whose index is remembered: a loader makes it, as few programs look at so many elements before
 _numbers = itertools.count(1)
 
 
@@ -21,8 +22,9 @@ def new_number() -> int:
 
 
 class Epochs:
-    """A table with a row for each data set that is read by index: its number, its epoch or -1, its count of reads.
+    """A table with a row for each data set that is read by index.
 
+    The row has its number, its epoch or -1, its count of reads, and the index of read number `_MARKED`.
     A forked process inherits the table. A process that multiprocessing starts joins it.
     """
 
@@ -32,12 +34,12 @@ class Epochs:
     def join(self, descriptor: int) -> None:
         """Use the table in an open file."""
         self._descriptor = descriptor
-        self._rows = mapped(descriptor, _BYTES)[1].view(np.int64).reshape(_ROWS, 3)
+        self._rows = mapped(descriptor, _BYTES)[1].view(np.int64).reshape(_ROWS, 4)
 
     def _row(self, number: int) -> np.ndarray:
         row: np.ndarray = self._rows[number % _ROWS]
         if row[0] != number:
-            row[:] = number, -1, 0
+            row[:] = number, -1, 0, -1
         return row
 
     def get(self, number: int) -> int | None:
@@ -49,11 +51,17 @@ class Epochs:
         """Name the epoch of a data set."""
         self._row(number)[1] = epoch
 
-    def count(self, number: int) -> int:
-        """Count a read, and return the number of reads so far in all processes."""
+    def repeats(self, number: int, index: int, size: int) -> bool:
+        """Count a read of an element; return True if some of the `size` elements have been read twice.
+
+        A loader over a part of the elements, such as torch's `Subset`, never makes `size` reads in an iteration.
+        """
         row = self._row(number)
         row[2] = reads = int(row[2]) + 1  # two processes at the same time may count one read
-        return reads
+        again = reads == size + 1 or row[3] == index
+        if reads == _MARKED:
+            row[3] = index
+        return again
 
     def handle(self, number: int) -> tuple[int, Any] | None:
         """Return a data set's number and the table, for the process that multiprocessing is starting, if it is."""

@@ -108,7 +108,7 @@ class Indexing(Base, Generic[T_co]):
             raise _out_of_range(index, f"the data set has {size} element{'' if size == 1 else 's'}, numbered from 0")
         elif number < 0:
             number += size
-        if epoch is None and EPOCHS.count(self._number) == size + 1:
+        if epoch is None and EPOCHS.repeats(self._number, number, size):
             from penstock.profiler.lint.unkeyed import warn_of_repeats
 
             warn_of_repeats(self._plan)

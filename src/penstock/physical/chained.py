@@ -6,11 +6,11 @@ Maps, filters, batches and prefetches stand directly above each other, and the n
 them become one stage. A state must not: a job goes on with other numbers than it was saved with. So what a state says
 about such a row is a list with an entry for each step,
 
-    {"below": the state under the row, "skip": elements to drop there, "steps": [[number, skip], ...]}
+    {"below": the state under the row, "skip": elements to drop there, "steps": [[number, skip, kind], ...]}
 
-the step nearest to the source first: the number of the first element that it is given, and how many of its results are
-to be dropped. A stage takes as many entries as it has steps, and hands the rest on to the stage below. A prefetch has
-no entry: it gives what it is given.
+the step nearest to the source first: the number of the first element that it is given, how many of its results are to
+be dropped, and the kind of its results, if that is decided and can be written. A stage takes as many entries as it has
+steps, and hands the rest on to the stage below. A prefetch has no entry: it gives what it is given.
 
 Where results of a map are to be dropped, as many of its input may be instead, and of a batch `batch_size` times as
 many. That is how the entries of several steps become the one place of a stage. It does not hold for a filter: if
@@ -23,9 +23,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, Protocol
 
 from penstock.block.block import Block
+from penstock.block.same_kind import read, written
 from penstock.errors import InvalidArgumentError
 from penstock.physical.stage import Cursor, Stage, State, StretchStage, as_of_now
 from penstock.physical.transform import Transform
@@ -45,17 +47,20 @@ class Chained:
     """The state of a stage with such steps. It is taken for every Block, and read when a state is written down.
 
     `below` is the state under it, of which `first` elements are to be dropped; the next one is number `count`. Then
-    `skip` of the results are to be dropped.
+    `skip` of the results are to be dropped. The first steps are these `transforms`.
     """
 
-    __slots__ = ("below", "count", "first", "ratios", "skip")
+    __slots__ = ("below", "count", "first", "ratios", "skip", "transforms")
 
-    def __init__(self, below: State, first: int, count: int | None, ratios: Ratios, skip: int) -> None:
+    def __init__(
+        self, below: State, first: int, count: int | None, ratios: Ratios, skip: int, maps: Sequence[Transform] = ()
+    ) -> None:
         self.below = below
         self.first = first
         self.count = count
         self.ratios = ratios
         self.skip = skip
+        self.transforms = maps
 
     def resolved(self) -> State:
         row: list[Chained] = []
@@ -74,8 +79,9 @@ class Chained:
         """The entries below, and those of this stage."""
         own: list[list[Any]] = []
         count = self.count
-        for ratio in self.ratios:
-            own.append([count, 0])
+        for transform, ratio in zip_longest(self.transforms, self.ratios):
+            kind = transform and transform.decided
+            own.append([count, 0, kind and written(kind)])
             count = count if ratio == 1 else None
         first, steps = _dropping(first, steps, self.first)
         return _dropping(first, [*steps, *own], self.skip)
@@ -87,8 +93,8 @@ def _dropping(first: int, steps: list[list[Any]], count: int) -> tuple[int, list
         return first, steps
     if not steps:
         return first + count, steps
-    number, skip = steps[-1]
-    return first, [*steps[:-1], [number, skip + count]]
+    number, skip, *kind = steps[-1]
+    return first, [*steps[:-1], [number, skip + count, *kind]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +124,7 @@ def place_of(state: State, ratios: Ratios) -> Place:
     first = 0 if steps else state["skip"]
     below = {**state, "steps": steps} if steps else state["below"]
     count = _first_number(own, ratios)
-    skips = [first, *(skip for _, skip in own)]  # in front of the first step, and behind each
+    skips = [first, *(skip for _, skip, *_ in own)]  # in front of the first step, and behind each
     filters = [at for at, ratio in enumerate(ratios, 1) if ratio is None]
     if not filters:
         for at in range(len(own), 0, -1):
@@ -137,7 +143,7 @@ def place_of(state: State, ratios: Ratios) -> Place:
 def _first_number(steps: list[list[Any]], ratios: Ratios) -> int | None:
     """The number of the first element that these steps are given, as the first of them that knows it tells."""
     passed = 0
-    for (number, skip), ratio in zip(steps, ratios, strict=True):
+    for (number, skip, *_), ratio in zip(steps, ratios, strict=True):
         if number is not None:
             return int(number) - passed
         if ratio != 1:
@@ -171,7 +177,12 @@ class ChainedStage(StretchStage):
         if self.ratios is None:
             super().restore(state)
             return
+        if isinstance(state, Chained):
+            state = state.resolved()
         place = place_of(state, self.ratios)
+        own = state["steps"][-len(self.ratios) :] if self.ratios else ()
+        for transform, (_, _, *kind) in zip(self.made_by(), own, strict=False):
+            transform.decided = read(*kind) if any(kind) else None
         if place.part:
             self.part(place.part)
             self.ratios = self.ratios[place.part :]
@@ -179,6 +190,10 @@ class ChainedStage(StretchStage):
         if place.dropping:
             self.portion()
         self._stretch_skip = self.go_on(place)
+
+    @abstractmethod
+    def made_by(self) -> Sequence[Transform]:
+        """Return its first steps."""
 
     @abstractmethod
     def chained(self, place: State, skip: int) -> State:
@@ -238,7 +253,7 @@ class Portioned(Stage):
             if last is None:
                 state, offset = state["below"], state["skip"]
             else:
-                state, offset = {**state, "steps": [*steps, [last[0], 0]]}, last[1]
+                state, offset = {**state, "steps": [*steps, [last[0], 0, *last[2:]]]}, last[1]
         self._cursor.restore([state, offset])
 
     def close(self) -> None:

@@ -18,7 +18,7 @@ from penstock.trace.purity import may_draw
 from penstock.trace.traced import Traced, traced
 
 if TYPE_CHECKING:
-    from penstock.physical.transform import MapTransform
+    from penstock.physical.transform import MapTransform, Outcome
 
 
 class Joined:
@@ -45,7 +45,7 @@ class Joined:
         block: Block,
         numbers: Numbers,
         allocate: Callable[[int], Allocate] | None,
-    ) -> Block | None:
+    ) -> Outcome | None:
         """Return the results of the last map, or None if each map has to run by itself, also to raise its own error."""
         if self._vectoriser is None:
             return None
@@ -54,7 +54,7 @@ class Joined:
             return None
         draws = maps[self._draw[0]].draws(numbers) if self._draw else UNNUMBERED
         found = self._vectoriser.run(block, allocate, draws)
-        return found if found is not None and maps[-1].admits(found) else None
+        return None if found is None else maps[-1].admitted(found, block)
 
 
 def graph_of(functions: Sequence[Callable[..., Any]], structure: Structure, specs: Sequence[LeafSpec]) -> Graph | None:

@@ -8,13 +8,15 @@ A failure is the error that took the place of one element: the stream goes on be
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from penstock.block.block import Block, concat_blocks
+from penstock.block.same_kind import Kind, Kinds
 from penstock.errors import Context, InternalError, PenstockError, ResourceExhaustedError, annotate, is_failure
 from penstock.frames import kept
 
@@ -67,10 +69,15 @@ def fatal(error: Exception, label: str | None = None, where: str | None = None) 
 
 @dataclass(slots=True)
 class Stretch:
-    """The elements of `block` in their order, parted by `failures`: (position in the stretch, error), ascending."""
+    """The elements of `block` in their order, parted by `failures`: (position in the stretch, error), ascending.
+
+    `kinds` are those that its maps took to be decided, by their places; `again` makes the stretch again by what is.
+    """
 
     block: Block | None
     failures: tuple[tuple[int, Exception], ...] = ()
+    kinds: Kinds = field(default=(), compare=False)
+    again: Callable[[], Stretch] | None = field(default=None, compare=False)
 
     @property
     def size(self) -> int:
@@ -99,8 +106,8 @@ class Stretch:
         inside = tuple((position - start, error) for position, error in self.failures if start <= position < stop)
         first, count = start - before, min(stop, self.size) - start - len(inside)
         if self.block is None or count <= 0:
-            return Stretch(None, inside)
-        return Stretch(self.block.slice(first, first + count), inside)
+            return Stretch(None, inside, self.kinds)
+        return Stretch(self.block.slice(first, first + count), inside, self.kinds)
 
 
 def join(parts: Sequence[Stretch]) -> Stretch:
@@ -112,7 +119,15 @@ def join(parts: Sequence[Stretch]) -> Stretch:
     for part in parts:
         failures += [(at + position, error) for position, error in part.failures]
         at += part.size
-    return Stretch(elements_of(parts), tuple(failures))
+    return Stretch(elements_of(parts), tuple(failures), joined_kinds([part.kinds for part in parts]))
+
+
+def joined_kinds(parts: Iterable[Kinds]) -> Kinds:
+    """Return all kinds by their places, those of the first part first."""
+    found: list[tuple[int, Kind]] = []
+    for part in parts:
+        found += [each for each in part if each not in found]
+    return tuple(sorted(found, key=itemgetter(0)))
 
 
 def elements_of(parts: Sequence[Stretch]) -> Block | None:
@@ -121,9 +136,9 @@ def elements_of(parts: Sequence[Stretch]) -> Block | None:
     return concat_blocks(blocks) if blocks else None
 
 
-def failure(error: Exception) -> Stretch:
+def failure(error: Exception, kinds: Kinds = ()) -> Stretch:
     """One position, which failed: the caller has just caught the error. Raises Fatal if it is nobody's failure."""
-    return Stretch(None, ((0, failed(error)),))
+    return Stretch(None, ((0, failed(error)),), kinds)
 
 
 def held(stretch: Stretch) -> np.ndarray:

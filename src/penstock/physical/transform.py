@@ -14,7 +14,7 @@ from penstock.block.block import Block, Builder
 from penstock.block.column import ListColumn
 from penstock.block.numbers import Numbers
 from penstock.block.passing import FEWEST, PassingBuilder
-from penstock.block.same_kind import SameKind
+from penstock.block.same_kind import Kind, Kinds, SameKind
 from penstock.block.structure import LISTS, SAME_NEST, Structure, components
 from penstock.errors import Context, InvalidTypeError, as_failure
 from penstock.physical.ended import Endings
@@ -32,11 +32,18 @@ from penstock.trace.kinds.reader import warn_of_text
 
 @dataclass(slots=True)
 class Outcome:
-    """What a Block became: the elements left, the rows they come from (None: all), and (row, error) of the failed."""
+    """What a Block became: the elements left, the rows they come from (None: all), and (row, error) of the failed.
+
+    `kind` is what all elements had to be of, if there was one.
+    """
 
     block: Block | None
     rows: np.ndarray | None = None
     failures: Sequence[tuple[int, Exception]] = ()
+    kind: Kind | None = None
+
+    def kinds_at(self, place: int) -> Kinds:
+        return () if self.kind is None else ((place, self.kind),)
 
 
 class Transform(ABC):
@@ -46,6 +53,8 @@ class Transform(ABC):
     where: str | None
     one_to_one: ClassVar[bool] = False  # gives one element, or a failure, for each
     measured = False  # True for a profiler, which wants the time of each step
+    decided: Kind | None = None  # of all results: that of the first one in the order of the stream
+    apart = False  # whether Blocks are run in another order than that of the stream, and `agreed` decides
 
     def kin(self) -> Hashable:
         """Equal for transforms that do the same: those of one step in every pass."""
@@ -194,31 +203,44 @@ RunAll = Callable[[Sequence[Transform], Block, Numbers, Callable[[int], Allocate
 def run_all(
     transforms: Sequence[Transform], block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None
 ) -> Stretch:
-    """One transform after the other, or all as one. A failure keeps its place among the elements around it."""
+    """One transform after the other, or all as one. A failure keeps its place among the elements around it.
+
+    Until the kind of a map's results is decided, the first result of each Block decides for the Block.
+    """
     if len(transforms) > 1:
         maps = [one for one in transforms if type(one) is MapTransform and not one.measured]
         if len(maps) == len(transforms):
             whole = maps[0].joined(maps).run(maps, block, numbers, allocate)
             if whole is not None:
-                return Stretch(whole)
+                return Stretch(whole.block, kinds=whole.kinds_at(len(maps) - 1))
     size = block.size
+    kinds: Kinds = ()
     failures: list[tuple[int, Exception]] = []  # each in front of a row of the Block as it is by now
-    for transform in transforms:
+    for place, transform in enumerate(transforms):
         last = transform is transforms[-1] and block.size == size  # else the memory offered has too many rows
         outcome = transform.run(block, numbers, allocate if last else None)
+        kinds += outcome.kinds_at(place)
         if outcome.failures:
             failures = sorted([*failures, *outcome.failures], key=_place)
         if outcome.block is None:
-            return Stretch(None, tuple((i, error) for i, (_, error) in enumerate(failures)))
+            return Stretch(None, tuple((i, error) for i, (_, error) in enumerate(failures)), kinds)
         if outcome.rows is not None:
             numbers = numbers.take(outcome.rows) if transform.one_to_one else numbers.lost()
             if failures:
                 places = np.searchsorted(outcome.rows, [row for row, _ in failures]).tolist()
                 failures = [(row, error) for row, (_, error) in zip(places, failures, strict=True)]
         block = outcome.block
-    if not failures:
-        return Stretch(block)
-    return Stretch(block, tuple((row + i, error) for i, (row, error) in enumerate(failures)))
+    return Stretch(block, tuple((row + i, error) for i, (row, error) in enumerate(failures)), kinds)
+
+
+def agreed(transforms: Sequence[Transform], kinds: Kinds) -> bool:
+    """Decide the kinds of results by those of the next Block of the stream; False if it was made by other kinds."""
+    for place, kind in kinds:
+        if transforms[place].decided is None:
+            transforms[place].decided = kind
+        if transforms[place].decided != kind:
+            return False
+    return True
 
 
 def _place(failed: tuple[int, Exception]) -> int:
@@ -252,9 +274,8 @@ class MapTransform(FunctionTransform):
 
     def begin(self) -> None:
         super().begin()
-        self._same_kind = SameKind("The function's result", any_rank=self._any_rank)
-        self._given: list[int | None] | None = None  # the ranks of the first elements that it ran one by one
-        self._structure: Structure | None = None  # of the results so far
+        self.decided, self.apart = None, False
+        self._ranks_differ = self._any_rank
         self._lists = False  # whether it has returned one
 
     def run(self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
@@ -262,8 +283,8 @@ class MapTransform(FunctionTransform):
             self.look(block)
         if self.vectoriser is not None:
             found = self.vectoriser.run(block, allocate, self.draws(numbers))
-            if found is not None and self.admits(found):
-                return Outcome(found)
+            if found is not None and (admitted := self.admitted(found, block)):
+                return admitted
         return self._per_element(block, numbers, allocate)
 
     def joined(self, maps: Sequence[MapTransform]) -> Joined:
@@ -272,9 +293,23 @@ class MapTransform(FunctionTransform):
             self._joined = Joined(maps)
         return self._joined
 
-    def admits(self, made: Block) -> bool:
-        """Return True if results have the dtypes and ranks of the results before."""
-        return self._same_kind.admits(made)
+    def admitted(self, made: Block, given: Block) -> Outcome | None:
+        """Return results that were made of a Block as the outcome, or None if they are of another kind than decided."""
+        same = self._same_kind(given)
+        return self._outcome(same, Outcome(made)) if same.admits(made) else None
+
+    def _outcome(self, same: SameKind, made: Outcome) -> Outcome:
+        made.kind = same.expected
+        if not self.apart:
+            self.decided = same.expected
+        return made
+
+    def _same_kind(self, given: Block) -> SameKind:
+        same = SameKind("The function's result", any_rank=self._ranks_differ)
+        same.expected = self.decided
+        if same.expected is None:
+            same.given = ranks_of(given)
+        return same
 
     def _per_element(
         self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None
@@ -283,17 +318,19 @@ class MapTransform(FunctionTransform):
         draws = self.draws(numbers)
         with self.drawing(draws, block.size) as now:
             calls = None if self._parted is None else self._parted.calls(block, draws, now, allocate)
-            if isinstance(calls, Endings) and calls.whole is not None and self.admits(calls.whole):
-                return Outcome(calls.whole)
+            if isinstance(calls, Endings) and calls.whole is not None and (whole := self.admitted(calls.whole, block)):
+                return whole
+            same = self._same_kind(block)
+            structure = same.structure
             passing: PassingBuilder | None = None
             elements: list[Any] | None = None
             if calls is not None:
-                builder = Builder(self._structure, calls.given)
+                builder = Builder(structure, calls.given)
             elif len(block.columns) >= FEWEST:
-                builder = passing = PassingBuilder(self._structure, block)
+                builder = passing = PassingBuilder(structure, block)
                 elements = passing.elements
             else:
-                builder, elements = Builder(self._structure), block.elements()
+                builder, elements = Builder(structure), block.elements()
             began = time.thread_time()
             for row in range(block.size):
                 now.begin(row)
@@ -317,14 +354,12 @@ class MapTransform(FunctionTransform):
             origin = None if origin is None or not len(rows) else origin.take(rows)
         if not len(builder):
             return Outcome(None, rows, failures)
-        if self._given is None:
-            self._given = ranks_of(block)
-        built, mixed = self._same_kind.build(builder, origin)
-        if mixed and not self._same_kind.any_rank and (None in self._given or ranks_of(block) != self._given):
-            self._same_kind.any_rank = True
-            built, mixed = self._same_kind.build(builder, origin)
-        if self._structure is None and built is not None and not built.structure.has_names:
-            self._structure = built.structure  # dicts keep the order of each Block: Blocks are not run in order
+        built, mixed = same.build(builder, origin)
+        assert same.expected is not None
+        given = same.expected[2]
+        if mixed and not same.any_rank and given is not None and (None in given or ranks_of(block) != given):
+            self._ranks_differ = same.any_rank = True
+            built, mixed = same.build(builder, origin)
         if mixed:
             rows = np.arange(block.size) if rows is None else rows
             for at, error in mixed:
@@ -332,7 +367,7 @@ class MapTransform(FunctionTransform):
                 failures.append((int(rows[at]), error))
             rows = np.delete(rows, [at for at, _ in mixed])
             failures.sort(key=_place)
-        return Outcome(built, rows, failures)
+        return self._outcome(same, Outcome(built, rows, failures))
 
     def _called(self, element: Any, structure: Structure) -> Any:
         """The result of one element, which nobody else holds: a fresh array is not copied."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,13 +15,15 @@ from penstock.block.column import Column, DenseColumn, concat
 from penstock.block.indexed_column import IndexedColumn
 from penstock.block.numbers import Numbers
 from penstock.block.origin import concat_origins
+from penstock.block.same_kind import Kinds
 from penstock.block.structure import Structure
 from penstock.errors import Context, PenstockError, annotate
 from penstock.frames import let_go
 from penstock.physical.executor import BatchTask
 from penstock.physical.kernels.run import gather
 from penstock.physical.stages.batch import stack_block, stack_column
-from penstock.physical.stretch import Stretch, failure
+from penstock.physical.stretch import Stretch, failure, joined_kinds
+from penstock.physical.transform import Transform
 from penstock.trace.graph import Allocate
 
 
@@ -44,6 +48,7 @@ class Piece:
         return place
 
     def put(self, made: Stretch) -> None:
+        self.filling.kinds[self.row] = made.kinds
         if made.failures:
             place, error = made.failures[0]
             self.filling.fail(self.row + place, error)
@@ -54,8 +59,11 @@ class Piece:
 class Filling:
     """A batch in the making. Thread-safe; complete when all its pieces are, whatever the order they end in."""
 
-    def __init__(self, spec: BatchTask, first: int) -> None:
+    def __init__(self, spec: BatchTask, first: int, transforms: Sequence[Transform] = ()) -> None:
         self._spec = spec
+        kept = None if any(transform.decided is None for transform in transforms) else 0
+        self.parts: deque[tuple[Block, Numbers] | Stretch] = deque(maxlen=kept)  # if it may have to be made again
+        self.kinds: dict[int, Kinds] = {}  # of each piece, by its first row
         self._first = first
         self._lock = threading.Lock()
         self._arrays: dict[int, np.ndarray] = {}
@@ -70,6 +78,7 @@ class Filling:
         piece = Piece(self, block, numbers, self.planned)
         self.planned += block.size
         self._pending += 1
+        self.parts.append((block, numbers))
         return piece
 
     def plan_failure(self, error: Exception) -> Piece:
@@ -78,6 +87,7 @@ class Filling:
         self.fail(self.planned, error)
         self.planned += 1
         self._pending += 1
+        self.parts.append(failure(error))
         return Piece(self, None, Numbers(None), self.planned)
 
     def close(self) -> Piece:
@@ -147,15 +157,16 @@ class Filling:
             self._pending -= 1
             if self._pending or not self.closed:
                 return None
+        kinds = joined_kinds([found for _, found in sorted(self.kinds.items())])
         if self._errors:
-            return failure(self._first_error())
+            return failure(self._first_error(), kinds)
         if not self._pieces or (self.planned < self._spec.size and self._spec.drop_remainder):
             return Stretch(None)
         try:
-            return Stretch(self._assembled())
+            return Stretch(self._assembled(), kinds=kinds)
         except PenstockError as error:
             annotate(error, Context(self._spec.label, self._spec.where, self.number))
-            return failure(error)
+            return failure(error, kinds)
 
     def _first_error(self) -> Exception:
         """The error of the first row that failed. It is not kept: its traceback leads back to here."""

@@ -19,6 +19,7 @@ from penstock.physical.memory import Overspent
 from penstock.physical.stage import Stage, State
 from penstock.physical.stretch import Stretch, join
 from penstock.physical.stretch import fatal as end_of_run
+from penstock.physical.transform import agreed
 from penstock.runtime.autotune.driver import Driver
 from penstock.runtime.block_sizer import may_wait
 from penstock.runtime.counts import CLOCKS, Counts, TaskTimes
@@ -66,6 +67,8 @@ class Segment(Worked):
         max_elements: int = -1,
     ) -> None:
         super().__init__(work)
+        for transform in work.transforms:
+            transform.apart = True
         self.depth = depth
         self.lane = lane
         self.counts = Counts()
@@ -205,6 +208,8 @@ class Segment(Worked):
         if in_turn:
             times.clock.has_sent()
         done = times.stop()
+        if made is not None and any(work.transforms[place].decided != kind for place, kind in made.kinds):
+            made.again = partial(work.again, task)
         try:
             if fatal is None:
                 seconds, cpu = times.run
@@ -373,8 +378,16 @@ class Segment(Worked):
                 made = self._taken(want)
             if made is not None:
                 self._scheduler.wake()  # there is room again
-                return join(made)
+                return self._agreed(made)
         return self._awaited(want)
+
+    def _agreed(self, made: list[Stretch]) -> Stretch:
+        """Join the next results, after those were made again that took other kinds to be decided."""
+        for at, taken in enumerate(made):
+            while not agreed(self.work.transforms, made[at].kinds):
+                assert taken.again is not None
+                made[at] = taken.again()
+        return join(made)
 
     def _taken(self, want: int) -> list[Stretch] | None:
         """The next results, up to so many elements, to be joined, if there is one; under the lock."""
@@ -408,7 +421,7 @@ class Segment(Worked):
                     exhausted = made is None and self._exhausted()
                 if made is not None:
                     self._scheduler.wake()  # there is room again
-                    return join(made)
+                    return self._agreed(made)
                 if exhausted:
                     self._end()
                     return None

@@ -52,6 +52,12 @@ class Work(ABC):
     def run(self, task: Task) -> Stretch | None:
         """Do it; None while other tasks of the ticket are missing. Failures are part of the stretch, never raised."""
 
+    def again(self, task: Task) -> Stretch:
+        """Make the result of a ticket by itself, of which this is the last task."""
+        made = self.run(task)
+        assert made is not None
+        return made
+
     @abstractmethod
     def observe(self, task: Task, made: Stretch | None, seconds: float, cpu: float) -> None:
         """Learn from a task that `run` has made this of, and what that took: seconds by the clock and of the thread."""
@@ -123,11 +129,14 @@ class Worked(ChainedStage):
         self.work = work
         self.ratios = work.ratios()
 
+    def made_by(self) -> Sequence[Transform]:
+        return self.work.transforms
+
     def chained(self, place: State, skip: int) -> State:
         assert self.ratios is not None
         state, _, _, count = place
         below, first = self.work.under(state)
-        return Chained(below, first, count if self.work.numbered else None, self.ratios, skip)
+        return Chained(below, first, count if self.work.numbered else None, self.ratios, skip, self.work.transforms)
 
     def go_on(self, place: Place) -> int:
         self.work.numbered = place.count is not None

@@ -167,7 +167,7 @@ class BatchWork(Work):
             self._count += rows.block.size
             if rows.block.size >= self._spec.size:
                 return self._last_task(rows, first)
-        filling, self._filling = self._filling or Filling(self._spec, self.start + first), None
+        filling, self._filling = self._filling or Filling(self._spec, self.start + first, self.transforms), None
         if rows is not None:
             piece = filling.plan(*rows)
         elif error is not None:
@@ -243,8 +243,7 @@ class BatchWork(Work):
     def run(self, task: Task) -> Stretch | None:
         work: Piece | Rows = task.payload
         if isinstance(work, Rows):
-            made = self._run(self.transforms, work.block, work.numbers, None)
-            return self._batches(made, (self.start + task.span[0]) // self._spec.size)
+            return self.again(task)
         if work.block is not None:
             try:
                 work.put(self._run(self.transforms, work.block, work.numbers, work.allocate))
@@ -253,23 +252,29 @@ class BatchWork(Work):
                 work.filling.fail(work.row, error)
         return work.filling.finish_piece()
 
+    def again(self, task: Task) -> Stretch:
+        work: Piece | Rows = task.payload
+        parts = [work] if isinstance(work, Rows) else work.filling.parts
+        made = [part if isinstance(part, Stretch) else self._run(self.transforms, *part, None) for part in parts]
+        return self._batches(join(made), (self.start + task.span[0]) // self._spec.size)
+
     def _batches(self, made: Stretch, first: int) -> Stretch:
         """The batches of some results, from number `first` on. One in which a row failed is a failure."""
-        size = self._spec.size
+        size = min(self._spec.size, made.size)
         if not made.failures and made.block is not None:
             with suppress(PenstockError):  # then one of the batches is a failure
-                return Stretch(_own(stack_block(made.block, size)))
+                return Stretch(_own(stack_block(made.block, size)), kinds=made.kinds)
         return join([self._batch(made.slice(at, at + size), first + at // size) for at in range(0, made.size, size)])
 
     def _batch(self, rows: Stretch, number: int) -> Stretch:
         if rows.error is not None:
-            return failure(rows.error)
+            return failure(rows.error, rows.kinds)
         assert rows.block is not None
         try:
-            return Stretch(_own(stack_block(rows.block)))
+            return Stretch(_own(stack_block(rows.block)), kinds=rows.kinds)
         except PenstockError as error:
             annotate(error, Context(self._spec.label, self._spec.where, number))
-            return failure(error)
+            return failure(error, rows.kinds)
 
     def observe(self, task: Task, made: Stretch | None, seconds: float, cpu: float) -> None:
         work: Piece | Rows = task.payload

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from abc import abstractmethod
 from collections import deque
@@ -163,12 +164,13 @@ class _GeneratorReader(IteratedReader):
         """A generator has no other way to resume than to give again what it gave."""
         self._iterator = iter(self._source.function(*self._source.args))
         for element in islice(self._iterator, self._skip):
-            if self._structure is None:
+            if self._structure is None and self._same_kind.expected is None:
                 self._learn(element)
 
     def _fault_of_nothing(self) -> Exception | None:
-        with suppress(Exception):  # the function of the user is called again
-            if iter(self._source.function(*self._source.args)) is self._iterator:
+        with suppress(TypeError, ValueError):  # not every callable has variables
+            known = inspect.getclosurevars(self._source.function)
+            if any(value is self._iterator for value in (*known.nonlocals.values(), *known.globals.values())):
                 message = (
                     f"{self._source.label} needs a new iterator in each epoch; its function returned a used-up one."
                 )
@@ -181,11 +183,10 @@ class _GeneratorReader(IteratedReader):
         builder = Builder(None)
         with suppress(Exception):
             builder.add(element)
-            block, _ = self._same_kind.build(builder, None)
-            self._structure = None if block is None else block.structure
+            self._same_kind.build(builder, None)
 
     def _taking(self) -> Callable[[Any], object]:
-        builder = self._builder = Builder(self._structure)
+        builder = self._builder = Builder(self._structure or self._same_kind.structure)
         if not self._specs:
             return builder.add
         structure = self._structure
@@ -194,20 +195,7 @@ class _GeneratorReader(IteratedReader):
 
     def _hand_on(self, first: int) -> None:
         """The elements of one kind, parted by the failures of those of another."""
-        if not len(self._builder):
-            return
-        block, mixed = self._same_kind.build(self._builder, None)
-        at = row = 0
-        for position, error in [*mixed, (len(self._builder), None)]:
-            if block is not None and position > at:
-                self._made.append(block.slice(row, row + position - at))
-                row += position - at
-            if error is not None:
-                error.context = Context(element=first + position)
-                self._made.append(error)
-            at = position + 1
-        if self._structure is None and block is not None:
-            self._structure = block.structure
+        self._made.extend(self._same_kind.pieces(self._builder, first))
 
     def _checked(self, element: Any, structure: Structure) -> list[Any]:
         """The leaves of an element, those of Python in the dtypes of the signature."""

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 from penstock.block.block import Block, Builder
 from penstock.block.same_kind import SameKind
-from penstock.block.structure import Structure
 from penstock.errors import Context, InvalidArgumentError, as_failure
 from penstock.forked import new_rlock
 from penstock.sources.source import FetchedSource
@@ -49,11 +48,11 @@ class SequenceSource(FetchedSource):
     def fetch(self, indices: Sequence[int]) -> list[Block | Exception]:
         kind = self._kind
         with kind.lock:
-            if kind.structure is None and indices[0]:
+            if kind.same.expected is None and indices[0]:
                 self._learn(indices[0])
-            builder = Builder(kind.structure)
+            builder = Builder(kind.same.structure)
             error = self._fill(builder, indices)
-            pieces = kind.sorted_out(builder)
+            pieces: list[Block | Exception] = [*kind.same.pieces(builder)]
             return pieces if error is None else [*pieces, error]
 
     def _learn(self, before: int) -> None:
@@ -64,7 +63,7 @@ class SequenceSource(FetchedSource):
                 builder.add(self.sequence[index])
             except Exception:
                 continue  # whoever asks for that element is told
-            self._kind.sorted_out(builder)
+            self._kind.same.build(builder, None)
             return
 
     def _fill(self, builder: Builder, indices: Sequence[int]) -> Exception | None:
@@ -103,24 +102,5 @@ class _Kind:
     """The nest, dtypes and ranks of the elements, once one was seen, and the lock under which they are fetched."""
 
     def __init__(self) -> None:
-        self.structure: Structure | None = None
         self.lock = new_rlock()
-        self._same = SameKind("What the sequence holds")
-
-    def sorted_out(self, builder: Builder) -> list[Block | Exception]:
-        """The elements that were added, with an error in the place of each that is of another kind."""
-        if not len(builder):
-            return []
-        block, failures = self._same.build(builder, None)
-        if self.structure is None and block is not None:
-            self.structure = block.structure
-        pieces: list[Block | Exception] = []
-        at = row = 0
-        for place, error in failures:
-            if block is not None and place > at:
-                pieces.append(block.slice(row, row + place - at))
-            pieces.append(error)
-            row, at = row + place - at, place + 1
-        if block is not None and row < block.size:
-            pieces.append(block.slice(row, block.size))
-        return pieces
+        self.same = SameKind("What the sequence holds")

@@ -21,7 +21,7 @@ from penstock.errors import Context, InvalidTypeError, as_failure
 from penstock.physical.chained import Chained, ChainedStage, Place, Portioned, ratios_of
 from penstock.physical.stage import CountingStage, Stage, State
 from penstock.physical.stretch import Stretch
-from penstock.physical.transform import RunAll, Transform, run_all
+from penstock.physical.transform import RunAll, Transform, agreed, run_all
 from penstock.trace.kinds.reader import warn_of_text_in
 
 _SECONDS = 0.01  # of work that nobody may ask for
@@ -67,6 +67,8 @@ class Apply(ChainedStage):
         super().__init__(" · ".join(t.label for t in transforms), (upstream,), last.where)
         self._upstream = upstream
         self.transforms = transforms
+        for transform in transforms:
+            transform.apart = False
         self._run = run
         self._epoch = epoch
         self.ratios = self._ratios = ratios_of(transforms)
@@ -84,14 +86,16 @@ class Apply(ChainedStage):
         if block is None:
             return None
         self._passed(block.size)
-        if stint is None:
-            return self._run(self.transforms, block, Numbers(first, self._epoch), None)
-        if _holds_objects(block.structure):  # a class of the user's may do anything, under any name
+        if stint is not None and _holds_objects(
+            block.structure
+        ):  # a class of the user's may do anything, under any name
             self.acts, self._stint = True, None
             self.look_again()
         started = perf_counter()
         made = self._run(self.transforms, block, Numbers(first, self._epoch), None)
-        stint.took(block.size, perf_counter() - started)
+        agreed(self.transforms, made.kinds)  # which worker processes leave to this one
+        if stint is not None:
+            stint.took(block.size, perf_counter() - started)
         return made
 
     def _passed(self, count: int) -> None:
@@ -113,9 +117,12 @@ class Apply(ChainedStage):
         below, self._count = place
         self._upstream.restore(below)
 
+    def made_by(self) -> Sequence[Transform]:
+        return self.transforms
+
     def chained(self, place: State, skip: int) -> State:
         below, count = place
-        return Chained(below, 0, count, self._ratios, skip)
+        return Chained(below, 0, count, self._ratios, skip, self.transforms)
 
     def go_on(self, place: Place) -> int:
         self.go_to([place.below, None if place.count is None else place.count - place.first])
@@ -159,7 +166,6 @@ class StatefulMap(CountingStage):
         self._function = function
         self._carried = carried
         self._same_kind = SameKind("The output of scan_func", any_rank=any_rank)
-        self._structure: Structure | None = None  # of the outputs so far
         self._looked = False  # whether the function was looked at with its first element
 
     def make(self, want: int) -> Stretch | None:
@@ -169,7 +175,7 @@ class StatefulMap(CountingStage):
 
     def _run(self, block: Block, first: int) -> Stretch:
         function, carried = self._function, self._carried
-        builder = Builder(self._structure)
+        builder = Builder(self._same_kind.structure)
         failures: list[tuple[int, Exception]] = []
         for row, element in enumerate(block.elements()):
             try:
@@ -196,8 +202,6 @@ class StatefulMap(CountingStage):
             rows = np.delete(rows, [row for row, _ in failures])
             origin = None if origin is None else origin.take(rows)
         built, mixed = self._same_kind.build(builder, origin)
-        if built is not None:
-            self._structure = built.structure
         for at, error in mixed or ():
             error.context = self._context(block, int(rows[at]), first)
             failures.append((int(rows[at]), error))

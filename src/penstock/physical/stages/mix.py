@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from penstock.block.block import Block
-from penstock.block.column import Column, ListColumn
 from penstock.block.footprint import footprint
-from penstock.block.spec import LeafSpec, TensorSpec, dtype_name, spec_of
+from penstock.block.same_kind import kind_of
 from penstock.block.structure import Structure
 from penstock.errors import Context, InvalidTypeError, OutOfRangeError
 from penstock.physical.memory import UNCOUNTED, Memory
@@ -47,7 +46,7 @@ class Agreement:
         return InvalidTypeError(message, hint=hint, context=context)
 
     def _kind(self, block: Block) -> str:
-        leaves = [_leaf_text(column) for column in block.columns]
+        leaves = [kind_of(column) for column in block.columns]
         if self._any_rank:
             leaves = [leaf.partition(" of rank ")[0] for leaf in leaves]
         return _text(block.structure, iter(leaves))
@@ -64,11 +63,6 @@ def _text(structure: Structure, leaves: Iterator[str]) -> str:
         return f"({', '.join(parts)})"
     named = ", ".join(sorted(f"{name}: {part}" for name, part in zip(structure.names, parts, strict=True)))
     return f"{{{named}}}" if structure.kind is dict else f"{getattr(structure.kind, '__name__', '')}({named})"
-
-
-def _leaf_text(column: Column) -> str:
-    spec: LeafSpec = spec_of(column.items[0]) if isinstance(column, ListColumn) else column.spec()
-    return f"{dtype_name(spec.dtype)} of rank {len(spec.shape)}" if isinstance(spec, TensorSpec) else repr(spec)
 
 
 FAILED = -1  # a pick that is an error of its own

@@ -66,7 +66,7 @@ class ProcessTask:
         self, transforms: Sequence[Transform], block: Block, numbers: Numbers, allocate: object = None
     ) -> Stretch:
         try:
-            return self._pool.run(self, block, numbers)
+            return self._pool.run(self, block, numbers, [transform.decided for transform in transforms])
         except PenstockError as error:  # those of elements are in their places
             raise Unworkable(error) from None
 

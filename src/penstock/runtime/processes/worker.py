@@ -2,7 +2,8 @@
 
 Messages from the parent, each a tuple: ("transforms", number, folder, path) with the packed transforms;
 ("forget", number); ("region", number, bytes) with an open file; ("drop", number); ("run", number, numbers, region) with
-the packed Block, where the region, if it is no -1, is for the results; ("into", region) after "larger", in its place.
+the packed Block and the decided kinds of results, where the region, if it is no -1, is for the results;
+("into", region) after "larger", in its place.
 
 Answers: ("ready",) once; ("prepared", error) to "transforms"; to "run" perhaps ("larger", bytes), and then
 ("done", seconds of the function, CPU seconds, regions nobody here reads any more) with the packed parts of a
@@ -28,6 +29,7 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.footprint import leased
+from penstock.block.same_kind import Decided
 from penstock.block.shared_memory import mapped
 from penstock.block.transport import pack, portable, unpack
 from penstock.errors import Context, FailedPreconditionError, PenstockError, context_of, said
@@ -187,7 +189,7 @@ class _Server:
         _, number, numbers, offered = message.head
         began = time.process_time()
         try:
-            block = self._block(message)
+            block, decided = self._block(message)
         except Exception as raised:
             text = "".join(traceback.format_exception(raised)).rstrip()
             self._link.send(("unreadable", text, self._gone()))
@@ -198,7 +200,10 @@ class _Server:
         self._offered = offered
         ROOM.begin(self._regions[offered] if offered >= 0 else None, self._larger)
         try:
-            made = run_all(self._transforms[number], block, numbers)
+            transforms = self._transforms[number]
+            for transform, kind in zip(transforms, decided, strict=False):
+                transform.decided = kind
+            made = run_all(transforms, block, numbers)
         except Exception as raised:  # those of elements are in their places
             text = "".join(traceback.format_exception(raised)).rstrip()
             del block
@@ -219,13 +224,13 @@ class _Server:
         self._link.send(("done", seconds, cpu, self._gone()), packed, region)
         sys.stdout.flush()
 
-    def _block(self, message: Message) -> Block:
+    def _block(self, message: Message) -> tuple[Block, Decided]:
         memory = None
         if message.region >= 0:
             self._lent += 1
             memory = leased(self._regions[message.region], partial(self._freed.append, message.region))
-        block: Block = unpack(message.content, message.buffers(memory))
-        return block
+        found: tuple[Block, Decided] = unpack(message.content, message.buffers(memory))
+        return found
 
     def _placed(self, packed: Packed) -> tuple[Packed, int]:
         """The results in a region, and which, or apart from what they were made of, and -1, for the socket."""
@@ -267,8 +272,8 @@ def _packed(made: Stretch, memory: np.ndarray | None) -> Packed:
         return Packed.of(*pack(_parts(join(parts))))
 
 
-def _parts(made: Stretch) -> tuple[Block | None, tuple[tuple[int, Exception], ...]]:
-    return made.block, made.failures
+def _parts(made: Stretch) -> tuple[Any, ...]:
+    return made.block, made.failures, made.kinds
 
 
 def sendable_alone(part: Stretch) -> Stretch:
@@ -283,7 +288,7 @@ def sendable_alone(part: Stretch) -> Stretch:
 
 def sendable(made: Stretch) -> Stretch:
     block = None if made.block is None else portable(made.block)
-    return Stretch(block, tuple((position, _error(error)) for position, error in made.failures))
+    return Stretch(block, tuple((position, _error(error)) for position, error in made.failures), made.kinds)
 
 
 class _Sent(Exception):
