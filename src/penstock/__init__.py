@@ -51,6 +51,7 @@ __all__ = [
     "TensorSpec",
     "TextLineDataset",
     "ThreadingOptions",
+    "TokenDataset",
     "WebDataset",
     "audio",
     "audio_dataset_from_directory",
@@ -86,6 +87,7 @@ _NAMES = {
     "ParquetDataset": "penstock.dataset.table_files",
     "Recorder": "penstock.runtime.observers",
     "TextLineDataset": "penstock.dataset.record_files",
+    "TokenDataset": "penstock.dataset.record_files",
     "WebDataset": "penstock.dataset.sample_files",
     "element_key": "penstock.trace.drawing",
     "map_fn": "penstock.dataset.map_fn",
@@ -118,6 +120,7 @@ if TYPE_CHECKING:
     from penstock.dataset.record_files import IndexedTFRecordDataset as IndexedTFRecordDataset
     from penstock.dataset.record_files import LmdbDataset as LmdbDataset
     from penstock.dataset.record_files import TextLineDataset as TextLineDataset
+    from penstock.dataset.record_files import TokenDataset as TokenDataset
     from penstock.dataset.sample_files import ImageFolderDataset as ImageFolderDataset
     from penstock.dataset.sample_files import WebDataset as WebDataset
     from penstock.dataset.table_files import ArrowDataset as ArrowDataset

@@ -78,6 +78,14 @@ def test_unbatched_undoes_batched(size, count, kind):
     assert_same_elements(batched.unbatched([size] * count).values(), values)
 
 
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.sampled_from([(), (2,), (2, 1 << 13)]))
+def test_arrays_of_differing_length_come_apart_into_their_rows(lengths, shape):
+    arrays = [np.full((length, *shape), i, np.int16) for i, length in enumerate(lengths)]
+    rows = ListColumn(arrays).unbatched(lengths)
+    assert_same_elements(rows.values(), [row for array in arrays for row in array])
+    assert rows.spec().dtype == np.int16
+
+
 def test_dense_slices_and_batches_share_memory():
     array = np.arange(12)
     column = DenseColumn(array)

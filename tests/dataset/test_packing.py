@@ -11,7 +11,7 @@ from tests.golden.golden import assert_golden
 
 import penstock as ps
 from penstock import errors
-from penstock.testing import assert_resumes_exactly, assert_same_on_all_executors, resumed
+from penstock.testing import assert_resumes_exactly, assert_same_elements, assert_same_on_all_executors, resumed
 
 TOKENS = ps.TensorSpec((None,), np.int32)
 
@@ -97,6 +97,49 @@ def test_every_token_comes_once_and_sequences_stay_whole(sizes, most_open, best)
             assert row["positions"][inside].tolist() == list(range(inside.sum()))
             found.append(row["tokens"][inside].tolist())
     assert sorted(found) == sorted([(np.arange(n) + 10 * i + 1).tolist() for i, n in enumerate(sizes) if n])
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("executor", ["inline", "thread"])
+def test_in_lock_step_rows_come_before_the_next_sequence_is_asked_for(executor, rows):
+    sizes = np.random.default_rng(0).integers(0, 9, 60).tolist()
+    asked = []
+
+    def lock_step():
+        for i, size in enumerate(sizes):
+            asked.append(i)
+            yield np.full(size, i, np.int32)
+
+    arrays = [np.full(size, i, np.int32) for i, size in enumerate(sizes)]
+    once = ps.Dataset.from_tensors(0).flat_map(lambda _: ps.Dataset.from_sequence(arrays))
+    wanted = [len(list(once.take(n).pack(8, open_rows=2, drop_remainder=True))) for n in range(len(sizes) + 1)]
+    ds = ps.Dataset.from_generator(lock_step).pack(8, open_rows=2, drop_remainder=True).batch(rows)
+    for count, _ in enumerate(ds.iterator(executor=executor), 1):
+        completed = next((n for n, have in enumerate(wanted) if have >= count * rows), len(sizes))
+        assert len(asked) == completed
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=40),
+    st.integers(1, 3),
+    st.sampled_from([None, 2]),
+    st.sampled_from(["first_fit", "best_fit"]),
+    st.sampled_from(["split", "truncate", "drop"]),
+    st.integers(1, 3),
+)
+def test_rows_in_lock_step_are_those_of_whole_blocks(sizes, most_open, most, strategy, too_long, rows):
+    arrays = [(np.arange(a, dtype=np.int32), np.full(b, i, np.uint8)) for i, (a, b) in enumerate(sizes)]
+    signature = (TOKENS, ps.TensorSpec((None,), np.uint8))
+    generated = ps.Dataset.from_generator(lambda: iter(arrays), output_signature=signature)
+    held_in_memory = generated.cache()
+    list(held_in_memory.iterator(executor="inline"))
+    packed = [
+        ds.pack(
+            (7, 8), open_rows=most_open, max_sequences=most, strategy=strategy, too_long=too_long, padding_values=(9, 9)
+        ).batch(rows)
+        for ds in (generated, held_in_memory)
+    ]
+    assert_same_elements(*(list(ds.iterator(executor="inline")) for ds in packed))
 
 
 # -- nests

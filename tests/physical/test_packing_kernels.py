@@ -33,6 +33,22 @@ def test_the_compiled_assignment_is_equal_block_after_block(case):
         table = plain[6]
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+@given(case=cases())
+def test_a_trial_tells_how_many_rows_leave(compiled, case):
+    lengths, blocks, *rules = case
+    limits = np.array(lengths, np.int64)
+    with pytest.MonkeyPatch.context() as patch:
+        if not compiled:
+            patch.setattr(run._PACKING, "loaded", lambda: None)
+        trial = run.Trial(np.empty((0, len(lengths) + 2), np.int64), 0, limits, *rules)
+        sizes = [need for block in blocks for need in block]
+        found = [trial.leaving(list(need)) for need in sizes]
+    every = np.array(sizes, np.int64).reshape(-1, len(lengths))
+    left_at = reference.assign(every, np.empty((0, len(lengths) + 2), np.int64), 0, limits, *rules)[4]
+    assert found == [int((left_at <= i).sum()) for i in range(len(sizes))]
+
+
 @given(cases())
 def test_no_row_overflows_and_every_sequence_has_a_place_of_its_own(case):
     lengths, blocks, most_sequences, most_open, best = case

@@ -78,6 +78,9 @@ COUNTED = {
     "arrow_stream": Kind(stream, columns(ps.ArrowDataset)),
     "npy": Kind(arrays, ps.NumpyDataset),
     "npz": Kind(arrays_together, ps.NumpyDataset),
+    "tokens": Kind(
+        lambda path: np.arange(ROWS).tofile(path), lambda files: ps.TokenDataset(files, np.int64, 1), bytes(3)
+    ),
     "indexed": Kind(records, ps.IndexedTFRecordDataset, bytes(40)),
     "fixed": Kind(
         lambda path: path.write_bytes(bytes(3 * ROWS)),

@@ -42,6 +42,10 @@ FORMATS = {
     "stream": (lambda path: _arrow(path, pa.ipc.new_stream), ps.ArrowDataset),
     "npy": (lambda path: _saved(path, np.save, np.arange(60).reshape(20, 3)), ps.NumpyDataset),
     "npz": (lambda path: _saved(path, np.savez, x=np.arange(20), y=np.ones((20, 2))), ps.NumpyDataset),
+    "bin": (
+        lambda path: np.arange(600, dtype=np.uint16).tofile(path),
+        lambda name: ps.TokenDataset(name, np.uint16, 20, shift=True),
+    ),
     "tar": (lambda path: path.write_bytes(archive(samples(range(30)))), ps.WebDataset),
     "tar.gz": (lambda path: path.write_bytes(gzip.compress(archive(samples(range(30))))), ps.WebDataset),
 }

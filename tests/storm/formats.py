@@ -327,6 +327,7 @@ def formats() -> dict[str, Format]:
         ),
         Format("lmdb", _lmdb, lambda f: ps.LmdbDataset(f / FILE)),
         Format("npy", _array(vectors), lambda f: ps.NumpyDataset(f / FILE)),
+        Format("tokens", _content(bytes(range(64))), lambda f: ps.TokenDataset(f / FILE, np.uint16, 3), any_bytes=True),
         Format("npy structured", _array(structured), lambda f: ps.NumpyDataset(f / FILE, mmap=False)),
         Format("npz", _arrays(np.savez), lambda f: ps.NumpyDataset(f / FILE)),
         Format("npz packed", _arrays(np.savez_compressed), lambda f: ps.NumpyDataset(f / FILE)),

@@ -26,6 +26,7 @@ _MANY, _SHORT = 64, 64  # byte strings, and bytes of each, from and up to which 
 _FEW = 8  # buffers
 _COPIED = 1 << 16  # bytes
 _CLOSE = 256  # bytes of each, up to which one copy of all of them pays
+_STACKED = 1 << 14  # bytes of a value, up to which values of one shape lie side by side before they are batched
 
 
 class Column(ABC):
@@ -305,9 +306,20 @@ class ListColumn(Column):
 
     def unbatched(self, lengths: Sequence[int]) -> Column:
         rows: list[Any] = []
-        for item in self.items:
+        items = self.items
+        first = items[0]
+        small = _are_arrays(items) and first.dtype != object and first[0].nbytes < _STACKED
+        if small and all(item.shape[1:] == first.shape[1:] for item in items):
+            return concat([DenseColumn(item) for item in items])
+        for item in items:
             rows.extend(item)
         return column_of([as_leaf(row) for row in rows])
+
+
+def _are_arrays(items: Sequence[Any]) -> bool:
+    """Return True for numpy arrays of one dtype."""
+    dtype = getattr(items[0], "dtype", None)
+    return all(type(item) is np.ndarray and item.dtype == dtype for item in items)
 
 
 def _mixed(first: LeafSpec, other: LeafSpec, row: int | None) -> InvalidTypeError:
@@ -362,7 +374,7 @@ def column_of(values: list[Any], *, any_rank: bool = False) -> Column:
     if first.dtype == object and same:
         flat = [item for value in values for item in value.reshape(-1).tolist()]
         return BytesColumn.from_values(flat, first.shape, len(values))
-    if same and (len(values) > 1 and first.nbytes < 1 << 14):
+    if same and (len(values) > 1 and first.nbytes < _STACKED):
         return DenseColumn(np.stack(values))
     if same and len(values) == 1:
         return DenseColumn(first[None])
@@ -445,10 +457,12 @@ def concat(columns: Sequence[Column]) -> Column:
     if found is not None:
         return found
     items = [column.values() for column in columns]
-    kinds = [spec_of(values[0]) for values in items]  # inside a column all are of one kind, but for the rank
-    for kind in kinds[1:]:
-        if kinds[0].relax(kind, any_rank=True) is None:
-            raise _mixed(kinds[0], kind, None)
+    firsts = [values[0] for values in items]  # inside a column all are of one kind, but for the rank
+    if not _are_arrays(firsts):
+        kinds = [*map(spec_of, firsts)]
+        for kind in kinds[1:]:
+            if kinds[0].relax(kind, any_rank=True) is None:
+                raise _mixed(kinds[0], kind, None)
     return ListColumn([value for values in items for value in values])
 
 

@@ -1,18 +1,22 @@
-"""Data sets of files of records: lines, records of one length, ArrayRecord, LMDB, and TFRecord files by number."""
+"""Data sets of files of records: lines, windows of tokens, byte strings of one length, ArrayRecord, LMDB, TFRecord."""
 
 from __future__ import annotations
 
 from typing import Any
+
+import numpy as np
 
 from penstock.dataset.dataset import Dataset
 from penstock.dataset.files import paths, read_files
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.io.storage import is_url
 from penstock.plan.node import check_int
+from penstock.plan.packing import check_choice
 from penstock.sources.fixed import FixedLayout, FixedLengthRowsSource, FixedLengthSource
 from penstock.sources.indexed_records import ArrayRecordSource, IndexedRecordsSource, reader_class
 from penstock.sources.lmdb import LmdbSource
 from penstock.sources.text import TextLineSource
+from penstock.sources.tokens import DOCUMENTS, TokensSource
 
 
 def IndexedTFRecordDataset(filenames: Any) -> Dataset[bytes]:
@@ -134,6 +138,81 @@ def LmdbDataset(
         raise InvalidTypeError(message, hint="Leave it out for the database that has no name.")
     name = database.encode() if isinstance(database, str) else database
     return read_files(filenames, LmdbSource((), database=name), num_parallel_reads)
+
+
+def TokenDataset(
+    filenames: Any,
+    dtype: Any,
+    length: int,
+    step: int | None = None,
+    *,
+    shift: bool = False,
+    documents: str = "ignore",
+    offset: int = 0,
+) -> Dataset:
+    """Read windows of `length` tokens from files of tokens.
+
+    Three kinds of files are told apart by their names: `.npy` files with an array of one axis, Megatron's indexes
+    (`.idx`, each with its `.bin` file in the same folder), and raw tokens under any other name, such as nanoGPT's
+    `train.bin`. Local files are mapped into memory; remote files are loaded when they are opened. Windows can be asked
+    for by number, so that `len()`, `ds[i]` and `shuffle(ps.ALL)` work.
+
+    A window never crosses the end of a file. The tokens at the end that fill no window are left out, and their number
+    is logged.
+
+    Args:
+        filenames: A path or URL, a sequence of them, or a data set of names.
+        dtype: The dtype of the tokens, an integer dtype in the byte order of the machine. None takes it from the file,
+            which raw files do not allow.
+        length: Number of tokens in a window.
+        step: Number of tokens from the start of a window to the start of the next. Default: `length`. With 1 there is
+            a window at each token, and `shuffle(ps.ALL)` gives random windows.
+        shift: If True, elements are pairs `(x, y)`, where y is the window one token later. A pair reads `length + 1`
+            tokens; the step stays the same.
+        documents: Treatment of the bounds of documents, which only Megatron's indexes have. "ignore" reads across
+            them. "segment_ids" gives dicts of "tokens", "segment_ids" and "positions", as `Dataset.pack` does. "stop"
+            cuts each document into windows of its own, so that no window crosses a bound.
+        offset: Number of bytes before the first token of a raw file.
+
+    Returns:
+        A data set of arrays of shape (length,), or of the pairs or dicts above.
+
+    Raises:
+        InvalidArgumentError: If an argument is out of range.
+        InvalidTypeError: If `dtype` is no dtype of integers.
+
+    Errors of a file come with the iteration, each in the place of one element: NotFoundError for a missing file,
+    DataLossError for a file that ends within a token or an index that does not fit its `.bin` file, InvalidTypeError
+    for another dtype or an array of several axes. `len()`, `ds[i]` and `shuffle(ps.ALL)` raise them too.
+
+    Example:
+        >>> import pathlib, tempfile, numpy as np, penstock as ps
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.bin"
+        >>> np.arange(10, dtype=np.uint16).tofile(path)
+        >>> ds = ps.TokenDataset(path, np.uint16, 4, shift=True)
+        >>> len(ds), ds[1]
+        (2, (array([4, 5, 6, 7], dtype=uint16), array([5, 6, 7, 8], dtype=uint16)))
+    """
+    check_choice("documents", documents, DOCUMENTS)
+    try:
+        known = None if dtype is None else np.dtype(dtype)
+    except TypeError:
+        known = np.dtype(object)
+    if known is not None and known.kind not in "iu":
+        message = f"dtype must be a dtype of integers, got {dtype!r}."
+        raise InvalidTypeError(message, hint="nanoGPT writes np.uint16.")
+    length = check_int("length", length, least=1, hint="It is the number of tokens in a window.")
+    step = length if step is None else step
+    source = TokensSource(
+        (),
+        dtype=None if known is None else known.name,
+        length=length,
+        step=check_int("step", step, least=1, hint="It is the number of tokens from one window to the next."),
+        shift=bool(shift),
+        documents=documents,
+        offset=check_int("offset", offset, least=0, hint="It is the number of bytes before the first token."),
+    )
+    return read_files(filenames, source)
 
 
 def TextLineDataset(

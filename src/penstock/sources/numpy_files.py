@@ -115,7 +115,7 @@ class NumpySource(RowFilesSource):
             if head[:2] == b"PK":
                 return ArrayRows(name, _members(file, name, whole))
             content = np.frombuffer(head + file.read(), np.uint8) if whole is None else whole
-            return ArrayRows(name, _array(content, name))
+            return ArrayRows(name, npy_array(content, name))
 
 
 class ArrayRows(RowFile):
@@ -159,7 +159,7 @@ def _column(part: np.ndarray) -> Column:
     return DenseColumn(np.require(leaf, requirements=("C", "A")))
 
 
-def _array(content: np.ndarray, name: str, at: int = 0) -> Any:
+def npy_array(content: np.ndarray, name: str, at: int = 0) -> Any:
     """The array in the content of a `.npy` file that begins at byte `at`; of a structured one, a dict of its fields."""
     header = read_npy_header(content[:HEADER_LIMIT].tobytes(), name, at)
     data = content[header.offset :]
@@ -182,7 +182,7 @@ def _members(file: BinaryIO, name: str, mapped: np.ndarray | None) -> dict[str, 
                 message = f"member {info.filename} states {info.compress_size} bytes in a file of {size}"
                 raise zipfile.BadZipFile(message)
         return {
-            info.filename.removesuffix(".npy"): _array(*_content(archive, info, name, mapped))
+            info.filename.removesuffix(".npy"): npy_array(*_content(archive, info, name, mapped))
             for info in archive.infolist()
         }
 

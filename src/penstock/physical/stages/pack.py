@@ -5,8 +5,8 @@ OpenRows are rows that are filling up; Pieces are the sequences of a Block, cut 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import gt
 
 import numpy as np
 
@@ -16,14 +16,26 @@ from penstock.block.column import Column, DenseColumn, ListColumn
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import Structure
 from penstock.errors import Context, InvalidArgumentError, PenstockError, as_failure
-from penstock.physical.kernels.run import assign, scatter
+from penstock.physical.kernels.run import Trial, assign, scatter
 from penstock.physical.memory import UNCOUNTED, Memory, elements_for
-from penstock.physical.stacking import common_rank, ranks_of
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stretch import Past, Stretch, failure, join
 from penstock.physical.token_batch import LeftOut
 from penstock.plan.packing import Layout, open_spec
 from penstock.plan.packing import Pack as PackNode
+
+
+def sizes_of(block: Block) -> np.ndarray | None:
+    """Return the size of each element in each component, or None unless all components are 1-D arrays."""
+    sizes = np.empty((block.size, len(block.columns)), np.int64)
+    for f, column in enumerate(block.columns):
+        if isinstance(column, DenseColumn) and column.array.ndim == 2:
+            sizes[:, f] = column.array.shape[1]
+        elif isinstance(column, ListColumn) and all(getattr(item, "ndim", 0) == 1 for item in column.items):
+            sizes[:, f] = [len(item) for item in column.items]
+        else:
+            return None
+    return sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +48,21 @@ class Pieces:
     offsets: np.ndarray
 
     @classmethod
-    def of(cls, block: Block) -> Pieces:
-        """Each element as one piece; its components are 1-D arrays."""
-        found = [_joined(column) for column in block.columns]
-        sizes = np.column_stack([sizes for _, sizes in found])
+    def of(cls, block: Block, sizes: np.ndarray) -> Pieces:
+        """Each element as one piece; its components are 1-D arrays of these sizes."""
         offsets = np.cumsum(sizes, axis=0) - sizes
-        return cls(tuple(flat for flat, _ in found), np.arange(block.size), sizes, offsets)
+        return cls(tuple(map(_joined, block.columns)), np.arange(block.size), sizes, offsets)
+
+    @classmethod
+    def of_values(cls, values: list[list[np.ndarray]]) -> Pieces:
+        """Each element as one piece; its components are in a list."""
+        sizes = np.array([[len(each) for each in element] for element in values], np.int64)
+        return cls(
+            tuple(map(np.concatenate, zip(*values, strict=True))),
+            np.arange(len(values)),
+            sizes,
+            np.cumsum(sizes, axis=0) - sizes,
+        )
 
     def __len__(self) -> int:
         return len(self.elements)
@@ -68,65 +89,56 @@ class Pieces:
         return Pieces(whole.flat, whole.elements, np.minimum(whole.sizes - before, lengths), whole.offsets + before)
 
 
-def _joined(column: Column) -> tuple[np.ndarray, np.ndarray]:
-    """The values of 1-D arrays one behind the other, and the arrays' sizes."""
+def _joined(column: Column) -> np.ndarray:
+    """The values of 1-D arrays one after the other."""
     if isinstance(column, DenseColumn):
-        count, size = column.array.shape
-        return column.array.reshape(-1), np.full(count, size, np.int64)
+        return column.array.reshape(-1)
     assert isinstance(column, ListColumn)
-    return np.concatenate(column.items), np.fromiter(map(len, column.items), np.int64, len(column))
-
-
-def fits_rows(block: Block, dtypes: Sequence[np.dtype]) -> bool:
-    """Whether every component is a column of 1-D arrays of these dtypes."""
-    for column, dtype in zip(block.columns, dtypes, strict=True):
-        spec = column.slice(0, 1).spec() if common_rank(column) == 1 else None
-        if getattr(spec, "dtype", None) != dtype or len(getattr(spec, "shape", ())) != 1:
-            return False
-    return True
+    return np.concatenate(column.items)
 
 
 class _Rows:
-    """Rows of one feature: values, numbers of the segments from 1, positions in them; beginning as padding."""
+    """Rows of one feature: values, numbers of the segments from 1, positions in them; not written yet."""
 
     def __init__(self, count: int, length: int, dtype: np.dtype, padding: object) -> None:
-        self.padding = padding
-        self.values = ARENA.empty((count, length), dtype)
-        self.ids = ARENA.empty((count, length), np.int32)
-        self.positions = ARENA.empty((count, length), np.int32)
-        self.clear(slice(None))
+        self.kind = length, dtype, padding
+        self.arrays = [ARENA.empty((count, length), each) for each in (dtype, np.int32, np.int32)]
 
-    def clear(self, rows: np.ndarray | slice) -> None:
-        self.values[rows] = self.padding
-        self.ids[rows] = 0
-        self.positions[rows] = 0
+    def clear(self, rows: np.ndarray) -> None:
+        """Fill rows with padding."""
+        for array, padding in zip(self.arrays, (self.kind[2], 0, 0), strict=True):
+            array[rows] = padding
 
     def copy(self, rows: np.ndarray, source: _Rows, source_rows: np.ndarray) -> None:
-        self.values[rows] = source.values[source_rows]
-        self.ids[rows] = source.ids[source_rows]
-        self.positions[rows] = source.positions[source_rows]
+        for array, other in zip(self.arrays, source.arrays, strict=True):
+            array[rows] = other[source_rows]
 
     def grown(self, count: int) -> _Rows:
-        larger = _Rows(count, self.values.shape[1], self.values.dtype, self.padding)
-        every = np.arange(len(self.values))
+        """Return `count` rows that begin with these."""
+        larger = _Rows(count, *self.kind)
+        every = np.arange(len(self.arrays[0]))
         larger.copy(every, self, every)
         return larger
 
 
 class OpenRows:
-    """The contents of open rows, and the table that says how full each is (see `kernels.reference`)."""
+    """The contents of open rows, and the table that says how full each is."""
 
-    def __init__(self, layout: Layout, dtypes: list[np.dtype], most_sequences: int, most_open: int, best: bool) -> None:  # noqa: FBT001
+    def __init__(self, layout: Layout, dtypes: list[np.dtype], rules: tuple[int, int, bool]) -> None:
         self.layout = layout
         self.lengths = np.array(layout.lengths, np.int64)
         self.opened = 0
         self.table = np.empty((0, len(layout.lengths) + 2), np.int64)
         self.firsts = np.empty(0, np.int64)  # position in the stream of the first element of each open row
         self._dtypes = dtypes
-        self._rules = most_sequences, most_open, best
+        self._rules = rules
         self._slots = np.empty(0, np.int64)  # where the content of each open row is
         self._free: list[int] = []
         self._content = self._new(0)
+
+    def trial(self) -> Trial:
+        """Return what tells how many rows leave."""
+        return Trial(self.table, self.opened, self.lengths, *self._rules)
 
     def _new(self, count: int) -> list[_Rows]:
         layout = self.layout
@@ -147,29 +159,33 @@ class OpenRows:
         firsts[:known] = self.firsts
         self.firsts = firsts[kept]
 
-        out = self._new(len(left))
-        place = np.full(total, -1, np.int64)  # in `out`
-        place[left] = np.arange(len(left))
-        leaving = np.flatnonzero(place[:known] >= 0)
-        for rows_out, content in zip(out, self._content, strict=True):
-            rows_out.copy(place[leaving], content, self._slots[leaving])
-        self._free += self._slots[leaving].tolist()
-        slots = np.concatenate([self._slots, np.full(total - known, -1, np.int64)])
+        slots = np.concatenate([self._slots, np.empty(total - known, np.int64)])
         new = kept[kept >= known]
         slots[new] = self._taken(len(new))
         self._slots = slots[kept]
-
-        goes = place[rows] >= 0
-        for target, chosen, targets in ((out, goes, place), (self._content, ~goes, slots)):
-            if chosen.any():
-                self._scatter(pieces, chosen, (targets[rows], starts, segments), target)
+        out = self._new(len(left))
+        fresh = left >= known  # opened in this call: written where they leave
+        chosen: slice | np.ndarray = slice(None)
+        if fresh.any():
+            place = np.full(total, -1, np.int64)
+            place[left[fresh]] = np.flatnonzero(fresh)
+            for part in out:
+                part.clear(fresh)
+            goes = place[rows] >= 0
+            _scatter(pieces, goes, (place[rows], starts, segments), out)
+            chosen = ~goes
+        _scatter(pieces, chosen, (slots[rows], starts, segments), self._content)
+        leaving = slots[left[~fresh]]
+        for part, content in zip(out, self._content, strict=True):
+            part.copy(~fresh, content, leaving)
+        self._free += leaving.tolist()
         return self._block(out, len(left)), pieces.elements[left_at]
 
     def _taken(self, count: int) -> np.ndarray:
         """Slots for new rows, which begin as padding."""
         missing = count - len(self._free)
         if missing > 0:
-            have = len(self._content[0].values)
+            have = len(self._content[0].arrays[0])
             most = max(2 * have, have + missing)
             self._content = [content.grown(most) for content in self._content]
             self._free += range(most - 1, have - 1, -1)
@@ -178,37 +194,23 @@ class OpenRows:
             content.clear(slots)
         return slots
 
-    def _scatter(
-        self,
-        pieces: Pieces,
-        chosen: np.ndarray,
-        places: tuple[np.ndarray, np.ndarray, np.ndarray],
-        target: list[_Rows],
-    ) -> None:
-        rows, starts, segments = (part[chosen] for part in places)
-        offsets, sizes = pieces.offsets[chosen], pieces.sizes[chosen]
-        for f, (flat, content) in enumerate(zip(pieces.flat, target, strict=True)):
-            runs = [np.ascontiguousarray(part[:, f]) for part in (offsets, sizes, starts)]
-            arrays = content.values, content.ids, content.positions
-            scatter(flat, runs[0], runs[1], rows, runs[2], segments, *arrays)
-
     @property
     def nbytes(self) -> int:
         """Bytes of the rows, filled or not."""
-        return sum(rows.values.nbytes + rows.ids.nbytes + rows.positions.nbytes for rows in self._content)
+        return sum(array.nbytes for rows in self._content for array in rows.arrays)
 
     def remaining(self, start: int, stop: int) -> Block | None:
         """Copies of open rows, counted in the order in which they were opened."""
         slots = self._slots[start:stop]
         out = self._new(len(slots))
-        for rows_out, content in zip(out, self._content, strict=True):
-            rows_out.copy(np.arange(len(slots)), content, slots)
+        for rows, content in zip(out, self._content, strict=True):
+            rows.copy(np.arange(len(slots)), content, slots)
         return self._block(out, len(slots))
 
     def _block(self, rows: list[_Rows], count: int) -> Block | None:
         if not count:
             return None
-        arrays = [array for part in rows for array in (part.values, part.ids, part.positions)]
+        arrays = [array for part in rows for array in part.arrays]
         return Block(self.layout.structure, [DenseColumn(arrays[i]) for i in self.layout.order], count)
 
     def set_table(self, table: list[list[int]], opened: int) -> None:
@@ -217,6 +219,20 @@ class OpenRows:
         self.firsts = np.zeros(len(table), np.int64)
         self._slots = self._taken(len(table))
         self.opened = opened
+
+
+def _scatter(
+    pieces: Pieces,
+    chosen: np.ndarray | slice,
+    places: tuple[np.ndarray, np.ndarray, np.ndarray],
+    target: list[_Rows],
+) -> None:
+    """Write the chosen pieces to their places: rows, starts and numbers of segments."""
+    rows, starts, segments = (part[chosen] for part in places)
+    offsets, sizes = pieces.offsets[chosen], pieces.sizes[chosen]
+    for f, (flat, content) in enumerate(zip(pieces.flat, target, strict=True)):
+        runs = [np.ascontiguousarray(part[:, f]) for part in (offsets, sizes, starts)]
+        scatter(flat, runs[0], runs[1], rows, runs[2], segments, *content.arrays)
 
 
 _NO_LIMIT = 1 << 62
@@ -235,7 +251,6 @@ class Pack(StretchStage):
         self._cursor = Cursor(upstream)
         self._node = node
         self._structure: Structure | None = None
-        self._dtypes: list[np.dtype] = []
         self._rows: OpenRows | None = None
         self._past = Past()  # states of the input, with the open rows and the number of rows opened before
         self._restored: tuple[list[list[int]], int] = ([], 0)  # for rows whose kind is not known yet
@@ -260,21 +275,54 @@ class Pack(StretchStage):
         return Stretch(rows)
 
     def _advance(self, want: int) -> Stretch | None:
-        """What comes of some further elements."""
+        """The rows that some further elements complete; None at the end.
+
+        In lock-step elements are asked for one by one: none that completes the rows wanted waits for the next.
+        """
         self._note()
-        ask = 1 if self.seen else elements_for(want, self._pulled, self._given)
+        ask = elements_for(want, self._pulled, self._given)
+        values: list[list[np.ndarray]] = []
+        rest: list[Block | Stretch] = []
+        trial = self._rows.trial() if self._rows is not None and self.seen else None
         try:
-            if not self._cursor.fill(ask):
+            while self._cursor.fill(1 if self.seen else ask):
+                block = self._cursor.take_available(ask)
+                arrays = None if trial is None else self._fits(block)
+                if trial is None or arrays is None:
+                    rest.append(block)
+                    break
+                values.append(arrays)
+                if trial.leaving([len(array) for array in arrays]) >= want:
+                    break
+            else:
                 self._ended = True
-                return None
         except Exception as error:
-            self._pulled += 1
-            return failure(error)
-        found = self._packed(self._cursor.take_available(ask))
+            rest.append(failure(error))
+        parts: list[Stretch] = []
+        if values:
+            assert self._rows is not None
+            parts.append(Stretch(self._rows.add(Pieces.of_values(values), self._pulled)[0]))
+            self._pulled += len(values)
+        for each in rest:
+            parts.append(self._packed(each) if isinstance(each, Block) else each)
+            self._pulled += not isinstance(each, Block)
+        if not parts:
+            return None
+        found = join(parts)
         self._given += found.size
         if self._rows is not None:
             self._account.hold(self._rows.nbytes)
         return found
+
+    def _fits(self, block: Block) -> list[np.ndarray] | None:
+        """Return the components of an only element if they fit a row, as nearly all do."""
+        assert self._rows is not None
+        if block.size > 1 or (block.structure is not self._structure and block.structure != self._structure):
+            return None
+        values = [column.values()[0] for column in block.columns]
+        if any(getattr(value, "ndim", 0) != 1 for value in values) or not any(map(len, values)):
+            return None
+        return None if any(map(gt, map(len, values), self._rows.layout.lengths)) else values
 
     def _note(self) -> None:
         if not self._past.ends_at(self._pulled):
@@ -287,40 +335,41 @@ class Pack(StretchStage):
         return np.empty(0, np.int64) if self._rows is None else self._rows.firsts
 
     def _packed(self, block: Block) -> Stretch:
-        if None in ranks_of(block):  # some can be packed, and some not
+        sizes = sizes_of(block)
+        if sizes is None and block.size > 1:  # some can be packed, and some not
             return join([self._packed(block.slice(row, row + 1)) for row in range(block.size)])
         first = self._pulled
         self._pulled += block.size
         try:
-            block = self._of_one_kind(block)
+            pieces = self._pieces(block, sizes)
         except PenstockError as error:
             kind, message, hint = type(error), error.message, error.hint
             same = [self._failed(kind(message, hint=hint), block, row, first) for row in range(block.size)]
             return Stretch(None, tuple(enumerate(same)))
         assert self._rows is not None
-        pieces, failed = self._fitting(Pieces.of(block), self._rows.lengths)
+        pieces, failed = self._fitting(pieces, self._rows.lengths)
         errors = [(row, self._too_long(block, row, first)) for row in failed.tolist()]
         rows, left_at = self._rows.add(pieces, first) if len(pieces) else (None, np.empty(0, np.int64))
         before = np.searchsorted(left_at, failed)
         return Stretch(rows, tuple((int(before[i]) + i, error) for i, (_, error) in enumerate(errors)))
 
-    def _of_one_kind(self, block: Block) -> Block:
-        """The Block with its components in the order of the first one's; raises unless it can be packed."""
-        if self._structure is None:
+    def _pieces(self, block: Block, sizes: np.ndarray | None) -> Pieces:
+        """Each element as one piece, its components in the order of the first one's; raises unless it can be packed."""
+        if self._structure is None or sizes is None:
             specs = [open_spec(column.slice(0, 1).spec()) for column in block.columns]
             layout = self._node.layout(block.structure, specs)
+        if self._structure is None:
             self._structure = block.structure
-            self._dtypes = [spec.dtype for spec in specs if isinstance(spec, TensorSpec)]
             node = self._node
-            most = node.max_sequences or _NO_LIMIT
-            self._rows = OpenRows(layout, self._dtypes, most, node.open_rows, node.strategy == "best_fit")
+            rules = node.max_sequences or _NO_LIMIT, node.open_rows, node.strategy == "best_fit"
+            self._rows = OpenRows(layout, [spec.dtype for spec in specs if isinstance(spec, TensorSpec)], rules)
             self._rows.set_table(*self._restored)
-        elif block.structure != self._structure:
+        assert sizes is not None
+        if block.structure != self._structure:
             order = self._structure.flatten(block.structure.build(range(len(block.columns))))
             block = block.with_columns(self._structure, [block.columns[i] for i in order])
-        if not fits_rows(block, self._dtypes):
-            self._node.layout(block.structure, block.specs())
-        return block
+            sizes = sizes[:, order]
+        return Pieces.of(block, sizes)
 
     def _fitting(self, pieces: Pieces, lengths: np.ndarray) -> tuple[Pieces, np.ndarray]:
         """What goes into rows, and the elements that fail."""
