@@ -18,6 +18,32 @@ from typing import Any, NoReturn, TypeVar
 from penstock.frames import kept
 from penstock.hints import NO_ELEMENT, hint_for, is_miscalled, redacted
 
+__all__ = [
+    "AlreadyExistsError",
+    "AnotherPlanError",
+    "BudgetWarning",
+    "Context",
+    "DataLossError",
+    "DeadlineExceededError",
+    "FailedPreconditionError",
+    "FrozenError",
+    "InternalError",
+    "InvalidArgumentError",
+    "InvalidTypeError",
+    "MissingDependencyError",
+    "NotFoundError",
+    "OutOfRangeError",
+    "PenstockError",
+    "PermissionDeniedError",
+    "RandomnessWarning",
+    "ResourceExhaustedError",
+    "ShardWarning",
+    "TextWarning",
+    "UnavailableError",
+    "UnimplementedError",
+    "UnknownNameError",
+]
+
 R = TypeVar("R")
 
 
@@ -348,3 +374,7 @@ def user_location() -> str | None:
             return where
         frame = frame.f_back
     return None
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -92,3 +92,7 @@ def _opened(contents: Any) -> Iterator[Any]:
         why = "it has no stream of video" if isinstance(error, IndexError) else error
         message = f"decode needs a video that FFmpeg reads, got {contents!r:.60}: {why}."
         raise InvalidArgumentError(message, hint="Check the path, or convert the file with ffmpeg.") from None
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -93,3 +93,7 @@ def linear(start: Any, stop: Any, steps: int) -> Linear:
     first = check_weights("start", start)
     last = check_weights("stop", stop, len(first))
     return Linear(first, last, check_int("steps", steps, least=1, hint="The number of draws the change takes."))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
