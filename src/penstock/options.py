@@ -26,7 +26,7 @@ class AutotuneOptions(Group):
         ram_budget: Largest number of bytes that all buffers of one iteration use together, at least 1. By default, all
             iterations of the process share half of the memory that was free when the first one began.
         min_parallelism: Smallest number of workers that `ps.AUTOTUNE` uses, at least 1. Default: no limit.
-        others: No other names are accepted.
+        **others: No other names are accepted.
 
     Raises:
         UnknownNameError: If a name is no setting of this group.
@@ -97,7 +97,7 @@ class ThreadingOptions(Group):
             cores of this process. By default, all data sets of the process share one pool.
         switch_interval: Seconds before a Python thread of this process gives up the GIL, while a data set is iterated.
             By default, penstock measures the best value.
-        others: No other names are accepted.
+        **others: No other names are accepted.
 
     Raises:
         UnknownNameError: If a name is no setting of this group.
@@ -173,7 +173,7 @@ class Options(Group):
         experimental_optimization: Rewrites of the plan: a `ps.experimental.OptimizationOptions` object, or a dict.
         experimental_deterministic: Another name of `deterministic`.
         experimental_threading: Another name of `threading`.
-        others: No other names are accepted. The error suggests the nearest name, or explains why a setting of tf.data
+        **others: No other names are accepted. The error suggests the nearest name, or explains why a setting of tf.data
             has no effect here.
 
     Raises:

@@ -48,7 +48,7 @@ class Create(Base):
         """Create a data set of the integers of Python's `range`.
 
         Args:
-            args: `stop`, or `start, stop`, or `start, stop, step`, as integers.
+            *args: `stop`, or `start, stop`, or `start, stop, step`, as integers.
             output_type: Numeric dtype of the elements, which are scalars. Default: int64.
 
         Returns:
@@ -243,7 +243,7 @@ class Create(Base):
         """Combine the elements of several data sets.
 
         Args:
-            args: Data sets, or one nest of data sets.
+            *args: Data sets, or one nest of data sets.
             datasets: The nest of data sets as a keyword, as in older versions of tf.data.
 
         Returns:

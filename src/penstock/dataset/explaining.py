@@ -319,7 +319,7 @@ class Showing(Base):
 
         Args:
             n: Largest number of examples. Default: 9.
-            settings: Keyword arguments of `penstock.viz.grid`: `label_names`, `image`, `label`, `columns`, `size` and
+            **settings: Keyword arguments of `penstock.viz.grid`: `label_names`, `image`, `label`, `columns`, `size` and
                 `path`.
 
         Returns:
