@@ -49,7 +49,21 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Where an error happened; every field may be unknown."""
+    """Place of an error. Every field may be None, if it is unknown.
+
+    Attributes:
+        stage: Step of the pipeline.
+        where: File and line of the user's code that defines the step.
+        element: Number of the element.
+        file: File that the element was read from.
+        offset: Byte offset in the file.
+        line: Line of the file, from 1.
+        holds: Elements that a batch contains.
+
+    Example:
+        >>> Context(stage="map(f)", element=3).lines()
+        ['in stage map(f)', 'element 3']
+    """
 
     stage: str | None = None
     where: str | None = None

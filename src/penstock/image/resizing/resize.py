@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 
 
 class ResizeMethod:
-    """Names of the ways to resize, as in tf.image.ResizeMethod."""
+    """Names of the methods of `resize`, as in tf.image.
+
+    Example:
+        >>> import penstock as ps
+        >>> ps.image.ResizeMethod.BILINEAR
+        'bilinear'
+    """
 
     BILINEAR = "bilinear"
     NEAREST_NEIGHBOR = "nearest"
