@@ -114,8 +114,9 @@ wheels: $(VENV)/runtime.stamp ## wheels for Linux, Windows and macOS, on x86-64 
 wheel-test: $(VENV)/dev.stamp wheel ## the wheel in an environment without numba and a compiler: its kernels serve at once
 	@PENSTOCK_WHEEL=$$(ls -t $(CURDIR)/dist/penstock-*.whl | head -1) $(VENV)/bin/python -m pytest -q tests/native/test_wheel.py
 
-docs: $(SITE)/stamp $(VENV)/dev.stamp ## the documentation site, in build/site/html; broken links and public names without an entry fail
+docs: $(SITE)/stamp $(VENV)/dev.stamp ## check docstrings; the documentation site, in build/site/html: fails for broken links and names without an entry
 	@echo "docs"; $(VENV)/bin/python tools/site/pages.py build/site
+	@$(SITE)/bin/pydoclint --quiet $$(cat build/site/files)
 	@$(SITE)/bin/zensical build --clean --strict --config-file build/site/mkdocs.yml >build/site/log 2>&1 \
 		&& ! grep -q '^griffe:' build/site/log || { cat build/site/log; exit 1; }
 	@$(VENV)/bin/python tools/site/pages.py --check build/site

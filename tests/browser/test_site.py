@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.server
 import os
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="make browser installs playwright")
 
 SITE = Path(__file__).parents[2] / "build" / "site" / "html"
 PAGES = ["index", "tutorial/first-pipeline", "reference/api/penstock.Dataset", "reference/api/penstock.io"]
@@ -57,9 +60,16 @@ def test_pages_fit_their_width_and_ask_no_other_host(browser, shots, address, sc
 def test_the_search_finds(browser, shots, address, query):
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     page.goto(f"{address}/index.html", wait_until="networkidle")
-    page.keyboard.press("Control+k")
-    page.keyboard.type(query)
-    found = page.locator("a[href*='.html']", has_text=query).filter(visible=True)
-    found.first.wait_for()
+    page.wait_for_function("document.documentElement.classList.contains('js')")
+    typed = page.locator("dialog input[type=text]")
+    for _ in range(60):  # the script that listens to the keys may not run yet
+        page.keyboard.press("Control+k")
+        with contextlib.suppress(sync_api.TimeoutError):
+            typed.wait_for(timeout=2000)
+            break
+    typed.fill(query)
+    found = page.locator("dialog a", has_text=query).first
+    found.wait_for()
     page.screenshot(path=shots / f"site-search-{query}.png")
+    assert found.get_attribute("href")
     page.close()

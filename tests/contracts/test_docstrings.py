@@ -1,6 +1,6 @@
 """Docstrings of public functions and classes have the sections that the reference renders.
 
-`not_yet.txt` lists the names that have them not; it may only shrink. pydoclint, in `make check`, compares arguments too.
+`not_yet.txt` lists the names that lack sections; it may only shrink. `make check` also runs pydoclint.
 """
 
 import importlib.util

@@ -42,7 +42,11 @@ def defined(path: str, source: Path) -> str | None:
 
 
 class Docstrings(Extension):
-    """Fence the examples, and find the docstrings of classes that functions define."""
+    """Fence the examples, and find the docstrings of classes that functions define, and arguments of `__new__`."""
+
+    def on_class_members(self, *, cls: Any, **kwargs: Any) -> None:
+        if "__new__" in cls.members:
+            cls.members["__init__"] = cls.members["__new__"]
 
     def on_attribute_instance(self, *, attr: Any, **kwargs: Any) -> None:
         if attr.path in DEFINED:

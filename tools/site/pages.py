@@ -3,9 +3,9 @@
     python tools/site/pages.py FOLDER            # before the site is rendered
     python tools/site/pages.py --check FOLDER    # afterwards
 
-FOLDER receives `pages/` and `mkdocs.yml`, which `zensical build --strict --config-file FOLDER/mkdocs.yml` renders.
-`docs/site.toml` has the settings and the navigation. The API pages list the names that the modules publish, as
-directives of mkdocstrings.
+FOLDER receives `pages/` and `mkdocs.yml`, which `zensical build` renders; `src/`, the files that define public names;
+and `files`, their paths. `docs/site.toml` has the settings and the navigation. The API pages list the names that the
+modules publish, as directives of mkdocstrings.
 """
 
 from __future__ import annotations
@@ -230,10 +230,13 @@ def write(into: Path) -> None:
     for target, text in texts.items():
         (into / "pages" / target).parent.mkdir(parents=True, exist_ok=True)
         (into / "pages" / target).write_text(text, encoding="utf-8")
-    for picture in (ROOT / "docs").rglob("*.svg"):
-        shutil.copy(picture, into / "pages" / picture.relative_to(ROOT / "docs"))
+    for kind in ("*.css", "*.svg"):
+        for file in (ROOT / "docs").rglob(kind):
+            shutil.copy(file, into / "pages" / file.relative_to(ROOT / "docs"))
     shutil.rmtree(into / "src", ignore_errors=True)
-    for file in set(defining_files()):
+    files = sorted(set(defining_files()))
+    (into / "files").write_text("\n".join(str(file.relative_to(ROOT)) for file in files), encoding="utf-8")
+    for file in files:
         (into / file.relative_to(ROOT).parent).mkdir(parents=True, exist_ok=True)
         shutil.copy(file, into / file.relative_to(ROOT))
     configured = tomllib.loads((ROOT / "docs" / "site.toml").read_text(encoding="utf-8"))
