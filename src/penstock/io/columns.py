@@ -28,6 +28,13 @@ class DenseValues:
 
     Attributes:
         array: int64 or float32 array of shape (rows, *shape).
+
+    Example:
+        >>> import numpy as np, penstock as ps
+        >>> record = np.frombuffer(ps.io.encode_example({"x": [1, 2]}), np.uint8)
+        >>> features = {"x": ps.io.FixedLenFeature((2,), np.int64)}
+        >>> ps.io.parse_columns(record, np.array([0]), np.array([len(record)]), features)["x"].array
+        array([[1, 2]])
     """
 
     array: np.ndarray
@@ -55,6 +62,14 @@ class BytesValues:
         starts: Start of each string, int64 of shape (rows, *shape).
         lengths: Length of each string, int64 of shape (rows, *shape).
         which: Index of the buffer of each string, or None if there is one buffer.
+
+    Example:
+        >>> import numpy as np, penstock as ps
+        >>> record = np.frombuffer(ps.io.encode_example({"x": b"ab"}), np.uint8)
+        >>> features = {"x": ps.io.FixedLenFeature((), bytes)}
+        >>> column = ps.io.parse_columns(record, np.array([0]), np.array([len(record)]), features)["x"]
+        >>> column.lengths.tolist()
+        [2]
     """
 
     buffers: tuple[np.ndarray, ...]
@@ -89,6 +104,14 @@ class FlatValues:
         values: int64 or float32 vector, or BytesValues, of the values of all rows.
         row_splits: int64 array of shape (rows + 1,). Row `i` has the values from `row_splits[i]` to `row_splits[i +
             1]`.
+
+    Example:
+        >>> import numpy as np, penstock as ps
+        >>> record = np.frombuffer(ps.io.encode_example({"x": [1, 2]}), np.uint8)
+        >>> features = {"x": ps.io.VarLenFeature(np.int64)}
+        >>> column = ps.io.parse_columns(record, np.array([0]), np.array([len(record)]), features)["x"]
+        >>> column.values.tolist(), column.row_splits.tolist()
+        ([1, 2], [0, 2])
     """
 
     feature: VarLenFeature | RaggedFeature | FixedLenSequenceFeature
