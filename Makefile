@@ -11,6 +11,7 @@ SERVICE := .venv-service
 BROWSER := .venv-browser
 REMOTE := .venv-remote
 MUTATING := .venv-mutants
+SITE := .venv-site
 # Without --no-compile pip spends seconds on bytecode of modules that are never imported; Python writes it as it goes.
 export PYTHONDONTWRITEBYTECODE :=
 PIP   := -m pip --disable-pip-version-check --quiet
@@ -19,7 +20,7 @@ EDITABLE := $(INSTALL) --no-build-isolation --editable .
 GROUP = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["$(1)"], sep="\n")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick mutants frameworks check fuzz storm crash service remote test-hdfs browser bench parity wheel wheels wheel-test kernels \
+.PHONY: help demo test quick mutants frameworks check fuzz storm crash service remote test-hdfs browser bench parity docs wheel wheels wheel-test kernels \
 	budget format lock clean need-python
 
 help: ## this list
@@ -28,7 +29,7 @@ help: ## this list
 demo: kernels ## prepare data, train naively and through the pipeline, show the difference
 	@$(VENV)/bin/penstock demo
 
-test: check kernels ## lint, types, import contracts, then every test and every code block of the docs
+test: check docs kernels ## lint, types, import contracts, then every test and every code block of the docs
 	@# Three on two cores: many tests wait, for processes that they start, for time limits or for a disk.
 	@$(VENV)/bin/python -m pytest --numprocesses 3 --dist worksteal
 
@@ -86,7 +87,7 @@ test-hdfs: $(REMOTE)/stamp ## data in HDFS: a real name node and data node, fetc
 	@PENSTOCK_HDFS=$(CURDIR)/$(REMOTE)/hdfs timeout 1200 $(REMOTE)/bin/python -m pytest -q \
 		-o faulthandler_timeout=300 tests/remote
 
-browser: $(BROWSER)/stamp ## reports, the live page and TensorBoard in a headless Chromium; screenshots in out/browser
+browser: $(BROWSER)/stamp docs ## reports, the live page, the site and TensorBoard in a headless Chromium; screenshots in out/browser
 	@PENSTOCK_SCREENSHOTS=out/browser $(BROWSER)/bin/python -m pytest -q -o faulthandler_timeout=600 -rs tests/browser
 
 crash: $(VENV)/dev.stamp ## kill -9 while caches are written, 200 rounds for one and for two writers (minutes)
@@ -114,6 +115,13 @@ wheels: $(VENV)/runtime.stamp ## wheels for Linux, Windows and macOS, on x86-64 
 wheel-test: $(VENV)/dev.stamp wheel ## the wheel in an environment without numba and a compiler: its kernels serve at once
 	@PENSTOCK_WHEEL=$$(ls -t $(CURDIR)/dist/penstock-*.whl | head -1) $(VENV)/bin/python -m pytest -q tests/native/test_wheel.py
 
+docs: $(SITE)/stamp $(VENV)/dev.stamp ## check docstrings; the documentation site, in build/site/html: fails for broken links and names without an entry
+	@echo "docs"; $(VENV)/bin/python tools/site/pages.py build/site
+	@$(SITE)/bin/pydoclint --quiet $$(cat build/site/files)
+	@$(SITE)/bin/zensical build --clean --strict --config-file build/site/mkdocs.yml >build/site/log 2>&1 \
+		&& ! grep -q '^griffe:' build/site/log || { cat build/site/log; exit 1; }
+	@$(VENV)/bin/python tools/site/pages.py --check build/site
+
 budget: $(VENV)/dev.stamp ## write what became smaller into tests/budget.json and tests/ratchets.json
 	@$(VENV)/bin/python -m tests.size_report --lower
 	@$(VENV)/bin/python -m tests.ratchets --lower
@@ -123,18 +131,19 @@ format: $(VENV)/dev.stamp ## let ruff rewrite the code
 
 # --universal: one lock for every platform and every Python from 3.11 on; hashes are those of the official index.
 COMPILE = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --upgrade --no-header \
-	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" pyproject.toml
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 lock: $(VENV)/bin/uv ## solve requirements/*.lock anew
-	@$(COMPILE) --generate-hashes --extra image --group build -o requirements/runtime.lock
-	@$(COMPILE) --generate-hashes --extra image --group build --group test --group lint --group types --group docs \
+	@$(COMPILE) pyproject.toml --generate-hashes --extra image --group build -o requirements/runtime.lock
+	@$(COMPILE) pyproject.toml --generate-hashes --extra image --group build --group test --group lint --group types --group docs \
 		--constraint requirements/runtime.lock -o requirements/dev.lock
+	@$(COMPILE) --generate-hashes --group pyproject.toml:site -o requirements/site.lock
 	@# No hashes here: torch comes as a build per platform, of which an index serves one.
-	@$(COMPILE) --extra image --group bench --constraint requirements/runtime.lock --no-annotate \
+	@$(COMPILE) pyproject.toml --extra image --group bench --constraint requirements/runtime.lock --no-annotate \
 		-o requirements/bench.lock
 
 clean: ## remove environments, caches and results
-	rm -rf $(VENV) $(BENCH) $(FRAMEWORKS) $(SERVICE) $(REMOTE) $(BROWSER) $(MUTATING) build dist out data timeline.png \
+	rm -rf $(VENV) $(BENCH) $(FRAMEWORKS) $(SERVICE) $(REMOTE) $(BROWSER) $(MUTATING) $(SITE) build dist out data timeline.png \
 		timeline.svg benchmarks/.data
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -174,6 +183,12 @@ $(BENCH)/stamp: requirements/runtime.lock requirements/bench.lock pyproject.toml
 	@$(PYTHON) -c '$(call GROUP,bench)' | while read -r peer; do echo "installing $$peer"; \
 		$(BENCH)/bin/python $(PIP) install --no-compile --constraint requirements/bench.lock "$$peer" \
 		|| echo "skipped $$peer: it cannot be installed here; its column stays empty"; done
+	@touch $@
+
+$(SITE)/stamp: requirements/site.lock | $(VENV)/bin/python
+	@echo "creating $(SITE)"
+	@$(VENV)/bin/python -m venv --without-pip $(SITE)
+	@$(VENV)/bin/python $(PIP) --python $(SITE)/bin/python $(INSTALL) --requirement requirements/site.lock
 	@touch $@
 
 # An environment of its own beside the tests': a variable with its folder, the dependency group that it adds.

@@ -55,18 +55,29 @@ __all__ = [
     "WebDataset",
     "audio",
     "audio_dataset_from_directory",
+    "catalog",
+    "compat",
     "element_key",
     "errors",
     "experimental",
+    "formats",
     "image",
     "image_dataset_from_directory",
     "io",
+    "jax",
     "map_fn",
     "mixing",
+    "monitor",
+    "profiler",
+    "progress",
+    "service",
     "split_dataset",
+    "testing",
     "text_dataset_from_directory",
     "timeseries_dataset_from_array",
+    "torch",
     "video",
+    "viz",
 ]
 
 # What comes when it is first asked for: packages, and names with the modules that define them.
@@ -99,7 +110,7 @@ _NAMES = {
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_PACKAGES, *_NAMES, "__version__"})
+    return sorted(__all__)
 
 
 if TYPE_CHECKING:

@@ -18,12 +18,52 @@ from typing import Any, NoReturn, TypeVar
 from penstock.frames import kept
 from penstock.hints import NO_ELEMENT, hint_for, is_miscalled, redacted
 
+__all__ = [
+    "AlreadyExistsError",
+    "AnotherPlanError",
+    "BudgetWarning",
+    "Context",
+    "DataLossError",
+    "DeadlineExceededError",
+    "FailedPreconditionError",
+    "FrozenError",
+    "InternalError",
+    "InvalidArgumentError",
+    "InvalidTypeError",
+    "MissingDependencyError",
+    "NotFoundError",
+    "OutOfRangeError",
+    "PenstockError",
+    "PermissionDeniedError",
+    "RandomnessWarning",
+    "ResourceExhaustedError",
+    "ShardWarning",
+    "TextWarning",
+    "UnavailableError",
+    "UnimplementedError",
+    "UnknownNameError",
+]
+
 R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Where an error happened; every field may be unknown."""
+    """Place of an error. Every field may be None, if it is unknown.
+
+    Attributes:
+        stage: Step of the pipeline.
+        where: File and line of the user's code that defines the step.
+        element: Number of the element.
+        file: File that the element was read from.
+        offset: Byte offset in the file.
+        line: Line of the file, from 1.
+        holds: Elements that a batch contains.
+
+    Example:
+        >>> Context(stage="map(f)", element=3).lines()
+        ['in stage map(f)', 'element 3']
+    """
 
     stage: str | None = None
     where: str | None = None
@@ -348,3 +388,7 @@ def user_location() -> str | None:
             return where
         frame = frame.f_back
     return None
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -27,3 +27,7 @@ def __getattr__(name: str) -> Any:
     from penstock.adaptors.orbax import orbax_types
 
     return orbax_types()[_PLACES[name]]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.settings import Alias, Group, Setting, Subgroup
 
@@ -12,53 +13,101 @@ if TYPE_CHECKING:
 
 
 def environment(name: str) -> str | None:
-    """The value of `PENSTOCK_<name>`, or None; no other place reads the environment."""
+    """Return the value of `PENSTOCK_<name>`, or None. No other function reads the environment."""
     return os.environ.get(f"PENSTOCK_{name}") or None
 
 
 class AutotuneOptions(Group):
-    """What the engine may use: `Options.autotune`.
+    """Resources that a data set may use: `Options.autotune`.
 
-    >>> import penstock as ps
-    >>> ps.Options(autotune={"cpu_budget": 2}).autotune
-    AutotuneOptions(cpu_budget=2)
+    Args:
+        enabled: If True, `ps.AUTOTUNE` chooses the number of workers. If False, it means one worker. Default: True.
+        cpu_budget: Largest number of workers that run a pipeline at the same time, at least 1. Default: no limit.
+        ram_budget: Largest number of bytes that all buffers of one iteration use together, at least 1. By default, all
+            iterations of the process share half of the memory that was free when the first one began.
+        min_parallelism: Smallest number of workers that `ps.AUTOTUNE` uses, at least 1. Default: no limit.
+        **others: No other names are accepted.
+
+    Raises:
+        UnknownNameError: If a name is no setting of this group.
+        InvalidTypeError: If a value has another type.
+        InvalidArgumentError: If a number is too small.
+
+    Example:
+        >>> import penstock as ps
+        >>> ps.Options(autotune={"cpu_budget": 2}).autotune
+        AutotuneOptions(cpu_budget=2)
     """
 
     path = "autotune"
 
-    enabled = Setting(bool, True, "Whether AUTOTUNE chooses. If not, it means one worker.")
+    enabled = Setting(
+        bool, True, "If True, `ps.AUTOTUNE` chooses the number of workers. If False, it means one worker."
+    )
     cpu_budget = Setting[int | None](
         int,
         None,
-        "Workers that may be inside the pipeline at once, whatever num_parallel_calls says. By default there is no "
-        "such bound: AUTOTUNE begins with the cores this process was granted, and uses more where functions wait.",
+        "Largest number of workers that run a pipeline at the same time, whatever `num_parallel_calls` is. By default "
+        "there is no limit: `ps.AUTOTUNE` starts with the cores of this process, and uses more workers for functions "
+        "that wait.",
         least=1,
         hint="Leave it out to use the cores this process was granted.",
     )
     ram_budget = Setting[int | None](
         int,
         None,
-        "Bytes that all buffers of a pass may hold together: shuffles, caches, batches and windows, and what is made "
-        "ahead of the consumer, which gets the rest; each part may always hold one result. By default all passes of "
-        "the process share half of the memory that was free when the first began.",
+        "Largest number of bytes that all buffers of one iteration use together: shuffles, caches, batches, windows, "
+        "and elements that are computed before the consumer needs them. Each buffer may hold at least one result. By "
+        "default, all iterations of the process share half of the memory that was free when the first one began.",
         least=1,
         hint="Give bytes, 1 << 30 for a gibibyte, or leave it out.",
     )
     min_parallelism = Setting[int | None](
         int,
         None,
-        "Workers that AUTOTUNE uses at least, also on fewer cores: for functions that wait. cpu_budget wins over it.",
+        "Smallest number of workers that `ps.AUTOTUNE` uses, even on fewer cores. Use it for functions that wait. "
+        "`cpu_budget` takes precedence.",
         least=1,
         hint="Leave it out to use the cores this process was granted.",
     )
 
+    def __init__(
+        self,
+        *,
+        enabled: bool | None = None,
+        cpu_budget: int | None = None,
+        ram_budget: int | None = None,
+        min_parallelism: int | None = None,
+        **others: Any,
+    ) -> None:
+        super().__init__(
+            enabled=enabled,
+            cpu_budget=cpu_budget,
+            ram_budget=ram_budget,
+            min_parallelism=min_parallelism,
+            **others,
+        )
+
 
 class ThreadingOptions(Group):
-    """Which threads do the work: `Options.threading`.
+    """Threads that run a data set: `Options.threading`.
 
-    >>> import penstock as ps
-    >>> ps.Options(threading=ps.ThreadingOptions(private_threadpool_size=4)).threading
-    ThreadingOptions(private_threadpool_size=4)
+    Args:
+        private_threadpool_size: Number of threads of a pool that each iteration has for itself. 0 means the number of
+            cores of this process. By default, all data sets of the process share one pool.
+        switch_interval: Seconds before a Python thread of this process gives up the GIL, while a data set is iterated.
+            By default, penstock measures the best value.
+        **others: No other names are accepted.
+
+    Raises:
+        UnknownNameError: If a name is no setting of this group.
+        InvalidTypeError: If a value has another type.
+        InvalidArgumentError: If a number is too small.
+
+    Example:
+        >>> import penstock as ps
+        >>> ps.Options(threading=ps.ThreadingOptions(private_threadpool_size=4)).threading
+        ThreadingOptions(private_threadpool_size=4)
     """
 
     path = "threading"
@@ -66,21 +115,31 @@ class ThreadingOptions(Group):
     private_threadpool_size = Setting[int | None](
         int,
         None,
-        "A pool of this many workers for each pass over this data set; 0 takes as many as the cores this process was "
-        "granted. By default all data sets of the process share one pool.",
+        "Number of threads of a pool that each iteration has for itself. 0 means the number of cores of this process. "
+        "By default, all data sets of the process share one pool.",
         least=0,
         hint="0 takes as many workers as there are cores; leave it out to share the process's pool.",
     )
     switch_interval = Setting[float | None](
         float,
         None,
-        "Seconds after which a Python thread of this process makes way for one that waits, at most, while a pass over "
-        "this data set is open: `sys.setswitchinterval`. By default it is measured: while workers wait as long as the "
-        "interval to come back from a read or a codec, because a thread of yours computes in Python without pause, "
-        "it is 0.0005. Python's own is 0.005, which leaves them a fifth of their speed; to give that leaves it alone.",
+        "Seconds before a Python thread of this process gives up the GIL, while this data set is iterated: "
+        "`sys.setswitchinterval`. Python's default is 0.005, which slows workers down to a fifth if a thread of yours "
+        "computes in Python without pause. By default, penstock measures how long workers wait for the GIL, and sets "
+        "0.0005 if they wait for the whole interval. Set 0.005 to keep Python's default.",
         above=0,
         hint="Leave it out to have it measured; 0.0005 is good beside threads that compute in Python.",
     )
+
+    def __init__(
+        self,
+        *,
+        private_threadpool_size: int | None = None,
+        switch_interval: float | None = None,
+        **others: Any,
+    ) -> None:
+        given = {"private_threadpool_size": private_threadpool_size, "switch_interval": switch_interval}
+        super().__init__(**given, **others)
 
 
 def _optimization() -> type[OptimizationOptions]:
@@ -90,68 +149,137 @@ def _optimization() -> type[OptimizationOptions]:
 
 
 class Options(Group):
-    """What holds for a whole data set; apply with `ds.with_options(options)`.
+    """Settings of a data set, with tf.data's names. Apply them with `Dataset.with_options`.
 
-    Settings have tf.data's names. They are given by keyword or by attribute; a group takes a dict, too. What is not
-    set, or set to None, is left to the options of data sets that this one is joined with, and to the defaults.
+    Set a value as a keyword argument or as an attribute. A setting that is None or was never set keeps its default, or
+    the value that another `with_options` call sets. An `Options` object is frozen once a data set uses it.
 
-    >>> options = Options(deterministic=False, autotune={"cpu_budget": 2})
-    >>> options.experimental_optimization.map_fusion = False
-    >>> options.autotune.cpu_budget, options.seed
-    (2, 0)
+    Args:
+        deterministic: If True, parallel steps keep the order of the elements, unless a step has an argument of its own.
+            Default: True.
+        seed: Seed of all random numbers of the data set, unless a step has a seed of its own. Default: 0.
+        dataset_name: Name of the data set in `explain()` and in its repr.
+        experimental_warm_start: If True, workers start when an iterator is created, not when the first element is
+            requested. Default: False.
+        element_timeout: Seconds that one call of a function of `map` or `filter` may take. By default, there is no
+            limit.
+        second_writer: `"share"` or `"wait"`: what an iteration does if another process is writing the same cache.
+            Default: `"share"`.
+        autocache: `"memory"`, `"disk"` or `"auto"`: the place of a cache that penstock may add. By default, penstock
+            adds no cache.
+        zero_copy: If True, arrays may be read-only views of the memory they come from. Default: False.
+        autotune: Resources that the data set may use: an `AutotuneOptions` object, or a dict of its settings.
+        threading: Threads that run the data set: a `ThreadingOptions` object, or a dict of its settings.
+        experimental_optimization: Rewrites of the plan: a `ps.experimental.OptimizationOptions` object, or a dict.
+        experimental_deterministic: Another name of `deterministic`.
+        experimental_threading: Another name of `threading`.
+        **others: No other names are accepted. The error suggests the nearest name, or explains why a setting of tf.data
+            has no effect here.
 
-    Raises UnknownNameError for an unknown name, with the nearest one that there is, and for settings of tf.data that
-    mean nothing here, with the reason; InvalidTypeError for a value of another type; FrozenError for a
-    change of options that a data set uses.
+    Raises:
+        UnknownNameError: If a name is no setting.
+        InvalidTypeError: If a value has another type.
+        InvalidArgumentError: If a number is too small, or a string is no allowed value.
+        FrozenError: If an attribute is set after a data set has used the options.
+
+    Example:
+        >>> import penstock as ps
+        >>> options = ps.Options(deterministic=False, autotune={"cpu_budget": 2})
+        >>> options.experimental_optimization.map_fusion = False
+        >>> options.autotune.cpu_budget, options.seed
+        (2, 0)
     """
 
-    deterministic = Setting(bool, True, "Whether parallel steps keep the order, where they do not say so.")
-    seed = Setting(int, 0, "What every shuffle without a seed of its own draws from.")
-    dataset_name = Setting[str | None](str, None, "How explain() and the data set's repr call it.")
+    deterministic = Setting(
+        bool,
+        True,
+        "If True, parallel steps keep the order of the elements, unless a step has an argument of its own.",
+    )
+    seed = Setting(
+        int,
+        0,
+        "Seed of all random numbers of the data set, unless a step has a seed of its own.",
+    )
+    dataset_name = Setting[str | None](str, None, "Name of the data set in `explain()` and in its repr.")
     experimental_warm_start = Setting(
         bool,
         False,
-        "Whether workers begin when an iterator is made, and not with its first element.",
+        "If True, workers start when an iterator is created, not when the first element is requested.",
     )
     element_timeout = Setting[float | None](
         float,
         None,
-        "Seconds that one call of a map's or filter's function may take; a call that takes longer is given up, and its "
-        "element fails with an error that says where it was read. By default a call takes as long as it takes.",
+        "Seconds that one call of a function of `map` or `filter` may take. penstock abandons a call that takes "
+        "longer. Its element fails with an error that names where it was read. By default, there is no limit.",
         above=0,
         hint="Give seconds, as 30 or 0.5, or leave it out to wait as long as a call takes.",
     )
     second_writer = Setting(
         str,
         "share",
-        "What a pass does when it comes to the end of what another process is still writing to the same cache or "
-        'snapshot: "share" reads what that process commits, as it comes; "wait" waits until it has come to its end. '
-        "Both go on in its place when it is gone.",
+        "Behaviour of an iteration that reaches the end of a cache or snapshot that another process is still writing. "
+        '`"share"`: read each part that the other process commits. `"wait"`: wait until the other process has '
+        "finished. In both cases, this iteration continues writing if the other process is gone.",
         one_of=("share", "wait"),
     )
     autocache = Setting[str | None](
         str,
         None,
-        "Where a cache may be put without being asked for, if the first whole pass shows that it pays in later ones: "
-        '"memory", "disk" (in the user\'s cache directory), or "auto" for the better of both. Elements and their order '
-        "stay what they are: nothing random is kept, and no step left out of which more than its result can be seen. "
-        "explain() says what it has come to. By default no cache is put anywhere.",
+        "Place of a cache that penstock may add, if the first full epoch shows that later epochs get faster: "
+        '`"memory"`, `"disk"` (in the cache directory of the user), or `"auto"` for the better of both. The elements '
+        "and their order stay the same: penstock caches no random elements, and no step that has side effects. "
+        "`explain()` reports the decision. By default, penstock adds no cache.",
         one_of=("memory", "disk", "auto"),
         hint="Where a cache is to lie elsewhere, as behind a URL, say so in the pipeline: ds.cache('s3://bucket/features').",
     )
     zero_copy = Setting(
         bool,
         False,
-        "Whether the loop may get views of the memory that elements come from: the arrays you gave, a mapped file, a "
-        "cache. They cannot be written to, and show what you write into your arrays later. By default every array "
-        "that a loop receives is its own, which costs a copy where it was not made for it.",
+        "If True, the arrays of an element may be views of the memory they come from: your own arrays, a mapped file, "
+        "or a cache. Views are read-only, and show what you later write into your arrays. By default, the consumer "
+        "owns every array, which costs a copy if the array was not computed for the consumer.",
     )
     autotune = Subgroup(lambda: AutotuneOptions)
     threading = Subgroup(lambda: ThreadingOptions)
-    experimental_optimization = Subgroup(_optimization, "Which rewrites run: `ps.experimental.OptimizationOptions`.")
+    experimental_optimization = Subgroup(_optimization, "Rewrites of the plan: `ps.experimental.OptimizationOptions`.")
 
     experimental_deterministic = Alias[bool]("deterministic")
     experimental_threading = Alias[ThreadingOptions]("threading")
+
+    def __init__(
+        self,
+        *,
+        deterministic: bool | None = None,
+        seed: int | None = None,
+        dataset_name: str | None = None,
+        experimental_warm_start: bool | None = None,
+        element_timeout: float | None = None,
+        second_writer: Literal["share", "wait"] | None = None,
+        autocache: Literal["memory", "disk", "auto"] | None = None,
+        zero_copy: bool | None = None,
+        autotune: AutotuneOptions | Mapping[str, Any] | None = None,
+        threading: ThreadingOptions | Mapping[str, Any] | None = None,
+        experimental_optimization: OptimizationOptions | Mapping[str, Any] | None = None,
+        experimental_deterministic: bool | None = None,
+        experimental_threading: ThreadingOptions | Mapping[str, Any] | None = None,
+        **others: Any,
+    ) -> None:
+        super().__init__(
+            deterministic=deterministic,
+            seed=seed,
+            dataset_name=dataset_name,
+            experimental_warm_start=experimental_warm_start,
+            element_timeout=element_timeout,
+            second_writer=second_writer,
+            autocache=autocache,
+            zero_copy=zero_copy,
+            autotune=autotune,
+            threading=threading,
+            experimental_optimization=experimental_optimization,
+            experimental_deterministic=experimental_deterministic,
+            experimental_threading=experimental_threading,
+            **others,
+        )
 
 
 Group._root = Options

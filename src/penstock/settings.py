@@ -48,7 +48,7 @@ class Setting(Generic[T]):
 
     `kind` is bool, int, float or str; numpy's bools and numbers are welcome, integers are floats too, and bools are no
     numbers. A number may have a bound: `least`, which it may reach, or `above`, which it may not. A text may have to be
-    `one_of` some.
+    `one_of` some. `since` is the version of penstock that introduced the setting.
     """
 
     name: str
@@ -63,6 +63,7 @@ class Setting(Generic[T]):
         above: int | None = None,
         one_of: tuple[str, ...] = (),
         hint: str | None = None,
+        since: str = "0.1.0",
     ) -> None:
         self.kind = kind
         self.default = default
@@ -71,6 +72,7 @@ class Setting(Generic[T]):
         self._above = above
         self._one_of = one_of
         self._hint = hint
+        self.since = since
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -182,7 +184,8 @@ class Group:
     def __init__(self, **settings: Any) -> None:
         vars(self).update(_given={}, _groups={}, _owner=None, _frozen=False)
         for name, value in settings.items():
-            setattr(self, name, value)
+            if value is not None:
+                setattr(self, name, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self._settings and name not in self._below and name not in self._aliases:

@@ -28,21 +28,24 @@ def _rule(spec: LeafSpec, *, frames: int | slice | None) -> TensorSpec:
 @of_nature(Nature("decodes video", decodes=True))
 @traceable("video.decode", _rule, fresh=True)
 def decode(contents: bytes | str | os.PathLike[str], frames: int | slice | None = None) -> npt.NDArray[np.uint8]:
-    """Return frames of a video: MP4, WebM, MKV, AVI, or another format that FFmpeg reads.
+    """Decode frames of a video: MP4, WebM, MKV, AVI, or another format that FFmpeg reads.
 
     FFmpeg decodes all frames up to the last frame that is returned, so frames at the start take less time.
 
     Args:
         contents: The bytes of the file, or its path as a str or a path object.
         frames: A number of frames, evenly spaced from the first frame to the last; or a slice of the frames without
-            negative numbers, such as `slice(start, start + 64, 4)`. By default all frames.
+            negative numbers, such as `slice(start, start + 64, 4)`. Default: all frames.
 
     Returns:
-        The frames of shape (frames, height, width, 3), uint8, RGB.
+        uint8 array of RGB frames, of shape (frames, height, width, 3).
 
     Raises:
-        InvalidArgumentError: If the bytes are no such file, or the video has none of the frames.
+        InvalidArgumentError: If the bytes are no such file, or if the video has none of the frames.
         MissingDependencyError: If the extra `video` is not installed.
+
+    Example:
+        >>> clip = ps.video.decode("holiday.mp4", frames=16)  # doctest: +SKIP
     """
     if isinstance(frames, (int, np.integer)):
         wanted: Any = np.linspace(0, count_frames(contents) - 1, frames).round().astype(int).tolist()
@@ -59,14 +62,20 @@ def decode(contents: bytes | str | os.PathLike[str], frames: int | slice | None 
 
 
 def count_frames(contents: bytes | str | os.PathLike[str]) -> int:
-    """Return the number of frames of a video. The file is read, but no frame is decoded.
+    """Return the number of frames of a video, without decoding them.
 
     Args:
         contents: The bytes of the file, or its path as a str or a path object.
 
+    Returns:
+        The number of frames.
+
     Raises:
         InvalidArgumentError: If the bytes are no such file.
         MissingDependencyError: If the extra `video` is not installed.
+
+    Example:
+        >>> ps.video.count_frames("holiday.mp4")  # doctest: +SKIP
     """
     return int(measured(contents)["frames"])
 
@@ -92,3 +101,7 @@ def _opened(contents: Any) -> Iterator[Any]:
         why = "it has no stream of video" if isinstance(error, IndexError) else error
         message = f"decode needs a video that FFmpeg reads, got {contents!r:.60}: {why}."
         raise InvalidArgumentError(message, hint="Check the path, or convert the file with ffmpeg.") from None
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -6,7 +6,6 @@ A headless Chromium opens each page, reads the verdict's words off it, and leave
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import socket
 import subprocess
@@ -21,28 +20,9 @@ import pytest
 
 import penstock as ps
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="make browser installs playwright")
+pytest.importorskip("playwright.sync_api", reason="make browser installs playwright")
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PATIENCE = 60_000  # milliseconds that a page may take on a busy machine
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    found = os.environ.get("PENSTOCK_CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        pytest.skip("there is no Chromium: install one, or name it in PENSTOCK_CHROMIUM")
-    with sync_api.sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        yield made
-        made.close()
-
-
-@pytest.fixture
-def shots(tmp_path: Path) -> Path:
-    folder = Path(os.environ.get("PENSTOCK_SCREENSHOTS", tmp_path))
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ def test_the_dev_lock_extends_the_runtime_lock():
     assert {key: dev.get(key) for key in pins("runtime")} == pins("runtime")
 
 
-@pytest.mark.parametrize("lock", ["runtime", "dev"])
+@pytest.mark.parametrize("lock", ["runtime", "dev", "site"])
 def test_every_pin_has_hashes(lock):
     text = (ROOT / "requirements" / f"{lock}.lock").read_text()
     blocks = re.split(r"^(?=[a-z])", text, flags=re.MULTILINE)

@@ -14,10 +14,21 @@ import penstock as ps
 
 ROOT = Path(__file__).parents[2]
 
-SPACES = pytest.mark.parametrize(
-    "name",
-    [f"penstock{part}" for part in ("", ".experimental", ".io", ".image", ".audio", ".video")],
+PARTS = (
+    "",
+    ".experimental",
+    ".errors",
+    ".io",
+    ".image",
+    ".audio",
+    ".video",
+    ".catalog",
+    ".catalog.features",
+    ".formats",
 )
+PARTS += (".profiler", ".service", ".testing", ".viz", ".dataset.schedule")
+SPACES = pytest.mark.parametrize("name", [f"penstock{part}" for part in PARTS])
+OPTIONAL = [f"penstock.{name}" for name in ("compat", "jax", "torch")]  # their names need more than penstock
 
 
 @SPACES
@@ -35,10 +46,15 @@ def test_every_public_name_is_documented(name):
     assert [public for public, thing in describable.items() if not thing.__doc__] == []
 
 
-@SPACES
-def test_dir_tells_all(name):
+@pytest.mark.parametrize("name", [*SPACES.args[1], *OPTIONAL])
+def test_dir_shows_the_public_names_and_nothing_else(name):
     space = importlib.import_module(name)
-    assert set(space.__all__) <= set(dir(space))
+    assert sorted(space.__all__) == dir(space)
+
+
+def test_every_public_module_is_held_to_this():
+    modules = {thing.__name__ for name in ps.__all__ if inspect.ismodule(thing := getattr(ps, name))}
+    assert modules - {*SPACES.args[1], *OPTIONAL} == set()
 
 
 def public_members():

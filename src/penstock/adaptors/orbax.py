@@ -29,7 +29,11 @@ def orbax_types() -> OrbaxTypes:
     jax = optional_package("jax", "penstock.jax", "jax")
 
     class CheckpointHandler(ocp.CheckpointHandler):  # type: ignore[misc, name-defined]
-        """Writes and reads the state of a loader, or of an iterator: whatever has state_dict and load_state_dict."""
+        """Handler of Orbax that writes and reads the state of a loader or of an iterator.
+
+        Example:
+            >>> handler = penstock.jax.CheckpointHandler()  # doctest: +SKIP
+        """
 
         def save(self, directory: Any, args: Any) -> None:
             _file(jax, directory).write_text(json.dumps(args.item.state_dict()))

@@ -6,3 +6,7 @@ from penstock.audio.windows import hamming_window, hann_window
 
 __all__ = ["Sound", "decode", "decode_wav", "encode_wav", "frame", "hamming_window", "hann_window"]
 __all__ += ["linear_to_mel_weight_matrix", "mel_scale", "resample", "spectrogram", "stft"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -15,7 +15,17 @@ from penstock.trace.lift import Nature, byte_string, of_nature, tensor, traceabl
 
 
 class Sound(NamedTuple):
-    """The samples of a sound, from -1 to 1, and their rate in samples per second."""
+    """Samples of a sound, and their rate.
+
+    Attributes:
+        audio: float32 samples from -1 to 1, of shape (samples, channels).
+        sample_rate: Samples per second.
+
+    Example:
+        >>> import numpy as np, penstock as ps
+        >>> ps.audio.decode_wav(ps.audio.encode_wav(np.zeros((800, 1)), 8000)).audio.shape
+        (800, 1)
+    """
 
     audio: Any
     sample_rate: Any
@@ -111,14 +121,22 @@ def decode_wav(contents: bytes, desired_channels: int = -1, desired_samples: int
 
 @traceable("audio.encode_wav", lambda spec, sample_rate: tensor(spec) and TensorSpec((), bytes))
 def encode_wav(audio: npt.ArrayLike, sample_rate: int) -> bytes:
-    """Return a WAV file of 16 bits, as `tf.audio.encode_wav` does. Samples beyond -1 and 1 are clipped.
+    """Encode samples as a WAV file of 16 bits, as `tf.audio.encode_wav` does. Samples outside of [-1, 1] are clipped.
 
     Args:
         audio: Samples from -1 to 1 of shape (samples, channels).
         sample_rate: Samples per second.
 
+    Returns:
+        The bytes of the file.
+
     Raises:
         InvalidArgumentError: If the samples have another rank.
+
+    Example:
+        >>> import numpy as np, penstock as ps
+        >>> len(ps.audio.encode_wav(np.zeros((800, 1)), 8000))
+        1644
     """
     samples = np.asarray(audio, np.float32)
     if samples.ndim != 2:
@@ -137,18 +155,24 @@ def encode_wav(audio: npt.ArrayLike, sample_rate: int) -> bytes:
 @of_nature(_DECODER)
 @traceable("audio.decode", _sound_rule, fresh=True, gives=Sound)
 def decode(contents: bytes, sample_rate: int | None = None) -> Sound:
-    """Return the samples of a sound file: WAV, FLAC, MP3, OGG, or another format that libsndfile reads.
+    """Decode a sound file: WAV, FLAC, MP3, OGG, or another format that libsndfile reads.
 
     Args:
         contents: The bytes of the file.
-        sample_rate: Rate to resample to, in samples per second. By default the rate of the file.
+        sample_rate: Rate to resample to, in samples per second. Default: the rate of the file.
 
     Returns:
         A `Sound`: float32 samples from -1 to 1 of shape (samples, channels), and their rate as int32.
 
     Raises:
-        InvalidArgumentError: If the bytes are no such file, or the file is damaged.
+        InvalidArgumentError: If the bytes are no such file, or if the file is damaged.
         MissingDependencyError: If the extra `audio` is not installed.
+
+    Example:
+        >>> import numpy as np, penstock as ps
+        >>> sound = ps.audio.decode(ps.audio.encode_wav(np.zeros((800, 1)), 8000), sample_rate=4000)
+        >>> sound.audio.shape, int(sound.sample_rate)
+        ((400, 1), 4000)
     """
     soundfile, file = optional_package("soundfile", "Decoding sound", "audio"), _file("decode", contents)
     try:
@@ -162,7 +186,9 @@ def decode(contents: bytes, sample_rate: int | None = None) -> Sound:
 
 @traceable("audio.resample", lambda spec, **_: TensorSpec((None, *tensor(spec).shape[1:]), tensor(spec).dtype))
 def resample(audio: npt.NDArray[Any], rate_in: int, rate_out: int) -> npt.NDArray[Any]:
-    """Return a sound with another rate, by the high-quality filter of soxr. An equal rate returns the sound as it is.
+    """Resample a sound to another rate, with the high-quality filter of soxr.
+
+    If the rates are equal, the sound is returned as it is.
 
     Args:
         audio: Samples of shape (samples,) or (samples, channels): float32, float64, int16 or int32.
@@ -170,10 +196,15 @@ def resample(audio: npt.NDArray[Any], rate_in: int, rate_out: int) -> npt.NDArra
         rate_out: Samples per second of the result.
 
     Returns:
-        The samples, of the dtype and the number of channels of `audio`.
+        The samples, with the dtype and the number of channels of `audio`.
 
     Raises:
         MissingDependencyError: If the extra `audio` is not installed.
+
+    Example:
+        >>> import numpy as np, penstock as ps
+        >>> ps.audio.resample(np.zeros(800, np.float32), 8000, 16000).shape
+        (1600,)
     """
     if rate_in == rate_out:
         return audio

@@ -156,7 +156,7 @@ def linear_to_mel_weight_matrix(
     num_mel_bins: int = 20, num_spectrogram_bins: int = 129, sample_rate: float = 8000, lower_edge_hertz: float = 125.0,
     upper_edge_hertz: float = 3800.0, dtype: npt.DTypeLike = np.float32,
 ) -> npt.NDArray[Any]:  # fmt: skip
-    """Return the matrix that turns a spectrogram into its mel bins, as `tf.signal.linear_to_mel_weight_matrix` does.
+    """Compute the matrix that converts a spectrogram to mel bins, as `tf.signal.linear_to_mel_weight_matrix` does.
 
     Args:
         num_mel_bins: Number of mel bins.
@@ -168,6 +168,11 @@ def linear_to_mel_weight_matrix(
 
     Returns:
         Weights of shape (num_spectrogram_bins, num_mel_bins).
+
+    Example:
+        >>> import penstock as ps
+        >>> ps.audio.linear_to_mel_weight_matrix(num_mel_bins=40).shape
+        (129, 40)
     """
     hertz = np.linspace(0.0, float(sample_rate) / 2.0, int(num_spectrogram_bins))[1:]
     edges = np.linspace(_mel(float(lower_edge_hertz)), _mel(float(upper_edge_hertz)), int(num_mel_bins) + 2)

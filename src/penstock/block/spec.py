@@ -88,13 +88,16 @@ class _Shaped:
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class TensorSpec(_Shaped):
-    """Shape and dtype of a leaf; `None` stands for a dimension that differs between elements.
+    """Shape and dtype of a leaf of an element.
 
-    >>> TensorSpec((None, 3), np.float32)
-    TensorSpec(shape=(None, 3), dtype=float32)
+    Args:
+        shape: Shape, with None for a dimension that differs between elements. In the signature of `from_generator` or
+            `map_fn`, None in place of the shape means any shape and rank.
+        dtype: A numpy dtype, or `bytes`. Default: float32.
 
-    As the signature of a generator, and in that of `map_fn`, `TensorSpec(None, dtype)` leaves the shape and its rank
-    open: elements of the generator may differ in rank.
+    Example:
+        >>> TensorSpec((None, 3), np.float32)
+        TensorSpec(shape=(None, 3), dtype=float32)
     """
 
     shape: Shape
@@ -113,10 +116,15 @@ class TensorSpec(_Shaped):
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class SparseTensorSpec(_Shaped):
-    """Shape and dtype of a SparseTensor; `None` stands for a dimension that differs, or for an unknown shape.
+    """Shape and dtype of a SparseTensor.
 
-    >>> SparseTensorSpec((None, 4), np.int64)
-    SparseTensorSpec(shape=(None, 4), dtype=int64)
+    Args:
+        shape: Shape, with None for a dimension that differs between elements; or None for an unknown shape.
+        dtype: A numpy dtype, or `bytes`. Default: float32.
+
+    Example:
+        >>> SparseTensorSpec((None, 4), np.int64)
+        SparseTensorSpec(shape=(None, 4), dtype=int64)
     """
 
     value_type: ClassVar[type] = SparseTensor
@@ -127,15 +135,21 @@ class SparseTensorSpec(_Shaped):
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class RaggedTensorSpec(_Shaped):
-    """Shape and dtype of a RaggedTensor, or of rows that become one; `None` stands for a dimension that differs.
+    """Shape and dtype of a RaggedTensor, or of rows that become one.
 
-    The first `ragged_rank` dimensions after the outermost one are ragged; by default all up to the last that differs.
-    Values of `ragged_rank` 0 are arrays, the slices of a RaggedTensor: `batch` makes a RaggedTensor of them again.
+    Args:
+        shape: Shape, with None for a dimension that differs between rows or elements.
+        dtype: A numpy dtype, or `bytes`. Default: float32.
+        row_splits_dtype: Dtype of the row splits: int32 or int64. Default: int64.
+        ragged_rank: Number of ragged dimensions after the outermost one. By default, all dimensions up to the last
+            None. Values of rank 0 are arrays: slices of a RaggedTensor, which `batch` makes a RaggedTensor again.
 
-    >>> RaggedTensorSpec((None, None), np.int64)
-    RaggedTensorSpec(shape=(None, None), dtype=int64, ragged_rank=1, row_splits_dtype=int64)
+    Raises:
+        InvalidTypeError: If `row_splits_dtype` is another dtype.
 
-    Raises InvalidTypeError for another `row_splits_dtype` than int32 and int64.
+    Example:
+        >>> RaggedTensorSpec((None, None), np.int64)
+        RaggedTensorSpec(shape=(None, None), dtype=int64, ragged_rank=1, row_splits_dtype=int64)
     """
 
     value_type: ClassVar[type] = RaggedTensor

@@ -49,14 +49,19 @@ class _NoArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseTensor(_NoArray):
-    """Values at given positions of an array that is empty elsewhere: what `VarLenFeature` gives.
+    """Values at given positions of an array that is empty elsewhere, such as the result of `VarLenFeature`.
 
-    `indices` is int64 of shape (values, rank), `values` has one entry per row of it, `dense_shape` is int64 (rank,).
+    Args:
+        indices: int64 array of shape (values, rank).
+        values: One value for each row of `indices`.
+        dense_shape: Shape of the array, int64 of shape (rank,).
 
-    >>> SparseTensor(np.array([[0, 0], [1, 2]]), np.array([7, 8]), np.array([2, 3])).to_dense().tolist()
-    [[7, 0, 0], [0, 0, 8]]
+    Raises:
+        InvalidArgumentError: If the arguments do not fit each other.
 
-    Raises InvalidArgumentError when the three do not fit together.
+    Example:
+        >>> SparseTensor(np.array([[0, 0], [1, 2]]), np.array([7, 8]), np.array([2, 3])).to_dense().tolist()
+        [[7, 0, 0], [0, 0, 8]]
     """
 
     __penstock_leaf__: ClassVar[bool] = True
@@ -151,15 +156,18 @@ class SparseTensor(_NoArray):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RaggedTensor(_NoArray):
-    """Rows of differing length: row i is `values[row_splits[i]:row_splits[i + 1]]`.
+    """Rows of different lengths: row `i` is `values[row_splits[i]:row_splits[i + 1]]`.
 
-    `values` is an array with the values along axis 0, or a RaggedTensor for further ragged dimensions; `row_splits` is
-    int32 or int64, starts at 0, never falls and ends at `len(values)`.
+    Args:
+        values: Array of the values of all rows along its first axis, or a RaggedTensor for further ragged dimensions.
+        row_splits: int32 or int64 vector. It starts at 0, never decreases and ends at `len(values)`.
 
-    >>> RaggedTensor(np.array([3, 1, 4]), np.array([0, 2, 2, 3])).to_list()
-    [[3, 1], [], [4]]
+    Raises:
+        InvalidArgumentError: If the splits do not fit the values.
 
-    Raises InvalidArgumentError when the splits do not fit the values.
+    Example:
+        >>> RaggedTensor(np.array([3, 1, 4]), np.array([0, 2, 2, 3])).to_list()
+        [[3, 1], [], [4]]
     """
 
     __penstock_leaf__: ClassVar[bool] = True

@@ -40,3 +40,7 @@ __all__ = [
     "register",
     "subsplit_for_process",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -28,10 +28,15 @@ from penstock.io.writing import local
 
 @dataclass(frozen=True, kw_only=True)
 class BuilderConfig:
-    """A variant of a data set by its name; derive from it for what else tells variants apart.
+    """A variant of a data set. Derive from this class to add other settings of the variant.
 
-    >>> BuilderConfig(name="small", description="A tenth of it.").name
-    'small'
+    Attributes:
+        name: Name of the variant.
+        description: Description of the variant.
+
+    Example:
+        >>> BuilderConfig(name="small", description="A tenth of it.").name
+        'small'
     """
 
     name: str
@@ -40,7 +45,16 @@ class BuilderConfig:
 
 @dataclass(frozen=True)
 class Skipped:
-    """In place of an example: an input that cannot be used, and why. It is counted and listed in the metadata."""
+    """An input that cannot be used, in place of an example. It is counted and listed in the metadata of the data set.
+
+    Attributes:
+        name: Name of the input.
+        reason: Reason why it cannot be used.
+
+    Example:
+        >>> Skipped("photo-17.jpg", "it is empty").reason
+        'it is empty'
+    """
 
     name: str
     reason: str
@@ -51,15 +65,20 @@ Made = tuple[Key, Mapping[str, Any]] | Skipped | None
 
 @dataclass(frozen=True)
 class Each:
-    """The examples that `function(item)` makes of `items`: a pair of key and example, a `Skipped`, or None.
+    """Items from which a function computes examples, for `Builder._split_generators`.
 
-    Items are made in parallel, by threads or processes, whichever is faster, or in turn where they cost less than
-    handing them over; an interrupted preparation goes on with those that were not made. `function` depends on the item
-    alone.
+    Items are computed in parallel by threads or processes, whichever is faster, or one after another if they are cheap.
+    An interrupted preparation continues with the remaining items.
 
-    >>> squares = Each(range(3), lambda x: (x, {"square": x * x}))
-    >>> [squares.function(item) for item in squares.items]
-    [(0, {'square': 0}), (1, {'square': 1}), (2, {'square': 4})]
+    Attributes:
+        items: The items.
+        function: A function of an item that returns a pair of key and example, a `Skipped`, or None. It depends on the
+            item only.
+
+    Example:
+        >>> squares = Each(range(3), lambda x: (x, {"square": x * x}))
+        >>> [squares.function(item) for item in squares.items]
+        [(0, {'square': 0}), (1, {'square': 1}), (2, {'square': 4})]
     """
 
     items: Sequence[Any]
@@ -152,31 +171,36 @@ def each_of(split: Any, read: Callable[[Any], Any]) -> Any:
 
 
 class Builder(Reading):
-    """The recipe of a data set; one of your own gives `VERSION`, `_info` and `_split_generators`.
+    """Base class of the recipe of a data set. A recipe of your own defines `VERSION`, `_info` and `_split_generators`.
 
-    >>> import numpy as np, tempfile
-    >>> from penstock.catalog import Builder, DatasetInfo, features
-    >>> class Squares(Builder):
-    ...     VERSION = "1.0.0"
-    ...     def _info(self):
-    ...         return DatasetInfo(features=features.FeaturesDict({"x": np.int64, "y": np.int64}))
-    ...     def _split_generators(self):
-    ...         return {"train": self._generate_examples(range(8))}
-    ...     def _generate_examples(self, numbers):
-    ...         for x in numbers:
-    ...             yield x, {"x": x, "y": x * x}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     squares = Squares(data_dir=folder)
-    ...     squares.download_and_prepare()
-    ...     sorted(int(row["y"]) for row in squares.as_dataset("train"))
-    [0, 1, 4, 9, 16, 25, 36, 49]
+    Prepared data is stored in `<data_dir>/<name>/[<config_name>/]<version>/`, in the layout of tfds. The files depend
+    on the examples and their keys only, not on the order, the speed or the parallelism of their computation.
 
-    Prepared data lies in `<data_dir>/<name>/[<config_name>/]<version>/` as tfds lays it out. What is written depends
-    on the examples and their keys, not on the order, the speed or the parallelism in which they are made.
+    A recipe that needs a download requests it in `_split_generators(self, dl_manager)`, with the checksums in
+    `CHECKSUMS`. If examples are computed from items one by one, return `Each(items, function)` instead of a generator:
+    items are computed in parallel, and an interrupted preparation continues with the remaining items.
 
-    What needs a download asks for it in `_split_generators(self, dl_manager)`, with the checksums in `CHECKSUMS`.
-    Where examples are made of items one by one, `Each(items, function)` in place of a generator makes them in parallel,
-    and an interrupted preparation goes on with the items that are left.
+    Args:
+        data_dir: As in `load`.
+        config: A `BuilderConfig`, or the name of one.
+
+    Example:
+        >>> import numpy as np, tempfile
+        >>> from penstock.catalog import Builder, DatasetInfo, features
+        >>> class Squares(Builder):
+        ...     VERSION = "1.0.0"
+        ...     def _info(self):
+        ...         return DatasetInfo(features=features.FeaturesDict({"x": np.int64, "y": np.int64}))
+        ...     def _split_generators(self):
+        ...         return {"train": self._generate_examples(range(8))}
+        ...     def _generate_examples(self, numbers):
+        ...         for x in numbers:
+        ...             yield x, {"x": x, "y": x * x}
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     squares = Squares(data_dir=folder)
+        ...     squares.download_and_prepare()
+        ...     sorted(int(row["y"]) for row in squares.as_dataset("train"))
+        [0, 1, 4, 9, 16, 25, 36, 49]
     """
 
     VERSION: ClassVar[str]

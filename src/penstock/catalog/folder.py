@@ -96,19 +96,38 @@ class FoldersBuilder(Reading):
 
 
 def builder_from_directory(folder: str | os.PathLike[str]) -> FolderBuilder:
-    """The builder of a folder that is prepared: `builder_from_directory("~/tensorflow_datasets/mnist/3.0.1")`.
+    """Return the builder of a prepared folder.
+
+    Args:
+        folder: The folder of a version, such as `~/tensorflow_datasets/mnist/3.0.1`.
+
+    Returns:
+        A builder that reads the folder.
 
     Raises:
-        NotFoundError: nothing is prepared there.
+        NotFoundError: If the folder contains no prepared data set.
+
+    Example:
+        >>> mnist = builder_from_directory("~/tensorflow_datasets/mnist/3.0.1")  # doctest: +SKIP
     """
     return FolderBuilder(folder)
 
 
 def builder_from_directories(folders: Sequence[str | os.PathLike[str]]) -> FoldersBuilder:
-    """The builder of several prepared folders of one kind, which are read as one data set.
+    """Return the builder of several prepared folders, which are read as one data set.
+
+    Args:
+        folders: The folders of versions.
+
+    Returns:
+        A builder that reads the folders.
 
     Raises:
-        NotFoundError: in one of them nothing is prepared. InvalidArgumentError: their features are not the same.
+        NotFoundError: If a folder contains no prepared data set.
+        InvalidArgumentError: If the features of the folders differ.
+
+    Example:
+        >>> both = builder_from_directories(["photos/2024/1.0.0", "photos/2025/1.0.0"])  # doctest: +SKIP
     """
     if isinstance(folders, str | os.PathLike):
         folders = [folders]

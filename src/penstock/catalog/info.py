@@ -56,9 +56,18 @@ class _Shards:
 
 @dataclass(frozen=True)
 class SplitInfo(_Shards):
-    """One split: how many examples lie in each shard, how many bytes the records hold, and where the shards are.
+    """Description of a split.
 
-    A split of which no shards are written, as of a folder of images, has no `filepaths`.
+    Attributes:
+        name: Name of the split.
+        shard_lengths: Number of examples in each shard.
+        num_bytes: Number of bytes of all records.
+        template: Pattern of the file names.
+        filepaths: Files of the shards; empty for a data set without shards, such as a folder of images.
+
+    Example:
+        >>> SplitInfo("train", (60, 65), 1000).num_examples
+        125
     """
 
     name: str

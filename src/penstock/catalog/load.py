@@ -50,41 +50,46 @@ def load(
     builder_kwargs: Mapping[str, Any] | None = None,
     download_and_prepare_kwargs: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Prepare the data set `name` if that has not been done, and return it as a Dataset of its examples.
+    """Return a data set by its name. The data set is downloaded and prepared if it is not there yet.
 
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     test = load("shapes", split="test", data_dir=folder, builder_kwargs={"num_examples": 40})
-    ...     len(test), sorted(next(iter(test)))
-    (10, ['image', 'label'])
-
-    Its `len` is known, `ds[i]` and `shuffle(penstock.ALL)` work, and shards of which nothing is wanted are not opened.
+    The elements have an index. Shards of which no example is needed are not opened.
 
     Args:
-        name: one of `list_builders()`, or what is prepared on disk: "name", "name/config", "name:1.*.*".
-        split: "train", "train[:80%]", "train[100:200]", "train[-1shard:]", "train+test", "all", a `ReadInstruction`; a
-            list or dict of them for a list or dict of Datasets; None for a dict of all.
-        data_dir: where prepared data lives, one folder or several to look in, of which the first is written to; by
-            default $PENSTOCK_DATA_DIR, $TFDS_DATA_DIR, or `penstock_datasets` in the home folder, and tfds's own, which
-            is read.
-            It may be a URL of one: what is not there is prepared on this machine, and sent.
-        batch_size: batches of this many examples; by default single examples.
-        shuffle_files: read the shards in an order drawn from the seed, another one each epoch.
-        download: prepare what is not there yet; with False that is an error.
-        as_supervised: `(input, target)` as the data set's `supervised_keys` name them, in place of a dict.
-        decoders: `{"image": SkipDecoding()}` for features that are to stay as they are stored, `PartialDecoding([…])`
-            to read only some features, `SkipDecoding()` for whole records.
-        read_config: a `ReadConfig`: how many shards are read in turn, the seed of `shuffle_files`.
-        with_info: return `(dataset, info)`.
-        builder_kwargs: arguments for the builder, such as `num_examples` of `shapes`.
-        download_and_prepare_kwargs: arguments for `download_and_prepare`, such as `manual_dir`.
+        name: Name of a builder (see `list_builders`) or of a prepared data set: "name", "name/config" or "name:1.*.*".
+        split: "train", "train[:80%]", "train[100:200]", "train[-1shard:]", "train+test", "all" or a `ReadInstruction`.
+            A list or dict of splits returns a list or dict of data sets. Default: a dict of all splits.
+        data_dir: Folder of prepared data, or a list of folders, of which the first is written to. It may be a URL: data
+            is prepared on this machine and uploaded. Default: $PENSTOCK_DATA_DIR, $TFDS_DATA_DIR, or
+            `penstock_datasets` in the home folder; and tfds's folder, which is only read.
+        batch_size: Number of examples in a batch. By default, examples are not batched.
+        shuffle_files: If True, shards are read in a random order, another one in each epoch. Default: False.
+        download: If True, a data set that is not there yet is prepared. If False, it is an error. Default: True.
+        as_supervised: If True, elements are pairs `(input, target)`, as `supervised_keys` of the data set names them.
+            If False, they are dicts. Default: False.
+        decoders: `{"image": SkipDecoding()}` for features that are not decoded, `PartialDecoding([…])` to read some
+            features only, or `SkipDecoding()` for whole records.
+        read_config: A `ReadConfig`: the number of shards that are read in turn, and the seed of `shuffle_files`.
+        with_info: If True, a pair `(dataset, info)` is returned. Default: False.
+        builder_kwargs: Arguments of the builder, such as `num_examples` of `shapes`.
+        download_and_prepare_kwargs: Arguments of `Builder.download_and_prepare`, such as `manual_dir`.
+
+    Returns:
+        A data set of examples, or a list or dict of data sets.
 
     Raises:
-        InvalidArgumentError: unknown name, config, version, split or slice.
-        FailedPreconditionError: not prepared, and `download=False`; the disk is full; files you must download yourself.
-        DataLossError: a download or a shard is damaged.
+        InvalidArgumentError: If the name, config, version, split or slice is unknown.
+        FailedPreconditionError: If the data set is not prepared and `download` is False, if the disk is full, or if you
+            have to download files yourself.
+        DataLossError: If a download or a shard is damaged.
 
-    Deterministic: the same examples in the same order on every machine.
+    Determinism: The examples and their order are the same on every machine.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     test = load("shapes", split="test", data_dir=folder, builder_kwargs={"num_examples": 40})
+        ...     len(test), sorted(next(iter(test)))
+        (10, ['image', 'label'])
     """
     made = builder(name, data_dir=data_dir, **(builder_kwargs or {}))
     if download:

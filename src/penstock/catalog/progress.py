@@ -21,16 +21,23 @@ _disabled = False
 
 
 def disable_progress_bar() -> None:
-    """Show nothing while data sets are downloaded and prepared; the variable PENSTOCK_PROGRESS=0 does the same.
+    """Show no progress bars while data sets are downloaded and prepared.
 
-    >>> disable_progress_bar(); enable_progress_bar()
+    `PENSTOCK_PROGRESS=0` in the environment does the same.
+
+    Example:
+        >>> disable_progress_bar(); enable_progress_bar()
     """
     global _disabled
     _disabled = True
 
 
 def enable_progress_bar() -> None:
-    """Show again what `disable_progress_bar` has switched off."""
+    """Show the progress bars again that `disable_progress_bar` has switched off.
+
+    Example:
+        >>> enable_progress_bar()
+    """
     global _disabled
     _disabled = False
 

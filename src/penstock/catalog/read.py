@@ -23,14 +23,18 @@ from penstock.plan.node import AUTOTUNE, check_int
 
 @dataclass
 class ReadConfig:
-    """How shards are read, with tfds's names.
+    """Settings of reading shards, with tfds's names.
 
-    `interleave_cycle_length` shards are read in turn, `interleave_block_length` examples of each; a cycle length of 1
-    reads one shard after the other. `shuffle_seed` draws the order of `shuffle_files`, another one each epoch unless
-    `shuffle_reshuffle_each_iteration` is False. With `add_tfds_id` examples have "tfds_id": file and number in it.
+    Attributes:
+        interleave_cycle_length: Number of shards that are read in turn. 1 reads one shard after another.
+        interleave_block_length: Number of consecutive examples of each shard.
+        shuffle_seed: Seed of the order of `shuffle_files`.
+        shuffle_reshuffle_each_iteration: If True, each epoch has another order.
+        add_tfds_id: If True, examples have "tfds_id": the file, and the number of the example in it.
 
-    >>> ReadConfig(interleave_cycle_length=1).interleave_block_length
-    16
+    Example:
+        >>> ReadConfig(interleave_cycle_length=1).interleave_block_length
+        16
     """
 
     interleave_cycle_length: int | None = None

@@ -50,9 +50,21 @@ _registered: dict[str, type[Builder]] = {}
 
 
 def register(kind: Kind) -> Kind:
-    """Decorates a builder of your own, so that `load` and `builder` know its name.
+    """Register a builder class of your own, so that `load` and `builder` know its name. Use it as a decorator.
 
-    A package that is installed can name its builders as entry points of the group `penstock.builders` instead.
+    An installed package may instead name its builders as entry points of the group `penstock.builders`.
+
+    Args:
+        kind: The builder class.
+
+    Returns:
+        The same class.
+
+    Example:
+        >>> from penstock.catalog import Builder, register
+        >>> @register
+        ... class Squares(Builder):  # doctest: +SKIP
+        ...     VERSION = "1.0.0"
     """
     if not (isinstance(kind, type) and issubclass(kind, Builder)):
         message = f"register decorates a class derived from Builder, got {kind!r}."
@@ -62,10 +74,14 @@ def register(kind: Kind) -> Kind:
 
 
 def list_builders() -> list[str]:
-    """The names of the builders that `load` and `builder` know, sorted; also those that are registered.
+    """Return the sorted names of all builders, registered ones too.
 
-    >>> "shapes" in list_builders()
-    True
+    Returns:
+        A list of names.
+
+    Example:
+        >>> "shapes" in list_builders()
+        True
     """
     return sorted({*_BUILDERS, *_registered, *_installed()})
 
@@ -73,17 +89,28 @@ def list_builders() -> list[str]:
 def builder(
     name: str, *, data_dir: Given = None, config: Any = None, version: str | None = None, **builder_kwargs: Any
 ) -> Reading:
-    """The builder of the data set `name`; further arguments go to it.
+    """Return the builder of a data set.
 
-    `name` is "name", "name/config", "name:1.*.*" or "name/config:1.2.3". Of a data set that has no builder here, what
-    is prepared in `data_dir` (of several, the first that has it) is read; without it also what is in tfds's folder.
-    "image_folder", "coco_folder", "csv_folder" and "parquet_folder" read the files in `data_dir` themselves.
+    A name without a builder is looked for among the prepared data in `data_dir`, and by default also in tfds's folder.
+    The builders "image_folder", "coco_folder", "csv_folder" and "parquet_folder" read the files in `data_dir` as they
+    are.
 
-    >>> builder("shapes", num_examples=100).info.supervised_keys
-    ('image', 'label')
+    Args:
+        name: "name", "name/config", "name:1.*.*" or "name/config:1.2.3".
+        data_dir: As in `load`.
+        config: Name of the variant.
+        version: Version of the data set.
+        **builder_kwargs: Further arguments of the builder.
+
+    Returns:
+        The builder.
 
     Raises:
-        InvalidArgumentError: there is no data set of that name, config or version.
+        InvalidArgumentError: If there is no data set of this name, config or version.
+
+    Example:
+        >>> builder("shapes", num_examples=100).info.supervised_keys
+        ('image', 'label')
     """
     parsed = parse_name(name)
     config = config if config is not None else parsed.config

@@ -52,15 +52,21 @@ class Split(ABC):
 
 @dataclass(frozen=True)
 class ReadInstruction(Split):
-    """A slice of a split, as "train[25%:]" says it in text: `unit` is "abs" (examples), "%" or "shard".
+    """A slice of a split, as the string "train[25%:]" describes it.
 
-    Percents are rounded to the nearest example, half to even; `rounding="pct1_dropremainder"` makes all percents of one
-    size and leaves out what is over. Negative numbers count from the end.
+    Args:
+        split_name: Name of the split.
+        from_: Start of the slice. A negative number counts from the end.
+        to: End of the slice. A negative number counts from the end.
+        unit: Unit of `from_` and `to`: `"abs"` (examples), `"%"` or `"shard"`.
+        rounding: `"closest"` rounds percents to the nearest example. `"pct1_dropremainder"` makes all percents equally
+            large and drops remaining examples.
 
-    >>> from penstock.catalog.info import SplitInfo
-    >>> train = SplitInfo("train", (60, 65), 1000)
-    >>> ReadInstruction("train", from_=25, unit="%").parts({"train": train})
-    [Part(split='train', start=31, stop=125)]
+    Example:
+        >>> from penstock.catalog.info import SplitInfo
+        >>> train = SplitInfo("train", (60, 65), 1000)
+        >>> ReadInstruction("train", from_=25, unit="%").parts({"train": train})
+        [Part(split='train', start=31, stop=125)]
     """
 
     split_name: str
@@ -172,24 +178,43 @@ class _Even(Split):
 
 
 def even_splits(split: Any, n: int, *, drop_remainder: bool = False) -> list[Split]:
-    """`split` in `n` parts that differ by one example at most; of none with `drop_remainder`, which leaves some out.
+    """Divide a split into parts of the same size.
 
-    Of a sum, such as "train+test", each part has its share of either.
+    The parts differ by one example at most. Each part of a sum, such as "train+test", contains its share of both.
 
-    >>> from penstock.catalog.info import SplitInfo
-    >>> train = {"train": SplitInfo("train", (10,), 1000)}
-    >>> [part.parts(train)[0][1:] for part in even_splits("train", 3)]
-    [(0, 4), (4, 7), (7, 10)]
+    Args:
+        split: A split, as in `load`.
+        n: Number of parts.
+        drop_remainder: If True, all parts have the same size, and remaining examples are dropped. Default: False.
+
+    Returns:
+        A list of splits for `load`.
+
+    Example:
+        >>> from penstock.catalog.info import SplitInfo
+        >>> train = {"train": SplitInfo("train", (10,), 1000)}
+        >>> [part.parts(train)[0][1:] for part in even_splits("train", 3)]
+        [(0, 4), (4, 7), (7, 10)]
     """
     count = check_int("n", n, least=1, hint="It is the number of parts.")
     return [_Even(as_split(split), index, count, bool(drop_remainder)) for index in range(count)]
 
 
 def subsplit_for_process(split: Any, rank: int, world_size: int, *, drop_remainder: bool = False) -> Split:
-    """The part of `split` that process `rank` of `world_size` reads.
+    """Return the part of a split that one of several processes reads.
 
-    >>> str(subsplit_for_process("train", rank=1, world_size=4))
-    'part 1 of 4 of train'
+    Args:
+        split: A split, as in `load`.
+        rank: Index of the process, from 0.
+        world_size: Number of processes.
+        drop_remainder: As in `even_splits`.
+
+    Returns:
+        A split for `load`.
+
+    Example:
+        >>> str(subsplit_for_process("train", rank=1, world_size=4))
+        'part 1 of 4 of train'
     """
     count = check_int("world_size", world_size, least=1, hint="It is the number of processes.")
     number = check_int("rank", rank, least=0, hint="Processes are counted from 0.")

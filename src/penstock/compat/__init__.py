@@ -5,3 +5,9 @@
 >>> [float(x.numpy()) for x in ds]
 [0.0, 0.5, 1.0, 1.5]
 """
+
+__all__ = ["tf", "tfds"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

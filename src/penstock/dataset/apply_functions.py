@@ -21,34 +21,59 @@ Transformation = Callable[[Dataset], Dataset]
 def dense_to_ragged_batch(
     batch_size: int, drop_remainder: bool = False, row_splits_dtype: Any = np.int64
 ) -> Transformation:
-    """`Dataset.ragged_batch` as a function for `apply`.
+    """Return a function for `Dataset.apply` that calls `Dataset.ragged_batch`.
 
-    >>> import penstock as ps
-    >>> ds = ps.Dataset.range(4).map(lambda n: np.arange(n))
-    >>> [b.to_list() for b in ds.apply(ps.experimental.dense_to_ragged_batch(2))]
-    [[[], [0]], [[0, 1], [0, 1, 2]]]
+    Args:
+        batch_size: As in `Dataset.ragged_batch`.
+        drop_remainder: As in `Dataset.ragged_batch`.
+        row_splits_dtype: As in `Dataset.ragged_batch`.
+
+    Returns:
+        A function from a data set to a data set.
+
+    Example:
+        >>> import numpy as np, penstock as ps
+        >>> ds = ps.Dataset.range(4).map(lambda n: np.arange(n))
+        >>> [b.to_list() for b in ds.apply(ps.experimental.dense_to_ragged_batch(2))]
+        [[[], [0]], [[0, 1], [0, 1, 2]]]
     """
     return lambda dataset: dataset.ragged_batch(batch_size, drop_remainder, row_splits_dtype)
 
 
 def dense_to_sparse_batch(batch_size: int, row_shape: Any) -> Transformation:
-    """`Dataset.sparse_batch` as a function for `apply`.
+    """Return a function for `Dataset.apply` that calls `Dataset.sparse_batch`.
 
-    >>> import penstock as ps
-    >>> ds = ps.Dataset.range(1, 3).map(lambda n: np.full(n, n))
-    >>> [b.to_list() for b in ds.apply(ps.experimental.dense_to_sparse_batch(2, [3]))]
-    [[[1, 0, 0], [2, 2, 0]]]
+    Args:
+        batch_size: As in `Dataset.sparse_batch`.
+        row_shape: As in `Dataset.sparse_batch`.
+
+    Returns:
+        A function from a data set to a data set.
+
+    Example:
+        >>> import numpy as np, penstock as ps
+        >>> ds = ps.Dataset.range(1, 3).map(lambda n: np.full(n, n))
+        >>> [b.to_list() for b in ds.apply(ps.experimental.dense_to_sparse_batch(2, [3]))]
+        [[[1, 0, 0], [2, 2, 0]]]
     """
     return lambda dataset: dataset.sparse_batch(batch_size, row_shape)
 
 
 def pad_to_cardinality(cardinality: int, mask_key: str = "valid") -> Transformation:
-    """`Dataset.pad_to_cardinality` as a function for `apply`.
+    """Return a function for `Dataset.apply` that calls `Dataset.pad_to_cardinality`.
 
-    >>> import penstock as ps
-    >>> ds = ps.Dataset.from_tensor_slices({"x": [5]}).apply(ps.experimental.pad_to_cardinality(2))
-    >>> [(int(e["x"]), bool(e["valid"])) for e in ds]
-    [(5, True), (0, False)]
+    Args:
+        cardinality: As in `Dataset.pad_to_cardinality`.
+        mask_key: As in `Dataset.pad_to_cardinality`.
+
+    Returns:
+        A function from a data set to a data set.
+
+    Example:
+        >>> import penstock as ps
+        >>> ds = ps.Dataset.from_tensor_slices({"x": [5]}).apply(ps.experimental.pad_to_cardinality(2))
+        >>> [(int(e["x"]), bool(e["valid"])) for e in ds]
+        [(5, True), (0, False)]
     """
     return lambda dataset: dataset.pad_to_cardinality(cardinality, mask_key)
 
@@ -57,11 +82,24 @@ _INDEX = 0x696E646578  # "index": keeps its numbers apart from those of other us
 
 
 def at(dataset: Dataset, index: int) -> Any:
-    """`dataset.at(index)`: element number `index`, without those before it.
+    """Return the element with a given index: `dataset.at(index)`.
 
-    >>> import penstock as ps
-    >>> ps.experimental.at(ps.Dataset.range(5).map(lambda x: x + 1), 3)
-    np.int64(4)
+    Args:
+        dataset: The data set.
+        index: As in `Dataset.at`.
+
+    Returns:
+        The element.
+
+    Raises:
+        InvalidTypeError: If `dataset` is no Dataset.
+        OutOfRangeError: If there is no element with this index.
+        UnimplementedError: If the elements have no index.
+
+    Example:
+        >>> import penstock as ps
+        >>> ps.experimental.at(ps.Dataset.range(5).map(lambda x: x + 1), 3)
+        np.int64(4)
     """
     if not isinstance(dataset, Dataset):
         message = f"at needs a Dataset, got {type(dataset).__name__}."
@@ -70,19 +108,29 @@ def at(dataset: Dataset, index: int) -> Any:
 
 
 def index_shuffle(index: Any, seed: Any, max_index: int) -> Any:
-    """The number that stands at `index` in a random order of 0 … `max_index`; an array gives one for each.
+    """Return the number at a given place of a random permutation of `0, 1, …, max_index`.
 
-    >>> import numpy as np
-    >>> import penstock as ps
-    >>> order = ps.experimental.index_shuffle(np.arange(5), seed=(1, 2), max_index=4)
-    >>> sorted(order.tolist()), bool(ps.experimental.index_shuffle(3, (1, 2), 4) == order[3])
-    ([0, 1, 2, 3, 4], True)
+    The call takes constant memory and time for any `max_index`. The method is that of `shuffle(ps.ALL)`. The
+    permutations differ from those of TensorFlow.
 
-    Takes constant memory and no time to begin, for any `max_index`; the dtype of the index is kept. `seed` is an
-    integer, or up to three as in `tf.random.experimental.index_shuffle`, whose orders are others. The method and its
-    sources are those of `shuffle(ALL)`: see `penstock.permutation`.
+    Args:
+        index: A place, or an array of places: integers from 0 to `max_index`.
+        seed: Seed of the permutation: an integer, or a sequence of up to three integers.
+        max_index: The largest number, below 2**63.
 
-    Raises InvalidArgumentError for an index outside of 0 … `max_index`, InvalidTypeError for one that is no integer.
+    Returns:
+        The number, or an array of numbers, with the dtype of `index`.
+
+    Raises:
+        InvalidArgumentError: If a place or `max_index` is out of range.
+        InvalidTypeError: If `index` or `seed` is no integer.
+
+    Example:
+        >>> import numpy as np
+        >>> import penstock as ps
+        >>> order = ps.experimental.index_shuffle(np.arange(5), seed=(1, 2), max_index=4)
+        >>> sorted(order.tolist()), bool(ps.experimental.index_shuffle(3, (1, 2), 4) == order[3])
+        ([0, 1, 2, 3, 4], True)
     """
     most = check_int("max_index", max_index, least=0, hint="The largest index: one less than the number of elements.")
     if most >= MOST:
@@ -109,60 +157,102 @@ def _key(seed: Any) -> int:
 
 
 def assert_cardinality(expected_cardinality: int) -> Callable[[Dataset], Dataset]:
-    """For `Dataset.apply`: as `Dataset.assert_cardinality`.
+    """Return a function for `Dataset.apply` that calls `Dataset.assert_cardinality`.
 
-    >>> import penstock as ps
-    >>> ds = ps.Dataset.range(9).filter(lambda x: x % 3 == 0)
-    >>> len(ds.apply(ps.experimental.assert_cardinality(3)))
-    3
+    Args:
+        expected_cardinality: As in `Dataset.assert_cardinality`.
+
+    Returns:
+        A function from a data set to a data set.
+
+    Example:
+        >>> import penstock as ps
+        >>> ds = ps.Dataset.range(9).filter(lambda x: x % 3 == 0)
+        >>> len(ds.apply(ps.experimental.assert_cardinality(3)))
+        3
     """
     return lambda dataset: dataset.assert_cardinality(expected_cardinality)
 
 
 def ignore_errors(log_warning: bool = False) -> Callable[[Dataset], Dataset]:
-    """For `Dataset.apply`: as `Dataset.ignore_errors`, which also has limits and a quarantine.
+    """Return a function for `Dataset.apply` that calls `Dataset.ignore_errors`, which also has limits and a quarantine.
 
-    >>> import penstock as ps
-    >>> ds = ps.Dataset.range(3).apply(ps.experimental.ignore_errors())
-    >>> [int(x) for x in ds]
-    [0, 1, 2]
+    Args:
+        log_warning: As in `Dataset.ignore_errors`.
+
+    Returns:
+        A function from a data set to a data set.
+
+    Example:
+        >>> import penstock as ps
+        >>> ds = ps.Dataset.range(3).apply(ps.experimental.ignore_errors())
+        >>> [int(x) for x in ds]
+        [0, 1, 2]
     """
     return lambda dataset: dataset.ignore_errors(log_warning)
 
 
 def Counter(start: Any = 0, step: Any = 1, dtype: Any = np.int64) -> Dataset:
-    """As `Dataset.counter`.
+    """Create an infinite data set of numbers with a constant step: `Dataset.counter`.
 
-    >>> import penstock as ps
-    >>> [int(x) for x in ps.experimental.Counter(5).take(2)]
-    [5, 6]
+    Args:
+        start: As in `Dataset.counter`.
+        step: As in `Dataset.counter`.
+        dtype: As in `Dataset.counter`.
+
+    Returns:
+        A data set of scalars.
+
+    Example:
+        >>> import penstock as ps
+        >>> [int(x) for x in ps.experimental.Counter(5).take(2)]
+        [5, 6]
     """
     return Stateful.counter(start, step, dtype)
 
 
 def RandomDataset(seed: int | None = None, rerandomize_each_iteration: bool | None = None) -> Dataset:
-    """As `Dataset.random`.
+    """Create an infinite data set of random numbers: `Dataset.random`.
 
-    >>> import penstock as ps
-    >>> int(next(iter(ps.experimental.RandomDataset(4)))) == int(next(iter(ps.Dataset.random(4))))
-    True
+    Args:
+        seed: As in `Dataset.random`.
+        rerandomize_each_iteration: As in `Dataset.random`.
+
+    Returns:
+        A data set of int64 scalars.
+
+    Example:
+        >>> import penstock as ps
+        >>> int(next(iter(ps.experimental.RandomDataset(4)))) == int(next(iter(ps.Dataset.random(4))))
+        True
     """
     return Stateful.random(seed, rerandomize_each_iteration)
 
 
 def group_by_reducer(key_func: Callable[..., Any], reducer: Reducer) -> Callable[[Dataset], Dataset]:
-    """For `Dataset.apply`: all elements with the same `key_func(element)`, an integer, reduced to one.
+    """Return a function for `Dataset.apply` that reduces all elements with the same key to one element.
 
-    The results come when the input has ended, in ascending order of their keys.
+    The results are yielded after the end of the input, in ascending order of their keys. If a function fails for an
+    element, the element fails, and its group stays the same. A checkpoint contains no groups: a resumed iterator reads
+    its input from the start.
 
-    >>> import penstock as ps
-    >>> count = ps.experimental.Reducer(lambda key: (key, 0), lambda s, x: (s[0], s[1] + 1), lambda key, n: (key, n))
-    >>> ds = ps.Dataset.from_tensor_slices([5, 3, 5, 5]).apply(ps.experimental.group_by_reducer(lambda x: x, count))
-    >>> [(int(key), int(n)) for key, n in ds]
-    [(3, 1), (5, 3)]
+    Args:
+        key_func: A function of an element that returns its key, an integer.
+        reducer: The functions that reduce a group.
 
-    An element for which a function fails is one failure and leaves its group as it was. A checkpoint holds no groups: a
-    continued pass reads its input from the start. Raises InvalidTypeError for what is no function or no Reducer.
+    Returns:
+        A function from a data set to a data set.
+
+    Raises:
+        InvalidTypeError: If `key_func` cannot be called, or if `reducer` is no Reducer.
+
+    Example:
+        >>> import penstock as ps
+        >>> count = ps.experimental.Reducer(
+        ...     lambda key: (key, 0), lambda s, x: (s[0], s[1] + 1), lambda key, n: (key, n))
+        >>> ds = ps.Dataset.from_tensor_slices([5, 3, 5, 5]).apply(ps.experimental.group_by_reducer(lambda x: x, count))
+        >>> [(int(key), int(n)) for key, n in ds]
+        [(3, 1), (5, 3)]
     """
 
     def apply(dataset: Dataset) -> Dataset:

@@ -35,22 +35,32 @@ class Batching(Base):
         padding_values: Any = None,
         drop_remainder: bool = False,
     ) -> Dataset:
-        """`batch_size` elements stacked into one, those of differing shape filled up first; the last may be smaller.
+        """Stack consecutive elements of different shapes, and pad them to the same shape.
 
-        `padded_shapes` is a nest like the elements with a shape for each component; a dimension of None (or -1) is as
-        long as the longest of the batch, which is the default for all. `padding_values` is a scalar for all components
-        or a nest of them; None stands for 0, an empty byte string, or NaT for times.
+        Args:
+            batch_size: Number of elements in a batch, at least 1.
+            padded_shapes: A nest of shapes, one for each component. A dimension of None or -1 is padded to the longest
+                element of the batch. Default: None for all dimensions.
+            padding_values: A scalar for all components, or a nest of scalars. A Python number is converted to the dtype
+                of the component; a numpy value must have this dtype. Default: 0, an empty byte string, or NaT for
+                times.
+            drop_remainder: If True, a smaller last batch is dropped. Default: False.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.range(1, 4).map(lambda n: np.full(n, n))
-        >>> [b.tolist() for b in ds.padded_batch(2)]
-        [[[1, 0], [2, 2]], [[3, 3, 3]]]
-        >>> [b.tolist() for b in ds.padded_batch(2, padded_shapes=[4], padding_values=-1)]
-        [[[1, -1, -1, -1], [2, 2, -1, -1]], [[3, 3, 3, -1]]]
+        Returns:
+            A data set of batches.
 
-        Python's numbers take the dtype of the component where they fit; numpy's must have it. Raises
-        InvalidArgumentError and InvalidTypeError for shapes and values that do not fit the elements, DataLossError,
-        when the element comes, for one that is larger than its padded shape.
+        Raises:
+            InvalidArgumentError: If `batch_size` is smaller than 1, or if the shapes or values do not fit the elements.
+            InvalidTypeError: If a padding value has another dtype.
+            DataLossError: If, during the iteration, an element is larger than its padded shape.
+
+        Example:
+            >>> import numpy as np, penstock as ps
+            >>> ds = ps.Dataset.range(1, 4).map(lambda n: np.full(n, n))
+            >>> [b.tolist() for b in ds.padded_batch(2)]
+            [[[1, 0], [2, 2]], [[3, 3, 3]]]
+            >>> [b.tolist() for b in ds.padded_batch(2, padded_shapes=[4], padding_values=-1)]
+            [[[1, -1, -1, -1], [2, 2, -1, -1]], [[3, 3, 3, -1]]]
         """
         return self._then(
             batching.PaddedBatch,
@@ -61,18 +71,28 @@ class Batching(Base):
         )
 
     def ragged_batch(self, batch_size: int, drop_remainder: bool = False, row_splits_dtype: Any = np.int64) -> Dataset:
-        """`batch_size` elements as one, those of unknown shape as the rows of a `RaggedTensor`.
+        """Combine consecutive elements of different shapes into ragged tensors.
 
-        A component of known shape, as `element_spec` has it, is stacked as `batch` does. A dimension of unknown extent
-        makes itself and those in front of it ragged; if nothing is known before a pass, all are.
+        A component whose shape is known from `element_spec` is stacked as by `batch`. A dimension of unknown length is
+        ragged, and so are the dimensions before it. If no shape is known, all dimensions are ragged.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.range(4).map(lambda n: np.arange(n))
-        >>> [b.to_list() for b in ds.ragged_batch(2)]
-        [[[], [0]], [[0, 1], [0, 1, 2]]]
+        Args:
+            batch_size: Number of elements in a batch, at least 1.
+            drop_remainder: If True, a smaller last batch is dropped. Default: False.
+            row_splits_dtype: Dtype of the row splits: int32 or int64. Default: int64.
 
-        `row_splits_dtype` is int32 or int64. Raises InvalidArgumentError, when the batch comes, for elements that
-        differ in another dimension.
+        Returns:
+            A data set of batches. A component of unknown shape is a `RaggedTensor`, whose rows are the elements.
+
+        Raises:
+            InvalidArgumentError: If `batch_size` is smaller than 1, or, during the iteration, if the elements of a
+                batch differ in a dimension that is not ragged.
+
+        Example:
+            >>> import numpy as np, penstock as ps
+            >>> ds = ps.Dataset.range(4).map(lambda n: np.arange(n))
+            >>> [b.to_list() for b in ds.ragged_batch(2)]
+            [[[], [0]], [[0, 1], [0, 1, 2]]]
         """
         return self._then(
             batching.RaggedBatch,
@@ -82,56 +102,94 @@ class Batching(Base):
         )
 
     def sparse_batch(self, batch_size: int, row_shape: Any) -> Dataset:
-        """`batch_size` arrays of differing shape as the rows of a `SparseTensor`, which has all their values, also 0.
+        """Combine consecutive arrays of different shapes into a sparse tensor.
 
-        `row_shape` is the shape of a row; None stands for as long as the longest of the batch.
+        The sparse tensor contains all values, zeros too.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.range(1, 4).map(lambda n: np.full(n, n))
-        >>> [b.to_list() for b in ds.sparse_batch(2, [3])]
-        [[[1, 0, 0], [2, 2, 0]], [[3, 3, 3]]]
+        Args:
+            batch_size: Number of elements in a batch, at least 1.
+            row_shape: Shape of a row. None in place of a dimension means the longest element of the batch.
 
-        Raises InvalidTypeError for elements of more than one component, InvalidArgumentError for another rank, and
-        DataLossError, when the element comes, for one that is larger than `row_shape`.
+        Returns:
+            A data set of `SparseTensor` batches, whose rows are the elements.
+
+        Raises:
+            InvalidTypeError: If the elements have several components.
+            InvalidArgumentError: If `batch_size` is smaller than 1, or if the elements have another rank than
+                `row_shape`.
+            DataLossError: If, during the iteration, an element is larger than `row_shape`.
+
+        Example:
+            >>> import numpy as np, penstock as ps
+            >>> ds = ps.Dataset.range(1, 4).map(lambda n: np.full(n, n))
+            >>> [b.to_list() for b in ds.sparse_batch(2, [3])]
+            [[[1, 0, 0], [2, 2, 0]], [[3, 3, 3]]]
         """
         return self._then(batching.SparseBatch, batch_size=batch_size, row_shape=row_shape)
 
     def rebatch(self, batch_size: int | Sequence[int], drop_remainder: bool = False) -> Dataset:
-        """Batches of other sizes: as `unbatch().batch(batch_size)`, with at most one copy; sizes of a list take turns.
+        """Change the size of the batches.
 
-        >>> import penstock as ps
-        >>> [b.tolist() for b in ps.Dataset.range(7).batch(4).rebatch([2, 1])]
-        [[0, 1], [2], [3, 4], [5], [6]]
+        The result is that of `unbatch().batch(batch_size)`, with at most one copy. If a size divides the size of the
+        input batches, the new batches are views of them.
 
-        Where a size divides the batches below, the new ones are views of them. Raises InvalidArgumentError for
-        elements that are no batches.
+        Args:
+            batch_size: Number of elements in a batch, at least 1; or a list of sizes, which are used in turn.
+            drop_remainder: If True, a smaller last batch is dropped. Default: False.
+
+        Returns:
+            A data set of batches of the new size.
+
+        Raises:
+            InvalidArgumentError: If a size is smaller than 1, or if the elements are no batches.
+
+        Example:
+            >>> import penstock as ps
+            >>> [b.tolist() for b in ps.Dataset.range(7).batch(4).rebatch([2, 1])]
+            [[0, 1], [2], [3, 4], [5], [6]]
         """
         return self._then(batching.Rebatch, sizes=batch_size, drop_remainder=bool(drop_remainder))
 
     def pad_to_cardinality(self, cardinality: int, mask_key: str = "valid") -> Dataset:
-        """Exactly `cardinality` elements: those there are, with a True added under `mask_key`, then zeros with a False.
+        """Append elements of zeros until the data set has a given number of elements.
 
-        With it every batch of an evaluation is full, and nothing is left out. The elements are dicts of arrays of known
-        shape; if only running can tell the shape, the first element is computed for it.
+        Use it before `batch` to evaluate on full batches without dropping an element. If the shape of the elements
+        cannot be derived from the plan, penstock computes the first element when this method is called.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.from_tensor_slices({"x": [5, 6, 7]}).pad_to_cardinality(4).batch(2)
-        >>> [(b["x"].tolist(), b["valid"].tolist()) for b in ds]
-        [([5, 6], [True, True]), ([7, 0], [True, False])]
+        Args:
+            cardinality: Number of elements of the result.
+            mask_key: Key of the mask, which is added to each element: True for an element of this data set, False for
+                zeros.
 
-        Raises InvalidArgumentError for a data set with more elements, during the pass if their number is not known
-        before, and InvalidTypeError for elements that are no dicts.
+        Returns:
+            A data set of exactly `cardinality` dicts.
+
+        Raises:
+            InvalidArgumentError: If the data set has more elements. If their number is unknown, the error is raised
+                during the iteration.
+            InvalidTypeError: If the elements are no dicts of arrays.
+
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.from_tensor_slices({"x": [5, 6, 7]}).pad_to_cardinality(4).batch(2)
+            >>> [(b["x"].tolist(), b["valid"].tolist()) for b in ds]
+            [([5, 6], [True, True]), ([7, 0], [True, False])]
         """
         return self._then(PadToCardinality, count=cardinality, mask_key=mask_key, element=self._known.spec)
 
     def get_single_element(self) -> Any:
-        """The only element.
+        """Return the only element of this data set.
 
-        >>> import penstock as ps
-        >>> ps.Dataset.from_tensors([1, 2]).map(lambda x: x * 2).get_single_element()
-        array([2, 4])
+        Returns:
+            The element.
 
-        Raises InvalidArgumentError for a data set with none, or with more than one.
+        Raises:
+            InvalidArgumentError: If the data set has no element, or more than one.
+
+        Example:
+            >>> import penstock as ps
+            >>> ps.Dataset.from_tensors([1, 2]).map(lambda x: x * 2).get_single_element()
+            array([2, 4])
         """
         with self.iterator() as elements:
             found = list(islice(elements, 2))
@@ -146,20 +204,30 @@ class Grouping(Base):
     """Mixed into `Dataset`."""
 
     def window(self, size: int, shift: int | None = None, stride: int = 1, drop_remainder: bool = False) -> Dataset:
-        """Windows of `size` elements as data sets; the next window begins `shift` (by default `size`) elements on.
+        """Group consecutive elements into windows, each of which is a data set.
 
-        Within a window the elements are `stride` apart. An element that is a nest becomes a nest of data sets: a
-        window over pairs is a pair of windows. The windows at the end are smaller, unless `drop_remainder`.
+        An element that is a nest becomes a nest of data sets: a window over pairs is a pair of data sets. If an element
+        of a window fails, the whole window fails. Windows share arrays, which are read-only.
 
-        >>> import penstock as ps
-        >>> [[int(x) for x in window] for window in ps.Dataset.range(5).window(3)]
-        [[0, 1, 2], [3, 4]]
-        >>> ds = ps.Dataset.range(6).window(3, shift=2, stride=2, drop_remainder=True)
-        >>> [int(batch.sum()) for batch in ds.flat_map(lambda window: window.batch(3))]
-        [6]
+        Args:
+            size: Number of elements in a window.
+            shift: Number of elements from the start of a window to the start of the next one. Default: `size`.
+            stride: Distance between the elements of a window. Default: 1.
+            drop_remainder: If True, windows at the end that have fewer elements are dropped. Default: False.
 
-        A window in which an element failed is one failure. The arrays of a window are shared with other windows and
-        cannot be written to. Raises InvalidArgumentError for a size, shift or stride below 1.
+        Returns:
+            A data set of windows.
+
+        Raises:
+            InvalidArgumentError: If `size`, `shift` or `stride` is smaller than 1.
+
+        Example:
+            >>> import penstock as ps
+            >>> [[int(x) for x in window] for window in ps.Dataset.range(5).window(3)]
+            [[0, 1, 2], [3, 4]]
+            >>> ds = ps.Dataset.range(6).window(3, shift=2, stride=2, drop_remainder=True)
+            >>> [batch.tolist() for batch in ds.flat_map(lambda window: window.batch(3))]
+            [[0, 2, 4]]
         """
         return self._then(grouping.Window, size=size, shift=shift, stride=stride, drop_remainder=bool(drop_remainder))
 
@@ -170,20 +238,31 @@ class Grouping(Base):
         window_size: int | None = None,
         window_size_func: Callable[[Any], Any] | None = None,
     ) -> Dataset:
-        """The elements of `reduce_func(key, window)`, where a window holds neighbours of equal `key_func(element)`.
+        """Group elements by key into windows, and reduce each window to a data set.
 
-        `window` is a data set of `window_size` elements, or as many as `window_size_func(key)` says when its first
-        element comes; `reduce_func` returns a data set. A window is given as soon as it is full; when the input has
-        ended the smaller ones that are left follow, in ascending order of their keys. Keys are integers, as int64.
+        A window is reduced as soon as it is full. After the input has ended, the smaller windows follow in ascending
+        order of their keys. If `key_func` or `window_size_func` fails for an element, the element fails and is in no
+        window. If `reduce_func` fails, the window is one failure. A checkpoint contains no elements: a resumed iterator
+        reads the elements of open windows again.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.range(7).group_by_window(lambda x: x % 2, lambda key, window: window.batch(3), 3)
-        >>> [batch.tolist() for batch in ds]
-        [[0, 2, 4], [1, 3, 5], [6]]
+        Args:
+            key_func: A function of an element that returns its key, an integer.
+            reduce_func: A function of the key (int64) and the window (a Dataset) that returns a Dataset.
+            window_size: Number of elements in a window.
+            window_size_func: A function of the key that returns the number of elements in its windows. Pass either this
+                or `window_size`.
 
-        An element for which `key_func` or `window_size_func` fails is one failure and in no window; where
-        `reduce_func` fails, the window is one failure. A checkpoint holds no elements: those of open windows are read
-        again, from the oldest on. Raises InvalidArgumentError unless exactly one of the two sizes is given.
+        Returns:
+            A data set of the elements of all reduced windows.
+
+        Raises:
+            InvalidArgumentError: If not exactly one of `window_size` and `window_size_func` is passed.
+
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.range(7).group_by_window(lambda x: x % 2, lambda key, window: window.batch(3), 3)
+            >>> [batch.tolist() for batch in ds]
+            [[0, 2, 4], [1, 3, 5], [6]]
         """
         return self._then(
             grouping.GroupByWindow,
@@ -204,25 +283,37 @@ class Grouping(Base):
         no_padding: bool = False,
         drop_remainder: bool = False,
     ) -> Dataset:
-        """Batches of elements of like length, so that little of a batch is padding.
+        """Batch elements of similar length, so that batches contain little padding.
 
-        Bucket i takes the elements whose `element_length_func(element)` is below `bucket_boundaries[i]` and not below
-        the boundary before; the last bucket takes the rest, so there is one more batch size than there are boundaries.
-        A batch is given when its bucket is full; the smaller ones that are left come at the end, bucket by bucket,
-        unless `drop_remainder`.
+        A batch is yielded when its bucket is full. At the end of the input, the smaller batches follow in the order of
+        the buckets. A checkpoint contains no elements: a resumed iterator reads the elements of open buckets again.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.from_generator(lambda: [[1], [2, 3, 4], [5, 6], [7, 8, 9, 9]])
-        >>> for batch in ds.bucket_by_sequence_length(len, bucket_boundaries=[3], bucket_batch_sizes=[2, 2]):
-        ...     print(batch.tolist())
-        [[1, 0], [5, 6]]
-        [[2, 3, 4, 0], [7, 8, 9, 9]]
+        Args:
+            element_length_func: A function of an element that returns its length.
+            bucket_boundaries: Lengths at which a new bucket begins, in ascending order. An element whose length is
+                smaller than `bucket_boundaries[i]`, and not smaller than the boundary before, goes to bucket `i`. The
+                last bucket takes all longer elements.
+            bucket_batch_sizes: Batch size of each bucket. There is one more size than there are boundaries.
+            padded_shapes: As in `padded_batch`.
+            padding_values: As in `padded_batch`.
+            pad_to_bucket_boundary: If True, dimensions of unknown length are padded to the boundary of the bucket minus
+                1, so that all batches of a bucket have the same shape. An element of the last bucket then fails.
+            no_padding: If True, the elements of a batch are stacked without padding.
+            drop_remainder: If True, the smaller batches at the end are dropped. Default: False.
 
-        `padded_shapes` and `padding_values` are those of `padded_batch`. With `pad_to_bucket_boundary` open dimensions
-        are padded to the bucket's boundary less one, so that batches of a bucket have one shape; a batch of the last
-        bucket, which has no boundary, then fails. With `no_padding` elements are stacked as they are. A checkpoint
-        holds no elements: those that wait are read again. Raises InvalidArgumentError for boundaries that do not
-        ascend, and for a number of batch sizes that does not fit.
+        Returns:
+            A data set of batches.
+
+        Raises:
+            InvalidArgumentError: If the boundaries do not ascend, or if the number of batch sizes does not fit them.
+
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.from_generator(lambda: [[1], [2, 3, 4], [5, 6], [7, 8, 9, 9]])
+            >>> for batch in ds.bucket_by_sequence_length(len, bucket_boundaries=[3], bucket_batch_sizes=[2, 2]):
+            ...     print(batch.tolist())
+            [[1, 0], [5, 6]]
+            [[2, 3, 4, 0], [7, 8, 9, 9]]
         """
         return self._then(
             grouping.BucketBySequenceLength,

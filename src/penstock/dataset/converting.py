@@ -20,22 +20,30 @@ class Converting(Base):
     def from_arrow(
         table: Any, columns: Sequence[str] | None = None, *, fill_null: Mapping[str, Any] | None = None
     ) -> Dataset:
-        """The rows of an Arrow table as dicts of their columns, read where they lie in memory.
+        """Create a data set of the rows of an Arrow table.
 
-        `table` is a pyarrow.Table or RecordBatch, a sequence of record batches, or any object with
-        `__arrow_c_stream__` (a polars frame, a DuckDB result); a RecordBatchReader is read to its end. Columns become
-        what `ParquetDataset` makes of them: numbers keep their dtype, text becomes bytes, lists arrays, structs dicts.
-        A null is an error, unless `fill_null` says by what it is replaced: `{"label": -1, "meta.name": ""}`.
+        The memory of the table is shared. Columns are converted as by `ParquetDataset`: numbers keep their dtype,
+        strings become byte strings, lists become arrays, and structs become dicts.
 
-        The table's memory is shared. `len(ds)`, `ds[i]` and `shuffle(ps.ALL)` work.
+        Args:
+            table: A pyarrow Table, RecordBatch or RecordBatchReader, a sequence of record batches, or an object with
+                `__arrow_c_stream__`, such as a polars frame or a DuckDB result.
+            columns: Names of the columns to read. Default: all columns.
+            fill_null: Value that replaces nulls, by column: `{"label": -1, "meta.name": ""}`. A null in another column
+                is an error.
 
-        >>> import pyarrow as pa, penstock as ps
-        >>> ds = ps.Dataset.from_arrow(pa.table({"id": [1, 2], "text": ["one", "two"]}))
-        >>> len(ds), ds[1]
-        (2, {'id': np.int64(2), 'text': b'two'})
+        Returns:
+            A data set of dicts with one value for each column. Its elements have an index.
 
-        Raises InvalidTypeError for another object, or for a column whose type no tensor holds, InvalidArgumentError for
-        a column that is not there; a null is an error in the place of its row.
+        Raises:
+            InvalidTypeError: If `table` is another object, or if an array cannot hold the values of a column.
+            InvalidArgumentError: If there is no column of a given name, or, during the iteration, if a value is null.
+
+        Example:
+            >>> import pyarrow as pa, penstock as ps
+            >>> ds = ps.Dataset.from_arrow(pa.table({"id": [1, 2], "text": ["one", "two"]}))
+            >>> len(ds), ds[1]
+            (2, {'id': np.int64(2), 'text': b'two'})
         """
         return _of_table(_as_table(table, "from_arrow"), columns, fill_null, "from_arrow")
 
@@ -43,20 +51,30 @@ class Converting(Base):
     def from_pandas(
         frame: Any, columns: Sequence[str] | None = None, *, fill_null: Mapping[str, Any] | None = None
     ) -> Dataset:
-        """The rows of a pandas DataFrame as dicts of their columns; the index is left out.
+        """Create a data set of the rows of a pandas DataFrame.
 
-        Columns of numbers are not copied, and NaN stays NaN. Text becomes bytes, categories the values they stand for,
-        times datetime64, cells that hold arrays or lists arrays. A missing value elsewhere (None, NA, NaT) is an error,
-        unless `fill_null` says by what it is replaced.
+        Columns of numbers are not copied. NaN stays NaN. Strings become byte strings, categories their values, times
+        datetime64, and cells with arrays or lists arrays. The index is dropped.
 
-        `len(ds)`, `ds[i]` and `shuffle(ps.ALL)` work.
+        Args:
+            frame: The DataFrame.
+            columns: Names of the columns to read. Default: all columns.
+            fill_null: Value that replaces missing values (None, NA, NaT), by column. A missing value in another column
+                is an error.
 
-            import pandas as pd
-            ds = ps.Dataset.from_pandas(pd.DataFrame({"x": [0.5, 1.5], "name": ["a", "b"]}))
-            ds[1]    # {'x': np.float64(1.5), 'name': b'b'}
+        Returns:
+            A data set of dicts with one value for each column. Its elements have an index.
 
-        Raises InvalidTypeError for another object, or for a column whose values no tensor holds, InvalidArgumentError
-        for a column that is not there; a missing value is an error in the place of its row.
+        Raises:
+            InvalidTypeError: If `frame` is no DataFrame, or if an array cannot hold the values of a column.
+            InvalidArgumentError: If there is no column of a given name, or, during the iteration, if a value is
+                missing.
+
+        Example:
+            >>> import pandas as pd, penstock as ps
+            >>> ds = ps.Dataset.from_pandas(pd.DataFrame({"x": [0.5, 1.5], "name": ["a", "b"]}))
+            >>> ds[1]
+            {'x': np.float64(1.5), 'name': b'b'}
         """
         return _of_table(_table_of_pandas(frame, columns), columns, fill_null, "from_pandas")
 
@@ -64,14 +82,28 @@ class Converting(Base):
     def from_polars(
         frame: Any, columns: Sequence[str] | None = None, *, fill_null: Mapping[str, Any] | None = None
     ) -> Dataset:
-        """The rows of a polars DataFrame as dicts of their columns; memory is shared, columns of text are copied.
+        """Create a data set of the rows of a polars DataFrame.
 
-        Columns, nulls, `len(ds)`, `ds[i]` and errors are those of `from_arrow`. A LazyFrame is collected first, by the
-        user: `from_polars(lazy.collect())`.
+        Columns of numbers are not copied. Columns of strings are copied. Columns and nulls are converted as by
+        `from_arrow`.
 
-            import polars as pl
-            ds = ps.Dataset.from_polars(pl.DataFrame({"x": [0.5, 1.5], "name": ["a", "b"]}))
-            ds[1]    # {'x': np.float64(1.5), 'name': b'b'}
+        Args:
+            frame: The DataFrame. Collect a LazyFrame first: `from_polars(lazy.collect())`.
+            columns: Names of the columns to read. Default: all columns.
+            fill_null: Value that replaces nulls, by column. A null in another column is an error.
+
+        Returns:
+            A data set of dicts with one value for each column. Its elements have an index.
+
+        Raises:
+            InvalidTypeError: If `frame` is no DataFrame, or if an array cannot hold the values of a column.
+            InvalidArgumentError: If there is no column of a given name, or, during the iteration, if a value is null.
+
+        Example:
+            >>> import polars as pl, penstock as ps
+            >>> ds = ps.Dataset.from_polars(pl.DataFrame({"x": [0.5, 1.5], "name": ["a", "b"]}))
+            >>> ds[1]
+            {'x': np.float64(1.5), 'name': b'b'}
         """
         if hasattr(frame, "collect") and not hasattr(frame, "to_arrow"):
             message = "from_polars takes a DataFrame, got a LazyFrame."
@@ -86,26 +118,36 @@ class Converting(Base):
         fill_null: Mapping[str, Any] | None = None,
         decode: bool = True,
     ) -> Dataset:
-        """The rows of a data set of the Hugging Face `datasets` library, as dicts of their columns.
+        """Create a data set of the rows of a data set of the Hugging Face `datasets` library.
 
-        Its Arrow memory, or mapped file, is read as it is; `select`, `shuffle`, `filter` and splits that were made of
-        it are respected. Columns become what `from_arrow` makes of them, and by their features: `Image` is decoded
-        when the element is made, to (height, width, channels) uint8, with the channels of the file unless the feature
-        has a mode; `decode=False` gives the bytes of the file, as always for `Audio` and for lists of images;
-        `ClassLabel` gives int64; `Array2D` and its kin arrays of their shape.
+        penstock reads the Arrow memory or the mapped file of the data set, and respects `select`, `shuffle`, `filter`
+        and splits. Columns are converted as by `from_arrow`, and by their features: `Image` is decoded to a uint8 array
+        of shape (height, width, channels), `ClassLabel` becomes int64, and `Array2D` and similar features become arrays
+        of their shape. `Audio` and lists of images stay file contents.
 
-        `len(ds)`, `ds[i]` and `shuffle(ps.ALL)` work. A format (`with_format`) counts for its columns only, as elements
-        are numpy's; with a transform (`set_transform`) rows are asked for one by one, in one thread. A streaming data
-        set (`IterableDataset`) is iterated in its order, and has no length. Where it tells its features, its values are
-        those of a table; what a `map` without `features=` has made is taken as it comes.
+        Of a format (`with_format`), only the columns count. With a transform (`set_transform`), rows are read one by
+        one in one thread. A streaming data set (`IterableDataset`) is read in its order and has no length.
 
-            import datasets
-            ds = ps.Dataset.from_huggingface(datasets.load_dataset("imagefolder", data_dir="photos", split="train"))
-            ds.shuffle(ps.ALL).map(lambda row: (ps.image.resize(row["image"], (224, 224)), row["label"])).batch(32)
+        Args:
+            dataset: The data set: one split, no DatasetDict.
+            columns: Names of the columns to read. Default: all columns.
+            fill_null: Value that replaces nulls, by column. A null in another column is an error.
+            decode: If False, `Image` columns stay file contents. Default: True.
 
-        Raises InvalidTypeError for another object, a DatasetDict included, or for a column whose type no tensor holds,
-        InvalidArgumentError for a column that is not there; a null or a damaged image is an error in the place of its
-        row.
+        Returns:
+            A data set of dicts with one value for each column. Its elements have an index, unless it is a streaming
+            data set.
+
+        Raises:
+            InvalidTypeError: If `dataset` is another object, or if an array cannot hold the values of a column.
+            InvalidArgumentError: If there is no column of a given name, or, during the iteration, if a value is null or
+                an image is damaged.
+
+        Example:
+            >>> import datasets, penstock as ps
+            >>> ds = ps.Dataset.from_huggingface(datasets.Dataset.from_dict({"text": ["a", "b"], "label": [0, 1]}))
+            >>> ds[1]
+            {'text': b'b', 'label': np.int64(1)}
         """
         from penstock.dataset.huggingface import from_huggingface
 
@@ -113,16 +155,25 @@ class Converting(Base):
 
     @staticmethod
     def from_torch(dataset: Any) -> Dataset:
-        """The elements of a torch Dataset: a map-style one by number, an IterableDataset in its order.
+        """Create a data set of the elements of a torch Dataset or IterableDataset.
 
-        Tensors become numpy arrays, without their gradients; bfloat16, which numpy does not have, becomes float32.
-        `dataset[i]` is asked from one thread at a time, `__getitems__` where there is one.
-        With a map-style data set `len(ds)`, `ds[i]` and `shuffle(ps.ALL)` work.
+        Tensors become numpy arrays, without gradients. bfloat16, which numpy does not have, becomes float32. A
+        map-style data set is read in one thread at a time, with `__getitems__` if it has it.
 
-            from torchvision.datasets import FakeData
-            ds = ps.Dataset.from_torch(FakeData(100, transform=to_tensor)).shuffle(ps.ALL).batch(32)
+        Args:
+            dataset: The torch data set.
 
-        Raises InvalidTypeError for an object that has neither elements by number nor can be iterated.
+        Returns:
+            A data set of its elements. They have an index if the torch data set is map-style.
+
+        Raises:
+            InvalidTypeError: If `dataset` has neither `__len__` and `__getitem__` nor `__iter__`.
+
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.from_torch([10, 20, 30])  # any object with __len__ and __getitem__
+            >>> [int(x) for x in ds]
+            [10, 20, 30]
         """
         if hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__") and not isinstance(dataset, (Mapping, type)):
             from penstock.sources.sequence import SequenceSource

@@ -45,13 +45,23 @@ class Create(Base):
 
     @staticmethod
     def range(*args: int, output_type: Any = np.int64) -> Dataset:
-        """The integers of Python's `range`, as scalars of `output_type`.
+        """Create a data set of the integers of Python's `range`.
 
-        >>> import penstock as ps
-        >>> list(ps.Dataset.range(2, 10, 3).as_numpy_iterator())
-        [np.int64(2), np.int64(5), np.int64(8)]
+        Args:
+            *args: `stop`, or `start, stop`, or `start, stop, step`, as integers.
+            output_type: Numeric dtype of the elements, which are scalars. Default: int64.
 
-        Raises InvalidArgumentError for a step of 0, and for numbers that do not fit the dtype and 64 bits.
+        Returns:
+            A data set of scalars in the order of `range`. Its elements have an index.
+
+        Raises:
+            InvalidTypeError: If an argument is no integer, or if `output_type` is not numeric.
+            InvalidArgumentError: If the step is 0, or if a number fits neither `output_type` nor 64 bits.
+
+        Example:
+            >>> import penstock as ps
+            >>> [int(x) for x in ps.Dataset.range(2, 10, 3)]
+            [2, 5, 8]
         """
         try:
             numbers = range(*args)
@@ -70,32 +80,49 @@ class Create(Base):
 
     @staticmethod
     def from_tensors(tensors: Any) -> Dataset:
-        """One element: the given nest, its leaves as numpy values; a list is one array.
+        """Create a data set of one element.
 
-        >>> import penstock as ps
-        >>> ps.Dataset.from_tensors(([1, 2], "text")).element_spec
-        (TensorSpec(shape=(2,), dtype=int64), TensorSpec(shape=(), dtype=bytes))
+        Args:
+            tensors: The element: a nest (tuples, dicts, named tuples, dataclasses) of arrays, numbers, strings and byte
+                strings. A list is one array.
 
-        Raises InvalidTypeError for a leaf that no tensor can hold.
+        Returns:
+            A data set whose only element is `tensors`, with numpy values as leaves. Strings become UTF-8 byte strings.
+
+        Raises:
+            InvalidTypeError: If an array cannot hold a leaf.
+
+        Example:
+            >>> import penstock as ps
+            >>> ps.Dataset.from_tensors(([1, 2], "text")).element_spec
+            (TensorSpec(shape=(2,), dtype=int64), TensorSpec(shape=(), dtype=bytes))
         """
         leaves, structure = flatten(tensors)
         return of_source(single_source(structure, leaves))
 
     @staticmethod
     def from_tensor_slices(tensors: Any) -> Dataset:
-        """One element for every slice along the first axis of the leaves, which all have the same extent there.
+        """Create a data set of the slices of arrays along their first axis.
 
-        Arrays are not copied: they must stay as they are while the data set is in use. A loop gets copies of
-        the slices, and functions views of them that they can only read. Of a list of data sets each is an element, and
-        `None` is in every element.
+        Arrays are not copied: do not change them while the data set is in use. The consumer receives copies of the
+        slices. Functions receive read-only views.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.from_tensor_slices({"x": np.arange(4).reshape(2, 2), "y": [0, 1]})
-        >>> [(e["x"].tolist(), int(e["y"])) for e in ds]
-        [([0, 1], 0), ([2, 3], 1)]
+        Args:
+            tensors: A nest of arrays whose first axes have the same length. A list of data sets gives a data set of
+                data sets. `None` is part of every element.
 
-        Raises InvalidArgumentError for a scalar leaf or differing extents, InvalidTypeError for a list that mixes text
-        with numbers.
+        Returns:
+            A data set with one element for each index of the first axis. Its elements have an index.
+
+        Raises:
+            InvalidArgumentError: If a leaf is a scalar, or if the first axes differ in length.
+            InvalidTypeError: If a list mixes strings and numbers.
+
+        Example:
+            >>> import numpy as np, penstock as ps
+            >>> ds = ps.Dataset.from_tensor_slices({"x": np.arange(4).reshape(2, 2), "y": [0, 1]})
+            >>> [(e["x"].tolist(), int(e["y"])) for e in ds]
+            [([0, 1], 0), ([2, 3], 1)]
         """
         leaves, structure = flatten(tensors)
         return of_source(slices_source(structure, leaves))
@@ -108,27 +135,40 @@ class Create(Base):
         args: Sequence[Any] | None = None,
         output_signature: Any = None,
     ) -> Dataset:
-        """What `generator(*args)` yields; it is called once for every pass.
+        """Create a data set of the elements that a Python generator yields.
 
-        `output_signature`, a nest of `TensorSpec`, is optional: with it every element is checked, Python literals take
-        its dtypes, and a tuple or list is an array where it has a spec. `output_types` and `output_shapes` are
-        tf.data's older spelling of the same. Without shapes, or with `TensorSpec(None, dtype)`, elements may have any
-        shape and rank; what later steps make of them may then, too, and only those of one shape make a batch. Without a
-        signature a list is an array, a tuple a nest, and all elements have one rank.
+        penstock calls `generator(*args)` once in each epoch. Without a signature, a list is an array, a tuple is a
+        nest, and all elements have the same rank. To resume from a checkpoint, penstock calls the generator again and
+        discards the elements that the consumer has already received.
 
-        >>> import penstock as ps
-        >>> def squares(n):
-        ...     for i in range(n):
-        ...         yield i, i * i
-        >>> [tuple(map(int, e)) for e in ps.Dataset.from_generator(squares, args=(3,))]
-        [(0, 0), (1, 1), (2, 4)]
-        >>> ds = ps.Dataset.from_generator(lambda: [1, [2, 3]], output_signature=ps.TensorSpec(None, np.int64))
-        >>> [x.shape for x in ds.map(lambda x: x + 1)]
-        [(), (2,)]
+        Args:
+            generator: A function that returns an iterable. A generator object is not accepted, since each epoch needs a
+                new one.
+            output_types: A nest of dtypes: tf.data's older form of `output_signature`.
+            output_shapes: A nest of shapes, together with `output_types`. None means any shape.
+            args: Arguments of `generator`.
+            output_signature: A nest of `TensorSpec`. penstock checks each element against the signature, converts
+                Python numbers to its dtypes, and reads a tuple or list as an array where it has a spec. With
+                `TensorSpec(None, dtype)` elements may have any shape.
 
-        To continue from a checkpoint the generator is called again and the elements already given are passed over.
-        Raises InvalidTypeError or InvalidArgumentError, when the element comes, for one that differs from the signature
-        or from the elements before it.
+        Returns:
+            A data set of the elements in the order of the generator.
+
+        Raises:
+            InvalidTypeError: If `generator` is no function, if `output_signature` is no nest of specs, or, during the
+                iteration, if an element differs from the signature or from the first element.
+            InvalidArgumentError: If, during the iteration, a shape differs from the signature.
+
+        Example:
+            >>> import numpy as np, penstock as ps
+            >>> def squares(n):
+            ...     for i in range(n):
+            ...         yield i, i * i
+            >>> [tuple(map(int, e)) for e in ps.Dataset.from_generator(squares, args=(3,))]
+            [(0, 0), (1, 1), (2, 4)]
+            >>> ds = ps.Dataset.from_generator(lambda: [1, [2, 3]], output_signature=ps.TensorSpec(None, np.int64))
+            >>> [x.shape for x in ds.map(lambda x: x + 1)]
+            [(), (2,)]
         """
         _check_generator(generator)
         if output_signature is None and output_types is not None:
@@ -147,19 +187,30 @@ class Create(Base):
         shuffle: bool | None = None,
         seed: int | None = None,
     ) -> Dataset[bytes]:
-        """The names of the files that match a glob pattern, as byte strings; matched when this is called.
+        """Create a data set of the names of the files that match a glob pattern.
 
-        Unlike tf.data's, the default order is shuffled *from the seed*: the same in every run, another in every epoch.
-        `shuffle=False` gives sorted names. Patterns may be paths or URLs (`s3://bucket/train-*`).
+        The pattern is matched when `list_files` is called. In tf.data, the default order differs in every run. Here, it
+        depends on the seed: every run has the same order, and every epoch has another.
 
-        >>> import pathlib, tempfile, penstock as ps
-        >>> folder = pathlib.Path(tempfile.mkdtemp())
-        >>> for name in ("b.txt", "a.txt"):
-        ...     _ = (folder / name).write_text("")
-        >>> [pathlib.Path(f.decode()).name for f in ps.Dataset.list_files(folder / "*.txt", shuffle=False)]
-        ['a.txt', 'b.txt']
+        Args:
+            file_pattern: A glob pattern, or a list of patterns. A pattern is a path or a URL, such as
+                `s3://bucket/train-*`.
+            shuffle: If False, the names are sorted. Default: True.
+            seed: Seed of the order. By default the order depends on `Options.seed`.
 
-        Raises NotFoundError when nothing matches.
+        Returns:
+            A data set of the names as byte strings.
+
+        Raises:
+            NotFoundError: If no file matches.
+
+        Example:
+            >>> import pathlib, tempfile, penstock as ps
+            >>> folder = pathlib.Path(tempfile.mkdtemp())
+            >>> for name in ("b.txt", "a.txt"):
+            ...     _ = (folder / name).write_text("")
+            >>> [pathlib.Path(f.decode()).name for f in ps.Dataset.list_files(folder / "*.txt", shuffle=False)]
+            ['a.txt', 'b.txt']
         """
         patterns = [file_pattern] if isinstance(file_pattern, (str, os.PathLike)) else list(file_pattern)
         files = [name for pattern in patterns for name in glob(os.fspath(pattern))]
@@ -189,16 +240,25 @@ class Create(Base):
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None) -> Dataset:
-        """Elements of several data sets side by side, in the nest the data sets are given in; the shortest ends it.
+        """Combine the elements of several data sets.
 
-        >>> import penstock as ps
-        >>> a, b = ps.Dataset.range(3), ps.Dataset.range(10, 20)
-        >>> [tuple(map(int, e)) for e in ps.Dataset.zip(a, b)]
-        [(0, 10), (1, 11), (2, 12)]
-        >>> [e["b"] for e in ps.Dataset.zip({"a": a, "b": b})]
-        [np.int64(10), np.int64(11), np.int64(12)]
+        Args:
+            *args: Data sets, or one nest of data sets.
+            datasets: The nest of data sets as a keyword, as in older versions of tf.data.
 
-        Raises InvalidTypeError for anything in the nest that is no Dataset.
+        Returns:
+            A data set whose elements have the structure of the nest. It ends with the shortest data set.
+
+        Raises:
+            InvalidTypeError: If a part of the nest is no Dataset, or if both `args` and `datasets` are passed.
+
+        Example:
+            >>> import penstock as ps
+            >>> a, b = ps.Dataset.range(3), ps.Dataset.range(10, 20)
+            >>> [tuple(map(int, e)) for e in ps.Dataset.zip(a, b)]
+            [(0, 10), (1, 11), (2, 12)]
+            >>> [int(e["b"]) for e in ps.Dataset.zip({"a": a, "b": b})]
+            [10, 11, 12]
         """
         if (datasets is None) == (not args):
             message = "zip takes data sets as arguments, or as datasets=, and not both."
@@ -277,17 +337,25 @@ class Sequences(Base):
 
     @staticmethod
     def from_list(elements: Sequence[Any]) -> Dataset:
-        """The elements of a list, each a nest of values; all have the same structure, dtypes and ranks.
+        """Create a data set of the elements of a list.
 
-        They are converted and copied at once, as `from_tensor_slices` would for their columns, and can be asked for by
-        number.
+        The elements are copied when `from_list` is called.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.from_list([{"a": 1, "b": "x"}, {"a": 2, "b": "yz"}])
-        >>> [(int(e["a"]), e["b"]) for e in ds]
-        [(1, b'x'), (2, b'yz')]
+        Args:
+            elements: A list of nests with the same structure, dtypes and ranks.
 
-        Raises InvalidArgumentError for an empty list, InvalidTypeError for elements of differing kind.
+        Returns:
+            A data set of the elements in the order of the list. Its elements have an index.
+
+        Raises:
+            InvalidArgumentError: If the list is empty.
+            InvalidTypeError: If `elements` is no list, or if its elements differ in structure, dtype or rank.
+
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.from_list([{"a": 1, "b": "x"}, {"a": 2, "b": "yz"}])
+            >>> [(int(e["a"]), e["b"]) for e in ds]
+            [(1, b'x'), (2, b'yz')]
         """
         if not isinstance(elements, Sequence) or isinstance(elements, (str, bytes)):
             message = f"from_list takes a list of elements, got {type(elements).__name__}."
@@ -299,23 +367,31 @@ class Sequences(Base):
 
     @staticmethod
     def from_sequence(sequence: Any) -> Dataset:
-        """`sequence[0]`, `sequence[1]` and so on, fetched when the pass comes there, from one thread at a time.
+        """Create a data set of `sequence[0]`, `sequence[1]` and so on.
 
-        A sequence is anything with `__len__` and `__getitem__`: a map-style data set of torch or of Hugging Face works
-        as it is, and its `__getitems__` is used where it has one. Python literals become numpy values; all elements
-        have the structure, dtypes and ranks of the first. An element that raises is one failure, and those behind it
-        follow. Elements can be asked for by number, in any order.
+        Use it for map-style data sets of torch or Hugging Face. penstock reads the elements during the iteration, in
+        one thread at a time, and calls `__getitems__` if the sequence has it. If reading an element raises an
+        exception, the element fails and the elements after it follow.
 
-        >>> import penstock as ps
-        >>> class Squares:
-        ...     def __len__(self):
-        ...         return 4
-        ...     def __getitem__(self, i):
-        ...         return {"i": i, "square": i * i}
-        >>> [int(e["square"]) for e in ps.Dataset.from_sequence(Squares())]
-        [0, 1, 4, 9]
+        Args:
+            sequence: An object with `__len__` and `__getitem__`. All elements have the structure, dtypes and ranks of
+                the first one.
 
-        Raises InvalidTypeError for an object without `__len__` and `__getitem__`.
+        Returns:
+            A data set of the elements. They have an index.
+
+        Raises:
+            InvalidTypeError: If `sequence` has no `__len__` or `__getitem__`, or if it is a dict or a class.
+
+        Example:
+            >>> import penstock as ps
+            >>> class Squares:
+            ...     def __len__(self):
+            ...         return 4
+            ...     def __getitem__(self, i):
+            ...         return {"i": i, "square": i * i}
+            >>> [int(e["square"]) for e in ps.Dataset.from_sequence(Squares())]
+            [0, 1, 4, 9]
         """
         usable = hasattr(sequence, "__len__") and hasattr(sequence, "__getitem__")
         if not usable or isinstance(sequence, (Mapping, type)):
@@ -328,10 +404,21 @@ class Sequences(Base):
 
 
 def from_list(elements: Sequence[Any]) -> Dataset:
-    """`Dataset.from_list`, under tf.data's name.
+    """Create a data set of the elements of a list: `Dataset.from_list`, under tf.data's name.
 
-    >>> import penstock as ps
-    >>> [int(x) for x in ps.experimental.from_list([1, 2])]
-    [1, 2]
+    Args:
+        elements: A list of nests with the same structure, dtypes and ranks.
+
+    Returns:
+        A data set of the elements in the order of the list.
+
+    Raises:
+        InvalidArgumentError: If the list is empty.
+        InvalidTypeError: If `elements` is no list, or if its elements differ in structure, dtype or rank.
+
+    Example:
+        >>> import penstock as ps
+        >>> [int(x) for x in ps.experimental.from_list([1, 2])]
+        [1, 2]
     """
     return Sequences.from_list(elements)

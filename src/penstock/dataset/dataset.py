@@ -67,21 +67,23 @@ class Dataset(
     Generic[T_co],
     metaclass=Taught,
 ):
-    """A stream of elements: nests (tuples, dicts, named tuples, dataclasses) of numpy values.
+    """A sequence of elements: nests (tuples, dicts, named tuples, dataclasses) of numpy values.
 
-    Nothing runs before it is iterated. A data set can be iterated any number of times; each pass is an epoch of its
-    own for shuffles. Methods return new data sets and never change this one.
+    A data set is lazy: reading and computing start with an iteration. It can be iterated any number of times. Each
+    iteration is an epoch, and shuffles have another order in each epoch. Methods return new data sets and never change
+    this one.
 
-    >>> import penstock as ps
-    >>> ds = ps.Dataset.range(10).map(lambda x: x * x).batch(4)
-    >>> for batch in ds:
-    ...     print(batch)
-    [0 1 4 9]
-    [16 25 36 49]
-    [64 81]
+    For type checkers, `Dataset` is generic in the type of an element: `Dataset.range(3)` is a `Dataset[np.int64]`, and
+    `map` returns a `Dataset` of the results of its function.
 
-    For type checkers it is generic over the type of an element: `Dataset.range(3)` is a `Dataset[np.int64]`, and a map
-    makes a `Dataset` of what its function returns. A `Dataset` without brackets has elements of any type.
+    Example:
+        >>> import penstock as ps
+        >>> ds = ps.Dataset.range(10).map(lambda x: x * x).batch(4)
+        >>> for batch in ds:
+        ...     print(batch)
+        [0 1 4 9]
+        [16 25 36 49]
+        [64 81]
     """
 
     @property
@@ -95,16 +97,26 @@ class Dataset(
     def iterator(
         self, *, epoch: int | None = None, executor: str = "auto", instrument: Instrument | None = None
     ) -> Iterator[T_co]:
-        """One pass, as `iter(ds)` starts it, with a say in how.
+        """Start an iteration, as `iter(ds)` does, with arguments.
 
-        `epoch` names the pass that shuffles see; by default it counts the passes of this object from 0. `executor`
-        overrules what the steps say: with "thread" or "process" all parallel maps run there, and with "inline"
-        everything runs in the calling thread, for debugging. `instrument` is told what the workers do.
+        Args:
+            epoch: Number of the epoch, from 0, which shuffles and random numbers depend on. By default, this object
+                counts its iterations.
+            executor: `"auto"` runs the steps as they were declared. `"thread"` or `"process"` runs all parallel maps
+                there. `"inline"` runs everything in the calling thread, for debugging.
+            instrument: An observer of the workers, such as `ps.Recorder`.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.range(4).shuffle(4)
-        >>> list(ds.iterator(epoch=3)) == list(ds.iterator(epoch=3, executor="inline"))
-        True
+        Returns:
+            An iterator with `state_dict`, `load_state_dict` and `close`.
+
+        Raises:
+            InvalidArgumentError: If `executor` is another string, or if `epoch` is negative.
+
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.range(4).shuffle(4)
+            >>> list(ds.iterator(epoch=3)) == list(ds.iterator(epoch=3, executor="inline"))
+            True
         """
         from penstock.runtime.observers import Silent
         from penstock.runtime.run import Settings
@@ -151,13 +163,17 @@ class Dataset(
         self._next_epoch = epoch + 1
 
     def as_numpy_iterator(self) -> Iterator[T_co]:
-        """A pass over the elements as numpy values that cannot be written to, as tf.data's gives them.
+        """Start an iteration over read-only numpy values, as tf.data's method of this name.
 
-        They are nobody else's: what is written into an array of yours later does not show in them.
+        The arrays do not share memory with arrays of yours.
 
-        >>> import penstock as ps
-        >>> next(ps.Dataset.range(3).batch(2).as_numpy_iterator()).flags.writeable
-        False
+        Returns:
+            An iterator.
+
+        Example:
+            >>> import penstock as ps
+            >>> next(ps.Dataset.range(3).batch(2).as_numpy_iterator()).flags.writeable
+            False
         """
         from penstock.runtime.run import Settings
 
@@ -171,19 +187,20 @@ class Dataset(
 
     @property
     def element_spec(self) -> Any:
-        """The nest of `TensorSpec` of an element.
+        """Spec of an element: a nest of `TensorSpec`.
 
-        Every element has this structure, these dtypes and these shapes; a dimension that may differ is None. The spec
-        is known without running anything for data sets of sources and operations that penstock knows. If a function
-        tells nothing, one element is computed, inline: it gives dtype and rank, and all its dimensions are None. Of
-        `flat_map`, `interleave` and `group_by_window` the data sets that their function returns for the first two
-        elements are described. The steps after them are known again.
+        Every element has this structure, these dtypes and these shapes. A dimension that may differ is None. penstock
+        derives the spec from the plan. If a function does not reveal the shape of its results, penstock computes one
+        element, in this thread, and uses its dtypes and ranks. For `flat_map`, `interleave` and `group_by_window`, it
+        computes the data sets of the first two elements.
 
-        >>> import penstock as ps
-        >>> ps.Dataset.range(3).map(lambda x: (x, x / 2)).batch(2).element_spec
-        (TensorSpec(shape=(None,), dtype=int64), TensorSpec(shape=(None,), dtype=float64))
+        Raises:
+            InvalidTypeError: If the spec is unknown and the data set has no elements.
 
-        Raises InvalidTypeError for a data set without elements whose spec is not known.
+        Example:
+            >>> import penstock as ps
+            >>> ps.Dataset.range(3).map(lambda x: (x, x / 2)).batch(2).element_spec
+            (TensorSpec(shape=(None,), dtype=int64), TensorSpec(shape=(None,), dtype=float64))
         """
         return self._known.certain
 
@@ -282,20 +299,21 @@ class Dataset(
             raise first
 
     def cardinality(self) -> int:
-        """Number of elements, INFINITE_CARDINALITY (-1), or UNKNOWN_CARDINALITY (-2) where only a pass can tell.
+        """Return the number of elements, if it is known without an iteration.
 
-        >>> import penstock as ps
-        >>> ps.Dataset.range(10).batch(3).cardinality(), ps.Dataset.range(3).repeat().cardinality()
-        (4, -1)
+        The number is known after a complete snapshot and after a cache in memory that is filled. If a file is missing
+        or damaged, the number is unknown, and `len()` raises the error of this file.
 
-        A snapshot that is complete tells, whatever it was made of, and so does a cache in memory once it is filled:
+        Returns:
+            The number of elements, `ps.INFINITE_CARDINALITY` (-1), or `ps.UNKNOWN_CARDINALITY` (-2).
 
-        >>> ds = ps.Dataset.range(10).filter(lambda x: x % 3 == 0).cache()
-        >>> ds.cardinality(), len([*ds.batch(2)]), len(ds), len(ds.batch(3))
-        (-2, 2, 4, 2)
-
-        Over files of which one is missing or damaged the
-        number is unknown, and `len()` raises what is wrong with that file.
+        Example:
+            >>> import penstock as ps
+            >>> ps.Dataset.range(10).batch(3).cardinality(), ps.Dataset.range(3).repeat().cardinality()
+            (4, -1)
+            >>> ds = ps.Dataset.range(10).filter(lambda x: x % 3 == 0).cache()
+            >>> ds.cardinality(), len([*ds.batch(2)]), len(ds), len(ds.batch(3))
+            (-2, 2, 4, 2)
         """
         return known_cardinality(self._plan, self._options.seed, self._options.deterministic)
 
@@ -339,52 +357,62 @@ class Dataset(
         return True
 
     def options(self) -> Options:
-        """The options in force, frozen.
+        """Return the options of this data set, which are frozen.
 
-        >>> import penstock as ps
-        >>> ps.Dataset.range(3).options()
-        Options()
+        Returns:
+            The options.
+
+        Example:
+            >>> import penstock as ps
+            >>> ps.Dataset.range(3).options()
+            Options()
         """
         return self._options
 
     def memory(self) -> MemoryReport:
-        """The bytes that the buffers of this data set's running passes hold now, and what they may hold.
+        """Report the memory that the buffers of running iterations use, and its limit.
 
-        All buffers share one budget: `Options.autotune.ram_budget` where it is set, for each pass its own, otherwise
-        half of the memory that was free when the process began its first pass, for all data sets together. What
-        shuffles, caches and batches hold is taken off; the rest is divided among what is made ahead of the consumer.
+        All buffers share one budget: `Options.autotune.ram_budget` for each iteration, or by default half of the memory
+        that was free when the process started its first iteration, for all data sets together. Shuffles, caches and
+        batches use their part of it. The rest is for elements that are computed in advance.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.range(10).shuffle(4).with_options(ps.Options(autotune={"ram_budget": 1 << 28}))
-        >>> ds.memory()
-        no pass runs: 0 bytes held, 268 MB is autotune.ram_budget
-        >>> with iter(ds) as elements:
-        ...     first = next(elements)
-        ...     report = ds.memory()
-        >>> [(row.kind, row.stage, row.nbytes) for row in report.rows if row.kind == "shuffle"]
-        [('shuffle', 'shuffle(4)', 32)]
+        Returns:
+            A report with `rows`, one for each buffer, and `to_dict()` for JSON. Its numbers change during an iteration,
+            and are approximate.
 
-        The numbers change while passes run, and are exact for none of the moments in between. `to_dict()` gives them
-        for JSON.
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.range(10).shuffle(4).with_options(ps.Options(autotune={"ram_budget": 1 << 28}))
+            >>> ds.memory()
+            no pass runs: 0 bytes held, 268 MB is autotune.ram_budget
+            >>> with iter(ds) as elements:
+            ...     first = next(elements)
+            ...     report = ds.memory()
+            >>> [(row.kind, row.stage, row.nbytes) for row in report.rows if row.kind == "shuffle"]
+            [('shuffle', 'shuffle(4)', 32)]
         """
         from penstock.profiler.memory import memory_report
 
         return memory_report(self._plan, self._options)
 
     def lint(self) -> Report:
-        """What would make this data set better: a tuple of `Advice`, each with the line in question and mended calls.
+        """Check the plan for mistakes and slow steps.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.range(1000).repeat(3).shuffle(1000).batch(10)
-        >>> advice, = ds.lint()
-        >>> advice.code, advice.concern, advice.mended
-        ('shuffle-epochs', 'data', '.shuffle(1000).repeat(3)')
-        >>> ps.Dataset.range(1000).shuffle(1000).repeat(3).batch(10).lint()
-        nothing to advise
+        The check computes no element. It calls functions of plain numpy with placeholder values, to find out whether
+        they work on whole batches. It does not check the steps of data sets that the functions of `interleave` and
+        `flat_map` return.
 
-        It follows from the plan: no element is made. Functions of plain numpy that may take a whole batch are called
-        with made-up values, to see whether that gives the same. What rewrites mend by themselves is not advised. The
-        steps inside data sets that interleave and flat_map open are not seen.
+        Returns:
+            A tuple of `Advice`, each with a code, the line of the step, the reason and the better call.
+
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.range(1000).repeat(3).shuffle(1000).batch(10)
+            >>> advice, = ds.lint()
+            >>> advice.code, advice.concern, advice.mended
+            ('shuffle-epochs', 'data', '.shuffle(1000).repeat(3)')
+            >>> ps.Dataset.range(1000).shuffle(1000).repeat(3).batch(10).lint()
+            nothing to advise
         """
         from penstock.profiler.lint.driver import lint
 

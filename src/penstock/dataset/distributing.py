@@ -35,64 +35,62 @@ class Distributing(Base, Generic[T_co]):
         compression: str | None = "AUTO",
         target_workers: str = "AUTO",
     ) -> Dataset[T_co]:
-        """Have workers make what stands above this call; what is behind it stays in this process.
+        """Run the steps before this one in worker processes.
 
-        The elements, and their order, are those of a pass without the call, on any number of workers, also when some of
-        them die. With `service="local"` the workers are `workers` processes of this machine, which start with the first
-        element and end soon after the pass. "auto" begins with half as many as there are cores, and has more while the
-        loop waits for elements, up to the cores.
+        The elements and their order are the same as without this step, for any number of workers, and if workers die.
+        Workers receive ranges of elements of the source, and run the maps, filters and batches after it. A range is
+        cheap if the elements have an index (see `Dataset.at`); other sources are read by every worker, which skips the
+        elements of other workers. Steps that need the whole stream run in this process, together with all steps after
+        them: a shuffle of computed elements, a cache, a batch after a filter, `repeat`. `explain()` names these steps.
+        Functions run in the processes of the workers, so their side effects happen there. `state_dict()` works with any
+        number of workers.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.range(6).map(lambda x: x * x).distribute(workers=1)
-        >>> [int(x) for x in ds]
-        [0, 1, 4, 9, 16, 25]
+        Args:
+            service: Place of the workers.
 
-        Workers are given ranges of the elements that come out of the source, and run the maps, filters and batches
-        behind it. Where elements have numbers (see `Dataset.at`) a range costs nothing but itself; any other source is
-        read by every worker, which passes over what is not its own. It has to give every process the same elements.
-        What needs the whole stream (a shuffle of what functions have made, a cache, a batch behind a filter, `repeat`)
-        stays here with all that is behind it; `explain()` names it. The workers' functions are called in processes of
-        their own: what they count or keep is not seen here.
+                - `"local"`: processes of this machine, for the time of the iteration.
+                - A handle of `ps.service.start`, or its address: a running service, whose workers several programs
+                  share.
+                - `"ray"` or `"ray://host:port"`: actors of Ray, for the time of the iteration.
+            job_name: Name of a job of a running service. Trainers that pass the same name and an equal data set share
+                the computed elements, of which each worker keeps 256 MB. Elements that were dropped are computed again.
+            sharding: Distribution of the elements.
 
-        With `sharding="static"` each of `workers` workers runs all steps over a share of the source's elements (its
-        files, where the source names files), and an element of each comes in turn. Every element comes once; batches
-        and shuffles are of one share. With "off" each runs all steps over all elements, in an order and with draws of
-        its own: what `repeat(workers)` gives, the turns beside each other. The stream depends on the number, which may
-        not be "auto", and on nothing else: workers that die are replaced as above. `ps.Dataset.range(4)` comes as
+                - `"dynamic"`: workers compute ranges, and the elements are the same as without this step.
+                - `"static"`: each of `workers` workers runs all steps over a share of the source (its files, if it has
+                  file names). The elements of the workers alternate. Every element is yielded once.
+                - `"off"`: each worker runs all steps over all elements, with its own order and random numbers.
+            num_consumers: Number of trainers that step together, with the same `job_name`.
+            consumer_index: Index of this trainer. It receives the elements `consumer_index`, `consumer_index +
+                num_consumers` and so on.
+            max_outstanding: Largest number of ranges that are requested or wait for their turn.
+            workers: Number of workers. `"auto"` starts with half of the cores, and uses more while the consumer waits,
+                up to all cores. `"static"` and `"off"` need a number.
+            compression: Compression of elements between machines: `"AUTO"` measures which is fastest, or `"LZ4"`,
+                `"ZSTD"` or None. Elements on one machine are never compressed.
+            target_workers: `"LOCAL"` uses only workers on the node of the consumer. Default: `"AUTO"`.
 
-        >>> ds = ps.Dataset.range(4).distribute(sharding="off", workers=2)
-        >>> [int(x) for x in ds]
-        [0, 0, 1, 1, 2, 2, 3, 3]
+        Returns:
+            A data set of the same elements.
 
-        `service` may also be a running service: a handle (`ps.service.start`) or its address. Its workers are shared by
-        all who use it. Trainers that give the same `job_name`, over the same data set, each get all of it, and what was
-        made for one is sent to the others as long as the workers keep it (256 MB each); who comes later than that has
-        it made again. When a service dies, passes wait for another one in its folder for a minute, and go on.
+        Raises:
+            InvalidArgumentError: If an argument is invalid, or, when an iteration starts, if a worker process cannot
+                run the plan, such as one with an open file.
+            InvalidTypeError: If `service` or `job_name` is no string.
+            MissingDependencyError: If Ray is asked for and not installed.
 
-        With `service="ray"`, or `"ray://host:port"`, workers are actors of Ray (`pip install 'penstock[ray]'`), up to
-        one for each CPU of the cluster unless `workers` says otherwise, for the length of the pass. A local Ray is
-        started where this process is connected to none.
-
-        Services that trainers on several machines share run on Ray: `ps.service.start(on="ray")`. Between machines
-        results are compressed with `compression`: "AUTO" measures LZ4, ZSTD and nothing, and uses what takes the least
-        time; None, "LZ4" and "ZSTD" say it. On one machine nothing is ever compressed. `target_workers="LOCAL"` has
-        workers on the consumer's own node alone, so that no result crosses the network.
-
-        `max_outstanding` bounds how many ranges are asked for, or have come and wait for their turn. With
-        `num_consumers` trainers step together: number `consumer_index` of them gets elements (batches)
-        `consumer_index`, `consumer_index + num_consumers`, and so on.
-
-        `state_dict()` covers all of it, and goes on with any number of workers.
-
-        >>> with ps.service.start(workers=1) as service:
-        ...     ds = ps.Dataset.range(4).map(lambda x: x + 1).distribute(service, job_name="both")
-        ...     [int(x) for x in ds], [int(x) for x in ds.iterator(epoch=0)]
-        ([1, 2, 3, 4], [1, 2, 3, 4])
-
-        Raises InvalidArgumentError when a pass begins, and before anything is started, for a plan that holds what
-        belongs to one process, such as an open file; for a `num_consumers` without a `consumer_index`, or an index that
-        is none of theirs; for another `sharding`; for "static" and "off" without a number of workers, or over a step
-        that writes files.
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.range(6).map(lambda x: x * x).distribute(workers=1)
+            >>> [int(x) for x in ds]
+            [0, 1, 4, 9, 16, 25]
+            >>> ds = ps.Dataset.range(4).distribute(sharding="off", workers=2)
+            >>> [int(x) for x in ds]
+            [0, 0, 1, 1, 2, 2, 3, 3]
+            >>> with ps.service.start(workers=1) as service:
+            ...     ds = ps.Dataset.range(4).map(lambda x: x + 1).distribute(service, job_name="both")
+            ...     [int(x) for x in ds], [int(x) for x in ds.iterator(epoch=0)]
+            ([1, 2, 3, 4], [1, 2, 3, 4])
         """
         from penstock.plan.distribution import Distribute
 
@@ -114,16 +112,26 @@ class Distributing(Base, Generic[T_co]):
         )
 
     def to_ray(self, *, blocks: int = 8) -> Any:
-        """A `ray.data.Dataset` of the elements of one pass (epoch 0), made on Ray when it is read.
+        """Return a `ray.data.Dataset` of the elements of the first epoch.
 
-        Rows are dicts: the components of an element by their names (`"image"`, `"0.id"`), a single value as `"item"`.
-        `blocks` tasks make ranges of the elements, as the workers of `distribute` do; where a step needs the whole
-        stream, each of them goes over all of it. The order of rows is Ray's.
+        Ray computes the elements when it reads them. Rows are dicts: the components of an element by their names
+        (`"image"`, `"0.id"`), and a single value as `"item"`. The order of the rows is Ray's.
 
-            ds.to_ray().write_parquet("s3://bucket/prepared")
+        Args:
+            blocks: Number of tasks that compute the elements. If a step needs the whole stream, each task runs over all
+                elements. Default: 8.
 
-        Raises MissingDependencyError without Ray (`pip install 'penstock[ray]'`), InvalidArgumentError for an infinite
-        data set; an element that fails, fails Ray's task.
+        Returns:
+            The `ray.data.Dataset`.
+
+        Raises:
+            MissingDependencyError: If Ray is not installed.
+            InvalidArgumentError: If the data set is infinite, or if `blocks` is smaller than 1.
+
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.range(100).map(lambda x: {"x": x})
+            >>> ds.to_ray().write_parquet("s3://bucket/prepared")  # doctest: +SKIP
         """
         from penstock.dataset.distributing_ray import to_ray
 
@@ -135,14 +143,27 @@ class Distributing(Base, Generic[T_co]):
     def from_ray(
         dataset: Any, columns: Sequence[str] | None = None, *, fill_null: Mapping[str, Any] | None = None
     ) -> Dataset:
-        """The rows of a `ray.data.Dataset`, as dicts of their columns.
+        """Create a data set of the rows of a `ray.data.Dataset`.
 
-        Ray runs what it takes to make them, now, and they are read from its object store, as `from_arrow` reads a
-        table: `len(ds)`, `ds[i]` and `shuffle(ps.ALL)` work, and every pass has the same order.
+        Ray computes all rows when this method is called. penstock reads them from Ray's object store, as `from_arrow`
+        reads a table.
 
-            ds = ps.Dataset.from_ray(ray.data.read_parquet("s3://bucket/prepared")).shuffle(ps.ALL).batch(32)
+        Args:
+            dataset: The `ray.data.Dataset`.
+            columns: Names of the columns to read. Default: all columns.
+            fill_null: Value that replaces nulls, by column. A null in another column is an error.
 
-        Raises MissingDependencyError without Ray, InvalidTypeError for another object, and what `from_arrow` raises.
+        Returns:
+            A data set of dicts with one value for each column. Its elements have an index.
+
+        Raises:
+            MissingDependencyError: If Ray is not installed.
+            InvalidTypeError: If `dataset` is another object, or if an array cannot hold the values of a column.
+            InvalidArgumentError: If there is no column of a given name, or, during the iteration, if a value is null.
+
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.from_ray(ray.data.read_parquet("s3://bucket/prepared"))  # doctest: +SKIP
         """
         from penstock.dataset.distributing_ray import from_ray
 

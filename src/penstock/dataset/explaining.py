@@ -40,51 +40,43 @@ class Explaining(Base):
         consumer_seconds: float = 0.0,
         format: str = "text",  # noqa: A002 - what others call it
     ) -> str:
-        """The plan, what was rewritten and why it is equal, how each stage runs, and advice where there is any.
+        """Explain the plan: its steps, the rewrites and their reasons, the way each stage runs, and advice.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.range(8).map(lambda x: x + 1).skip(0)
-        >>> print(ds.explain())  # doctest: +ELLIPSIS
-        plan (8 elements)
-          skip(0) ...
+        With `analyze=True`, penstock also runs the data set: first in one thread for a quarter of the time, then as
+        `iter(ds)` does. The report then has, for each step, its threads or processes, elements per second, CPU and wall
+        time per element, waiting times and memory; the bottleneck; and the changes that would help. A data set that
+        ends earlier is run again, with empty caches. These iterations are no epochs and fill no cache. The figures stay
+        with this object for `what_if`.
 
-        With `analyze` it also runs: first in one thread, a quarter as long, then as `iter(ds)` does, for some
-        `seconds`, in a loop that takes `consumer_seconds` for each element. A data set that ends before is run again,
-        its caches empty again; a call that is under way (of a function, of a generator) is not cut short. Added is,
-        for each step, who runs it, elements a second, CPU and wall time of an element, how much of the time its
-        threads wait for elements and for room, and the bytes they hold; then the bottleneck, and what would help, by
-        how much. The figures stay with this object for `what_if`. These passes are no epochs: they fill no cache of
-        the data set, and count for no other.
+        Args:
+            analyze: If True, run and measure the data set. Default: False.
+            seconds: Duration of the measurement in seconds, larger than 0. A function call that has started is not
+                interrupted.
+            consumer_seconds: Seconds that the consumer takes for each element, as your training step does. Default: 0.
+            format: `"text"`, or `"json"` for a string with a JSON object. Its keys are `dataset`, `cardinality`,
+                `plan`, `rewritten`, `runs_as` and `advice`; `autocache` with `Options.autocache`; and `analysis` and
+                `plain_versions` with `analyze=True`.
 
-        >>> print(ds.explain(analyze=True, seconds=0.1))  # doctest: +ELLIPSIS
-        plan (8 elements)
-        ...
-        bottleneck
-        ...
+        Returns:
+            The explanation. A string that a notebook shows as text.
 
-        `format="json"` gives the same as a JSON text, a dict with
+        Raises:
+            InvalidArgumentError: If `format` is another string, if `seconds` is not larger than 0, or if a number of
+                seconds is passed without `analyze=True`.
 
-        - `dataset` (its name), `cardinality`, `plan` (`step`, `kind`, `where`, `inputs`), `rewritten` (`rule`,
-          `before`, `after`, `because`), `runs_as`, `advice` (`code`, `concern`, `step`, `where`, `message`, `mended`,
-          `why`), and `autocache`, lines of text, if `Options.autocache` is set;
-        - `plain_versions`, with the analysis: in place of which kernels slower versions served, and why;
-        - `analysis`, if asked for: what it was (`seconds`, `elements`, `elements_per_second`, `failed`, `passes`,
-          `cpus`, `cpu_used`, `consumer_waited`, …), `steps` (`name`, `label`, `where`, `lane`, `executor`,
-          `parallelism`, `elements_per_second`, `cpu_us`, `wall_us`, `waiting_us`, `lock_us`, `cpu_share`, `bytes`, …),
-          `lanes` (threads that do the same: `name`, `consumer`, `workers`, `executor`, `starved`, `full`, `busy`,
-          `held_bytes`, …), `bounds`, `bottleneck` (`kind`, `step`, `sentence`), `second_epoch` (`step`: the cache that
-          was filled meanwhile, `ratio`, `bottleneck`; or None) and `advice` (`sentence`, `ratio`, and `what_if`: its
-          arguments).
-
-        >>> import json
-        >>> sorted(json.loads(ds.explain(format="json")))
-        ['advice', 'cardinality', 'dataset', 'plan', 'rewritten', 'runs_as']
-
-        With `Options.autocache` it also says where a cache was put, or why none was, what that saves by estimate, and
-        whether the cache is full.
-
-        Raises InvalidArgumentError for another format, for seconds that are not above 0, and for either number of
-        seconds without `analyze`.
+        Example:
+            >>> import json, penstock as ps
+            >>> ds = ps.Dataset.range(8).map(lambda x: x + 1).skip(0)
+            >>> print(ds.explain())  # doctest: +ELLIPSIS
+            plan (8 elements)
+              skip(0) ...
+            >>> print(ds.explain(analyze=True, seconds=0.1))  # doctest: +ELLIPSIS
+            plan (8 elements)
+            ...
+            bottleneck
+            ...
+            >>> sorted(json.loads(ds.explain(format="json")))
+            ['advice', 'cardinality', 'dataset', 'plan', 'rewritten', 'runs_as']
         """
         if format not in _FORMATS:
             message = f"format must be one of {', '.join(map(repr, _FORMATS))}, got format={format!r}."
@@ -123,37 +115,39 @@ class Explaining(Base):
         prefetch: bool = False,
         analysis: Analysis | None = None,
     ) -> Prediction:
-        """How many elements a second there would be, as far as can be told from what the steps cost now.
+        """Predict the elements per second after a change.
 
-        Steps go by their kind and number, counted from the source, as `explain(analyze=True)` prints them.
+        The prediction is a model of measured figures: those of the last `explain(analyze=True)` of this object, or of a
+        measurement of five seconds. The rate is the smallest rate that any resource allows: the thread of the consumer,
+        the thread that feeds the workers of a parallel step, these workers, all cores, and the GIL. Steps are named by
+        their kind and number, counted from the source, as `explain(analyze=True)` prints them.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.range(500).map(lambda x: sum(i * int(x) for i in range(500))).batch(10)
-        >>> text = ds.explain(analyze=True, seconds=0.2)
-        >>> ds.what_if(faster={"map#1": 2.0}).ratio > 1
-        True
+        Args:
+            cores: Number of cores. `ps.AUTOTUNE` uses them; a number of calls that you have set stays the same.
+            cached_after: Step after which a cache in memory is added, such as `"map#2"`. The prediction is for the
+                second epoch.
+            faster: Speed-up of steps: `{"map#1": 2.0}` makes one step twice as fast.
+            without: Step or steps that cost nothing.
+            consumer_seconds: Seconds that the consumer takes for each element.
+            executor: Executor of steps: `{"map#1": "process"}`, or `"thread"` or `"inline"`.
+            parallelism: Number of calls of steps at the same time: `{"map#1": 4}`. `ps.AUTOTUNE` is possible.
+            prefetch: If True, `prefetch(ps.AUTOTUNE)` is added at the end.
+            analysis: The `analysis` of an earlier prediction, instead of the last measurement.
 
-        - `cores`: on so many; AUTOTUNE goes with them, a number that you gave stays.
-        - `cached_after="map#2"`: with a memory cache behind that step, from the second epoch on.
-        - `faster={"map#1": 2.0}`: with a step twice as fast.
-        - `without="map#2"`: without the cost of a step, or of several.
-        - `consumer_seconds`: with a loop that takes as long for an element (a batch).
-        - `executor={"map#1": "process"}`: with a function in worker processes, in threads, or "inline".
-        - `parallelism={"map#1": 4}`: with as many calls at once, or as AUTOTUNE would choose.
-        - `prefetch=True`: with `prefetch(AUTOTUNE)` at the end, so that the loop's thread makes nothing itself.
+        Returns:
+            A prediction with `elements_per_second`, `before`, their `ratio`, the new `bottleneck`, and `sentences`
+            about its assumptions.
 
-        The answer has `elements_per_second`, `before`, their `ratio`, the `bottleneck` then, and `sentences` on what
-        was taken for granted. It follows from a model: the rate is the least that any part of the machine allows.
-        These are the loop's thread; the thread that pulls for the workers of a parallel step, one element after the
-        other; those workers; all cores; Python's lock. Each allows as many elements a second as fit into one. Time
-        that the model does not account for now (locks of your own, memory, other programs) is taken to grow and shrink
-        with the rest.
+        Raises:
+            InvalidArgumentError: If there is no step of a given name, or if changes exclude each other.
+            FailedPreconditionError: If the measurement yields no element.
 
-        Measured is once, by `explain(analyze=True)`, or now for five seconds; or give the `analysis` of an earlier
-        answer.
-
-        Raises InvalidArgumentError for a step that is not there, with the names of those that are, and for changes
-        that exclude each other; FailedPreconditionError if no element came while measuring.
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.range(500).map(lambda x: sum(i * int(x) for i in range(500))).batch(10)
+            >>> text = ds.explain(analyze=True, seconds=0.2)
+            >>> ds.what_if(faster={"map#1": 2.0}).ratio > 1
+            True
         """
         from penstock.profiler.analysis.changes import Changes
         from penstock.profiler.analysis.prediction import predicted
@@ -180,21 +174,30 @@ class Explaining(Base):
         seconds: float = _SECONDS,
         consumer_seconds: float = 0.0,
     ) -> Plot:
-        """The plan as a picture: its steps as written and as they run, what was rewritten, and what was measured.
+        """Draw the plan: its steps as written and as they run, the rewrites, and measured figures.
 
-        A notebook shows it. `path="plan.svg"` writes it too, as does `save` of what is returned; a name that ends in
-        .png gives a PNG, which needs OpenCV. The SVG has colours for a light and for a dark page.
+        The SVG has colours for light and for dark pages.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.range(8).map(lambda x: x + 1).batch(2)
-        >>> ds.plot()
-        <Plot of 3 steps, ...>
+        Args:
+            path: File to write. The name ends in `.svg`, or in `.png`, which needs OpenCV. By default, no file is
+                written.
+            analyze: If True, run the data set as `explain(analyze=True)` does, and draw the elements per second and the
+                share of each step, and the bottleneck. If False, draw the figures of the last such run of this object,
+                if there was one.
+            seconds: As in `explain`.
+            consumer_seconds: As in `explain`.
 
-        With `analyze` it also runs the data set, as `explain(analyze=True)` does and for as long, and draws what each
-        step gives a second, its share of the work, and which one holds the others back. Without, it draws the figures
-        of the latest such run of this object, if there was one; else nothing is run.
+        Returns:
+            A figure that a notebook shows. Its method `save` writes it to a file.
 
-        Raises InvalidArgumentError for a path that ends otherwise, and where `explain` does.
+        Raises:
+            InvalidArgumentError: If `path` has another ending, or as in `explain`.
+
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.range(8).map(lambda x: x + 1).batch(2)
+            >>> ds.plot()
+            <Plot of 3 steps, ...>
         """
         from penstock.profiler.views.plan import plot
 
@@ -205,17 +208,27 @@ class Explaining(Base):
         return made
 
     def profile(self, logs: str | os.PathLike[str] = "logs", *, steps: int | None = None) -> str:
-        """Record one pass, or its first `steps` elements (batches), and return the verdict in words.
+        """Record one epoch, and return the verdict: which step is the bottleneck.
 
-        The report is in a folder of its own in `logs`; see `penstock.profiler.Profiler`.
+        Args:
+            logs: Folder in which the recording gets a folder of its own, with a report. See
+                `penstock.profiler.Profiler`.
+            steps: Number of elements (batches) to record. Default: the whole epoch.
 
-        >>> import tempfile
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.range(1000).map(lambda x: x + 1).batch(10)
-        >>> with tempfile.TemporaryDirectory() as logs:
-        ...     text = ds.profile(logs, steps=50)
-        >>> "bound" in text
-        True
+        Returns:
+            The verdict as text.
+
+        Raises:
+            InvalidArgumentError: If `steps` is smaller than 1.
+
+        Example:
+            >>> import tempfile
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.range(1000).map(lambda x: x + 1).batch(10)
+            >>> with tempfile.TemporaryDirectory() as logs:
+            ...     text = ds.profile(logs, steps=50)
+            >>> "bound" in text
+            True
         """
         from itertools import islice
 
@@ -232,17 +245,25 @@ class Explaining(Base):
         return "\n".join(each["verdict"]["text"] for each in told["pipelines"])
 
     def monitor(self, *, seconds: float = 1.0) -> Notebook:
-        """Show, in a notebook, what the passes over this data set are at, as a table that is refreshed.
+        """Show the progress of iterations over this data set in a notebook, as a table that is updated.
 
-        What is shown is what `penstock top` shows of a process: the steps with their rates, waiting, CPU, what their
-        buffers hold, the step that holds the others back, and the verdict. Passes that begin from now on are seen.
-        `seconds` lie between two looks; `stop()` of what is returned ends them, and so does the end of a `with` block.
+        The table has what `penstock top` shows: the rate, waiting time, CPU time and memory of each step, the
+        bottleneck and the verdict. It shows iterations that start after this call.
 
-            table = ds.monitor()
-            for batch in ds: ...
-            table.stop()
+        Args:
+            seconds: Seconds between two updates, from 0.1 to 3600. Default: 1.
 
-        Raises FailedPreconditionError outside of a notebook, and InvalidArgumentError for `seconds` out of 0.1 to 3600.
+        Returns:
+            A context manager. Its end, or its method `stop`, stops the updates.
+
+        Raises:
+            FailedPreconditionError: If the program is no notebook.
+            InvalidArgumentError: If `seconds` is out of range.
+
+        Example:
+            >>> table = ds.monitor()  # doctest: +SKIP
+            >>> for batch in ds: ...  # doctest: +SKIP
+            >>> table.stop()  # doctest: +SKIP
         """
         from penstock.profiler.live.notebook import Notebook
 
@@ -269,37 +290,51 @@ class Showing(Base):
     """Mixed into `Dataset`."""
 
     def head(self, n: int = 5) -> list[Any]:
-        """The first `n` elements as a list, or all if there are fewer.
+        """Return the first elements as a list.
 
-        >>> import penstock as ps
-        >>> ps.Dataset.range(10).batch(4).head(2)
-        [array([0, 1, 2, 3]), array([4, 5, 6, 7])]
+        The call is an iteration of its own: it uses the order of the first epoch, and the next iteration over this data
+        set is the epoch that it would have been without the call.
 
-        It is a pass of its own over `take(n)`: shuffles make the order of the first epoch, and the next pass of the
-        data set is the epoch that it would have been.
+        Args:
+            n: Largest number of elements. Default: 5.
 
-        Raises InvalidArgumentError for an `n` below 0.
+        Returns:
+            A list of elements.
+
+        Raises:
+            InvalidArgumentError: If `n` is negative.
+
+        Example:
+            >>> import penstock as ps
+            >>> ps.Dataset.range(10).batch(4).head(2)
+            [array([0, 1, 2, 3]), array([4, 5, 6, 7])]
         """
         return list(self._then(Take, count=check_int("n", n, least=0, hint="The number of elements to look at.")))
 
     def show(self, n: int = 9, **settings: Any) -> Grid | Rows:
-        """Show `n` examples: pictures as a grid with their labels, anything else as a table.
+        """Show examples: images as a grid with their labels, other elements as a table.
 
-        These are the first `n` examples. An `ImageFolderDataset` is sorted by class: its classes are shown in turn,
-        unless a step such as `shuffle` or `take` chooses elements.
+        The call shows the first `n` examples. An `ImageFolderDataset` is sorted by class: it shows its classes in turn,
+        unless a step such as `shuffle` or `take` chooses elements. Batches of images are split into their images.
 
-        In a notebook the result shows itself; in a shell a table does too. A grid is a PNG: `path="pets.png"` writes
-        it, as does `save` of what is returned. Batches of pictures are taken apart. Further settings are those of
-        `penstock.viz.grid`: `label_names`, `image`, `label`, `columns`, `size`.
+        Args:
+            n: Largest number of examples. Default: 9.
+            **settings: Keyword arguments of `penstock.viz.grid`: `label_names`, `image`, `label`, `columns`, `size` and
+                `path`.
 
-        >>> import penstock as ps
-        >>> ps.Dataset.from_tensor_slices({"name": ["Rex", "Tom"], "age": [7, 2]}).show()
-        name  age
-        Rex     7
-        Tom     2
+        Returns:
+            A grid or a table, which a notebook shows. A grid is a PNG; its method `save` writes it to a file.
 
-        It is a pass of its own, as that of `head`. Raises InvalidArgumentError for an `n` below 1, and
-        where a picture is asked for and there is none; MissingDependencyError for pictures without OpenCV.
+        Raises:
+            InvalidArgumentError: If `n` is smaller than 1, or if the elements have no image of the given name.
+            MissingDependencyError: If the elements have images and OpenCV is not installed.
+
+        Example:
+            >>> import penstock as ps
+            >>> ps.Dataset.from_tensor_slices({"name": ["Rex", "Tom"], "age": [7, 2]}).show()
+            name  age
+            Rex     7
+            Tom     2
         """
         from penstock import viz
         from penstock.viz.parts import classes_in_turn

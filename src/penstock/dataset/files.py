@@ -103,23 +103,34 @@ def TFRecordDataset(
     buffer_size: int | None = None,
     num_parallel_reads: int | None = None,
 ) -> Dataset[bytes]:
-    """The records of TFRecord files, as byte strings, with their checksums verified.
+    """Create a data set of the records of TFRecord files, as byte strings.
 
-    `filenames` is a path or URL, a sequence of them, or a Dataset of names. `compression_type` is "GZIP", "ZLIB" or ""
-    for the whole file; `buffer_size` the bytes read at a time (256 KiB; local uncompressed files are mapped instead).
-    Files are read one after the other, or with `num_parallel_reads` interleaved record by record: that many at a time,
-    AUTOTUNE meaning a fixed 16, so that the order is the same on every machine.
+    Checksums are verified. A damaged record is one element that fails; the next element is the next record that is
+    whole. After a damaged length, penstock searches for the next whole record, and the error names the skipped bytes.
 
-    >>> import pathlib, tempfile, penstock as ps
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.tfrecord"
-    >>> with ps.io.TFRecordWriter(path) as writer:
-    ...     writer.write(b"first")
-    ...     writer.write(b"second")
-    >>> list(ps.TFRecordDataset(path))
-    [b'first', b'second']
+    Args:
+        filenames: A path or URL, a sequence of them, or a data set of file names.
+        compression_type: Compression of the whole file: `"GZIP"`, `"ZLIB"` or `""`. Default: no compression.
+        buffer_size: Number of bytes that are read at a time. Default: 256 KiB. Local uncompressed files are mapped into
+            memory instead.
+        num_parallel_reads: Number of files that are read at the same time. Their records alternate. `ps.AUTOTUNE` means
+            16. By default, one file is read after another.
 
-    Raises NotFoundError for a missing file and DataLossError, with file and byte offset, for a damaged record; both
-    when the pass comes there, in the place of one element. Behind damaged data comes the next record, behind a damaged
-    length the next place where a whole record with right checksums begins; the error names the bytes passed over.
+    Returns:
+        A data set of byte strings.
+
+    Raises:
+        InvalidArgumentError: If an argument is out of range.
+        NotFoundError: If, during the iteration, a file is missing.
+        DataLossError: If, during the iteration, a record is damaged. The error names the file and the byte offset.
+
+    Example:
+        >>> import pathlib, tempfile, penstock as ps
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.tfrecord"
+        >>> with ps.io.TFRecordWriter(path) as writer:
+        ...     writer.write(b"first")
+        ...     writer.write(b"second")
+        >>> list(ps.TFRecordDataset(path))
+        [b'first', b'second']
     """
     return read_files(filenames, RecordsSource((), compression_type, buffer_size), num_parallel_reads)

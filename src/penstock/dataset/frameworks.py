@@ -91,35 +91,47 @@ class Frameworks(Base):
         shard: str | tuple[int, int] | bool | None = None,
         ragged: Literal["list"] | None = None,
     ) -> TorchLoader:
-        """A loader of torch tensors: the elements of this data set, batches as they are, in the same nest.
+        """Return a loader of torch tensors.
 
-        On the CPU a tensor lies over the memory of the batch, which is its own: it may be written to and kept.
+        The loader yields the elements of this data set (batches stay as they are) with torch tensors in the same nest.
+        On the CPU, a tensor shares the memory of its batch; you may change and keep it. To a CUDA device, a thread
+        copies batches in advance, from pinned memory and on a separate stream. Bool, integers, floats, bfloat16 and
+        complex numbers keep their dtype.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.range(5).map(lambda x: {"x": x / 2, "label": x % 2}).batch(3)
-        >>> for batch in ds.to_torch(dtype="float32"):
-        ...     print(batch["x"], batch["label"].dtype)
-        tensor([0.0000, 0.5000, 1.0000]) torch.int64
-        tensor([1.5000, 2.0000]) torch.int64
+        The loader has `len`, `set_epoch`, `state_dict` and `load_state_dict`, as torchdata's StatefulDataLoader. A
+        state does not count batches that were copied in advance.
 
-        - `device`: where the tensors are wanted. To a CUDA device a thread copies up to `prefetch` batches ahead of
-          the step, from pinned memory (unless `pin_memory` is False) and on a stream of its own.
-        - `pin_memory=True` pins tensors that stay on the CPU, for copies that you make yourself.
-        - `dtype`: that of all floating-point columns, or a dict from column to dtype. It is converted on the device.
-        - `as_numpy`: columns that stay as they are, such as text: `["id"]`, or `["0.id"]` inside a tuple.
-        - `shard`: `"rank"` gives each rank of `torch.distributed` its own part, `(count, index)` the part that you
-          name. Elements are parted before they are batched; each part has as many steps as the others, so up to
-          `count - 1` elements at the end of a pass are left out. All ranks compare their data sets at the first step.
-        - `ragged="list"`: a ragged column, as `ragged_batch` makes of arrays of differing length, becomes a list of
-          tensors, one for each element of the batch, as the detectors of torchvision take boxes and labels.
+        Args:
+            device: Device of the tensors. Default: the CPU.
+            pin_memory: `"auto"` pins the memory that is copied to a CUDA device, False does not. True also pins tensors
+                that stay on the CPU, for copies of your own.
+            prefetch: Largest number of batches that are copied to the device in advance, at least 1. Default: 2.
+            dtype: Dtype of all floating-point columns, or a dict from column to dtype. The conversion happens on the
+                device.
+            as_numpy: Columns that stay numpy arrays, such as strings: `["id"]`, or `["0.id"]` for a component of a
+                tuple.
+            shard: `"rank"` gives each rank of `torch.distributed` its own shard of the elements, `(count, index)` the
+                shard that you name. Elements are sharded before they are batched. All shards have the same number of
+                steps, so up to `count - 1` elements at the end are dropped. False means that all ranks read all
+                elements.
+            ragged: `"list"` makes a list of tensors of a ragged column, one for each element of the batch.
 
-        The loader has `len`, `set_epoch`, `state_dict` and `load_state_dict`, as torchdata's StatefulDataLoader:
-        batches copied ahead are not counted as given. Bool, integers (also unsigned), floats, bfloat16 and complex
-        numbers keep their dtype.
+        Returns:
+            A loader. Each iteration over it is an epoch.
 
-        Raises MissingDependencyError without torch; InvalidTypeError for a column that torch cannot hold (bytes,
-        sparse, dates, ragged without `ragged="list"`), now or with the first element; InvalidArgumentError for `shard`
-        where the number of elements is not known.
+        Raises:
+            MissingDependencyError: If torch is not installed.
+            InvalidTypeError: If torch has no type for a column: byte strings, sparse tensors, dates, or ragged tensors
+                without `ragged="list"`. If the spec is unknown, the first element raises the error.
+            InvalidArgumentError: If `shard` is passed and the number of elements is unknown.
+
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.range(5).map(lambda x: {"x": x / 2, "label": x % 2}).batch(3)
+            >>> for batch in ds.to_torch(dtype="float32"):
+            ...     print(batch["x"], batch["label"].dtype)
+            tensor([0.0000, 0.5000, 1.0000]) torch.int64
+            tensor([1.5000, 2.0000]) torch.int64
         """
         return _told("to_torch", lambda: self._to_torch(device, pin_memory, prefetch, dtype, as_numpy, shard, ragged))
 
@@ -146,19 +158,26 @@ class Frameworks(Base):
         )
 
     def as_iterable_dataset(self) -> Any:
-        """A `torch.utils.data.IterableDataset` of the same elements, for torch's own DataLoader.
+        """Return a `torch.utils.data.IterableDataset` of the same elements, for torch's own DataLoader.
 
-        Of several workers each gives a part: all of them together give each element once. Batch here, with
-        `batch_size=None` there, or leave the batches to torch. `to_torch` needs no DataLoader and is quicker.
+        Each worker of the DataLoader yields a shard, so that all workers together yield each element once. Batch in
+        this data set and pass `batch_size=None` to the DataLoader, or let torch batch. `to_torch` needs no DataLoader
+        and is faster.
 
-        >>> import penstock as ps, torch
-        >>> ds = ps.Dataset.range(5).batch(2).as_iterable_dataset()
-        >>> [batch.tolist() for batch in torch.utils.data.DataLoader(ds, batch_size=None)]
-        [[0, 1], [2, 3], [4]]
+        The iterations are the epochs from 0. Call `set_epoch` of the returned object before each epoch if there are
+        workers and if shuffles must depend on the epoch instead of torch's seed.
 
-        Its passes are the epochs from 0 on; `set_epoch` names another one, and is needed where there are workers for
-        which shuffles are to follow from the epoch and not from torch's seed. Raises MissingDependencyError without
-        torch.
+        Returns:
+            The IterableDataset.
+
+        Raises:
+            MissingDependencyError: If torch is not installed.
+
+        Example:
+            >>> import penstock as ps, torch
+            >>> ds = ps.Dataset.range(5).batch(2).as_iterable_dataset()
+            >>> [batch.tolist() for batch in torch.utils.data.DataLoader(ds, batch_size=None)]
+            [[0, 1], [2, 3], [4]]
         """
         return _told("as_iterable_dataset", self._as_iterable_dataset)
 
@@ -175,28 +194,39 @@ class Frameworks(Base):
         as_numpy: str | Sequence[str] = (),
         shard: str | tuple[int, int] | bool | None = None,
     ) -> JaxLoader:
-        """A loader of JAX arrays: the elements of this data set, batches as they are, in the same nest.
+        """Return a loader of JAX arrays.
 
-        A thread puts up to `prefetch` batches on their devices ahead of the step; on the CPU an array lies over the
-        memory of the batch where that is possible, and nobody writes to it any more.
+        The loader yields the elements of this data set (batches stay as they are) with JAX arrays in the same nest. A
+        thread copies batches to their devices in advance. On the CPU, an array shares the memory of its batch if
+        possible; penstock does not write to this memory again. As everywhere in JAX, 64-bit numbers become 32-bit
+        numbers unless `jax_enable_x64` is set.
 
-        >>> import penstock as ps
-        >>> [batch.tolist() for batch in ps.Dataset.range(5).batch(3).to_jax()]
-        [[0, 1, 2], [3, 4]]
+        The loader has `len`, `set_epoch`, `state_dict` and `load_state_dict`. `penstock.jax` has items for Orbax
+        checkpoints.
 
-        - `sharding`: a `NamedSharding` (any `jax.sharding.Sharding`, or a device), or a dict from column to sharding.
-          Each process gives its own batches, which are parts of global arrays.
-        - `as_numpy`: columns that stay as they are, such as text.
-        - `shard`: `"process"` gives each process of a program over several hosts its own part, `(count, index)` the
-          part that you name. Elements are parted before they are batched, and each part has as many steps as the
-          others: up to `count - 1` elements at the end of a pass are left out.
+        Args:
+            sharding: Sharding of the arrays: a `NamedSharding` or another `jax.sharding.Sharding`, a device, or a dict
+                from column to sharding. Each process passes its own batches, which become shards of global arrays.
+            prefetch: Largest number of batches that are copied to the devices in advance. Default: 2.
+            as_numpy: Columns that stay numpy arrays, such as strings.
+            shard: `"process"` gives each process of a program on several hosts its own shard of the elements, `(count,
+                index)` the shard that you name. Elements are sharded before they are batched. All shards have the same
+                number of steps, so up to `count - 1` elements at the end are dropped. False means that all processes
+                read all elements.
 
-        The loader has `len`, `set_epoch`, `state_dict` and `load_state_dict`; `penstock.jax` has items for Orbax.
-        64-bit numbers become 32-bit ones unless `jax_enable_x64` is set, as everywhere in JAX.
+        Returns:
+            A loader. Each iteration over it is an epoch.
 
-        Raises MissingDependencyError without JAX; InvalidTypeError for a column that JAX cannot hold (bytes, ragged,
-        sparse, dates); InvalidArgumentError, in the place of a batch, for integers that 32 bits would cut off and for
-        arrays that the sharding does not fit.
+        Raises:
+            MissingDependencyError: If JAX is not installed.
+            InvalidTypeError: If JAX has no type for a column: byte strings, ragged and sparse tensors, or dates.
+            InvalidArgumentError: If `shard` is passed and the number of elements is unknown. During the iteration: if
+                32 bits cannot hold an integer, or if an array does not fit its sharding.
+
+        Example:
+            >>> import penstock as ps
+            >>> [batch.tolist() for batch in ps.Dataset.range(5).batch(3).to_jax()]
+            [[0, 1, 2], [3, 4]]
         """
         return _told("to_jax", lambda: self._to_jax(sharding, prefetch, as_numpy, shard))
 
@@ -219,23 +249,30 @@ class Frameworks(Base):
         return JaxLoader(dataset, jax, arrays, prefetch=prefetch, agreed=agreed)
 
     def to_keras(self, *, class_weight: Mapping[int, float] | None = None) -> Any:
-        """What `fit`, `evaluate` and `predict` of Keras 3 take, on every backend: `model.fit(ds.to_keras(), epochs=3)`.
+        """Return an object for `fit`, `evaluate` and `predict` of Keras 3, on every backend.
 
-        Elements are batches `x`, `(x, y)` or `(x, y, sample_weight)`, where `x` may be a dict of inputs. Each epoch is
-        a pass. For `steps_per_epoch`, give a data set that does not end, such as `ds.repeat().to_keras()`: Keras goes
-        on with it in the next epoch.
+        Write `model.fit(ds.to_keras(), epochs=3)`. The elements are batches `x`, `(x, y)` or `(x, y, sample_weight)`,
+        where `x` may be a dict of inputs. Each Keras epoch is an epoch of the data set. For `steps_per_epoch`, pass an
+        infinite data set, such as `ds.repeat().to_keras()`: Keras continues with it in the next epoch. String and
+        ragged columns work with layers on the TensorFlow backend only.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.from_tensor_slices(([[1.0], [2.0], [3.0]], [0, 1, 0])).batch(2)
-        >>> adapter = ds.to_keras(class_weight={1: 5.0})
-        >>> adapter.num_batches, [weights.tolist() for x, y, weights in adapter.get_numpy_iterator()]
-        (2, [[1.0, 5.0], [1.0]])
+        Args:
+            class_weight: Weight of each class, by its integer label. Pass it here, as Keras raises an error for
+                `class_weight` in `fit` with data of this kind.
 
-        `class_weight` stands here because Keras ignores it in `fit` for data of this kind; there it is an error. A data
-        set of unknown length may be of another length in each epoch. Text and ragged columns go to layers on the
-        backend TensorFlow; the others have no such tensors, and the error names the column.
+        Returns:
+            A data adapter of Keras.
 
-        Raises MissingDependencyError without Keras, InvalidTypeError for a `class_weight` that is no dict of classes.
+        Raises:
+            MissingDependencyError: If Keras is not installed.
+            InvalidTypeError: If `class_weight` is no dict of integers and numbers.
+
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.from_tensor_slices(([[1.0], [2.0], [3.0]], [0, 1, 0])).batch(2)
+            >>> adapter = ds.to_keras(class_weight={1: 5.0})
+            >>> adapter.num_batches, [weights.tolist() for x, y, weights in adapter.get_numpy_iterator()]
+            (2, [[1.0, 5.0], [1.0]])
         """
         return _told("to_keras", lambda: self._to_keras(class_weight))
 
@@ -245,12 +282,21 @@ class Frameworks(Base):
         return adapter_type()(self, None if class_weight is None else ClassWeights(class_weight))
 
     def to_tf(self) -> Any:
-        """A `tf.data.Dataset` of the same elements, where TensorFlow is installed.
+        """Return a `tf.data.Dataset` of the same elements.
 
-        Each of its passes is one of this data set. Byte strings are `tf.string`, ragged tensors TensorFlow's.
-        Its elements pass through Python, one after the other: batch before.
+        Each iteration over it is an epoch of this data set. Byte strings are `tf.string`, ragged tensors are
+        TensorFlow's. The elements pass through Python one after another, so batch before this call.
 
-        Raises MissingDependencyError without TensorFlow, InvalidTypeError for elements that tf.data does not have.
+        Returns:
+            The `tf.data.Dataset`.
+
+        Raises:
+            MissingDependencyError: If TensorFlow is not installed.
+            InvalidTypeError: If tf.data has no type for a column.
+
+        Example:
+            >>> import penstock as ps
+            >>> tensors = ps.Dataset.range(3).batch(2).to_tf()  # doctest: +SKIP
         """
         return _told("to_tf", self._to_tf)
 
@@ -262,13 +308,25 @@ class Frameworks(Base):
 
     @staticmethod
     def from_tf(dataset: Any) -> Dataset:
-        """The elements of a `tf.data.Dataset` as numpy values, where TensorFlow is installed.
+        """Create a data set of the elements of a `tf.data.Dataset`, as numpy values.
 
-        Text is `bytes`, ragged and sparse tensors are penstock's. A pass that is continued from a state begins the data
-        set anew and drops what had been given: it is as exact as TensorFlow's order repeats itself.
+        Strings are `bytes`. Ragged and sparse tensors are penstock's. A resumed iterator starts the data set again and
+        discards the elements that the consumer has already received, so it is exact only if TensorFlow repeats its
+        order.
 
-        Raises MissingDependencyError without TensorFlow; InvalidTypeError for what is no `tf.data.Dataset`, and for
-        ragged tensors of unknown rank.
+        Args:
+            dataset: The `tf.data.Dataset`.
+
+        Returns:
+            A data set of its elements.
+
+        Raises:
+            MissingDependencyError: If TensorFlow is not installed.
+            InvalidTypeError: If `dataset` is no `tf.data.Dataset`, or if a ragged tensor has an unknown rank.
+
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.from_tf(tf.data.Dataset.range(3))  # doctest: +SKIP
         """
         return _told("from_tf", lambda: _from_tf(dataset))
 

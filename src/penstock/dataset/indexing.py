@@ -79,22 +79,30 @@ class Indexing(Base, Generic[T_co]):
         EPOCHS.set(self._number, self._read_epoch)
 
     def at(self, index: int, epoch: int | None = None) -> T_co:
-        """Element number `index` of a pass, made without those before it; a negative index counts from the end.
+        """Return the element with a given index, without computing the elements before it.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.range(10).map(lambda x: x * x).batch(4)
-        >>> ds.at(1), ds[-1]
-        (array([16, 25, 36, 49]), array([64, 81]))
+        Elements have an index if the source has one and every step keeps it. These steps do: `map`, `batch`,
+        `padded_batch`, `enumerate`, `take`, `skip`, `shard`, `split`, `zip`, `concatenate`, `repeat`, `prefetch`,
+        `cache`, `assert_cardinality`, `shuffle(ps.ALL)`, `unbatch` after batches of the same size, and `flat_map` to
+        data sets with an index. After a complete `snapshot`, all elements have an index. A cache before other steps is
+        filled first, by an iteration. Functions are called in the calling thread.
 
-        It works where the source has an index and every step says by numbers which elements it takes: map, batch,
-        padded_batch, enumerate, take, skip, shard, zip, concatenate, repeat, prefetch, cache, assert_cardinality,
-        shuffle(ALL), unbatch behind batches of one size, flat_map of data sets that have numbers (all are made, to ask
-        how many); behind a snapshot that is complete, whatever made it. Random numbers and shuffles are those of
-        `epoch`, by default of the epoch that `set_epoch` has named, or 0. A cache, in memory or in files, behind other
-        steps is filled first, by a pass. Functions are called for what the element is made of, in the calling thread.
+        Args:
+            index: Index of the element. A negative index counts from the end.
+            epoch: Epoch of the random numbers and shuffles. Default: the epoch of the last `set_epoch` call, or 0.
 
-        Raises OutOfRangeError behind the last element, UnimplementedError for other steps (`batch_at` runs them up to
-        the element), what is wrong with a file whose elements cannot be counted, and whatever the element raises.
+        Returns:
+            The element.
+
+        Raises:
+            OutOfRangeError: If there is no element with this index.
+            UnimplementedError: If the elements have no index. `batch_at` computes all elements up to the index instead.
+
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.range(10).map(lambda x: x * x).batch(4)
+            >>> ds.at(1), ds[-1]
+            (array([16, 25, 36, 49]), array([64, 81]))
         """
         number = check_int("index", index, least=_ANY, hint="Slices give a data set: ds[2:5].")
         if epoch is None:
@@ -125,12 +133,20 @@ class Indexing(Base, Generic[T_co]):
     def __getitem__(self, key: SupportsIndex) -> T_co: ...
 
     def __getitem__(self, key: Any) -> Any:
-        """`ds[i]` is `at(i)`; `ds[start:stop:step]` is a data set, made of skip, take and shard.
+        """Return an element, or a data set of a slice of the elements.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.range(10)
-        >>> ds[3], [int(x) for x in ds[2:9:3]], [int(x) for x in ds[-2:]]
-        (np.int64(3), [2, 5, 8], [8, 9])
+        Args:
+            key: An index, as in `at`; or a slice. A slice consists of the steps `skip`, `take` and `shard`, and also
+                works for elements without an index.
+
+        Returns:
+            The element, or the data set.
+
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.range(10)
+            >>> ds[3], [int(x) for x in ds[2:9:3]], [int(x) for x in ds[-2:]]
+            (np.int64(3), [2, 5, 8], [8, 9])
         """
         return self._slice(key) if isinstance(key, slice) else self.at(key)
 
@@ -173,17 +189,26 @@ class Indexing(Base, Generic[T_co]):
         return in_files(self._plan, self._options.seed, self._options.deterministic)
 
     def batch_at(self, step: int, epoch: int | None = None) -> T_co:
-        """What number `step` of pass `epoch` gives, exactly, without a running iterator: to look at a batch again.
+        """Return the batch or element that a given step of a given epoch yields, such as to inspect a batch again.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.range(100).shuffle(ps.ALL).batch(10)
-        >>> bool((ds.batch_at(3, epoch=2) == list(ds.iterator(epoch=2))[3]).all())
-        True
+        The call is fast if the elements have an index, see `at`. Otherwise penstock computes all elements up to this
+        step. With `deterministic=False`, the steps of an iteration have no fixed elements.
 
-        Immediate where `at` works. Elsewhere the data set is run from its start up to that element, which is as exact
-        and takes as long as that. In a run whose order is free (`deterministic=False`) batches have no fixed number.
+        Args:
+            step: Number of the step, from 0.
+            epoch: Number of the epoch, from 0. Default: the epoch of the last `set_epoch` call, or 0.
 
-        Raises OutOfRangeError behind the last batch, and whatever the batch raises.
+        Returns:
+            The element of that step, exactly as the iteration yields it.
+
+        Raises:
+            OutOfRangeError: If the epoch has fewer steps.
+
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.range(100).shuffle(ps.ALL).batch(10)
+            >>> bool((ds.batch_at(3, epoch=2) == list(ds.iterator(epoch=2))[3]).all())
+            True
         """
         from penstock.physical.access import obstacle
 
@@ -270,17 +295,21 @@ class Indexing(Base, Generic[T_co]):
         return tuple(self._then(Split, seed=seed, reshuffle_each_iteration=False, numbers=part) for part in chosen)
 
     def with_provenance(self) -> Dataset[tuple[T_co, Provenance]]:
-        """`(element, Provenance)`: every element with the file, the byte offset and the number it was read at.
+        """Add to each element the file, the byte offset and the index it was read from.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.range(0, 100, 10).shuffle(ps.ALL, seed=1).batch(3).with_provenance()
-        >>> batch, provenance = next(iter(ds))
-        >>> bool((provenance.position * 10 == batch).all()), provenance.file[0], provenance.offset
-        (True, b'range(0, 100, 10)', array([-1, -1, -1]))
+        A cache that was filled without this step contains no provenance. Data sets without this step pay nothing for
+        it.
 
-        Of a batch the fields are arrays, one entry for each element in it. Sources number their elements only for data
-        sets that ask for it, everywhere below this step; others pay nothing. A cache that was filled without it knows
-        no numbers. `Provenance` says what the fields mean.
+        Returns:
+            A data set of pairs `(element, Provenance)`. After a batch, the fields of `Provenance` are arrays with one
+            value for each element of the batch.
+
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.range(0, 100, 10).shuffle(ps.ALL, seed=1).batch(3).with_provenance()
+            >>> batch, provenance = next(iter(ds))
+            >>> bool((provenance.position * 10 == batch).all()), provenance.file[0], provenance.offset
+            (True, b'range(0, 100, 10)', array([-1, -1, -1]))
         """
         return self._then(WithProvenance)
 

@@ -184,27 +184,51 @@ def make_csv_dataset(
     ignore_errors: bool = False,
     encoding: str = "utf-8",
 ) -> Dataset:
-    r"""Batches of the rows of CSV files: a dict of columns, or with `label_name` the pair of that dict and the label.
+    r"""Create a data set of batches of the rows of CSV files.
 
-    **It repeats for ever unless `num_epochs` is given**, and shuffles unless `shuffle=False`, as in tf.data; unlike
-    there the order follows from the seed. Without `num_epochs` all batches are full, across the end of an epoch too.
+    As in tf.data, the data set **repeats without end unless `num_epochs` is passed**, and is shuffled unless
+    `shuffle=False`. Unlike in tf.data, the order depends on the seed. Without `num_epochs`, all batches are full.
 
-    Names come from the header rows, or from `column_names`; types from the first `num_rows_for_inference` rows (None:
-    all): the narrowest of int32, int64, float32, float64 and bytes, with 0 or b"" for empty fields. `column_defaults`
-    says them instead, an item for each selected column as in `record_defaults` of `CsvDataset`. `select_columns` are
-    names or numbers. Files are read one after the other, or `num_parallel_reads` at a time in turn, in any order with
-    `sloppy`. With `ignore_errors` rows that cannot be read are left out. `encoding` is that of the header; text in the
-    columns stays bytes.
+    Args:
+        file_pattern: A glob pattern, or a list of patterns.
+        batch_size: Number of rows in a batch.
+        column_names: Names of all columns. Default: the header rows.
+        column_defaults: One item for each selected column, as `record_defaults` of `CsvDataset`. Default: inferred from
+            the first rows, as the narrowest of int32, int64, float32, float64 and bytes, with 0 or b"" for empty
+            fields.
+        label_name: Name of the column of the labels.
+        select_columns: Names or numbers of the columns to read. Default: all columns.
+        field_delim: As in `CsvDataset`.
+        use_quote_delim: As in `CsvDataset`.
+        na_value: As in `CsvDataset`.
+        header: If True, the first row of each file is a header. Default: True.
+        num_epochs: Number of repetitions. Default: no end.
+        shuffle: If True, rows are shuffled. Default: True.
+        shuffle_buffer_size: Number of rows in the shuffle buffer. Default: 10000.
+        shuffle_seed: Seed of the order.
+        prefetch_buffer_size: Number of batches that are ready at the same time. Default: chosen by penstock.
+        num_parallel_reads: Number of files that are read at the same time. Their rows alternate. Default: 1.
+        sloppy: If True, the order of rows of different files may differ between runs. Default: False.
+        num_rows_for_inference: Number of rows that types are inferred from. None means all rows. Default: 100.
+        compression_type: As in `CsvDataset`.
+        ignore_errors: If True, rows that cannot be read are dropped. Default: False.
+        encoding: Encoding of the header. Fields stay byte strings. Default: UTF-8.
 
-    >>> import pathlib, tempfile, penstock as ps
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "pets.csv"
-    >>> _ = path.write_text("name,kg\nRex,31.5\nTom,4\n")
-    >>> ds = ps.experimental.make_csv_dataset(path, 2, label_name="kg", num_epochs=1, shuffle=False)
-    >>> next(iter(ds))
-    ({'name': array([b'Rex', b'Tom'], dtype=object)}, array([31.5,  4. ], dtype=float32))
+    Returns:
+        A data set of dicts of columns, or, with `label_name`, of pairs of such a dict and the labels.
 
-    Raises NotFoundError where no file matches; InvalidArgumentError for files whose headers differ or that have rows
-    too short to infer types from, and for columns that are not there. Rows fail as those of `CsvDataset`.
+    Raises:
+        NotFoundError: If no file matches.
+        InvalidArgumentError: If headers differ, if a column does not exist, or if types cannot be inferred. Rows fail
+            as in `CsvDataset`.
+
+    Example:
+        >>> import pathlib, tempfile, penstock as ps
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "pets.csv"
+        >>> _ = path.write_text("name,kg\nRex,31.5\nTom,4\n")
+        >>> ds = ps.experimental.make_csv_dataset(path, 2, label_name="kg", num_epochs=1, shuffle=False)
+        >>> next(iter(ds))
+        ({'name': array([b'Rex', b'Tom'], dtype=object)}, array([31.5,  4. ], dtype=float32))
     """
     files = _matching(file_pattern)
     as_compression(compression_type)
@@ -308,16 +332,26 @@ class CsvFiles(FileDatasets):
 def parse_example_dataset(
     features: Mapping[str, Any], num_parallel_calls: int | None = 1, deterministic: bool | None = None
 ) -> Callable[[Dataset], Dataset]:
-    """For `Dataset.apply`: batches of serialised Examples become dicts of tensors, as by `ps.io.parse_example`.
+    """Return a function for `Dataset.apply` that parses batches of serialized Examples, as `ps.io.parse_example` does.
 
-    >>> import numpy as np, penstock as ps
-    >>> record = ps.io.Example({"x": [1.5]}).SerializeToString()
-    >>> features = {"x": ps.io.FixedLenFeature((), np.float32)}
-    >>> ds = ps.Dataset.from_tensors(record).repeat(2).batch(2)
-    >>> list(ds.apply(ps.experimental.parse_example_dataset(features)))
-    [{'x': array([1.5, 1.5], dtype=float32)}]
+    Args:
+        features: Dict from names to feature specifications.
+        num_parallel_calls: As in `Dataset.map`. Default: 1.
+        deterministic: As in `Dataset.map`.
 
-    Raises InvalidTypeError for features that are no mapping; records fail as in `parse_example`.
+    Returns:
+        A function from a data set of batches of byte strings to a data set of dicts of tensors.
+
+    Raises:
+        InvalidTypeError: If `features` is no dict. Records fail as in `ps.io.parse_example`.
+
+    Example:
+        >>> import numpy as np, penstock as ps
+        >>> record = ps.io.Example({"x": [1.5]}).SerializeToString()
+        >>> features = {"x": ps.io.FixedLenFeature((), np.float32)}
+        >>> ds = ps.Dataset.from_tensors(record).repeat(2).batch(2)
+        >>> list(ds.apply(ps.experimental.parse_example_dataset(features)))
+        [{'x': array([1.5, 1.5], dtype=float32)}]
     """
     if not isinstance(features, Mapping):
         message = f"features is a dict from names to feature specifications, got {type(features).__name__}."
@@ -347,25 +381,47 @@ def make_batched_features_dataset(
     sloppy_ordering: bool = False,
     drop_final_batch: bool = False,
 ) -> Dataset:
-    """Batches of parsed Example records: a dict of tensors, or with `label_key` the pair of that dict and the label.
+    """Create a data set of batches of parsed Example records.
 
-    **It repeats for ever unless `num_epochs` is given**, and shuffles unless `shuffle=False`, as in tf.data; unlike
-    there the order follows from the seed. `reader(name, *reader_args)` opens a file; of pairs that it gives the second
-    is the record. `reader_num_threads` files are read in turn (1), in any order with `sloppy_ordering`;
-    `parser_num_threads` batches are parsed at once (2). Without `num_epochs` all batches are full.
+    As in tf.data, the data set **repeats without end unless `num_epochs` is passed**, and is shuffled unless
+    `shuffle=False`. Unlike in tf.data, the order depends on the seed. Without `num_epochs`, all batches are full.
 
-    >>> import pathlib, tempfile, numpy as np, penstock as ps
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.tfrecord"
-    >>> with ps.io.TFRecordWriter(path) as writer:
-    ...     for i in range(3):
-    ...         writer.write(ps.io.Example({"x": [float(i)], "y": [i]}).SerializeToString())
-    >>> features = {"x": ps.io.FixedLenFeature((), np.float32), "y": ps.io.FixedLenFeature((), np.int64)}
-    >>> ds = ps.experimental.make_batched_features_dataset(
-    ...     path, 2, features, label_key="y", num_epochs=1, shuffle=False)
-    >>> list(ds)
-    [({'x': array([0., 1.], dtype=float32)}, array([0, 1])), ({'x': array([2.], dtype=float32)}, array([2]))]
+    Args:
+        file_pattern: A glob pattern, or a list of patterns.
+        batch_size: Number of records in a batch.
+        features: Dict from names to feature specifications.
+        reader: A function that is called as `reader(name, *reader_args)` and returns a data set of the records of a
+            file. If it returns pairs, the second component is the record. Default: `ps.TFRecordDataset`.
+        label_key: Name of the feature of the labels.
+        reader_args: Further arguments of `reader`.
+        num_epochs: Number of repetitions. Default: no end.
+        shuffle: If True, files and records are shuffled. Default: True.
+        shuffle_buffer_size: Number of records in the shuffle buffer. Default: 10000.
+        shuffle_seed: Seed of the order.
+        prefetch_buffer_size: Number of batches that are ready at the same time. Default: chosen by penstock.
+        reader_num_threads: Number of files that are read at the same time. Their records alternate. Default: 1.
+        parser_num_threads: Number of batches that are parsed at the same time. Default: 2.
+        sloppy_ordering: If True, the order of records of different files may differ between runs. Default: False.
+        drop_final_batch: If True, a smaller last batch is dropped. Default: False.
 
-    Raises NotFoundError where no file matches and InvalidArgumentError for a `label_key` that is no feature.
+    Returns:
+        A data set of dicts of tensors, or, with `label_key`, of pairs of such a dict and the labels.
+
+    Raises:
+        NotFoundError: If no file matches.
+        InvalidArgumentError: If `label_key` is no feature.
+
+    Example:
+        >>> import pathlib, tempfile, numpy as np, penstock as ps
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.tfrecord"
+        >>> with ps.io.TFRecordWriter(path) as writer:
+        ...     for i in range(3):
+        ...         writer.write(ps.io.Example({"x": [float(i)], "y": [i]}).SerializeToString())
+        >>> features = {"x": ps.io.FixedLenFeature((), np.float32), "y": ps.io.FixedLenFeature((), np.int64)}
+        >>> ds = ps.experimental.make_batched_features_dataset(
+        ...     path, 2, features, label_key="y", num_epochs=1, shuffle=False)
+        >>> list(ds)
+        [({'x': array([0., 1.], dtype=float32)}, array([0, 1])), ({'x': array([2.], dtype=float32)}, array([2]))]
     """
     if label_key is not None and label_key not in features:
         message = f"label_key names one of the features, {sorted(features)}, got label_key={label_key!r}."

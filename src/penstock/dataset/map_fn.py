@@ -38,40 +38,40 @@ def map_fn(
     *,
     same_random_numbers: bool = False,
 ) -> Any:
-    """`fn(row)` for every row of `elems`, the results stacked along a new first axis, as `tf.map_fn` does.
+    """Apply a function to every row, and stack the results along a new first axis, as `tf.map_fn` does.
 
-    >>> map_fn(lambda row: row[0] * row[1], (np.array([1, 2, 3]), np.array([4, 5, 6])))
-    array([ 4, 10, 18])
-    >>> map_fn(np.arange, np.array([3, 0, 2]), fn_output_signature=RaggedTensorSpec((None,), np.int64)).to_list()
-    [[0, 1, 2], [], [0, 1]]
-
-    A function that only does known operations runs once for all rows, as a function of `Dataset.map` does; any other is
-    called row by row, in order, in the calling thread. The result is the same. Inside a function of `Dataset.map` it
-    runs with all the batches of a Block. A random function draws row by row from the key of the element it works on.
+    If the function consists of operations that penstock knows, it runs once for all rows. Otherwise it is called row by
+    row, in order, in the calling thread. The results are the same.
 
     Args:
-        fn: a function of one argument: a row, or the nest of rows where `elems` is a nest.
-        elems: an array, RaggedTensor or SparseTensor, or a tuple or dict of them; all have the same number of rows. A
-            list is an array, as in all sources (in TensorFlow a nest).
-        dtype: what `fn_output_signature` is if that is not given.
-        parallel_iterations: without effect, as in TensorFlow without a graph.
-        back_prop: without effect.
-        swap_memory: without effect.
-        infer_shape: without effect.
-        fn_output_signature: a nest of dtypes, `TensorSpec` or `RaggedTensorSpec` for what `fn` returns. Without it the
-            first result says it. Python's numbers take the dtype named here. With `RaggedTensorSpec` rows of differing
-            length become one RaggedTensor. Without rows it says what the result is, where `fn` itself does not.
-        same_random_numbers: If True, random functions use the same numbers for all rows: the frames of a clip.
+        fn: A function of a row, or of a nest of rows if `elems` is a nest.
+        elems: An array, RaggedTensor or SparseTensor, or a tuple or dict of them, with the same number of rows. A list
+            is an array. (In TensorFlow, it is a nest.)
+        dtype: Older name of `fn_output_signature`.
+        parallel_iterations: Accepted without effect, as in eager TensorFlow.
+        back_prop: Accepted without effect.
+        swap_memory: Accepted without effect.
+        infer_shape: Accepted without effect.
+        fn_output_signature: A nest of dtypes, `TensorSpec` or `RaggedTensorSpec` of the results. Python numbers are
+            converted to its dtypes. With `RaggedTensorSpec`, results of different lengths become a RaggedTensor.
+            Default: the type of the first result.
+        same_random_numbers: If True, random functions use the same numbers for all rows, such as for the frames of a
+            clip. Default: False.
 
     Returns:
-        The nest that `fn` returns: arrays (rows, ...), RaggedTensors or SparseTensors. A list that `fn` returns is a
-        tuple of components, or one array where `fn_output_signature` says so.
+        The nest that `fn` returns, with arrays of shape (rows, ...), RaggedTensors or SparseTensors as leaves. A list
+        that `fn` returns is a tuple of components, or one array if `fn_output_signature` says so.
 
     Raises:
-        InvalidTypeError: `fn` cannot be called; `elems` hold what has no rows; results differ in nest or dtype, or are
-            not as the signature says.
-        InvalidArgumentError: numbers of rows or shapes of results differ, or there is no row and no signature.
-        Any exception of `fn`, with the row as a note.
+        InvalidTypeError: If `fn` cannot be called, if `elems` has no rows, or if results differ in structure or dtype
+            from each other or from the signature.
+        InvalidArgumentError: If numbers of rows or shapes of results differ, or if there is no row and no signature.
+
+    Example:
+        >>> map_fn(lambda row: row[0] * row[1], (np.array([1, 2, 3]), np.array([4, 5, 6])))
+        array([ 4, 10, 18])
+        >>> map_fn(np.arange, np.array([3, 0, 2]), fn_output_signature=RaggedTensorSpec((None,), np.int64)).to_list()
+        [[0, 1, 2], [], [0, 1]]
     """
     if not callable(fn):
         message = f"map_fn takes a function and the elements for it, got {type(fn).__name__} as the function."

@@ -33,34 +33,46 @@ class Mixing(Base):
         *,
         on_empty: str | None = None,
     ) -> Dataset[A]:
-        """Elements of the data sets in random order, each drawn from one of them by weight.
+        """Mix data sets at random: take each element from one of them, chosen by weight.
 
-        `weights` are one number of 0 or more for each data set, equal by default. A data set of weight 0 is never
-        read. Weights may change from draw to draw: as a data set of such vectors, one for each draw, with which the
-        mixture ends; as a function of the number of the draw (`ps.mixing.linear` and `ps.mixing.piecewise` make some),
-        which must be a pure one; or as a `ps.MixWeights`, which the training sets while it runs.
+        For element `n`, penstock takes a uniform random number in [0, 1) from the seed and `n`, multiplies it by the
+        sum of the weights, and chooses the first data set whose cumulative weight is larger. If that data set has
+        ended, the choice is repeated without it, with another random number.
 
-        `on_empty` says what happens when a draw picks a data set that has no more elements. "continue", the default as
-        in tf.data, goes on with the others, their weights scaled up: the shares then drift from what was asked for.
-        "stop" ends the mixture, as does `stop_on_empty_dataset=True`, which tf.data recommends. "repeat" starts that
-        data set over, in an epoch of its own, and the shares stay. "error" raises OutOfRangeError, and the mixture
-        ends. The mixture also ends at a draw whose data sets of positive weight have all run dry.
+        Args:
+            datasets: List of data sets whose elements have the same structure and dtypes.
+            weights: One weight for each data set, not negative. A data set of weight 0 is never read. The weights may
+                change from element to element: pass a data set of weight vectors, a pure function of the number of the
+                element (see `ps.mixing.linear` and `ps.mixing.piecewise`), or a `ps.MixWeights` object, which your
+                training loop sets. Default: equal weights.
+            seed: Seed of the random numbers. By default they depend on `Options.seed` and the position of the step in
+                the plan.
+            stop_on_empty_dataset: If True, the mixture ends when a data set that has ended is chosen:
+                `on_empty="stop"`.
+            rerandomize_each_iteration: If True, each epoch makes other choices. Default: False, as in tf.data.
+            on_empty: Behaviour when a data set that has ended is chosen. Default: `"continue"`, as in tf.data.
 
-        >>> import penstock as ps
-        >>> small, large = ps.Dataset.range(3), ps.Dataset.range(100, 200)
-        >>> ds = ps.Dataset.sample_from_datasets([small, large], [0.5, 0.5], seed=1, on_empty="repeat")
-        >>> [int(x) for x in ds.take(8)]
-        [0, 100, 1, 2, 0, 101, 1, 102]
+                - `"continue"`: choose among the other data sets. The shares then differ from the weights.
+                - `"stop"`: end the mixture.
+                - `"repeat"`: start that data set again, with its next epoch. The shares stay the same.
+                - `"error"`: raise OutOfRangeError, and end the mixture.
 
-        Draws follow from the seed and their number alone: draw n takes u, uniform in [0, 1), from the key that the seed
-        names, and picks the first data set for which the sum of the weights up to it is above u times the sum of all,
-        in float64. If that one turns out to be empty, the draw is made again without it, with another u. Without a seed
-        the key follows from `Options.seed` (0) and the place in the plan. Every pass draws the same unless
-        `rerandomize_each_iteration`, as in tf.data; the data sets themselves may be shuffled anew.
+        Returns:
+            A data set of the elements of all data sets. It also ends if all data sets of positive weight have ended.
 
-        Raises InvalidTypeError for data sets of differing structure or dtype, InvalidArgumentError for weights that are
-        negative, not finite, all 0, or not one for each data set. Where a function or data set gives such weights, or a
-        data set fails, that error stands in the place of the draw's element.
+        Raises:
+            InvalidTypeError: If `datasets` is no list of data sets, or if their structures or dtypes differ.
+            InvalidArgumentError: If a weight is negative or not finite, if all weights are 0, or if the number of
+                weights is wrong. Weights of a function or data set are checked during the iteration.
+
+        Determinism: The choices depend on the seed and the number of the element only.
+
+        Example:
+            >>> import penstock as ps
+            >>> small, large = ps.Dataset.range(3), ps.Dataset.range(100, 200)
+            >>> ds = ps.Dataset.sample_from_datasets([small, large], [0.5, 0.5], seed=1, on_empty="repeat")
+            >>> [int(x) for x in ds.take(8)]
+            [0, 100, 1, 2, 0, 101, 1, 102]
         """
         with _Located(SampleFrom.name):
             parts, options = _plans("datasets", datasets)
@@ -84,18 +96,27 @@ class Mixing(Base):
     def choose_from_datasets(
         datasets: Sequence[Dataset[A]], choice_dataset: Dataset, stop_on_empty_dataset: bool = True
     ) -> Dataset[A]:
-        """Elements of the data sets in the order that `choice_dataset` gives: its elements are their numbers.
+        """Mix data sets in the order that another data set gives.
 
-        Ends with the choices, or when a data set that has no more elements is chosen; with
-        `stop_on_empty_dataset=False` such choices are passed over, until all data sets have ended.
+        Args:
+            datasets: List of data sets whose elements have the same structure and dtypes.
+            choice_dataset: Data set of integers. Each is the index of the data set that the next element comes from.
+            stop_on_empty_dataset: If True, the mixture ends when a data set that has ended is chosen. If False, such
+                choices are skipped, until all data sets have ended. Default: True.
 
-        >>> import penstock as ps
-        >>> words = [ps.Dataset.from_tensors(word).repeat() for word in ("a", "b")]
-        >>> list(ps.Dataset.choose_from_datasets(words, ps.Dataset.from_tensor_slices([0, 1, 1, 0])))
-        [b'a', b'b', b'b', b'a']
+        Returns:
+            A data set of the chosen elements. It ends with the choices at the latest.
 
-        Any integers will do, while tf.data wants int64. Raises InvalidTypeError for other choices and for data sets of
-        differing structure or dtype; a choice that is no number of a data set is an InvalidArgumentError in its place.
+        Raises:
+            InvalidTypeError: If `datasets` is no list of data sets, if `choice_dataset` is no data set of integers, or
+                if the structures or dtypes differ.
+            InvalidArgumentError: If, during the iteration, a choice is no index of a data set.
+
+        Example:
+            >>> import penstock as ps
+            >>> words = [ps.Dataset.from_tensors(word).repeat() for word in ("a", "b")]
+            >>> list(ps.Dataset.choose_from_datasets(words, ps.Dataset.from_tensor_slices([0, 1, 1, 0])))
+            [b'a', b'b', b'b', b'a']
         """
         with _Located(ChooseFrom.name):
             parts, options = _plans("datasets", datasets)
@@ -113,28 +134,40 @@ class Mixing(Base):
         initial_dist: Any = None,
         seed: int | None = None,
     ) -> Dataset:
-        """`(class, element)` pairs whose classes are distributed as `target_dist`: elements are left out or repeated.
+        """Resample the elements so that their classes have a target distribution.
 
-        `class_func(element)` is the class, a number counted from 0; it is given as int64. The distributions are one
-        number of 0 or more for each class, and are scaled to a sum of 1.
+        Elements are dropped or repeated. The method is tf.data's: with `r = target_dist / initial_dist`, the share
+        `min(r)` of the result is this data set as it is. The other elements come from a second iteration over it, in
+        which an element of class `i` is accepted with probability `(r[i] - min(r)) / (max(r) - min(r))`. The result
+        ends when one of the iterations ends.
 
-        This is tf.data's way: with r = target / initial, a share min(r) of the pairs is the data set as it comes; the
-        others come from a second pass over it, in which class i is accepted with probability
-        (r[i] - min(r)) / (max(r) - min(r)). An element may thus come twice. When one of the passes ends, all ends.
-        Without `initial_dist` the distribution is estimated anew at every 32nd element from the classes seen so far,
-        each counted as seen 10 times before the first, which takes a third pass. The data set and `class_func` run for
-        each of these passes: put `cache()` before this step if that is dear.
+        This data set and `class_func` run once for each of the two iterations, and a third time without `initial_dist`.
+        Add `cache()` before this step if they are expensive.
 
-        >>> import numpy as np, penstock as ps
-        >>> ds = ps.Dataset.range(1000).rejection_resample(lambda x: x % 2, [0.2, 0.8], [0.5, 0.5], seed=1)
-        >>> classes = [int(c) for c, x in ds]
-        >>> round(np.mean(classes), 1)
-        np.float64(0.8)
+        Args:
+            class_func: A function of an element that returns its class: an integer from 0.
+            target_dist: Distribution of the classes in the result: one number for each class, not negative.
+            initial_dist: Distribution of the classes in this data set. By default, it is estimated from the elements,
+                and updated every 32 elements.
+            seed: Seed of the random numbers. By default they depend on `Options.seed` and the position of the step in
+                the plan.
 
-        Which elements come follows from the seed, the epoch and the data alone; every pass draws anew. Raises
-        InvalidArgumentError for numbers that are no distribution, and for a class that `target_dist` wants and
-        `initial_dist` rules out. A class that is no integer, or not below their number, is an error in the place of its
-        element.
+        Returns:
+            A data set of pairs `(class, element)`. The class is int64.
+
+        Raises:
+            InvalidArgumentError: If a distribution is invalid, if `initial_dist` is 0 for a class that `target_dist`
+                needs, or, during the iteration, if a class is out of range.
+            InvalidTypeError: If, during the iteration, a class is no integer.
+
+        Determinism: The result depends on the seed, the epoch and the data only. Each epoch has other random numbers.
+
+        Example:
+            >>> import numpy as np, penstock as ps
+            >>> ds = ps.Dataset.range(1000).rejection_resample(lambda x: x % 2, [0.2, 0.8], [0.5, 0.5], seed=1)
+            >>> classes = [int(c) for c, x in ds]
+            >>> round(np.mean(classes), 1)
+            np.float64(0.8)
         """
         from penstock.plan.mixing import Accept, EstimateMix, WithClass, acceptance
 

@@ -25,35 +25,49 @@ class Packing(Base):
         too_long: str = "error",
         drop_remainder: bool = False,
     ) -> Dataset:
-        """Several sequences side by side in rows of `length`, so that little of a batch is padding.
+        """Pack several sequences into rows of the same length, so that batches contain little padding.
 
-        Elements are 1-D arrays, or nests of them. Each row comes with the numbers of its segments, from 1 on and 0 for
-        padding, and the positions within each segment, both int32 of shape (length,). A lone array becomes a dict of
-        "tokens", "segment_ids" and "positions"; the array under a key "x" of a dict gets the neighbours
-        "x_segment_ids" and "x_positions"; one in a tuple becomes a dict like that of a lone array.
+        Elements are one-dimensional arrays, or nests of them; the arrays of a nest are packed together. A sequence goes
+        to an open row that has room for it. If no row has room, the sequence opens a new row. A row is yielded as soon
+        as it is full or has `max_sequences`. If more than `open_rows` are open, one of them is yielded: the oldest row
+        if more than `4 * open_rows` rows have been opened since, otherwise the fullest one. At the end of the input,
+        the open rows follow in the order of opening.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.from_generator(lambda: [[1, 2, 3], [4, 5, 6, 7], [8, 9]])
-        >>> for row in ds.pack(5):
-        ...     print(row["tokens"], row["segment_ids"], row["positions"])
-        [1 2 3 8 9] [1 1 1 2 2] [0 1 2 0 1]
-        [4 5 6 7 0] [1 1 1 1 0] [0 1 2 3 0]
+        Empty sequences are dropped. If an element fails, it is in no row. A checkpoint contains no tokens: a resumed
+        iterator reads the sequences of open rows again.
 
-        Several features are packed together: a sequence goes where all of them have room. `length` is one integer, or
-        a nest like the elements with one for each feature; so is `padding_values`.
+        Args:
+            length: Length of a row. For elements that are nests, also a nest with one length for each array.
+            strategy: `"first_fit"` uses the first open row that has room, `"best_fit"` the fullest. Best fit needs the
+                least padding (Johnson, "Near-optimal bin packing algorithms", 1973). Default: `"first_fit"`.
+            open_rows: Largest number of rows that are open at the same time. Default: 64.
+            max_sequences: Largest number of sequences in a row. Default: no limit.
+            padding_values: Value of the padding, or a nest with one value for each array. Default: 0.
+            too_long: Behaviour for a sequence that is longer than a row. `"error"`: the element fails. `"truncate"`:
+                the sequence is cut. `"split"`: the sequence is split into several rows. `"drop"`: the sequence is
+                dropped and counted in the log. Default: `"error"`.
+            drop_remainder: If True, rows that are open at the end of the input are dropped. Default: False.
 
-        A sequence goes to the first open row with room ("first_fit"), or to the fullest ("best_fit"). Without one it
-        opens a row. A row is given as soon as it is full or has `max_sequences`. If then more than `open_rows` are
-        open, one of them is given: the oldest if more than 4 × `open_rows` rows were opened since, otherwise the
-        fullest. What is open at the end follows in the order of opening, unless `drop_remainder`. Best fit pads least
-        (Johnson, "Near-optimal bin packing algorithms", 1973, compares both).
+        Returns:
+            A data set of rows. Each array comes with its segment ids (from 1, and 0 for padding) and the positions
+            within each segment, both int32. An array that is no value of a dict becomes a dict of "tokens",
+            "segment_ids" and "positions". An array with the key "x" of a dict gets the additional keys "x_segment_ids"
+            and "x_positions".
 
-        A sequence that is longer than a row is one failure; with `too_long` "truncate" it is cut to
-        the row, with "split" into rows of which each is a segment, and with "drop" it is left out, counted in the log.
-        An element that fails is in no row, and is one failure at its turn. Empty sequences take no place. The rows
-        follow from the sequences and their order alone; a checkpoint holds no tokens.
+        Raises:
+            InvalidTypeError: If the elements are no one-dimensional arrays of numbers.
+            InvalidArgumentError: If an argument is out of range, or, during the iteration, if a sequence is longer than
+                a row.
 
-        Raises InvalidTypeError for elements that are no 1-D arrays of numbers.
+        Determinism: The rows depend on the sequences and their order only.
+
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.from_generator(lambda: [[1, 2, 3], [4, 5, 6, 7], [8, 9]])
+            >>> for row in ds.pack(5):
+            ...     print(row["tokens"], row["segment_ids"], row["positions"])
+            [1 2 3 8 9] [1 1 1 2 2] [0 1 2 0 1]
+            [4 5 6 7 0] [1 1 1 1 0] [0 1 2 3 0]
         """
         from penstock.plan.packing import Pack
 
@@ -84,34 +98,49 @@ class Packing(Base):
         reshuffle_each_iteration: bool = True,
         too_long: str = "error",
     ) -> Dataset:
-        """Padded batches of as many neighbours as `max_tokens` allows: many short elements, or few long ones.
+        """Batch as many consecutive elements as a number of tokens allows: many short elements, or few long ones.
 
-        A batch costs its number of elements × its longest length, padding included, or with `cost="sum"` the lengths
-        together. The length of an element is `length_func(element)`, or else the first extent of its longest
-        component; it counts as at least 1, and rounded up to `multiple_of`, to which batches are padded too.
+        If an element fails, it is in no batch. A checkpoint contains no elements: a resumed iterator reads the elements
+        of open batches again.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.from_generator(lambda: [[1], [2, 3], [4, 5, 6], [7, 8, 9, 10], [11]])
-        >>> for batch in ds.batch_by_tokens(6):
-        ...     print(batch.tolist())
-        [[1, 0], [2, 3]]
-        [[4, 5, 6]]
-        [[7, 8, 9, 10]]
-        [[11]]
+        Args:
+            max_tokens: Largest cost of a batch.
+            length_func: A function of an element that returns its length. Default: the first dimension of the longest
+                component. A length counts as at least 1.
+            cost: `"padded"`: the cost of a batch is its number of elements times its longest length. `"sum"`: the cost
+                is the sum of the lengths. Default: `"padded"`.
+            max_elements: Largest number of elements in a batch. Default: no limit.
+            multiple_of: Lengths are rounded up to a multiple of this number, and batches are padded to it. Default: 1.
+            padded_shapes: As in `padded_batch`.
+            padding_values: As in `padded_batch`.
+            sort_window: Number of elements that are sorted by length before they are batched. A larger window needs
+                less padding and more memory. By default, elements are not sorted.
+            shuffle_batches: If True, the batches of a window are yielded in random order. If False, they are yielded in
+                ascending order of length. Default: True.
+            seed: Seed of this order. By default it depends on `Options.seed` and the position of the step in the plan.
+            reshuffle_each_iteration: If True, each epoch has another order. Default: True.
+            too_long: Behaviour for an element whose cost is larger than `max_tokens`. `"error"`: the element fails.
+                `"alone"`: it is a batch of its own. `"drop"`: it is dropped and counted in the log. Default: `"error"`.
 
-        With `sort_window` so many elements at a time are sorted by length before they are cut into batches, which
-        leaves little padding. The batches of a window come in an order drawn from `seed` (from the options' seed
-        without one), anew in each pass unless `reshuffle_each_iteration` is false, or as they ascend without
-        `shuffle_batches`. A larger window pads less, and holds so many elements in memory.
+        Returns:
+            A data set of padded batches.
 
-        >>> [batch.shape for batch in ds.batch_by_tokens(6, sort_window=5, shuffle_batches=False)]
-        [(3, 2), (1, 3), (1, 4)]
+        Raises:
+            InvalidTypeError: If the elements have no length and there is no `length_func`.
+            InvalidArgumentError: If an argument is out of range, or, during the iteration, if an element costs more
+                than `max_tokens`.
 
-        `padded_shapes` and `padding_values` are those of `padded_batch`. An element that alone costs more than
-        `max_tokens` is one failure; with `too_long` "alone" it is a batch of its own, and with "drop" it is left out,
-        counted in the log. An element that fails is in no batch, and is one failure at its turn, in a sorted window
-        before the window's batches. A checkpoint holds no elements: those that wait are read again. Raises
-        InvalidTypeError where the elements have no length and there is no `length_func`.
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.from_generator(lambda: [[1], [2, 3], [4, 5, 6], [7, 8, 9, 10], [11]])
+            >>> for batch in ds.batch_by_tokens(6):
+            ...     print(batch.tolist())
+            [[1, 0], [2, 3]]
+            [[4, 5, 6]]
+            [[7, 8, 9, 10]]
+            [[11]]
+            >>> [batch.shape for batch in ds.batch_by_tokens(6, sort_window=5, shuffle_batches=False)]
+            [(3, 2), (1, 3), (1, 4)]
         """
         from penstock.plan.packing import BatchByTokens
 

@@ -20,22 +20,31 @@ from penstock.sources.tokens import DOCUMENTS, TokensSource
 
 
 def IndexedTFRecordDataset(filenames: Any) -> Dataset[bytes]:
-    """The records of uncompressed local TFRecord files, as byte strings, which can be asked for by number.
+    """Create a data set of the records of local uncompressed TFRecord files, with an index.
 
-    The same records as those of `TFRecordDataset`, checksums verified. In addition `len()` is known, and random access
-    and global shuffles work: an index is made, when it is first needed, by hopping from header to header of each file.
+    The records are those of `TFRecordDataset`. In addition, `len(ds)`, `ds[i]` and `shuffle(ps.ALL)` work: penstock
+    reads the headers of all records when the index is first needed.
 
-    >>> import pathlib, tempfile, penstock as ps
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.tfrecord"
-    >>> with ps.io.TFRecordWriter(path) as writer:
-    ...     for text in (b"first", b"second", b"third"):
-    ...         writer.write(text)
-    >>> len(ps.IndexedTFRecordDataset(path))
-    3
+    Args:
+        filenames: A path, a sequence of paths, or a data set of file names.
 
-    Raises InvalidArgumentError for a URL. NotFoundError for a missing file and DataLossError for a damaged record come
-    with the pass, in the place of one element; compressed files count as damaged. Where a file is missing, or holds no
-    record at all, the cardinality is unknown, and `len()`, `ds[i]` and `shuffle(ps.ALL)` raise what is wrong with it.
+    Returns:
+        A data set of byte strings. Its elements have an index.
+
+    Raises:
+        InvalidArgumentError: If a file name is a URL.
+        NotFoundError: If a file is missing.
+        DataLossError: If a record is damaged, or if a file is compressed. During an iteration, one element fails;
+            `len(ds)`, `ds[i]` and `shuffle(ps.ALL)` raise the error if a file is missing or contains no record.
+
+    Example:
+        >>> import pathlib, tempfile, penstock as ps
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.tfrecord"
+        >>> with ps.io.TFRecordWriter(path) as writer:
+        ...     for text in (b"first", b"second", b"third"):
+        ...         writer.write(text)
+        >>> len(ps.IndexedTFRecordDataset(path))
+        3
     """
     if not isinstance(filenames, Dataset):
         filenames = paths(filenames)
@@ -55,25 +64,38 @@ def FixedLengthRecordDataset(
     compression_type: str | None = None,
     num_parallel_reads: int | None = None,
 ) -> Dataset[bytes]:
-    """Byte strings of `record_bytes` each, from between the header and the footer of every file.
+    """Create a data set of records of the same length, as byte strings.
 
-    `filenames` is a path or URL, a sequence of them, or a Dataset of names; `compression_type` is "GZIP", "ZLIB" or "";
-    `buffer_size` the bytes read at a time (256 KiB; local uncompressed files are mapped instead). Files are read one
-    after the other, or with `num_parallel_reads` record by record in turn: that many at a time, AUTOTUNE meaning a
-    fixed 16. The records of local uncompressed files that are read one after the other can also be read by number, and
-    their cardinality is known.
+    Write `np.frombuffer(record, dtype)` for `tf.io.decode_raw`.
 
-    >>> import pathlib, tempfile, numpy as np, penstock as ps
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "pixels.bin"
-    >>> _ = path.write_bytes(b"HEAD" + bytes(range(6)))
-    >>> ds = ps.FixedLengthRecordDataset(path, record_bytes=3, header_bytes=4)
-    >>> [np.frombuffer(record, np.uint8).tolist() for record in ds], len(ds)
-    ([[0, 1, 2], [3, 4, 5]], 2)
+    Args:
+        filenames: A path or URL, a sequence of them, or a data set of file names.
+        record_bytes: Number of bytes in a record, at least 1.
+        header_bytes: Number of bytes before the first record of a file. Default: 0.
+        footer_bytes: Number of bytes after the last record of a file. Default: 0.
+        buffer_size: Number of bytes that are read at a time. Default: 256 KiB. Local uncompressed files are mapped into
+            memory instead.
+        compression_type: Compression of the whole file: `"GZIP"`, `"ZLIB"` or `""`. Default: no compression.
+        num_parallel_reads: Number of files that are read at the same time. Their records alternate. `ps.AUTOTUNE` means
+            16. By default, one file is read after another.
 
-    A file of another length is one element that failed: InvalidArgumentError before its records are read or, as only
-    reading can tell, DataLossError behind the whole records of a compressed one. Raises NotFoundError for a missing
-    file. Over local files of which one is missing or of another length the cardinality is unknown, and `len()`, `ds[i]`
-    and `shuffle(ps.ALL)` raise what is wrong with it. `tf.io.decode_raw` is `np.frombuffer(record, dtype)`.
+    Returns:
+        A data set of byte strings. Its elements have an index if the files are local, uncompressed and read one after
+        another.
+
+    Raises:
+        InvalidArgumentError: If an argument is out of range, or if the length of a file does not fit its records.
+        NotFoundError: If a file is missing.
+        DataLossError: If the length of a compressed file does not fit its records. During an iteration, one element
+            fails; `len(ds)`, `ds[i]` and `shuffle(ps.ALL)` raise the error.
+
+    Example:
+        >>> import pathlib, tempfile, numpy as np, penstock as ps
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "pixels.bin"
+        >>> _ = path.write_bytes(b"HEAD" + bytes(range(6)))
+        >>> ds = ps.FixedLengthRecordDataset(path, record_bytes=3, header_bytes=4)
+        >>> [np.frombuffer(record, np.uint8).tolist() for record in ds], len(ds)
+        ([[0, 1, 2], [3, 4, 5]], 2)
     """
     hint = "It counts the bytes of one record, as the writer of the file laid them out."
     around = "It counts the bytes in front of the first record, or behind the last."
@@ -91,20 +113,29 @@ def FixedLengthRecordDataset(
 
 
 def ArrayRecordDataset(filenames: Any, num_parallel_reads: int | None = None) -> Dataset:
-    """The records of local ArrayRecord files, as byte strings, which can be asked for by number.
+    """Create a data set of the records of local ArrayRecord files, as byte strings.
 
-    It needs the package array_record (`pip install 'penstock[array_record]'`; Linux and macOS). `len()` reads the ends
-    of the files only; `ds[i]` and `shuffle(ps.ALL)` read the group of records that one is in, so files that are to be
-    shuffled are best written with `group_size:1`. With `num_parallel_reads` the files are interleaved record by record,
-    that many at a time, AUTOTUNE meaning a fixed 16, and records have no numbers.
+    It needs the package array_record: `pip install 'penstock[array_record]'` on Linux or macOS. `ds[i]` and
+    `shuffle(ps.ALL)` read the whole group of a record, so write files that you shuffle with `group_size:1`.
 
-        ds = ps.ArrayRecordDataset("train.array_record-00000-of-00008")
-        len(ds), ds[12]
+    Args:
+        filenames: A path, a sequence of paths, or a data set of file names.
+        num_parallel_reads: Number of files that are read at the same time. Their records alternate, and have no index.
+            `ps.AUTOTUNE` means 16. By default, one file is read after another.
 
-    What is wrong with a file comes with the pass, each in the place of one element: NotFoundError for a missing file,
-    DataLossError for one that is cut short and for records whose group is damaged. Where a file cannot be counted,
-    `len()`, `ds[i]` and `shuffle(ps.ALL)` raise what is wrong with it. MissingDependencyError where the package is not
-    installed.
+    Returns:
+        A data set of byte strings. Its elements have an index.
+
+    Raises:
+        MissingDependencyError: If array_record is not installed.
+        NotFoundError: If a file is missing.
+        DataLossError: If a file is truncated, or if a group of records is damaged. During an iteration, one element
+            fails.
+
+    Example:
+        >>> import penstock as ps
+        >>> ds = ps.ArrayRecordDataset("train.array_record-00000-of-00008")  # doctest: +SKIP
+        >>> len(ds), ds[12]  # doctest: +SKIP
     """
     reader_class()
     return read_files(filenames, ArrayRecordSource(()), num_parallel_reads)
@@ -113,25 +144,34 @@ def ArrayRecordDataset(filenames: Any, num_parallel_reads: int | None = None) ->
 def LmdbDataset(
     filenames: Any, num_parallel_reads: int | None = None, *, database: str | bytes | None = None
 ) -> Dataset:
-    """The `(key, value)` pairs of local LMDB databases, as byte strings, which can be asked for by number.
+    """Create a data set of the `(key, value)` pairs of local LMDB databases, as byte strings.
 
-    A database is a folder with data.mdb in it, or such a file; `database` names one of several in it. Pairs come in the
-    order of their keys. `len()`, `ds[i]` and `shuffle(ps.ALL)` work. What frameworks keep in LMDB is pairs too:
-    of LSUN the value is the content of a picture, of Caffe and mmcv keys are "000001" and so on; take keys that are no
-    examples, such as `__len__`, out with `filter`.
+    Pairs are in the order of their keys. penstock reads the pages itself: no package is needed, processes and forks may
+    share a data set, and a damaged file raises an error. LMDB has no checksums, so a changed byte of a value is not
+    detected. Do not write to a database while it is read. Databases of LSUN, Caffe and mmcv contain pairs too; use
+    `filter` to drop keys that are no examples, such as `__len__`.
 
-        ds = ps.LmdbDataset("lsun/bedroom_train_lmdb")
-        pictures = ds.map(lambda key, value: ps.image.decode_image(value))
+    Args:
+        filenames: A database, which is a file or a folder with a file data.mdb; a sequence of databases; or a data set
+            of their names.
+        num_parallel_reads: Number of databases that are read at the same time. Their pairs alternate, and have no
+            index. `ps.AUTOTUNE` means 16. By default, one database is read after another.
+        database: Name of a database within the file. Default: the database without a name.
 
-    No package is needed: pages are read, and not mapped into memory, so that processes and forks may share a data set,
-    and a file that is damaged or cut short is an error and not the end of the process. What is read should not be
-    written at the same time. With `num_parallel_reads` databases are interleaved pair by pair, that many at a time,
-    AUTOTUNE meaning a fixed 16, and pairs have no numbers.
+    Returns:
+        A data set of pairs. Its elements have an index.
 
-    What is wrong with a file comes with the pass: NotFoundError for a missing one, DataLossError for one whose tree of
-    pages is damaged, each in the place of one element; DataLossError for a pair that is damaged. LMDB keeps no
-    checksums, so a changed byte of a value is not found. UnimplementedError for a database with several values for a
-    key; InvalidArgumentError for a `database` that is not there.
+    Raises:
+        InvalidTypeError: If `database` is no string.
+        InvalidArgumentError: If a file name is a URL, or if there is no database of the given name.
+        UnimplementedError: If a database has several values for a key.
+        NotFoundError: If a file is missing.
+        DataLossError: If a file is damaged. During an iteration, one element fails.
+
+    Example:
+        >>> import penstock as ps
+        >>> ds = ps.LmdbDataset("lsun/bedroom_train_lmdb")  # doctest: +SKIP
+        >>> images = ds.map(lambda key, value: ps.image.decode_image(value))  # doctest: +SKIP
     """
     if database is not None and not isinstance(database, str | bytes):
         message = f"database must be a name, got {database!r}."
@@ -221,22 +261,32 @@ def TextLineDataset(
     buffer_size: int | None = None,
     num_parallel_reads: int | None = None,
 ) -> Dataset[bytes]:
-    r"""The lines of text files, as byte strings without their ends.
+    r"""Create a data set of the lines of text files, as byte strings without their line ends.
 
-    A line ends with `\n` or `\r\n`; the last one of a file needs no end. Any other `\r` stays where it is; tf.data
-    drops every one. `filenames` is a path or URL, a sequence of them, or a Dataset of names; `compression_type` is
-    "GZIP", "ZLIB" or ""; `buffer_size` the bytes read at a time (256 KiB; local uncompressed files are mapped instead).
-    Files are read one after the other, or with `num_parallel_reads` line by line in turn: that many at a time, AUTOTUNE
-    meaning a fixed 16, so that the order is the same on every machine.
+    A line ends with `\n` or `\r\n`. Any other `\r` is part of the line; tf.data drops every `\r`.
 
-    >>> import pathlib, tempfile, penstock as ps
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "poem.txt"
-    >>> _ = path.write_text("roses\nviolets\n")
-    >>> list(ps.TextLineDataset(path))
-    [b'roses', b'violets']
+    Args:
+        filenames: A path or URL, a sequence of them, or a data set of file names.
+        compression_type: Compression of the whole file: `"GZIP"`, `"ZLIB"` or `""`. Default: no compression.
+        buffer_size: Number of bytes that are read at a time. Default: 256 KiB. Local uncompressed files are mapped into
+            memory instead.
+        num_parallel_reads: Number of files that are read at the same time. Their lines alternate. `ps.AUTOTUNE` means
+            16. By default, one file is read after another.
 
-    Raises NotFoundError for a missing file and DataLossError for damaged compression, and for a line of more than
-    256 MiB in a file that is compressed or behind a URL, each in the place of one element; what cannot be read of a
-    file is passed over, and the next file follows.
+    Returns:
+        A data set of byte strings.
+
+    Raises:
+        InvalidArgumentError: If an argument is out of range.
+        NotFoundError: If, during the iteration, a file is missing.
+        DataLossError: If, during the iteration, compressed data are damaged, or a line of a compressed or remote file
+            is longer than 256 MiB. The next element is the next line that can be read.
+
+    Example:
+        >>> import pathlib, tempfile, penstock as ps
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "poem.txt"
+        >>> _ = path.write_text("roses\nviolets\n")
+        >>> list(ps.TextLineDataset(path))
+        [b'roses', b'violets']
     """
     return read_files(filenames, TextLineSource((), compression_type, buffer_size), num_parallel_reads)

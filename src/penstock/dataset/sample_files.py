@@ -24,29 +24,42 @@ _Found = list[tuple[tuple[str, ...], str]]  # the path below the directory, in p
 
 
 class ImageFolderDataset(Dataset):
-    """The image files of a directory as (content, label), sorted by class and name; nothing is decoded yet.
+    """Data set of the image files of a directory, each with the number of its class.
 
-    The directory, a path or URL, holds one directory per class (`cats/1.jpg`), the files at any depth below; hidden
-    ones and those without one of the `extensions` are left out. The label is int64: the number of the class among the
-    sorted names, or among `class_names`, which must be the same names. Instead of "inferred", `labels` may be a
-    sequence of integers, one for each file in the order of their sorted paths, or None for elements that are the
-    contents alone; then the directories mean nothing. Files are listed when this is called; they can be asked for by
-    number.
+    The directory has one subdirectory for each class, such as `cats/1.jpg`. Files may be at any depth below it. Hidden
+    files, and files with another extension, are ignored. Elements are pairs `(content, label)`, sorted by class and
+    name: decode the content with `ps.image.decode_image` in `map`. The label is int64. The files are listed when this
+    class is called. The elements have an index, so shuffle with `shuffle(ps.ALL)` before you decode. A file that cannot
+    be read is one element that fails.
 
-    The meaning of `labels` and `class_names` is that of Keras' image_dataset_from_directory, the order that of
-    torchvision's ImageFolder. Shuffle with `shuffle(len(ds))` before images are decoded.
+    `labels` and `class_names` mean the same as in Keras' image_dataset_from_directory. The order is that of
+    torchvision's ImageFolder.
 
-    >>> import pathlib, tempfile, penstock as ps
-    >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> for name in ("cats/1.png", "dogs/1.png", "dogs/2.png"):
-    ...     (folder / name).parent.mkdir(exist_ok=True)
-    ...     _ = (folder / name).write_bytes(name.encode())
-    >>> ds = ps.ImageFolderDataset(folder)
-    >>> ds.class_names, [(image, int(label)) for image, label in ds]
-    (['cats', 'dogs'], [(b'cats/1.png', 0), (b'dogs/1.png', 1), (b'dogs/2.png', 1)])
+    Args:
+        directory: The directory, a path or a URL.
+        labels: `"inferred"` numbers the subdirectories in the order of their names. Otherwise a sequence of integers,
+            one for each file in the order of the sorted paths; or None for elements without a label. Default:
+            `"inferred"`.
+        class_names: Names of the subdirectories in the order of their numbers. Default: sorted.
+        extensions: Extensions of image files.
 
-    Raises NotFoundError for a directory, or a class, without images, InvalidArgumentError for labels or class_names
-    that do not fit the files. A file that cannot be read is one failure, when the pass comes there.
+    Attributes:
+        class_names: Name of each label, or None if the labels are not inferred.
+
+    Raises:
+        NotFoundError: If the directory, or the subdirectory of a class, contains no images.
+        InvalidArgumentError: If `labels` or `class_names` do not fit the files.
+        InvalidTypeError: If `labels` are no integers, or if `extensions` are no strings.
+
+    Example:
+        >>> import pathlib, tempfile, penstock as ps
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> for name in ("cats/1.png", "dogs/1.png", "dogs/2.png"):
+        ...     (folder / name).parent.mkdir(exist_ok=True)
+        ...     _ = (folder / name).write_bytes(name.encode())
+        >>> ds = ps.ImageFolderDataset(folder)
+        >>> ds.class_names, [(image, int(label)) for image, label in ds]
+        (['cats', 'dogs'], [(b'cats/1.png', 0), (b'dogs/1.png', 1), (b'dogs/2.png', 1)])
     """
 
     class_names: list[str] | None
@@ -213,33 +226,42 @@ def WebDataset(
     suffixes: Sequence[str] | None = None,
     num_parallel_reads: int | None = None,
 ) -> Dataset:
-    """The samples of tar archives in the layout of the webdataset library: files that follow each other with one key.
+    """Create a data set of the samples of tar archives in the layout of the webdataset library.
 
-    The key is a file's path up to the first dot behind its last slash, the suffix what comes after that dot, in lower
-    case. An element is a dict of byte strings: "__key__", and the content of each file under its suffix; `map` decodes
-    them. All samples have the same suffixes; with `suffixes` only those are read, and others may come and go. Files
-    without a suffix, hidden ones, and what is no regular file, belong to no sample.
+    A sample consists of consecutive files with the same key. The key is the path of a file up to the first dot after
+    its last slash. The rest, in lower case, is the suffix. All samples have the same suffixes. Files without a suffix,
+    hidden files, and members that are no regular files are ignored. Local uncompressed archives are mapped into memory,
+    and contents are not copied. Archives that are compressed with gzip are detected.
 
-    `shards` is a path or URL, with braces as shells expand them (`data-{0000..0009}.tar`), a sequence of those, or a
-    Dataset of names. Archives compressed with gzip are recognised. Uncompressed local ones are mapped, and the contents
-    not copied. With `num_parallel_reads` shards are interleaved sample by sample, that many at a time, AUTOTUNE meaning
-    a fixed 16.
+    Args:
+        shards: A path or URL, a sequence of them, or a data set of file names. Braces are expanded as in a shell:
+            `data-{0000..0009}.tar`.
+        suffixes: Suffixes to read. Other files of a sample are ignored. Default: the suffixes of the first sample.
+        num_parallel_reads: Number of archives that are read at the same time. Their samples alternate. `ps.AUTOTUNE`
+            means 16. By default, one archive is read after another.
 
-    >>> import io, pathlib, tarfile, tempfile, penstock as ps
-    >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> with tarfile.open(folder / "data-0.tar", "w") as archive:
-    ...     for name, content in [("a/1.txt", b"one"), ("a/1.cls", b"0"), ("a/2.txt", b"two"), ("a/2.cls", b"1")]:
-    ...         member = tarfile.TarInfo(name)
-    ...         member.size = len(content)
-    ...         archive.addfile(member, io.BytesIO(content))
-    >>> for sample in ps.WebDataset(f"{folder}/data-{{0..0}}.tar"):
-    ...     print(sample)
-    {'__key__': b'a/1', 'txt': b'one', 'cls': b'0'}
-    {'__key__': b'a/2', 'txt': b'two', 'cls': b'1'}
+    Returns:
+        A data set of dicts of byte strings: `"__key__"`, and the content of each file by its suffix. Decode them in
+        `map`.
 
-    Errors come with the pass, each in the place of one element: NotFoundError for a missing shard, DataLossError for a
-    damaged archive (the next shard follows), InvalidTypeError for a sample with other suffixes, InvalidArgumentError
-    for one that has a suffix twice.
+    Raises:
+        InvalidTypeError: If `suffixes` are no strings, or, during the iteration, if a sample has other suffixes.
+        InvalidArgumentError: If a suffix is given twice, or, during the iteration, if a sample has a suffix twice.
+        NotFoundError: If, during the iteration, an archive is missing.
+        DataLossError: If, during the iteration, an archive is damaged. The next archive follows.
+
+    Example:
+        >>> import io, pathlib, tarfile, tempfile, penstock as ps
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> with tarfile.open(folder / "data-0.tar", "w") as archive:
+        ...     for name, content in [("a/1.txt", b"one"), ("a/1.cls", b"0"), ("a/2.txt", b"two"), ("a/2.cls", b"1")]:
+        ...         member = tarfile.TarInfo(name)
+        ...         member.size = len(content)
+        ...         archive.addfile(member, io.BytesIO(content))
+        >>> for sample in ps.WebDataset(f"{folder}/data-{{0..0}}.tar"):
+        ...     print(sample)
+        {'__key__': b'a/1', 'txt': b'one', 'cls': b'0'}
+        {'__key__': b'a/2', 'txt': b'two', 'cls': b'1'}
     """
     source = WebSource((), suffixes=_checked(suffixes))
     if not isinstance(shards, Dataset):

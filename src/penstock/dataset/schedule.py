@@ -55,14 +55,23 @@ class Linear:
 
 
 def piecewise(entries: Iterable[tuple[int, Any]]) -> Piecewise:
-    """Weights that change at given draws: each of `(step, weights)` holds from its step to the next one's.
+    """Return weights that change at given elements of a mixture.
 
-    >>> import penstock as ps
-    >>> schedule = ps.mixing.piecewise([(0, [1, 0]), (4, [0.5, 0.5])])
-    >>> schedule(3).tolist(), schedule(4).tolist()
-    ([1.0, 0.0], [0.5, 0.5])
+    Args:
+        entries: Pairs `(step, weights)`. The weights hold from the element `step` to the element of the next pair. The
+            first step is 0.
 
-    Raises InvalidArgumentError unless the first step is 0 and the steps ascend, or for weights of differing number.
+    Returns:
+        A function from the number of an element to its weights, for `Dataset.sample_from_datasets`.
+
+    Raises:
+        InvalidArgumentError: If the steps do not ascend from 0, or if the numbers of weights differ.
+
+    Example:
+        >>> import penstock as ps
+        >>> schedule = ps.mixing.piecewise([(0, [1, 0]), (4, [0.5, 0.5])])
+        >>> schedule(3).tolist(), schedule(4).tolist()
+        ([1.0, 0.0], [0.5, 0.5])
     """
     hint = "For example [(0, [1, 0]), (1000, [0.5, 0.5])]."
     try:
@@ -79,17 +88,32 @@ def piecewise(entries: Iterable[tuple[int, Any]]) -> Piecewise:
 
 
 def linear(start: Any, stop: Any, steps: int) -> Linear:
-    """Weights that move on a straight line from `start`, at draw 0, to `stop`, at draw `steps`, and stay there.
+    """Return weights that change linearly during a mixture.
 
-    At draw n < steps they are `(1 - n / steps) * start + (n / steps) * stop`, in float64.
+    For element `n < steps`, the weights are `(1 - n / steps) * start + (n / steps) * stop`, in float64. After that they
+    stay the same.
 
-    >>> import penstock as ps
-    >>> schedule = ps.mixing.linear([1, 0], [0, 1], steps=4)
-    >>> schedule(1).tolist(), schedule(9).tolist()
-    ([0.75, 0.25], [0.0, 1.0])
+    Args:
+        start: Weights at element 0.
+        stop: Weights from element `steps` on.
+        steps: Number of elements until `stop`, at least 1.
 
-    Raises InvalidArgumentError for weights of differing number and for less than one step.
+    Returns:
+        A function from the number of an element to its weights, for `Dataset.sample_from_datasets`.
+
+    Raises:
+        InvalidArgumentError: If the numbers of weights differ, or if `steps` is smaller than 1.
+
+    Example:
+        >>> import penstock as ps
+        >>> schedule = ps.mixing.linear([1, 0], [0, 1], steps=4)
+        >>> schedule(1).tolist(), schedule(9).tolist()
+        ([0.75, 0.25], [0.0, 1.0])
     """
     first = check_weights("start", start)
     last = check_weights("stop", stop, len(first))
     return Linear(first, last, check_int("steps", steps, least=1, hint="The number of draws the change takes."))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

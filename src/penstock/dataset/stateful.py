@@ -30,65 +30,103 @@ class Stateful(Base, Generic[T_co]):
 
     @staticmethod
     def counter(start: Any = 0, step: Any = 1, dtype: Any = np.int64) -> Dataset:
-        """`start`, `start + step`, `start + 2 * step`, … without end, as scalars of `dtype`.
+        """Create an infinite data set of numbers with a constant step.
 
-        >>> import penstock as ps
-        >>> [int(x) for x in ps.Dataset.counter(10, -2).take(3)]
-        [10, 8, 6]
+        Args:
+            start: The first number. Default: 0.
+            step: Difference between two consecutive numbers. Default: 1.
+            dtype: Numeric dtype of the numbers, which are scalars. Default: int64. Integers wrap around at the limits
+                of their dtype, as in tf.data. Floating-point numbers are computed as `start + n * step`, while tf.data
+                adds `step` repeatedly and so accumulates rounding errors.
 
-        Integers wrap around at the ends of their dtype, as in tf.data. Floating-point numbers are computed from their
-        place, where tf.data adds up steps and their rounding. Raises InvalidTypeError for a dtype that does not count,
-        and InvalidArgumentError for a start that does not fit it.
+        Returns:
+            A data set of `start`, `start + step`, `start + 2 * step` and so on.
+
+        Raises:
+            InvalidTypeError: If `dtype` is not numeric.
+            InvalidArgumentError: If `start` does not fit `dtype`.
+
+        Example:
+            >>> import penstock as ps
+            >>> [int(x) for x in ps.Dataset.counter(10, -2).take(3)]
+            [10, 8, 6]
         """
         return of_source(counter_source(start, step, dtype))
 
     @staticmethod
     def random(seed: int | None = None, rerandomize_each_iteration: bool | None = None) -> Dataset:
-        """Uniform int64 in [0, 2**32) without end: number n follows from the seed and n alone, on any machine.
+        """Create an infinite data set of random numbers.
 
-        Without a seed it is `Options.seed` (0) that counts, so give two of one pipeline different seeds. Every pass
-        gives the same numbers, unless `rerandomize_each_iteration` makes them follow from the epoch too.
+        Args:
+            seed: Seed of the numbers. By default they depend on `Options.seed` only: pass different seeds if a pipeline
+                has several of these data sets.
+            rerandomize_each_iteration: If True, each epoch has other numbers. Default: False.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.random(seed=4).take(2)
-        >>> [int(x) for x in ds] == [int(x) for x in ds]
-        True
+        Returns:
+            A data set of int64 scalars, uniformly distributed in [0, 2**32).
+
+        Determinism: Number `n` depends on the seed and `n` only, on any machine.
+
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.random(seed=4).take(2)
+            >>> [int(x) for x in ds] == [int(x) for x in ds]
+            True
         """
         again = bool(rerandomize_each_iteration)
         return Base._of(stateful.Random(seed=seed, rerandomize=again))
 
     def scan(self, initial_state: Any, scan_func: Callable[[Any, Any], Any]) -> Dataset:
-        """A map with a memory: `scan_func(state, element)` returns the next state and an element of the result.
+        """Apply a function of a state and an element, which returns the next state and a new element.
 
-        An element that is a tuple comes as one argument, as in tf.data. The state is a nest of numbers, text and
-        arrays; it keeps its structure and dtypes, and its arrays cannot be written to. A list in its place, or as the
-        element, is one array; for a state that began as a tuple it is that tuple.
+        The elements are processed one after another, in order. If the function fails for an element, the state stays
+        the same. The state is part of every checkpoint, so a large state makes large checkpoints.
 
-        >>> import penstock as ps
-        >>> sums = ps.Dataset.range(5).scan(0, lambda total, x: (total + x, total + x))
-        >>> [int(x) for x in sums]
-        [0, 1, 3, 6, 10]
+        Args:
+            initial_state: The first state: a nest of numbers, strings and arrays.
+            scan_func: A function of the state and an element that returns a pair `(state, element)`. An element that is
+                a tuple is one argument, as in tf.data. The state keeps its structure and dtypes. Its arrays are
+                read-only. A list as the state or the element is one array.
 
-        Elements come one after the other, in order. The state is part of every checkpoint, which is best kept in mind
-        for large ones. An element for which the function fails leaves the state as it was, and so does a state of
-        another structure or dtype, which is an InvalidTypeError in the place of that element.
+        Returns:
+            A data set of the elements that the function returns.
+
+        Raises:
+            InvalidTypeError: If `scan_func` cannot be called, or, during the iteration, if the state has another
+                structure or dtype.
+
+        Example:
+            >>> import penstock as ps
+            >>> sums = ps.Dataset.range(5).scan(0, lambda total, x: (total + x, total + x))
+            >>> [int(x) for x in sums]
+            [0, 1, 3, 6, 10]
         """
         return self._then(stateful.StatefulMap, initial_state=initial_state, function=scan_func)
 
     def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Any], Any]) -> Any:
-        """The last state of a whole pass: `state = reduce_func(state, element)` for every element in turn.
+        """Reduce all elements to one value.
 
-        An element that is a tuple comes as one argument, as in tf.data. The state is as that of `scan`.
+        The call iterates over the data set, and computes `state = reduce_func(state, element)` for each element in
+        turn.
 
-        >>> import penstock as ps
-        >>> int(ps.Dataset.range(5).reduce(0, lambda total, x: total + x))
-        10
-        >>> ps.Dataset.range(4).reduce((0, 0), lambda s, x: (s[0] + x, s[1] + 1))
-        (np.int64(6), np.int64(4))
+        Args:
+            initial_state: The first state: a nest of numbers, strings and arrays.
+            reduce_func: A function of the state and an element that returns the next state. An element that is a tuple
+                is one argument, as in tf.data. The state keeps its structure and dtypes. Its arrays are read-only.
 
-        Runs a pass and ends its workers. An element that fails, in the pipeline or in `reduce_func`, ends it with that
-        error. Raises InvalidTypeError for a state that changes its structure or dtype, and InvalidArgumentError for a
-        data set without end.
+        Returns:
+            The last state.
+
+        Raises:
+            InvalidArgumentError: If the data set is infinite.
+            InvalidTypeError: If `reduce_func` cannot be called, or if the state changes its structure or dtype.
+
+        Example:
+            >>> import penstock as ps
+            >>> int(ps.Dataset.range(5).reduce(0, lambda total, x: total + x))
+            10
+            >>> ps.Dataset.range(4).reduce((0, 0), lambda s, x: (s[0] + x, s[1] + 1))
+            (np.int64(6), np.int64(4))
         """
         label, where, number = "reduce", user_location(), 0
         try:
@@ -145,29 +183,44 @@ class Stateful(Base, Generic[T_co]):
         return statistics(self._with(self._plan))
 
     def take_while(self, predicate: Callable[..., Any]) -> Dataset[T_co]:
-        """The elements in front of the first one for which `predicate(element)` is false.
+        """Keep the elements before the first one for which a function returns False.
 
-        >>> import penstock as ps
-        >>> [int(x) for x in ps.Dataset.counter().take_while(lambda x: x * x < 10)]
-        [0, 1, 2, 3]
+        Args:
+            predicate: A function of an element that returns a bool. The components of a plain tuple are separate
+                arguments.
 
-        The parts of a plain tuple are separate arguments. Nothing behind that element is asked for, beyond what was
-        read together with it. Raises InvalidTypeError, when the element comes, for a predicate that returns no bool.
+        Returns:
+            A data set of these elements. It reads no further elements, except those that were read together with the
+            last one.
+
+        Raises:
+            InvalidTypeError: If `predicate` cannot be called, or, during the iteration, if it returns no bool.
+
+        Example:
+            >>> import penstock as ps
+            >>> [int(x) for x in ps.Dataset.counter().take_while(lambda x: x * x < 10)]
+            [0, 1, 2, 3]
         """
         return self._then(stateful.TakeWhile, predicate=predicate)
 
     def unique(self) -> Dataset[T_co]:
-        """Every value once, in the order in which they come first.
+        """Drop elements that are equal to an earlier element.
 
-        >>> import penstock as ps
-        >>> [int(x) for x in ps.Dataset.from_tensor_slices([3, 1, 3, 2, 1]).unique()]
-        [3, 1, 2]
+        Elements are equal if their bits are equal: 0.0 and -0.0 differ, and NaN equals NaN. The step stores the
+        elements that were yielded: values of up to 64 bytes, or hashes of larger ones. A checkpoint contains none of
+        them: a resumed iterator reads the earlier elements again.
 
-        Elements have one component, of any dtype and shape; equal are those of equal bits, so that 0.0 and -0.0
-        differ and a NaN equals itself. What has come is kept in memory: a number or a short text as it is, of more than
-        64 bytes a digest. A checkpoint holds none of it: to continue, the elements before it are read again.
+        Returns:
+            A data set of the different elements, in the order of their first occurrence.
 
-        Raises InvalidArgumentError for several components, InvalidTypeError for sparse and ragged tensors.
+        Raises:
+            InvalidArgumentError: If the elements have several components.
+            InvalidTypeError: If the elements are sparse or ragged tensors.
+
+        Example:
+            >>> import penstock as ps
+            >>> [int(x) for x in ps.Dataset.from_tensor_slices([3, 1, 3, 2, 1]).unique()]
+            [3, 1, 2]
         """
         return self._then(stateful.Unique)
 
@@ -179,27 +232,36 @@ class Stateful(Base, Generic[T_co]):
         max_rate: float | None = None,
         quarantine: str | os.PathLike[str] | None = None,
     ) -> Dataset[T_co]:
-        """The elements that do not fail. How many did is in `ignored`, and in the log when the pass ends.
+        """Drop elements that fail.
 
-        Mistakes in the program are raised, as other data would not avoid them: NameError, ImportError, a function that
-        does not take the arguments it is called with, and a TypeError or AttributeError of the first element.
+        The number of dropped elements is in `ignored`, and in the log at the end of the iteration. The log is the
+        logger "penstock" of Python's `logging`. Programming errors are still raised: NameError, ImportError, calls with
+        wrong arguments, and a TypeError or AttributeError of the first element.
 
-        The log is that of Python's `logging`, named "penstock"; with `log_warning` it has a line for each of them too.
-        `quarantine` names a file to which each adds a line of JSON: stage, line of code, element, file, offset, error.
-        A pass that goes on from a checkpoint adds again those that come again.
+        Args:
+            log_warning: If True, the log has a line for each dropped element. Default: False.
+            max_errors: Largest number of dropped elements. Each further element that fails raises
+                FailedPreconditionError.
+            max_rate: Largest share of dropped elements, between 0 and 1. Above it, each element that fails raises
+                FailedPreconditionError. The share is computed of at least 1000 elements, until the end of the
+                iteration.
+            quarantine: Path of a local file. For each dropped element, penstock appends a line of JSON with the step,
+                the line of code, the number of the element, the file, the offset and the error. A resumed iterator
+                appends again the elements that it reads again.
 
-        Above `max_errors` failed elements, or a part of `max_rate` of all, each further one raises
-        FailedPreconditionError in its place. The part is taken of at least 1000 elements before the end of the pass,
-        and of what has come at the end.
+        Returns:
+            A data set of the elements that do not fail.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.range(4).scan(0, lambda state, x: (state, 6 // int(x))).ignore_errors(max_errors=1)
-        >>> [int(x) for x in ds]
-        [6, 3, 2]
-        >>> ds.ignored
-        1
+        Raises:
+            InvalidArgumentError: If `max_rate` is not between 0 and 1, or if `quarantine` is a URL.
 
-        Raises InvalidArgumentError for a rate that is not between 0 and 1 and for a quarantine that is a URL.
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.range(4).scan(0, lambda state, x: (state, 6 // int(x))).ignore_errors(max_errors=1)
+            >>> [int(x) for x in ds]
+            [6, 3, 2]
+            >>> ds.ignored
+            1
         """
         return self._then(
             stateful.IgnoreErrors,
@@ -211,39 +273,54 @@ class Stateful(Base, Generic[T_co]):
 
     @property
     def ignored(self) -> int:
-        """Elements that the `ignore_errors` of this data set have left out, in all its passes in this process.
+        """Number of elements that `ignore_errors` steps of this data set have dropped in this process, in all epochs.
 
-        >>> import penstock as ps
-        >>> ps.Dataset.range(3).ignore_errors().ignored
-        0
+        The number includes elements that workers have processed in advance, before the consumer requests them.
 
-        It counts what the workers have met, which may be ahead of what was given.
+        Example:
+            >>> import penstock as ps
+            >>> ps.Dataset.range(3).ignore_errors().ignored
+            0
         """
         found = {id(node): node for node in self._plan.walk() if isinstance(node, stateful.IgnoreErrors)}
         return sum(node.tally.count for node in found.values())
 
     def assert_cardinality(self, expected_cardinality: int) -> Dataset[T_co]:
-        """The same elements, known to be so many: `len` and `cardinality` say so, and a pass makes sure.
+        """Declare the number of elements, and check it during the iteration.
 
-        >>> import penstock as ps
-        >>> len(ps.Dataset.range(9).filter(lambda x: x % 3 == 0).assert_cardinality(3))
-        3
+        Use it after steps such as `filter`, whose result has an unknown number of elements.
 
-        Raises FailedPreconditionError in the place of an element too many, or behind the last where there are too few.
+        Args:
+            expected_cardinality: The number of elements, or `ps.INFINITE_CARDINALITY`.
+
+        Returns:
+            A data set of the same elements. `len` and `cardinality` return the declared number.
+
+        Raises:
+            FailedPreconditionError: If, during the iteration, there are more elements or fewer.
+
+        Example:
+            >>> import penstock as ps
+            >>> len(ps.Dataset.range(9).filter(lambda x: x % 3 == 0).assert_cardinality(3))
+            3
         """
         return self._then(stateful.AssertCardinality, expected_cardinality=expected_cardinality)
 
     def fingerprint(self) -> int:
-        """A uint64 that two data sets share only if they are built by the same steps, parameters, functions and seed.
+        """Return a hash of the plan: its steps, their parameters and functions, and the seed.
 
-        The same in every process. The contents of files and arrays do not count, nor do functions that a function
-        calls: equal fingerprints mean equal elements only where those are equal.
+        The hash is the same in every process. It does not depend on the contents of files and arrays, nor on functions
+        that your functions call. Data sets with equal fingerprints have equal elements if these are equal too.
 
-        >>> import penstock as ps
-        >>> ps.Dataset.range(3).fingerprint() == ps.Dataset.range(3).fingerprint()
-        True
-        >>> ps.Dataset.range(3).fingerprint() == ps.Dataset.range(4).fingerprint()
-        False
+        Returns:
+            The hash, an integer below 2**64.
+
+        Example:
+            >>> import penstock as ps
+            >>> ps.Dataset.range(3).fingerprint() == ps.Dataset.range(3).fingerprint()
+            True
+            >>> ps.Dataset.range(3).fingerprint() == ps.Dataset.range(4).fingerprint()
+            False
         """
         from penstock.plan.fingerprint import fingerprint
 

@@ -32,22 +32,31 @@ class Storing(Base):
         shard_func: Callable[..., Any] | None = None,
         checkpoint_args: dict[str, Any] | None = None,
     ) -> None:
-        """Run a pass and write its elements into `path`, a folder or a URL of one, for `Dataset.load`.
+        """Write all elements to a folder, from which `Dataset.load` reads them.
 
-        The folder holds Arrow IPC files, which Arrow opens as they are, and `manifest.json`, which says what is in
-        them. Elements go to one shard, in order, or each to the shard whose number `shard_func(element)` returns.
-        `compression` is None, "LZ4", "ZSTD", or "AUTO" for LZ4 where it saves a tenth or more; tf.data's "SNAPPY" is
-        LZ4 here and its "GZIP" ZSTD. Without compression a load maps the files and copies nothing.
+        The folder contains Arrow IPC files and `manifest.json`, which describes them. The manifest is written last: a
+        folder that exists is replaced at the end. If an element fails, the call raises its error, and the folder does
+        not change.
 
-        >>> import tempfile, penstock as ps
-        >>> path = tempfile.mkdtemp()
-        >>> ps.Dataset.range(5).map(lambda x: (x, x * x)).save(path)
-        >>> [(int(a), int(b)) for a, b in ps.Dataset.load(path)]
-        [(0, 0), (1, 1), (2, 4), (3, 9), (4, 16)]
+        Args:
+            path: The folder, or the URL of one.
+            compression: None, `"LZ4"`, `"ZSTD"`, or `"AUTO"`, which means LZ4 if it saves at least a tenth. tf.data's
+                `"SNAPPY"` means LZ4, and its `"GZIP"` means ZSTD. Without compression, `load` maps the files into
+                memory without a copy.
+            shard_func: A function of an element that returns the number of its shard. Default: one shard.
+            checkpoint_args: Not supported.
 
-        The manifest is written last: what was at `path` before is there until then, and gone afterwards. An element
-        that fails ends the pass with its error, and nothing changes at `path`. Raises InvalidArgumentError for a data
-        set without end, InvalidTypeError for elements that cannot be stored, UnimplementedError for `checkpoint_args`.
+        Raises:
+            InvalidArgumentError: If the data set is infinite, or if `compression` is another string.
+            InvalidTypeError: If a file cannot store the elements.
+            UnimplementedError: If `checkpoint_args` is passed.
+
+        Example:
+            >>> import tempfile, penstock as ps
+            >>> path = tempfile.mkdtemp()
+            >>> ps.Dataset.range(5).map(lambda x: (x, x * x)).save(path)
+            >>> [(int(a), int(b)) for a, b in ps.Dataset.load(path)]
+            [(0, 0), (1, 1), (2, 4), (3, 9), (4, 16)]
         """
         from penstock.cache.column_buffer import stored_as
         from penstock.cache.writer import SavedWriter
@@ -111,30 +120,40 @@ class Storing(Base):
         reader_func: Callable[[Any], Any] | None = None,
         wait: bool = False,
     ) -> Dataset:
-        """The elements that `save` wrote to `path`, a folder or a URL of one; or those of a snapshot's own folder.
+        """Create a data set of the elements that `save` has written to a folder.
 
-        They have numbers: `len`, `at` and `shuffle(ALL)` read nothing but what is asked for. Elements of one shard come
-        in the order in which they were saved; of several, one of each comes in turn, the shards by ascending number.
-        `reader_func` may order them otherwise: it gets a Dataset of the shards, each a Dataset, and returns one of
-        elements.
+        The elements have an index. Elements of one shard are in the order in which they were saved. With several
+        shards, `load` takes one element from each shard in turn. Checksums are verified when the first element of a
+        file is read. Arrays are read-only.
 
-        >>> import tempfile, penstock as ps
-        >>> path = tempfile.mkdtemp()
-        >>> ps.Dataset.range(6).save(path, shard_func=lambda x: x // 3)
-        >>> [int(x) for x in ps.Dataset.load(path)], int(ps.Dataset.load(path)[-1])
-        ([0, 3, 1, 4, 2, 5], 5)
-        >>> ds = ps.Dataset.load(path, reader_func=lambda shards: shards.flat_map(lambda shard: shard))
-        >>> [int(x) for x in ds]
-        [0, 1, 2, 3, 4, 5]
+        Args:
+            path: The folder, or the URL of one. The folder of a snapshot works too.
+            element_spec: Spec of an element. It is compared with the manifest. Default: the spec of the manifest.
+            compression: Compression of the files. It is compared with the manifest.
+            reader_func: A function of a data set of the shards, each of which is a data set, that returns a data set of
+                elements. It replaces the default order.
+            wait: If True, and if another process is still writing the folder, wait for its first elements, and yield
+                each element when it is written. If False, the data set contains the elements that are complete, and
+                penstock warns. Default: False.
 
-        `element_spec` and `compression` are known from the manifest; where they are given they are compared with it.
-        With `wait` the call waits until there is something. What a snapshot or cache holds that another program still
-        writes comes as it is written, also from a URL, and ends when it is complete (for a `reader_func` the call waits
-        for that). Without `wait` it is what is there so far, with a warning. Arrays cannot be written to. The checksum
-        of a file is looked at when the first of its elements is read.
+        Returns:
+            A data set of the saved elements.
 
-        Raises NotFoundError where nothing was saved, DataLossError for a damaged manifest, and in the place of its
-        elements for a damaged file; InvalidTypeError and InvalidArgumentError for another spec or compression.
+        Raises:
+            NotFoundError: If the folder contains no saved data set.
+            DataLossError: If the manifest is damaged, or, during the iteration, if a file is damaged.
+            InvalidTypeError: If `element_spec` differs from the manifest.
+            InvalidArgumentError: If `compression` differs from the manifest.
+
+        Example:
+            >>> import tempfile, penstock as ps
+            >>> path = tempfile.mkdtemp()
+            >>> ps.Dataset.range(6).save(path, shard_func=lambda x: x // 3)
+            >>> [int(x) for x in ps.Dataset.load(path)], int(ps.Dataset.load(path)[-1])
+            ([0, 3, 1, 4, 2, 5], 5)
+            >>> ds = ps.Dataset.load(path, reader_func=lambda shards: shards.flat_map(lambda shard: shard))
+            >>> [int(x) for x in ds]
+            [0, 1, 2, 3, 4, 5]
         """
         from penstock.dataset.saved import check_compression, checked_spec, so_far, wait_for
         from penstock.io.saved.manifest import read_manifest
@@ -173,29 +192,38 @@ class Storing(Base):
         reader_func: Callable[[Any], Any] | None = None,
         shard_func: Callable[..., Any] | None = None,
     ) -> Dataset:
-        """What a pass gives is written below `path`, a folder or a URL, and serves all later ones, in every process.
+        """Write the elements of the first epoch to a folder, and read them in all later epochs and in other processes.
 
-        A snapshot belongs to what it was made of: the steps, their functions and what these use, the arrays, the sizes
-        and times of the files, the seed. Another data set may use the same `path`, and has a snapshot of its own there.
+        A snapshot belongs to the pipeline before it: the steps, their functions and the values these use, the arrays,
+        the sizes and times of the files, and the seed. A different pipeline may use the same `path` and has a snapshot
+        of its own there. penstock does not notice changes of data that a function reads from elsewhere: delete the
+        folder after such a change.
 
-        >>> import tempfile, penstock as ps
-        >>> calls = []
-        >>> ds = ps.Dataset.range(3).map(lambda x: calls.append(x) or x * 2).snapshot(tempfile.mkdtemp())
-        >>> [[int(x) for x in ds] for epoch in range(3)], len(calls)
-        ([[0, 2, 4], [0, 2, 4], [0, 2, 4]], 3)
+        An iteration that stops early, or that meets an element that fails, keeps the elements written so far. The next
+        iteration reads these elements, computes the others and writes them. While one process writes, other processes
+        read its elements as `Options.second_writer` says. If the disk is full or the folder is read-only, the iteration
+        continues without writing, and penstock warns. Every epoch yields the same elements: put `shuffle` and random
+        augmentation after this step.
 
-        Every pass is that of epoch 0: shuffle behind it. A pass that stops early, is killed, or meets an element that
-        fails, leaves what it has given so far: the next pass begins with that, goes on behind it and writes the rest.
-        While a process writes, others follow it, as `Options.second_writer` says; passes beside each other in one
-        process, or in free order, make for themselves what is not written yet. Without room or permission a pass goes
-        on without writing, and warns.
+        Args:
+            path: The folder, or the URL of one.
+            compression: As in `save`. Default: `"AUTO"`.
+            reader_func: As in `load`. It orders the elements of a complete snapshot.
+            shard_func: As in `save`.
 
-        Arrays cannot be written to. `compression` and `shard_func` are those of `save`; `reader_func` is that of
-        `load`, and orders the passes over a complete snapshot. Before that they come in the order of the data set; with
-        a `shard_func`, what an earlier pass has left comes in the order of its files. What a function reads from
-        elsewhere is not seen: delete the folder when that changes.
+        Returns:
+            A data set of the same elements. Arrays are read-only.
 
-        Raises InvalidArgumentError for a data set without end, InvalidTypeError, in the place of the first element,
-        for elements that cannot be stored; DataLossError, in the place of its elements, for a damaged file.
+        Raises:
+            InvalidArgumentError: If the data set is infinite.
+            InvalidTypeError: If, during the iteration, a file cannot store the elements.
+            DataLossError: If, during the iteration, a file is damaged.
+
+        Example:
+            >>> import tempfile, penstock as ps
+            >>> calls = []
+            >>> ds = ps.Dataset.range(3).map(lambda x: calls.append(x) or x * 2).snapshot(tempfile.mkdtemp())
+            >>> [[int(x) for x in ds] for epoch in range(3)], len(calls)
+            ([[0, 2, 4], [0, 2, 4], [0, 2, 4]], 3)
         """
         return self._then(Snapshot, path=path, compression=compression, reader_func=reader_func, shard_func=shard_func)

@@ -38,27 +38,40 @@ def ArrowDataset(
     fill_null: Mapping[str, Any] | None = None,
     decimals: Any = None,
 ) -> Dataset:
-    """The rows of Arrow IPC files (Feather V2), in the file or the stream format, as dicts of their columns.
+    """Create a data set of the rows of Arrow IPC files (Feather V2), in the file or the stream format.
 
     Local files are mapped into memory: numbers, fixed-size lists and byte strings of an uncompressed file are not
-    copied. Of a file at a URL in the stream format all is read when it is opened. For everything else see
-    `ParquetDataset`: columns, types, nulls and decimals are treated alike.
+    copied. A remote file in the stream format is read completely when it is opened. Columns, types, nulls and decimals
+    are treated as by `ParquetDataset`.
 
-    >>> import pathlib, tempfile, pyarrow as pa, penstock as ps
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.arrow"
-    >>> table = pa.table({"id": [1, 2], "box": pa.array([[0, 1], [2, 3]], pa.list_(pa.int32(), 2))})
-    >>> with pa.ipc.new_file(path, table.schema) as writer:
-    ...     writer.write_table(table)
-    >>> ds = ps.ArrowDataset(path)
-    >>> len(ds), next(iter(ds))
-    (2, {'id': np.int64(1), 'box': array([0, 1], dtype=int32)})
+    Args:
+        filenames: A path or URL, a sequence of them, or a data set of file names.
+        columns: Names of the columns to read. Default: all columns.
+        num_parallel_reads: Number of files that are read at the same time. Their rows alternate. `ps.AUTOTUNE` means
+            16. By default, one file is read after another.
+        fill_null: Value that replaces nulls, by column. A null in another column is an error.
+        decimals: As in `ParquetDataset`.
 
-    A `columns` or `fill_null` that does not fit the first file is an error of the call, where that is a local file that
-    is there; so is a column whose type no tensor holds (InvalidArgumentError, InvalidTypeError). What is wrong with a
-    file comes with the pass, each in the place of one element: NotFoundError for a missing file, DataLossError for a
-    damaged one, InvalidTypeError for columns that differ from the first file's, InvalidArgumentError for a null. Where
-    the rows of a file cannot be counted, the cardinality is unknown, and `len()`, `ds[i]` and `shuffle(ps.ALL)` raise
-    what is wrong with that file.
+    Returns:
+        A data set of dicts with one value for each column. Its elements have an index if the files are read one after
+        another.
+
+    Raises:
+        InvalidArgumentError: If there is no column of a given name, or, during the iteration, if a value is null.
+        InvalidTypeError: If an array cannot hold the values of a column, or, during the iteration, if a file has other
+            columns than the first one.
+        NotFoundError: If, during the iteration, a file is missing.
+        DataLossError: If, during the iteration, a file is damaged.
+
+    Example:
+        >>> import pathlib, tempfile, pyarrow as pa, penstock as ps
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.arrow"
+        >>> table = pa.table({"id": [1, 2], "box": pa.array([[0, 1], [2, 3]], pa.list_(pa.int32(), 2))})
+        >>> with pa.ipc.new_file(path, table.schema) as writer:
+        ...     writer.write_table(table)
+        >>> ds = ps.ArrowDataset(path)
+        >>> len(ds), next(iter(ds))
+        (2, {'id': np.int64(1), 'box': array([0, 1], dtype=int32)})
     """
     return read_files(filenames, ArrowSource((), columns=as_columns(columns, fill_null, decimals)), num_parallel_reads)
 
@@ -71,31 +84,41 @@ def ParquetDataset(
     fill_null: Mapping[str, Any] | None = None,
     decimals: Any = None,
 ) -> Dataset:
-    """The rows of Parquet files, as dicts of their columns.
+    """Create a data set of the rows of Parquet files.
 
-    `filenames` is a path or URL, a sequence of them, or a Dataset of names. Only `columns` are read, in that order, or
-    all. Numbers keep their dtype, text and binaries become bytes, times datetime64; fixed-size lists are arrays of that
-    shape, lists arrays of differing length, lists of lists RaggedTensors, structs dicts. A null stands for an error,
-    unless `fill_null` says by what it is replaced: `{"label": -1, "meta.name": ""}`. Decimals become float64, with a
-    warning; `decimals=np.float64` is without the warning, and `decimals=bytes` reads their text.
+    Numbers keep their dtype. Strings and binaries become byte strings, times datetime64, fixed-size lists arrays of
+    that shape, lists arrays of different lengths, lists of lists RaggedTensors, and structs dicts.
 
-    The files' footers say how many rows there are: `len()` reads nothing else, and rows can be asked for by number,
-    which decodes the row group they are in. With `num_parallel_reads` the files are interleaved row by row instead,
-    that many at a time, AUTOTUNE meaning a fixed 16.
+    `len(ds)` reads only the footers of the files. `ds[i]` decodes the row group of the row.
 
-    >>> import pathlib, tempfile, pyarrow as pa, pyarrow.parquet, penstock as ps
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.parquet"
-    >>> pyarrow.parquet.write_table(pa.table({"id": [1, 2], "text": ["one", "two"]}), path)
-    >>> ds = ps.ParquetDataset(path)
-    >>> len(ds), next(iter(ds))
-    (2, {'id': np.int64(1), 'text': b'one'})
+    Args:
+        filenames: A path or URL, a sequence of them, or a data set of file names.
+        columns: Names of the columns to read, in this order. Default: all columns.
+        num_parallel_reads: Number of files that are read at the same time. Their rows alternate. `ps.AUTOTUNE` means
+            16. By default, one file is read after another.
+        fill_null: Value that replaces nulls, by column: `{"label": -1, "meta.name": ""}`. A null in another column is
+            an error.
+        decimals: Type of decimals: `np.float64`, or `bytes` for their text. Default: float64, with a warning.
 
-    A `columns` or `fill_null` that does not fit the first file is an error of the call, where that is a local file that
-    is there; so is a column whose type no tensor holds (InvalidArgumentError, InvalidTypeError). What is wrong with a
-    file comes with the pass, each in the place of one element: NotFoundError for a missing file, DataLossError for a
-    damaged one, InvalidTypeError for columns that differ from the first file's, InvalidArgumentError for a null. Where
-    the rows of a file cannot be counted, the cardinality is unknown, and `len()`, `ds[i]` and `shuffle(ps.ALL)` raise
-    what is wrong with that file.
+    Returns:
+        A data set of dicts with one value for each column. Its elements have an index if the files are read one after
+        another.
+
+    Raises:
+        InvalidArgumentError: If there is no column of a given name, or, during the iteration, if a value is null.
+        InvalidTypeError: If an array cannot hold the values of a column, or, during the iteration, if a file has other
+            columns than the first one.
+        NotFoundError: If, during the iteration, a file is missing.
+        DataLossError: If, during the iteration, a file is damaged. `len(ds)`, `ds[i]` and `shuffle(ps.ALL)` raise the
+            error too.
+
+    Example:
+        >>> import pathlib, tempfile, pyarrow as pa, pyarrow.parquet, penstock as ps
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.parquet"
+        >>> pyarrow.parquet.write_table(pa.table({"id": [1, 2], "text": ["one", "two"]}), path)
+        >>> ds = ps.ParquetDataset(path)
+        >>> len(ds), next(iter(ds))
+        (2, {'id': np.int64(1), 'text': b'one'})
     """
     return read_files(
         filenames, ParquetSource((), columns=as_columns(columns, fill_null, decimals)), num_parallel_reads
@@ -103,28 +126,34 @@ def ParquetDataset(
 
 
 def NumpyDataset(filenames: Any, mmap: bool = True) -> Dataset:
-    """The slices along the first axis of the arrays in files of np.save and np.savez, one file after the other.
+    """Create a data set of the slices along the first axis of the arrays in `.npy` and `.npz` files.
 
-    A `.npy` file gives arrays, one of a structured dtype dicts of its fields, a `.npz` file dicts of the slices of its
-    arrays, which all have the same extent. Fixed-width strings become bytes; pickled objects are never loaded.
-    `filenames` is a path or URL, a sequence of them, or a Dataset of names.
+    A `.npy` file gives arrays, or dicts of the fields of a structured dtype. A `.npz` file gives dicts of the slices of
+    its arrays, whose first axes have the same length. Fixed-width strings become byte strings. Pickled objects are
+    never loaded. Functions receive read-only views of mapped files; the consumer receives copies.
 
-    Local files are mapped into memory and read where they are looked at; compressed members, files at a URL, and all
-    files with `mmap=False`, are loaded when the pass comes to them. Slices can be asked for by number, and `len()`
-    reads the headers only. Functions get views of the files
-    that they can only read, a loop copies.
+    Args:
+        filenames: A path or URL, a sequence of them, or a data set of file names. One file is read after another.
+        mmap: If True, local files are mapped into memory. Compressed members, remote files, and all files with False,
+            are loaded when the iteration reaches them. Default: True.
 
-    >>> import pathlib, tempfile, numpy as np, penstock as ps
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.npz"
-    >>> np.savez(path, x=np.arange(6).reshape(3, 2), y=np.array([0, 1, 0], np.int8))
-    >>> ds = ps.NumpyDataset(path)
-    >>> len(ds), next(iter(ds))
-    (3, {'x': array([0, 1]), 'y': np.int8(0)})
+    Returns:
+        A data set of the slices. Its elements have an index.
 
-    Errors come with the pass, each in the place of one element: NotFoundError for a missing file, DataLossError for a
-    damaged one, InvalidTypeError for pickled objects or arrays that differ from the first file's,
-    InvalidArgumentError for extents that differ. Over such files the cardinality is unknown, and `len()`, `ds[i]` and
-    `shuffle(ps.ALL)` raise what is wrong with the first of them.
+    Raises:
+        NotFoundError: If a file is missing.
+        DataLossError: If a file is damaged.
+        InvalidTypeError: If a file contains pickled objects, or other arrays than the first file.
+        InvalidArgumentError: If the first axes of the arrays of a file differ in length. During an iteration, a file
+            with an error is one element that fails. `len(ds)`, `ds[i]` and `shuffle(ps.ALL)` raise the error.
+
+    Example:
+        >>> import pathlib, tempfile, numpy as np, penstock as ps
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.npz"
+        >>> np.savez(path, x=np.arange(6).reshape(3, 2), y=np.array([0, 1, 0], np.int8))
+        >>> ds = ps.NumpyDataset(path)
+        >>> len(ds), next(iter(ds))
+        (3, {'x': array([0, 1]), 'y': np.int8(0)})
     """
     return read_files(filenames, NumpySource((), mmap=bool(mmap)))
 
@@ -137,31 +166,44 @@ def JsonLinesDataset(
     *,
     defaults: Mapping[str, Any] | None = None,
 ) -> Dataset:
-    r"""The objects of JSON Lines files, one on every line, as dicts of leaves.
+    r"""Create a data set of the objects of JSON Lines files, one for each line.
 
-    Text becomes bytes (UTF-8), an integer int64, another number float32, a list one array, an object inside an object
-    a dict. Nested rows are those of Parquet: a list of unequal lists is a RaggedTensor, and a list of objects a dict of
-    lists: `{"messages": {"role": [...], "content": [...]}}`. Empty lines count for nothing.
+    Strings become byte strings (UTF-8), integers int64, other numbers float32, lists arrays, and nested objects dicts.
+    As in Parquet, a list of lists of different lengths becomes a RaggedTensor, and a list of objects becomes a dict of
+    lists. Empty lines are ignored. The first line defines the keys, and the dtype and rank of each. An integer may
+    stand where the first line has a float.
 
-    The first line says which keys there are, and the dtype and rank of each, for the whole pass; an integer may stand
-    where the first line has a float. `defaults` gives keys a value where a line has none or null, and their dtype:
-    `{"age": np.int32(-1), "score": 0.0}`, nested as the objects are. In lists of objects it is the value of an item.
-    `ps.RaggedTensor([], [0])` is for lists that are unequal in a later line only. `filenames` and the other arguments
-    are as for `TextLineDataset`.
+    Args:
+        filenames: A path or URL, a sequence of them, or a data set of file names.
+        compression_type: Compression of the whole file: `"GZIP"`, `"ZLIB"` or `""`. Default: no compression.
+        buffer_size: Number of bytes that are read at a time. Default: 256 KiB. Local uncompressed files are mapped into
+            memory instead.
+        num_parallel_reads: Number of files that are read at the same time. Their lines alternate. `ps.AUTOTUNE` means
+            16. By default, one file is read after another.
+        defaults: Value for keys that a line lacks or has as null, nested as the objects are: `{"age": np.int32(-1)}`.
+            Its dtype is the dtype of the key. In a list of objects, it is the value of an item. Pass
+            `ps.RaggedTensor([], [0])` for a list of lists whose lengths differ in a later line only.
 
-    >>> import pathlib, tempfile, penstock as ps
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "pets.jsonl"
-    >>> _ = path.write_text('{"name": "Rex", "kg": 31.5}\n{"kg": 4, "name": "Tom"}\n{"name": "Ada"}\n')
-    >>> for pet in ps.JsonLinesDataset(path, defaults={"kg": 0.0}):
-    ...     print(pet)
-    {'name': b'Rex', 'kg': np.float32(31.5)}
-    {'name': b'Tom', 'kg': np.float32(4.0)}
-    {'name': b'Ada', 'kg': np.float32(0.0)}
+    Returns:
+        A data set of dicts.
 
-    A line that cannot be read is one element that failed, with file and byte offset: DataLossError for one that is no
-    JSON object, InvalidTypeError for other keys, a null, or a value of another kind, InvalidArgumentError for an
-    integer that does not fit and a list whose items differ in shape. Raises NotFoundError in the place of a missing
-    file.
+    Raises:
+        InvalidTypeError: If `defaults` is no dict of values, or, during the iteration, if a line has other keys, a
+            null, or a value of another type.
+        NotFoundError: If, during the iteration, a file is missing.
+        DataLossError: If, during the iteration, a line is no JSON object. The error names the file and the byte offset.
+        InvalidArgumentError: If, during the iteration, an integer is out of range, or if the items of a list differ in
+            shape.
+
+    Example:
+        >>> import pathlib, tempfile, penstock as ps
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "pets.jsonl"
+        >>> _ = path.write_text('{"name": "Rex", "kg": 31.5}\n{"kg": 4, "name": "Tom"}\n{"name": "Ada"}\n')
+        >>> for pet in ps.JsonLinesDataset(path, defaults={"kg": 0.0}):
+        ...     print(pet)
+        {'name': b'Rex', 'kg': np.float32(31.5)}
+        {'name': b'Tom', 'kg': np.float32(4.0)}
+        {'name': b'Ada', 'kg': np.float32(0.0)}
     """
     given = {} if defaults is None else defaults
     if not isinstance(given, Mapping):
@@ -200,31 +242,44 @@ _KINDS = "biuf"
 
 
 def SqlDataset(driver_name: str, data_source_name: str | os.PathLike[str], query: str, output_types: Any) -> Dataset:
-    """The rows that a query gives, as tuples of scalars; `driver_name` is "sqlite".
+    """Create a data set of the rows that an SQL query returns.
 
-    `data_source_name` is the path of a database file, or a URI as SQLite has them; it is opened for reading only.
-    `output_types` is a tuple with a dtype for every column, or the dtype of the only one:
-    integers, floats, bool or bytes. A number takes the type
-    that is asked for if that holds its value; bool is whether it is not 0; an integer may become text. Anything else is
-    an error, where tf.data has 0 for a NULL, the leading digits of a text, and what is left of a number that does not
-    fit.
+    A number is converted to the type of its column if this type holds its value. For bool, it is True unless it is 0.
+    An integer may become a byte string. Other conversions are errors. (tf.data instead returns 0 for NULL, the leading
+    digits of a string, and truncated numbers.)
 
-    >>> import pathlib, sqlite3, tempfile, numpy as np, penstock as ps
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "pets.db"
-    >>> database = sqlite3.connect(path)
-    >>> _ = database.execute("CREATE TABLE pets (name TEXT, age INTEGER)")
-    >>> _ = database.execute("INSERT INTO pets VALUES ('Rex', 7), ('Tom', 2)")
-    >>> database.commit(), database.close()
-    (None, None)
-    >>> query = "SELECT name, age FROM pets ORDER BY name"
-    >>> list(ps.experimental.SqlDataset("sqlite", path, query, (bytes, np.int32)))
-    [(b'Rex', np.int32(7)), (b'Tom', np.int32(2))]
+    Each iteration runs the query. A resumed iterator runs the query again and skips the rows that the consumer has
+    already received, so it is exact only if ORDER BY has a unique key.
 
-    Each pass runs the query, and so does going on from a checkpoint, which passes over the rows already given: only
-    ORDER BY by a unique key makes their order certain. A row that cannot be converted is one element that failed, with
-    InvalidTypeError or InvalidArgumentError. Raises NotFoundError, when the pass begins, for a missing database,
-    InvalidArgumentError for a query that SQLite refuses or with another number of columns, DataLossError for a damaged
-    database; nothing follows these.
+    Args:
+        driver_name: `"sqlite"`.
+        data_source_name: Path of the database file, or an SQLite URI. It is opened for reading only.
+        query: The query.
+        output_types: A tuple with a dtype for each column, or the dtype of the only column: integers, floats, bool or
+            bytes.
+
+    Returns:
+        A data set of tuples of scalars.
+
+    Raises:
+        InvalidArgumentError: If `driver_name` is another string; during the iteration, if SQLite refuses the query, if
+            the number of columns differs, or if a number is out of range.
+        InvalidTypeError: If `query` is no string, or if `output_types` has another dtype; during the iteration, if a
+            value cannot be converted.
+        NotFoundError: If, during the iteration, the database is missing.
+        DataLossError: If, during the iteration, the database is damaged.
+
+    Example:
+        >>> import pathlib, sqlite3, tempfile, numpy as np, penstock as ps
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "pets.db"
+        >>> database = sqlite3.connect(path)
+        >>> _ = database.execute("CREATE TABLE pets (name TEXT, age INTEGER)")
+        >>> _ = database.execute("INSERT INTO pets VALUES ('Rex', 7), ('Tom', 2)")
+        >>> database.commit(), database.close()
+        (None, None)
+        >>> query = "SELECT name, age FROM pets ORDER BY name"
+        >>> list(ps.experimental.SqlDataset("sqlite", path, query, (bytes, np.int32)))
+        [(b'Rex', np.int32(7)), (b'Tom', np.int32(2))]
     """
     if driver_name != "sqlite":
         message = f'driver_name is "sqlite", got driver_name={driver_name!r}.'
@@ -264,24 +319,39 @@ def CsvDataset(
     select_cols: Sequence[int] | None = None,
     exclude_cols: Sequence[int] | None = None,
 ) -> Dataset:
-    r"""The rows of CSV files (RFC 4180), as tuples of scalars.
+    r"""Create a data set of the rows of CSV files (RFC 4180), as tuples of scalars.
 
-    `record_defaults` has an item for each wanted column: a dtype (float32, float64, int32, int64, bytes) where a field
-    must not be empty, else the value that stands for an empty field; a Python literal counts as everywhere (0 is int64,
-    0.0 float32, tf.data takes 0 as int32). `header` leaves out the first row of every file. `field_delim` is one ASCII
-    character. In quotes a field may hold delimiters, line ends and, doubled, quotes; `use_quote_delim=False` reads
-    quotes as they are. `na_value` is a text that means the same as an empty field. `select_cols` numbers the fields to
-    read, `exclude_cols` those not to. `filenames`, `compression_type` and `buffer_size` are as for `TextLineDataset`.
+    Args:
+        filenames: A path or URL, a sequence of them, or a data set of file names. One file is read after another.
+        record_defaults: One item for each column to read: a dtype (float32, float64, int32, int64 or bytes) for a
+            required column, or the value of an empty field. 0 means int64 (int32 in tf.data), 0.0 means float32.
+        compression_type: Compression of the whole file: `"GZIP"`, `"ZLIB"` or `""`. Default: no compression.
+        buffer_size: Number of bytes that are read at a time. Default: 256 KiB. Local uncompressed files are mapped into
+            memory instead.
+        header: If True, the first row of each file is skipped. Default: False.
+        field_delim: Delimiter of fields: one ASCII character. Default: `","`.
+        use_quote_delim: If True, a field in quotes may contain delimiters, line ends and doubled quotes. If False,
+            quotes are part of the field. Default: True.
+        na_value: String that means the same as an empty field.
+        select_cols: Numbers of the columns to read, from 0 and ascending. Default: the first columns.
+        exclude_cols: Numbers of the columns to skip. Pass either this or `select_cols`.
 
-    >>> import pathlib, tempfile, numpy as np, penstock as ps
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "pets.csv"
-    >>> _ = path.write_text('name,kg\n"Rex, the dog",31.5\nTom,\n')
-    >>> list(ps.experimental.CsvDataset(path, [bytes, np.float32(0)], header=True))
-    [(b'Rex, the dog', np.float32(31.5)), (b'Tom', np.float32(0.0))]
+    Returns:
+        A data set of tuples with one scalar for each column.
 
-    A row that cannot be read is one element that failed: InvalidArgumentError with file and byte offset for another
-    number of fields, an empty field that is required, a number that is none or does not fit, a misplaced quote. The
-    next row follows. Raises NotFoundError in the place of a file that is missing.
+    Raises:
+        InvalidArgumentError: If an argument is invalid. During the iteration: if a row has another number of fields, an
+            empty field that is required, an invalid number or a misplaced quote. The error names the file and the byte
+            offset. The next row follows.
+        InvalidTypeError: If an item of `record_defaults` has another dtype.
+        NotFoundError: If, during the iteration, a file is missing.
+
+    Example:
+        >>> import pathlib, tempfile, numpy as np, penstock as ps
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "pets.csv"
+        >>> _ = path.write_text('name,kg\n"Rex, the dog",31.5\nTom,\n')
+        >>> list(ps.experimental.CsvDataset(path, [bytes, np.float32(0)], header=True))
+        [(b'Rex, the dog', np.float32(31.5)), (b'Tom', np.float32(0.0))]
     """
     columns = columns_of("record_defaults", record_defaults)
     layout = CsvFormat(

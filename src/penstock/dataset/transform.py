@@ -80,37 +80,45 @@ class Transform(Base, Generic[T_co]):
         *,
         executor: str = "auto",
     ) -> Dataset:
-        """`map_func(element)` for every element; the parts of a plain tuple are separate arguments.
+        """Apply a function to every element.
 
-        The function is ordinary Python on numpy values: scalars come as numpy scalars, byte strings as `bytes`, arrays
-        in C order. Its result is a nest of numbers, text, bytes, arrays and `None`; a list is a tuple of components, as
-        in tf.data, and a list inside it one array. With `num_parallel_calls` up to that many calls run at once;
-        `AUTOTUNE` lets the engine choose. Order is kept unless `deterministic=False`. Neighbouring maps of one number
-        share it, as they run as one step, unless a function is seen to wait for another machine or to sleep: then each
-        has its own.
+        The function is ordinary Python on numpy values. Scalars are numpy scalars, byte strings are `bytes`, and arrays
+        are in C order. If the function consists of numpy arithmetic and operations of penstock, penstock may run it on
+        many elements at once; the results are the same bits, and `explain()` reports it. An exception of the function
+        reaches the consumer with its own traceback, and with a note that names the step, the line of this call, and the
+        file and offset of the data.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.range(3).map(lambda x: (x, x * 2)).map(lambda a, b: a + b)
-        >>> [int(x) for x in ds]
-        [0, 3, 6]
+        Args:
+            map_func: The function. The components of a plain tuple are separate arguments. It returns a nest of
+                numbers, strings, byte strings, arrays and `None`. As in tf.data, a returned list is a tuple of
+                components. A list inside a nest is one array.
+            num_parallel_calls: Largest number of calls that run at the same time. `ps.AUTOTUNE` lets penstock choose.
+                Adjacent maps with the same value run as one step and share the number, unless one of their functions
+                waits for another machine. Default: one call at a time.
+            deterministic: If False, elements may be yielded in another order. Default: `Options.deterministic`.
+            executor: Threads or processes that call the function. Elements and order do not depend on it.
 
-        A function of numpy arithmetic and penstock's own operations runs on a Block of elements at a time where that
-        gives the same bits; `explain()` says whether. Whatever the function raises arrives at the consumer with its own
-        traceback and a note naming the stage, the line of this call, and for data the file and offset.
+                - `"auto"`: threads, or worker processes if they are measured to be faster and the function can be
+                  pickled.
+                - `"thread"`: threads of this process.
+                - `"process"`: worker processes. Side effects of the function, such as `print` or a counter, happen
+                  there.
+                - `"inline"`: the thread that requests the element, with one call at a time.
 
-        `executor` says who calls the function. "auto": threads, and worker processes where measuring shows that they
-        are faster and the function may go there, which `explain()` tells. "thread", "process": always those; a
-        function that keeps what it has seen, prints or draws random numbers does so in its own process, where the
-        others do not see it. Without `num_parallel_calls` "process" is one call at a time in a worker process, and
-        "thread" the thread that asks for the element. "inline": always that thread, one call at a time whatever
-        `num_parallel_calls` says, for what must stay there. Elements and order do not depend on it, and a state goes on
-        under another one, as long as the same steps run together.
+        Returns:
+            A data set of the results.
 
-        >>> ds = ps.Dataset.range(3).map(lambda x: x + 1, num_parallel_calls=ps.AUTOTUNE, executor="thread")
-        >>> [int(x) for x in ds]
-        [1, 2, 3]
+        Raises:
+            InvalidTypeError: If `map_func` cannot be called.
+            InvalidArgumentError: If `num_parallel_calls` is smaller than 1, if `executor` is another string, or if the
+                function cannot be pickled for `"process"`.
 
-        Raises InvalidArgumentError for another `executor`, and for "process" a function that cannot be pickled.
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.range(3).map(lambda x: (x, x * 2))
+            >>> ds = ds.map(lambda a, b: a + b, num_parallel_calls=ps.AUTOTUNE)
+            >>> [int(x) for x in ds]
+            [0, 3, 6]
         """
         return self._then(
             ops.Map,
@@ -121,25 +129,43 @@ class Transform(Base, Generic[T_co]):
         )
 
     def filter(self, predicate: Callable[..., Any]) -> Dataset[T_co]:
-        """The elements for which `predicate(element)` is true.
+        """Keep the elements for which a function returns True.
 
-        >>> import penstock as ps
-        >>> [int(x) for x in ps.Dataset.range(10).filter(lambda x: x % 3 == 0)]
-        [0, 3, 6, 9]
+        Args:
+            predicate: A function of an element that returns a bool. The components of a plain tuple are separate
+                arguments.
 
-        Raises InvalidTypeError, when the element comes, for a predicate that returns no bool.
+        Returns:
+            A data set of the elements for which `predicate` returned True, in the same order.
+
+        Raises:
+            InvalidTypeError: If `predicate` cannot be called, or, during the iteration, if it returns no bool.
+
+        Example:
+            >>> import penstock as ps
+            >>> [int(x) for x in ps.Dataset.range(10).filter(lambda x: x % 3 == 0)]
+            [0, 3, 6, 9]
         """
         return self._then(ops.Filter, predicate=predicate)
 
     def flat_map(self, map_func: Callable[..., Dataset[U]]) -> Dataset[U]:
-        """The elements of the data set `map_func(element)` returns, one data set after the other.
+        """Map each element to a data set, and concatenate these data sets.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.range(1, 4).flat_map(lambda n: ps.Dataset.range(n))
-        >>> [int(x) for x in ds]
-        [0, 0, 1, 0, 1, 2]
+        Args:
+            map_func: A function of an element that returns a Dataset. The components of a plain tuple are separate
+                arguments.
 
-        Raises InvalidTypeError, when the element comes, for a function that returns no Dataset.
+        Returns:
+            A data set of the elements of all returned data sets, one data set after another.
+
+        Raises:
+            InvalidTypeError: If `map_func` cannot be called, or, during the iteration, if it returns no Dataset.
+
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.range(1, 4).flat_map(lambda n: ps.Dataset.range(n))
+            >>> [int(x) for x in ds]
+            [0, 0, 1, 0, 1, 2]
         """
         return self._then(ops.FlatMap, function=map_func)
 
@@ -151,18 +177,31 @@ class Transform(Base, Generic[T_co]):
         num_parallel_calls: int | None = None,
         deterministic: bool | None = None,
     ) -> Dataset[U]:
-        """`block_length` elements from each of `cycle_length` data sets in turn, made by `map_func(element)`.
+        """Map each element to a data set, and take elements from several of these data sets in turn.
 
-        An input that ends passes its turn on; the next input takes its place when the turn comes round. With
-        `num_parallel_calls` inputs are opened and read ahead, that many at once (AUTOTUNE: as many as help), and the
-        order stays as it is, also where `deterministic` would allow another. Unlike tf.data's, the default
-        `cycle_length` is fixed (16) and not the number of cores, so that the order is the same on every machine;
-        AUTOTUNE means the same 16.
+        When one of the data sets ends, the data set of the next input element replaces it.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.range(3).interleave(lambda i: ps.Dataset.from_tensors(i).repeat(2), cycle_length=2)
-        >>> [int(x) for x in ds]
-        [0, 1, 0, 1, 2, 2]
+        Args:
+            map_func: A function of an element that returns a Dataset, such as `ps.TFRecordDataset` for a file name.
+            cycle_length: Number of data sets that are open at the same time. Default, also for `ps.AUTOTUNE`: 16. In
+                tf.data the default depends on the number of cores, and so does the order of the elements.
+            block_length: Number of consecutive elements from each data set. Default: 1.
+            num_parallel_calls: Largest number of data sets that are opened and read in advance at the same time.
+                `ps.AUTOTUNE` lets penstock choose. Default: no data set is read in advance.
+            deterministic: Accepted for tf.data's sake. The order is always the same.
+
+        Returns:
+            A data set of the elements of all returned data sets.
+
+        Raises:
+            InvalidTypeError: If `map_func` cannot be called, or, during the iteration, if it returns no Dataset.
+            InvalidArgumentError: If `cycle_length`, `block_length` or `num_parallel_calls` is smaller than 1.
+
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.range(3).interleave(lambda i: ps.Dataset.from_tensors(i).repeat(2), cycle_length=2)
+            >>> [int(x) for x in ds]
+            [0, 1, 0, 1, 2, 2]
         """
         return self._then(
             ops.Interleave,
@@ -180,15 +219,29 @@ class Transform(Base, Generic[T_co]):
         num_parallel_calls: int | None = None,
         deterministic: bool | None = None,
     ) -> Dataset:
-        """`batch_size` elements stacked into one, along a new first axis; the last may be smaller.
+        """Stack consecutive elements along a new first axis.
 
-        >>> import penstock as ps
-        >>> [b.tolist() for b in ps.Dataset.range(5).batch(2)]
-        [[0, 1], [2, 3], [4]]
+        After a parallel map, the workers build the batches. The memory of a batch is reused when no reference to the
+        batch is left. Slices of a ragged tensor, as `unbatch` returns them, become a ragged tensor again.
 
-        Byte strings become an object array of `bytes`. Behind a parallel map the workers make the batches, and their
-        memory is used again once nobody holds them. Raises InvalidArgumentError for elements of differing shape.
-        Slices of a ragged tensor, as `unbatch` makes them, become a ragged tensor again.
+        Args:
+            batch_size: Number of elements in a batch, at least 1.
+            drop_remainder: If True, a smaller last batch is dropped. Default: False.
+            num_parallel_calls: Largest number of batches that are built at the same time. `ps.AUTOTUNE` lets penstock
+                choose.
+            deterministic: If False, batches may be yielded in another order. Default: `Options.deterministic`.
+
+        Returns:
+            A data set of batches. Byte strings become an object array of `bytes`.
+
+        Raises:
+            InvalidArgumentError: If `batch_size` is smaller than 1, or, during the iteration, if the elements of a
+                batch differ in shape. Use `padded_batch` or `ragged_batch` for such elements.
+
+        Example:
+            >>> import penstock as ps
+            >>> [b.tolist() for b in ps.Dataset.range(5).batch(2)]
+            [[0, 1], [2, 3], [4]]
         """
         if holds_ragged_slices(self._plan):
             return self._then(BatchOfSlices, batch_size=batch_size, drop_remainder=bool(drop_remainder))
@@ -201,13 +254,18 @@ class Transform(Base, Generic[T_co]):
         )
 
     def unbatch(self) -> Dataset:
-        """The slices of every element along its first axis.
+        """Split each element into its slices along the first axis.
 
-        >>> import penstock as ps
-        >>> [int(x) for x in ps.Dataset.from_tensors([1, 2, 3]).unbatch()]
-        [1, 2, 3]
+        Returns:
+            A data set of the slices.
 
-        Raises InvalidArgumentError for scalars and for components of differing extent.
+        Raises:
+            InvalidArgumentError: If an element is a scalar, or if the first axes of its components differ in length.
+
+        Example:
+            >>> import penstock as ps
+            >>> [int(x) for x in ps.Dataset.from_tensors([1, 2, 3]).unbatch()]
+            [1, 2, 3]
         """
         return self._then(Unbatch)
 
@@ -218,38 +276,48 @@ class Transform(Base, Generic[T_co]):
     def shuffle(
         self, buffer_size: int | All, seed: int | None = None, reshuffle_each_iteration: bool | None = None
     ) -> Dataset[T_co]:
-        """Elements in random order: each is a uniform pick from a buffer of `buffer_size`, refilled by the next.
+        """Shuffle the elements of this data set.
 
-        The order follows from the seed and the epoch alone, on any machine; without a seed from `Options.seed` (0) and
-        the place in the plan. By default every pass and every turn of `repeat` has another order.
+        With a number, the shuffle fills a buffer with the first `buffer_size` elements, then repeatedly yields a random
+        element of the buffer and replaces it with the next input element. A checkpoint does not contain the elements of
+        the buffer: a resumed iterator reads them again.
 
-        >>> import penstock as ps
-        >>> ds = ps.Dataset.range(5).shuffle(5, seed=1, reshuffle_each_iteration=False)
-        >>> [int(x) for x in ds] == [int(x) for x in ds]
-        True
+        With `ps.ALL`, penstock shuffles the indices of the elements. The shuffle is perfect, needs no buffer, and
+        yields its first element at once. It needs elements with an index, see `Dataset.at`. A cache before this step is
+        filled first. Up to 65536 elements, all orders are equally likely; a larger data set uses a keyed permutation.
 
-        A checkpoint holds no elements of the buffer: they are read again. UNKNOWN_CARDINALITY is a buffer for all
-        elements, however many come. Raises InvalidArgumentError for other numbers below 1, but -1, which is AUTOTUNE.
+        With `ps.AUTOTUNE`, penstock chooses `ps.ALL` if the data set is finite and has an index, unless each row would
+        decode a whole Parquet row group. Otherwise, it chooses a buffer of 16 to 65536 elements that holds at most 256
+        MiB. Elements of unknown size count as 128 KiB. The choice depends on the plan only, not on the machine;
+        `explain()` reports it.
 
-        `shuffle(ps.ALL)` draws from all orders of all elements, without a buffer and without a wait: it shuffles their
-        numbers, and maps run behind it. It works for what can be read by number, as `at` says, else it raises
-        UnimplementedError. A cache below it is filled first. Up to 65536 elements every order is equally likely; above
-        that the order is a network of keyed draws, `penstock.permutation`.
+        Args:
+            buffer_size: Number of elements in the buffer, at least 1; or `ps.ALL`, or `ps.AUTOTUNE`.
+                `ps.UNKNOWN_CARDINALITY` means a buffer for all elements.
+            seed: Seed of the order. By default the order depends on `Options.seed` and the position of the step in the
+                plan.
+            reshuffle_each_iteration: If True, each epoch and each repetition of `repeat` has another order. Default:
+                True.
 
-        >>> ds = ps.Dataset.range(10**9).map(lambda x: x * 2).shuffle(ps.ALL, seed=1)
-        >>> [int(x) for x in ds.take(2)] == [int(ds.at(0)), int(ds.at(1))]
-        True
+        Returns:
+            A data set with the same elements in another order.
 
-        `shuffle(ps.AUTOTUNE)` is `shuffle(ps.ALL)` where that works, the data set ends, and no Parquet file decodes a
-        row group for each row. Else it has a buffer of a size that follows from the plan alone, so that the order is
-        the same on every machine: as many elements as 256 MiB hold by their spec, at least 16, at most 65536 and not
-        more than there are. What has no fixed size counts 128 KiB for all of it together, in a batch for each of its
-        elements; so does what a function has made. That gives up to 2048. `explain()` says what was chosen, and why.
+        Raises:
+            InvalidArgumentError: If `buffer_size` is smaller than 1, or if it is `ps.ALL` and the data set is infinite.
+            UnimplementedError: If `buffer_size` is `ps.ALL` and the elements have no index.
 
-        >>> ps.Dataset.range(10).shuffle(ps.AUTOTUNE)
-        <Dataset shuffle(ALL): TensorSpec(shape=(), dtype=int64), 10 elements>
-        >>> ps.Dataset.range(10).filter(lambda x: x > 3).shuffle(ps.AUTOTUNE)
-        <Dataset shuffle(AUTOTUNE: 65536): TensorSpec(shape=(), dtype=int64), unknown elements>
+        Determinism: The order depends on the seed, the epoch and the input only, not on the machine.
+
+        Example:
+            >>> import penstock as ps
+            >>> ds = ps.Dataset.range(5).shuffle(5, seed=1, reshuffle_each_iteration=False)
+            >>> [int(x) for x in ds] == [int(x) for x in ds]
+            True
+            >>> ds = ps.Dataset.range(10**9).map(lambda x: x * 2).shuffle(ps.ALL, seed=1)
+            >>> [int(x) for x in ds.take(2)] == [int(ds.at(0)), int(ds.at(1))]
+            True
+            >>> ps.Dataset.range(10).filter(lambda x: x > 3).shuffle(ps.AUTOTUNE)
+            <Dataset shuffle(AUTOTUNE: 65536): TensorSpec(shape=(), dtype=int64), unknown elements>
         """
         again = True if reshuffle_each_iteration is None else bool(reshuffle_each_iteration)
         if isinstance(buffer_size, All):
@@ -267,51 +335,90 @@ class Transform(Base, Generic[T_co]):
         return self._then(ops.Shuffle, buffer_size=buffer_size, seed=seed, reshuffle_each_iteration=again)
 
     def repeat(self, count: int | None = None) -> Dataset[T_co]:
-        """The data set `count` times over; for ever with None or any negative number.
+        """Repeat this data set.
 
-        >>> import penstock as ps
-        >>> [int(x) for x in ps.Dataset.range(2).repeat(2)]
-        [0, 1, 0, 1]
+        Args:
+            count: Number of repetitions. None or a negative number repeats the data set without end.
+
+        Returns:
+            A data set of all elements, `count` times.
+
+        Example:
+            >>> import penstock as ps
+            >>> [int(x) for x in ps.Dataset.range(2).repeat(2)]
+            [0, 1, 0, 1]
         """
         return self._then(ops.Repeat, count=-1 if count is None else count)
 
     def take(self, count: int) -> Dataset[T_co]:
-        """The first `count` elements; all with any negative number.
+        """Keep the first elements.
 
-        >>> import penstock as ps
-        >>> [int(x) for x in ps.Dataset.range(10).take(2)]
-        [0, 1]
+        Args:
+            count: Number of elements to keep. A negative number keeps all elements.
+
+        Returns:
+            A data set of at most `count` elements.
+
+        Example:
+            >>> import penstock as ps
+            >>> [int(x) for x in ps.Dataset.range(10).take(2)]
+            [0, 1]
         """
         return self._cut(ops.Take, count)
 
     def skip(self, count: int) -> Dataset[T_co]:
-        """All but the first `count` elements; none with any negative number.
+        """Drop the first elements.
 
-        >>> import penstock as ps
-        >>> [int(x) for x in ps.Dataset.range(5).skip(3)]
-        [3, 4]
+        Args:
+            count: Number of elements to drop. A negative number drops all elements.
+
+        Returns:
+            A data set of the other elements.
+
+        Example:
+            >>> import penstock as ps
+            >>> [int(x) for x in ps.Dataset.range(5).skip(3)]
+            [3, 4]
         """
         return self._cut(ops.Skip, count)
 
     def shard(self, num_shards: int, index: int) -> Dataset[T_co]:
-        """Every `num_shards`-th element, beginning with number `index`: one consumer's part of several.
+        """Keep one of every `num_shards` elements, such as for one of several processes.
 
-        >>> import penstock as ps
-        >>> [int(x) for x in ps.Dataset.range(7).shard(3, 1)]
-        [1, 4]
+        Args:
+            num_shards: Number of shards, at least 1.
+            index: Index of the shard to keep, from 0.
 
-        Raises InvalidArgumentError for an index that is not below num_shards.
+        Returns:
+            A data set of the elements `index`, `index + num_shards`, `index + 2 * num_shards` and so on.
+
+        Raises:
+            InvalidArgumentError: If `num_shards` is smaller than 1, or if `index` is negative or not smaller than
+                `num_shards`.
+
+        Example:
+            >>> import penstock as ps
+            >>> [int(x) for x in ps.Dataset.range(7).shard(3, 1)]
+            [1, 4]
         """
         return self._then(ops.Shard, num_shards=num_shards, index=index)
 
     def concatenate(self, dataset: Dataset[U]) -> Dataset[T_co | U]:
-        """All elements of this data set, then all of the other.
+        """Append another data set.
 
-        >>> import penstock as ps
-        >>> [int(x) for x in ps.Dataset.range(2).concatenate(ps.Dataset.range(5, 7))]
-        [0, 1, 5, 6]
+        Args:
+            dataset: The other data set. Its elements have the same structure and dtypes.
 
-        Raises InvalidTypeError for differing structures or dtypes.
+        Returns:
+            A data set of all elements of this data set, then all elements of `dataset`.
+
+        Raises:
+            InvalidTypeError: If `dataset` is no Dataset, or if the structures or dtypes differ.
+
+        Example:
+            >>> import penstock as ps
+            >>> [int(x) for x in ps.Dataset.range(2).concatenate(ps.Dataset.range(5, 7))]
+            [0, 1, 5, 6]
         """
         if not isinstance(dataset, Base):
             message = f"concatenate takes a Dataset, got {type(dataset).__name__}."
@@ -320,56 +427,94 @@ class Transform(Base, Generic[T_co]):
         return self._of(Concatenate(parts=(self._plan, dataset._plan)), merged)
 
     def enumerate(self, start: int = 0) -> Dataset[tuple[np.int64, T_co]]:
-        """`(number, element)`, counted from `start` as int64.
+        """Number the elements.
 
-        >>> import penstock as ps
-        >>> [(int(i), x) for i, x in ps.Dataset.from_tensor_slices(["a", "b"]).enumerate(5)]
-        [(5, b'a'), (6, b'b')]
+        Args:
+            start: Number of the first element.
+
+        Returns:
+            A data set of pairs `(number, element)`. The numbers are int64.
+
+        Example:
+            >>> import penstock as ps
+            >>> [(int(i), x) for i, x in ps.Dataset.from_tensor_slices(["a", "b"]).enumerate(5)]
+            [(5, b'a'), (6, b'b')]
         """
         return self._then(ops.Enumerate, start=start)
 
     def prefetch(self, buffer_size: int | None) -> Dataset[T_co]:
-        """Up to `buffer_size` elements made ahead while the consumer works; with AUTOTUNE or None bounded by bytes.
+        """Compute elements in advance while the consumer works.
 
-        They count in the byte budget, which may leave room for fewer. A parallel map or batch is ahead by itself:
-        behind one, a number says how far at least.
+        The elements count in the memory budget, which may allow fewer than `buffer_size`. A parallel map or batch
+        computes elements in advance without this step; after such a step, `buffer_size` is the smallest number.
 
-        >>> import penstock as ps
-        >>> [int(x) for x in ps.Dataset.range(3).prefetch(ps.AUTOTUNE)]
-        [0, 1, 2]
+        Args:
+            buffer_size: Largest number of elements that are ready at the same time. With `ps.AUTOTUNE` or None, only
+                the memory budget limits the number.
+
+        Returns:
+            A data set of the same elements in the same order.
+
+        Raises:
+            InvalidArgumentError: If `buffer_size` is negative and not `ps.AUTOTUNE`.
+
+        Example:
+            >>> import penstock as ps
+            >>> [int(x) for x in ps.Dataset.range(3).prefetch(ps.AUTOTUNE)]
+            [0, 1, 2]
         """
         return self._then(ops.Prefetch, buffer_size=buffer_size)
 
     def cache(self, filename: str | os.PathLike[str] = "") -> Dataset[T_co]:
-        """A pass is kept, in memory or in files, and serves all later ones, also of data sets built on this one.
+        """Store the elements of the first epoch, in memory or in files, and read them in all later epochs.
 
-        In memory that is the first complete pass; one that stops early keeps nothing. In files, below the folder
-        `filename`, it serves other processes too, and a part of a pass is used: the next one goes on behind it. Files
-        belong to what they were made of, as those of `snapshot`, whose rules hold for them. A file that is damaged is
-        made once more, with a warning. A loop gets copies of what is kept, and functions views that they can only read.
+        In memory, the cache is filled by the first complete iteration; an iteration that stops early stores nothing. In
+        files, an iteration that stops early stores its elements, and the next iteration continues after them. Other
+        processes use the same files. penstock detects files that belong to another pipeline, as described for
+        `snapshot`, and computes damaged files again with a warning. Every epoch yields the same elements: put `shuffle`
+        and random augmentation after this step.
 
-        >>> import tempfile, penstock as ps
-        >>> calls = []
-        >>> ds = ps.Dataset.range(3).map(lambda x: calls.append(x) or x).cache()
-        >>> [len(list(ds)) for epoch in range(3)], len(calls)
-        ([3, 3, 3], 3)
-        >>> ds = ps.Dataset.range(3).map(lambda x: calls.append(x) or x).cache(tempfile.mkdtemp())
-        >>> [len(list(ds)) for epoch in range(3)], len(calls)
-        ([3, 3, 3], 6)
+        Args:
+            filename: Folder of the cache files. By default, the cache is in memory.
 
-        Every pass is that of epoch 0: shuffle behind it. Raises, with a `filename`, InvalidArgumentError for a data set
-        without end, and InvalidTypeError, in the place of the first element, for elements that no file holds.
+        Returns:
+            A data set of the same elements. The consumer receives copies of cached arrays. Functions receive read-only
+            views.
+
+        Raises:
+            InvalidArgumentError: If a file name is passed and the data set is infinite.
+            InvalidTypeError: If, during the iteration, a file cannot store the elements.
+
+        Example:
+            >>> import tempfile, penstock as ps
+            >>> calls = []
+            >>> ds = ps.Dataset.range(3).map(lambda x: calls.append(x) or x).cache()
+            >>> [len(list(ds)) for epoch in range(3)], len(calls)
+            ([3, 3, 3], 3)
+            >>> ds = ps.Dataset.range(3).map(lambda x: calls.append(x) or x).cache(tempfile.mkdtemp())
+            >>> [len(list(ds)) for epoch in range(3)], len(calls)
+            ([3, 3, 3], 6)
         """
         if filename == "":
             return self._then(Cache)
         return self._then(DiskCache, path=filename)
 
     def with_options(self, options: Options) -> Dataset[T_co]:
-        """The same data set with settings changed; where both set one, the later call wins.
+        """Set options of this data set.
 
-        >>> import penstock as ps
-        >>> ps.Dataset.range(3).with_options(ps.Options(seed=7)).options()
-        Options(seed=7)
+        Args:
+            options: The options. A setting replaces the same setting of an earlier `with_options` call.
+
+        Returns:
+            A data set of the same elements with these options.
+
+        Raises:
+            InvalidTypeError: If `options` is no `ps.Options` object.
+
+        Example:
+            >>> import penstock as ps
+            >>> ps.Dataset.range(3).with_options(ps.Options(seed=7)).options()
+            Options(seed=7)
         """
         if not isinstance(options, Options):
             message = f"with_options takes penstock.Options, got {type(options).__name__}."
@@ -377,15 +522,23 @@ class Transform(Base, Generic[T_co]):
         return self._of(self._plan, self._options._merged(options))
 
     def apply(self, transformation_func: Callable[[Dataset[T_co]], Dataset[U]]) -> Dataset[U]:
-        """`transformation_func(self)`: chains steps of your own with the built-in ones.
+        """Apply a function to this data set, to chain steps of your own with the built-in ones.
 
-        >>> import penstock as ps
-        >>> def every_other(ds):
-        ...     return ds.shard(2, 0)
-        >>> [int(x) for x in ps.Dataset.range(5).apply(every_other)]
-        [0, 2, 4]
+        Args:
+            transformation_func: A function of a data set that returns a Dataset.
 
-        Raises InvalidTypeError for a function that returns no Dataset.
+        Returns:
+            The data set that `transformation_func(self)` returns.
+
+        Raises:
+            InvalidTypeError: If the function returns no Dataset.
+
+        Example:
+            >>> import penstock as ps
+            >>> def every_other(ds):
+            ...     return ds.shard(2, 0)
+            >>> [int(x) for x in ps.Dataset.range(5).apply(every_other)]
+            [0, 2, 4]
         """
         found = transformation_func(cast("Dataset[T_co]", self))
         if not isinstance(found, Base):

@@ -33,9 +33,16 @@ def serve(descriptor: int, lifeline: int) -> None:
 
 
 class Handle:
-    """A service: `address` names it for every process of this user on this machine, and so does a pickle of this.
+    """Handle of a service on this machine, as `ps.service.start` returns it.
 
-    `stop()`, or the end of a `with` block, ends it, and so does the end of the process that started it.
+    Its `address`, or a pickle of the handle, names the service for every process of this user. `stop()`, the end of a
+    `with` block, or the end of the process that started the service stops it.
+
+    Example:
+        >>> import penstock as ps
+        >>> with ps.service.start(workers=1) as service:
+        ...     len(service.status()["workers"])
+        1
     """
 
     def __init__(self, folder: str, process: Process | None = None, *, temporary: bool = False) -> None:

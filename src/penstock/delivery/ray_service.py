@@ -385,9 +385,14 @@ class RayShared(Service):
 
 
 class RayHandle:
-    """A service on Ray: `address` names it for every process that is connected to the cluster.
+    """Handle of a service on Ray, as `ps.service.start(on="ray")` returns it.
 
-    `stop()`, or the end of a `with` block, ends it; the end of the process that started it does not.
+    Its `address` names the service for every process that is connected to the cluster. `stop()` or the end of a `with`
+    block stops the service. The end of the process that started it does not.
+
+    Example:
+        >>> import penstock as ps
+        >>> service = ps.service.start(on="ray", name="features")  # doctest: +SKIP
     """
 
     def __init__(self, name: str, cluster: str | None = None) -> None:

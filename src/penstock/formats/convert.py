@@ -65,37 +65,50 @@ def convert(
     overwrite: bool = False,
     float32: bool = False,
 ) -> Converted:
-    r"""Write what lies at `source` to `target` in another format, row by row in the same order.
+    r"""Convert a file or folder to another format, row by row in the same order.
 
-    Sources are CSV, JSON Lines, Parquet, Arrow, TFRecord, WebDataset, a folder of images, one of Hugging Face's
-    `save_to_disk`, ArrayRecord, LMDB (columns `key` and `value`), and lines of text; targets are "tfrecord", "arrow",
-    "parquet", "webdataset", "csv", "jsonl", and the folders "image_folder" and "huggingface". Contents and names tell
-    the formats, or the arguments.
-    `columns` are those that are written, in that order; all by default. With `shards` the target is a folder with
-    `data-00000-of-00008.parquet` and so on, neighbouring rows beside each other; without it, one file.
+    Names and values stay the same. A value that the target cannot hold is an error; nothing is rounded, unless
+    `float32` is True. The target is replaced when everything is written; an error or an interrupt leaves the old one.
 
-    Names and values stay as they are: what a format cannot hold is an error, and nothing is rounded, unless `float32`
-    says that columns of float64 are written as float32, which is all that a TFRecord's tf.train.Example has. What lies
-    at `target` is there until all is written, and then replaced at once; an error or an interrupt leaves nothing.
+    Sources are CSV, JSON Lines, Parquet, Arrow, TFRecord, WebDataset, folders of images, folders of Hugging Face's
+    `save_to_disk`, ArrayRecord, LMDB (columns `key` and `value`), and lines of text. Targets are `"tfrecord"`,
+    `"arrow"`, `"parquet"`, `"webdataset"`, `"csv"`, `"jsonl"`, and the folders `"image_folder"` and `"huggingface"`.
 
-    A folder of images takes one picture for each row, its class (`class_name`, or `label` with the names that the
-    source notes, else the number in five digits) and its name (`path`, `__key__`, `file_name`; else the number of the
-    row). `datasets.load_from_disk` reads a folder of "huggingface", in which bytes that are pictures are an `Image`.
+    A folder of images takes one image from each row. Its class is `class_name`, or `label` with the names that the
+    source notes, or else the number in five digits. Its name is `path`, `__key__` or `file_name`, or else the number of
+    the row.
 
-    >>> import pathlib, tempfile, penstock as ps
-    >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> _ = (folder / "pets.csv").write_text("name,age\nRex,7\nTom,2\n")
-    >>> convert(folder / "pets.csv", folder / "pets.parquet").rows
-    2
-    >>> ps.ParquetDataset(folder / "pets.parquet")[1]
-    {'name': b'Tom', 'age': np.int64(2)}
+    Args:
+        source: A file, a folder, or the URL of one.
+        target: The file or folder to write.
+        source_format: Name of the format. By default, it is recognised by the contents and the name.
+        target_format: Name of the format. By default, it is recognised by the name.
+        columns: Names of the columns to write, in this order. Default: all columns.
+        shards: Number of files in a folder: `data-00000-of-00008.parquet` and so on, with consecutive rows in each.
+            Default: one file.
+        compression: Compression of the target.
+        overwrite: If True, a target that exists is replaced. Default: False.
+        float32: If True, float64 columns are written as float32, which is the only float of tf.train.Example.
+
+    Returns:
+        A summary with the number of `rows`.
 
     Raises:
-        NotFoundError: there is no source. AlreadyExistsError: there is a target, and `overwrite` is False.
-        InvalidArgumentError, InvalidTypeError: a format, compression or column that there is not, a column that the
-            target cannot hold, a value that it would round.
-        DataLossError: a file of the source is damaged. FailedPreconditionError: the disk is full, or nothing can be
-            written there.
+        NotFoundError: If there is no source.
+        AlreadyExistsError: If the target exists and `overwrite` is False.
+        InvalidArgumentError: If there is no such format, compression or column, or if the target would round a value.
+        InvalidTypeError: If the target cannot hold a column.
+        DataLossError: If a file of the source is damaged.
+        FailedPreconditionError: If the disk is full, or if the target cannot be written.
+
+    Example:
+        >>> import pathlib, tempfile, penstock as ps
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> _ = (folder / "pets.csv").write_text("name,age\nRex,7\nTom,2\n")
+        >>> convert(folder / "pets.csv", folder / "pets.parquet").rows
+        2
+        >>> ps.ParquetDataset(folder / "pets.parquet")[1]
+        {'name': b'Tom', 'age': np.int64(2)}
     """
     where = local(target, "the target")
     kind = _target_format(where, target_format, shards)

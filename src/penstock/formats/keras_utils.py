@@ -46,38 +46,50 @@ def image_dataset_from_directory(
     interpolation: str = "bilinear", follow_links: bool = False, crop_to_aspect_ratio: bool = False,
     pad_to_aspect_ratio: bool = False, data_format: str | None = None, verbose: bool = True,
 ) -> Any:  # fmt: skip
-    """Read the images in a directory as batches of `(images, labels)`, resized to one size.
+    """Create a data set of batches of `(images, labels)` from the images in a directory, resized to one size.
 
-    The directory holds one directory per class (`cats/1.jpg`). The order of the files, the labels and the split are
-    Keras's. With `shuffle=True` each epoch has another order of all files; Keras shuffles within 8 batches.
+    The directory has one subdirectory for each class, such as `cats/1.jpg`. The order of the files, the labels and the
+    split are Keras's. With `shuffle=True`, each epoch has another order of all files; Keras shuffles within 8 batches.
 
     Args:
         directory: Path of the directory.
-        labels: "inferred" from the directories, None, or a list of one integer for each file, sorted by path.
-        label_mode: "int" (int32), "binary" (float32, shape `(1,)`), "categorical" (one-hot float32), or None.
+        labels: `"inferred"` from the directories, None, or a list of one integer for each file, sorted by path.
+        label_mode: `"int"` (int32), `"binary"` (float32 of shape (1,)), `"categorical"` (one-hot float32), or None.
         class_names: Directories to read, in the order of their labels. Default: all, sorted.
-        color_mode: "grayscale", "rgb" or "rgba": 1, 3 or 4 channels.
-        batch_size: Number of images in a batch, or None for single images.
-        image_size: `(height, width)` of the images, or one number for both.
-        shuffle: Whether the order is random.
+        color_mode: `"grayscale"`, `"rgb"` or `"rgba"`: 1, 3 or 4 channels. Default: `"rgb"`.
+        batch_size: Number of images in a batch, or None for single images. Default: 32.
+        image_size: (height, width) of the images, or one number for both. Default: 256.
+        shuffle: If True, the order is random. Default: True.
         seed: Seed of the order. Default: 0 for the split, `Options.seed` for the epochs.
-        validation_split: Fraction of the files, from the end, that belong to the subset "validation".
-        subset: "training", "validation", or "both" for a list of the two.
-        interpolation: Method of `ps.image.resize`. "nearest" gives uint8, all others float32 from 0 to 255.
-        follow_links: Whether links to directories inside a class are followed.
-        crop_to_aspect_ratio: Whether the largest centre of the wanted shape is cut out first.
-        pad_to_aspect_ratio: Whether the image is fitted into the size, with zeros around.
-        data_format: "channels_first" or "channels_last" (the default).
-        verbose: Whether the number of files is printed.
+        validation_split: Fraction of the files, from the end, that belong to the subset `"validation"`.
+        subset: `"training"`, `"validation"`, or `"both"` for a list of the two.
+        interpolation: Method of `ps.image.resize`. `"nearest"` gives uint8, all others float32 from 0 to 255.
+        follow_links: If True, links to directories inside a class are followed. Default: False.
+        crop_to_aspect_ratio: If True, the largest centre of the aspect ratio of `image_size` is cropped before
+            resizing.
+        pad_to_aspect_ratio: If True, the image is padded with zeros to the aspect ratio of `image_size`.
+        data_format: `"channels_first"` or `"channels_last"`. Default: `"channels_last"`.
+        verbose: If True, the number of files is printed. Default: True.
 
     Returns:
-        A data set with the attributes `class_names` and `file_paths`; a list of two with `subset="both"`.
+        A data set with the attributes `class_names` and `file_paths`, or a list of two with `subset="both"`.
 
     Raises:
-        InvalidArgumentError: If an argument has no meaning, or labels do not fit the files.
+        InvalidArgumentError: If an argument is invalid, or if labels do not fit the files.
         NotFoundError: If there are no images.
 
     Determinism: The order depends on the files, the seed and the epoch only.
+
+    Example:
+        >>> import numpy as np, pathlib, tempfile, penstock as ps
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> for name in ("cat/1.png", "dog/1.png"):
+        ...     (folder / name).parent.mkdir()
+        ...     _ = (folder / name).write_bytes(ps.image.encode_png(np.zeros((4, 4, 3), np.uint8)))
+        >>> ds = ps.image_dataset_from_directory(folder, image_size=(8, 8), verbose=False)
+        >>> images, labels = next(iter(ds))
+        >>> images.shape, ds.class_names
+        ((2, 8, 8, 3), ['cat', 'dog'])
     """
     height, width = (image_size, image_size) if isinstance(image_size, int) else image_size
     _check(color_mode in _CHANNELS, f"color_mode must be one of {[*_CHANNELS]}, got {color_mode!r}.")
@@ -101,10 +113,39 @@ def text_dataset_from_directory(
     batch_size: int | None = 32, max_length: int | None = None, shuffle: bool = True, seed: int | None = None,
     validation_split: float | None = None, subset: str | None = None, follow_links: bool = False, verbose: bool = True,
 ) -> Any:  # fmt: skip
-    """Read the .txt files in a directory as batches of `(texts, labels)`; texts are byte strings.
+    """Create a data set of batches of `(texts, labels)` from the .txt files in a directory.
 
-    Texts are cut after `max_length` bytes. All other parameters, the result and the errors are those of
-    `image_dataset_from_directory`.
+    Args:
+        directory: Path of the directory.
+        labels: As in `image_dataset_from_directory`.
+        label_mode: As in `image_dataset_from_directory`.
+        class_names: As in `image_dataset_from_directory`.
+        batch_size: Number of texts in a batch, or None for single texts. Default: 32.
+        max_length: Number of bytes after which a text is truncated. Default: no limit.
+        shuffle: As in `image_dataset_from_directory`.
+        seed: As in `image_dataset_from_directory`.
+        validation_split: As in `image_dataset_from_directory`.
+        subset: As in `image_dataset_from_directory`.
+        follow_links: As in `image_dataset_from_directory`.
+        verbose: As in `image_dataset_from_directory`.
+
+    Returns:
+        A data set with the attributes `class_names` and `file_paths`, or a list of two with `subset="both"`. Texts are
+        byte strings.
+
+    Raises:
+        InvalidArgumentError: If an argument is invalid, or if labels do not fit the files.
+        NotFoundError: If there are no texts.
+
+    Example:
+        >>> import pathlib, tempfile, penstock as ps
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> for name, text in (("good/1.txt", "Great."), ("poor/1.txt", "Awful.")):
+        ...     (folder / name).parent.mkdir()
+        ...     _ = (folder / name).write_text(text)
+        >>> ds = ps.text_dataset_from_directory(folder, batch_size=None, shuffle=False, verbose=False)
+        >>> ds.class_names, [(text, int(label)) for text, label in ds]
+        (['good', 'poor'], [(b'Great.', 0), (b'Awful.', 1)])
     """
     listing = (labels, label_mode, class_names, shuffle, seed, validation_split, subset, follow_links, verbose)
     return _from_directory(directory, (".txt",), lambda text: text[:max_length], "batch", batch_size, *listing)
@@ -116,12 +157,43 @@ def audio_dataset_from_directory(
     ragged: bool = False, shuffle: bool = True, seed: int | None = None, validation_split: float | None = None,
     subset: str | None = None, follow_links: bool = False, verbose: bool = True,
 ) -> Any:  # fmt: skip
-    """Read the .wav files in a directory as batches of `(sounds, labels)`.
+    """Create a data set of batches of `(sounds, labels)` from the .wav files in a directory.
 
-    Sounds are float32 from -1 to 1 of shape (samples, channels). A batch is padded with zeros to its longest sound, or
-    ragged with `ragged=True`; with `output_sequence_length` all sounds are cut or padded to that many samples.
-    With `sampling_rate` all sounds are resampled to that many samples per second, which needs the extra `audio`.
-    All other parameters, the result and the errors are those of `image_dataset_from_directory`.
+    Sounds are float32 from -1 to 1 of shape (samples, channels). By default, a batch is padded with zeros to its
+    longest sound.
+
+    Args:
+        directory: Path of the directory.
+        labels: As in `image_dataset_from_directory`.
+        label_mode: As in `image_dataset_from_directory`.
+        class_names: As in `image_dataset_from_directory`.
+        batch_size: Number of sounds in a batch, or None for single sounds. Default: 32.
+        sampling_rate: Samples per second that all sounds are resampled to. It needs the extra `audio`. Default: no
+            resampling.
+        output_sequence_length: Number of samples that all sounds are truncated or padded to.
+        ragged: If True, batches are ragged instead of padded. Default: False.
+        shuffle: As in `image_dataset_from_directory`.
+        seed: As in `image_dataset_from_directory`.
+        validation_split: As in `image_dataset_from_directory`.
+        subset: As in `image_dataset_from_directory`.
+        follow_links: As in `image_dataset_from_directory`.
+        verbose: As in `image_dataset_from_directory`.
+
+    Returns:
+        A data set with the attributes `class_names` and `file_paths`, or a list of two with `subset="both"`.
+
+    Raises:
+        InvalidArgumentError: If an argument is invalid, or if labels do not fit the files.
+        NotFoundError: If there are no sounds.
+
+    Example:
+        >>> import numpy as np, pathlib, tempfile, penstock as ps
+        >>> folder = pathlib.Path(tempfile.mkdtemp()) / "beep"
+        >>> folder.mkdir()
+        >>> _ = (folder / "1.wav").write_bytes(ps.audio.encode_wav(np.zeros((800, 1)), 8000))
+        >>> sounds, labels = next(iter(ps.audio_dataset_from_directory(folder.parent, verbose=False)))
+        >>> sounds.shape, labels.tolist()
+        ((1, 800, 1), [0])
     """
     length = output_sequence_length
     batch = "ragged_batch" if ragged else "padded_batch" if length is None else "batch"
@@ -139,28 +211,32 @@ def timeseries_dataset_from_array(
     batch_size: int | None = 128, shuffle: bool = False, seed: int | None = None, start_index: int | None = None,
     end_index: int | None = None,
 ) -> Dataset:  # fmt: skip
-    """Cut an array into windows: batches of windows, or of `(window, target)`.
+    """Create a data set of windows of an array.
 
-    The windows are views of the array: nothing is copied.
-
-    >>> import penstock as ps
-    >>> next(iter(ps.timeseries_dataset_from_array(range(9), None, 3, sequence_stride=2, sampling_rate=2))).tolist()
-    [[0, 2, 4], [2, 4, 6], [4, 6, 8]]
+    The windows are views of the array.
 
     Args:
-        data: Array whose axis 0 is time.
-        targets: `targets[i]` belongs to the window that starts at step `i`; None for windows alone.
+        data: Array whose first axis is time.
+        targets: `targets[i]` belongs to the window that starts at step `i`. None means windows without targets.
         sequence_length: Number of steps in a window.
-        sequence_stride: Steps between the starts of two windows.
-        sampling_rate: Steps between two steps of a window.
-        batch_size: Number of windows in a batch, or None for single windows.
-        shuffle: Whether the windows come in random order, another one each epoch.
+        sequence_stride: Steps between the starts of two windows. Default: 1.
+        sampling_rate: Distance between two consecutive steps of a window. Default: 1.
+        batch_size: Number of windows in a batch, or None for single windows. Default: 128.
+        shuffle: If True, the windows are in random order, another one in each epoch. Default: False.
         seed: Seed of the order.
         start_index: First step that is used.
         end_index: Step after the last one that is used.
 
+    Returns:
+        A data set of batches of windows, or of pairs `(windows, targets)`.
+
     Raises:
-        InvalidArgumentError: If a number is out of range, or the data are shorter than one window.
+        InvalidArgumentError: If a number is out of range, or if the data are shorter than one window.
+
+    Example:
+        >>> import penstock as ps
+        >>> next(iter(ps.timeseries_dataset_from_array(range(9), None, 3, sequence_stride=2, sampling_rate=2))).tolist()
+        [[0, 2, 4], [2, 4, 6], [4, 6, 8]]
     """
     used = slice(start_index or 0, end_index)
     steps = np.asarray(data)[used]
@@ -182,24 +258,26 @@ def split_dataset(
     dataset: Any, left_size: float | None = None, right_size: float | None = None, shuffle: bool = False,
     seed: int | None = None,
 ) -> tuple[Dataset, Dataset]:  # fmt: skip
-    """Split a small data set in two, which stay in memory.
-
-    >>> import penstock as ps
-    >>> [[int(x) for x in part] for part in ps.split_dataset(ps.Dataset.range(5), left_size=0.6)]
-    [[0, 1, 2], [3, 4]]
+    """Split a small data set into two parts, which stay in memory.
 
     Args:
-        dataset: A data set, or an array or a list or tuple of arrays of one length.
-        left_size: Number of elements of the left part, or fraction as a float. Default: what `right_size` leaves.
-        right_size: Number or fraction of the right part. Default: what `left_size` leaves.
-        shuffle: Whether the elements are shuffled before the split.
-        seed: Seed of that shuffle, whose order is Keras's. Default: 0.
+        dataset: A data set, or an array or a list or tuple of arrays of the same length.
+        left_size: Number of elements of the left part, or a fraction as a float. Default: the elements that
+            `right_size` leaves.
+        right_size: Number of elements or fraction of the right part. Default: the elements that `left_size` leaves.
+        shuffle: If True, the elements are shuffled before the split. Default: False.
+        seed: Seed of this shuffle, whose order is Keras's. Default: 0.
 
     Returns:
-        The two parts, in batches as `dataset` was, if its last step is `batch`.
+        The two parts, in batches if the last step of `dataset` is `batch`.
 
     Raises:
-        InvalidArgumentError: If no size is passed, or a part would be empty, or the parts are larger than the data set.
+        InvalidArgumentError: If no size is passed, if a part is empty, or if the parts are larger than the data set.
+
+    Example:
+        >>> import penstock as ps
+        >>> [[int(x) for x in part] for part in ps.split_dataset(ps.Dataset.range(5), left_size=0.6)]
+        [[0, 1, 2], [3, 4]]
     """
     size = dataset._plan.batch_size if isinstance(dataset, Dataset) and isinstance(dataset._plan, Batch) else None
     if not isinstance(dataset, Dataset):

@@ -30,9 +30,21 @@ from penstock.video import measured
 
 @dataclass(frozen=True)
 class Opened:
-    """`dataset` gives the elements; `names` are those of a label's numbers, by column; `parts` the splits or tables.
+    """A file or folder of any format, opened as a data set.
 
-    `examples` is what the features of tf.train.Examples are seen to be; None for other elements.
+    Attributes:
+        found: Format and files.
+        dataset: Data set of the elements.
+        names: Names of the labels, by column.
+        parts: Splits or tables, of which `dataset` is one.
+        examples: Features of tf.train.Examples, or None for other elements.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "pets.jsonl"
+        >>> _ = path.write_text('{"name": "Rex"}')
+        >>> open_dataset(path).found.format
+        'jsonl'
     """
 
     found: Found
@@ -54,20 +66,30 @@ def open_dataset(
     part: str | None = None,
     record_bytes: int | None = None,
 ) -> Opened:
-    """Open what lies at `path`, of any known format, as a Dataset.
+    """Open a file or folder of any known format as a data set.
 
-    `part` names the split of a folder of tfds, the table of a database, the list in a JSON object, or the key of a
-    snapshot; without it the first is opened. `record_bytes` is the length of a record in a file of records of one
-    length. Of WAV files and videos an element says what is in a file, and nothing is decoded.
+    Elements of WAV files and videos describe the contents of a file; nothing is decoded.
 
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "pets.jsonl"
-    >>> _ = path.write_text('{"name": "Rex"}')
-    >>> list(open_dataset(path).dataset)
-    [{'name': b'Rex'}]
+    Args:
+        path: A file, a folder, or the URL of one.
+        format: Name of the format, if it cannot be recognised.
+        part: Split of a folder of tfds, table of a database, list in a JSON object, or key of a snapshot. Default: the
+            first one.
+        record_bytes: Length of a record in a file of records of the same length.
 
-    Raises NotFoundError where nothing lies, InvalidArgumentError where the format cannot be told or there is no such
-    part; what is wrong with a file comes with the pass.
+    Returns:
+        The data set, the format, and the names of labels.
+
+    Raises:
+        NotFoundError: If there is nothing at `path`.
+        InvalidArgumentError: If the format is not recognised, or if there is no such part.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "pets.jsonl"
+        >>> _ = path.write_text('{"name": "Rex"}')
+        >>> list(open_dataset(path).dataset)
+        [{'name': b'Rex'}]
     """
     if record_bytes is not None and format not in (None, "fixed_length"):
         message = f"record_bytes is for records of one length, and the format is {format!r}."

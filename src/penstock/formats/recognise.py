@@ -60,7 +60,22 @@ _BESIDE = (".json", ".md", ".idx", ".lock")  # files that lie beside data and sa
 
 @dataclass(frozen=True)
 class Found:
-    """What lies at `path`: its format, its files in order, and GZIP or ZLIB where they are compressed as a whole."""
+    """Format of a file or folder, as `recognise` returns it.
+
+    Attributes:
+        path: The file or folder.
+        format: Name of the format.
+        files: The files, in order.
+        compression: `"GZIP"` or `"ZLIB"` if the files are compressed as a whole.
+        details: Further facts, by format.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "pets.csv"
+        >>> _ = path.write_text("name,age")
+        >>> recognise(path).format
+        'csv'
+    """
 
     path: str
     format: str
@@ -75,15 +90,25 @@ class Found:
 
 
 def recognise(path: str | os.PathLike[str], format: str | None = None) -> Found:  # noqa: A002 - as argparse calls it
-    """What lies at `path`, of which the first bytes, the names of files and what lies beside them tell the format.
+    """Recognise the format of a file or folder by its first bytes, its name, and the files next to it.
 
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "pets.csv"
-    >>> _ = path.write_text("name,age")
-    >>> recognise(path).format
-    'csv'
+    Args:
+        path: A file, a folder, or the URL of one.
+        format: Name of the format, if it cannot be recognised.
 
-    Raises NotFoundError where nothing lies, InvalidArgumentError where the format cannot be told: name it in `format`.
+    Returns:
+        The format and the files.
+
+    Raises:
+        NotFoundError: If there is nothing at `path`.
+        InvalidArgumentError: If the format is not recognised.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "pets.csv"
+        >>> _ = path.write_text("name,age")
+        >>> recognise(path).format
+        'csv'
     """
     if format is not None and format not in FORMATS:
         message = f"There is no format {format!r}."

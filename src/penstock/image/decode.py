@@ -38,23 +38,28 @@ USUAL_MASKS = b"\x00\x00\xff\x00\x00\xff\x00\x00\xff\x00\x00\x00"  # red, green,
 @of_nature(rules.DECODER)
 @traceable("image.decode_bmp", rules.decoded)
 def decode_bmp(contents: bytes, channels: int = 0) -> npt.NDArray[np.uint8]:
-    r"""Decode one BMP into (height, width, channels) uint8, as tf.io.decode_bmp does.
+    r"""Decode a BMP, as tf.io.decode_bmp does.
 
     Files of 8 bits per pixel give their values as they are stored, without a look at the palette; 24 bits are RGB, 32
     RGBA. Bytes after the pixels are passed over.
 
-    >>> row = b"\x03\x02\x01\x00"  # blue, green, red, and a byte that fills up to four
-    >>> sizes = [58, 0, 54, 40, 1, 1, 1 | 24 << 16, 0, 0, 0, 0, 0, 0]
-    >>> decode_bmp(b"BM" + b"".join(size.to_bytes(4, "little") for size in sizes) + row).tolist()
-    [[[1, 2, 3]]]
-
     Args:
-        contents: the bytes of the file.
+        contents: The bytes of the file.
         channels: 1 grey, 3 RGB, 4 RGBA, 0 what the file has.
 
+    Returns:
+        uint8 array of shape (height, width, channels).
+
     Raises:
-        DataLossError: the file is cut short or damaged.
-        InvalidArgumentError: not a BMP, packed or of another depth, an absurd size, or an argument out of range.
+        DataLossError: If the file is truncated or damaged.
+        InvalidArgumentError: If the file is no BMP, is compressed or has another depth, if its size is implausible, or
+            if an argument is out of range.
+
+    Example:
+        >>> row = b"\x03\x02\x01\x00"  # blue, green, red, and a byte that fills up to four
+        >>> sizes = [58, 0, 54, 40, 1, 1, 1 | 24 << 16, 0, 0, 0, 0, 0, 0]
+        >>> decode_bmp(b"BM" + b"".join(size.to_bytes(4, "little") for size in sizes) + row).tolist()
+        [[[1, 2, 3]]]
     """
     data = check_contents("decode_bmp", contents)
     check_choice("decode_bmp", "channels", channels, (0, 1, 3, 4))
@@ -111,22 +116,26 @@ SHORTEST = 32  # bytes without which OpenCV does not begin
 @of_nature(rules.DECODER)
 @traceable("image.decode_webp", rules.decoded_frames)
 def decode_webp(contents: bytes, channels: int = 0) -> npt.NDArray[np.uint8]:
-    """Decode a WebP into (frames, height, width, channels) uint8, as tf.image.decode_webp does.
+    """Decode all frames of a WebP, as tf.image.decode_webp does.
 
-    A still picture is one frame. Animations have four channels, as have pictures with transparency.
-
-    >>> import cv2
-    >>> decode_webp(cv2.imencode(".webp", np.zeros((4, 6, 3), np.uint8))[1]).shape
-    (1, 4, 6, 3)
+    A still image is one frame. Animations have four channels, as have images with transparency.
 
     Args:
-        contents: the bytes of the file.
+        contents: The bytes of the file.
         channels: 1 grey, 3 RGB, 4 RGBA, 0 what the file has.
 
+    Returns:
+        uint8 array of shape (frames, height, width, channels).
+
     Raises:
-        DataLossError: the file is cut short or damaged.
-        InvalidArgumentError: not a WebP, an absurd size, or an argument out of range.
-        MissingDependencyError: OpenCV is not installed.
+        DataLossError: If the file is truncated or damaged.
+        InvalidArgumentError: If the file is no WebP, if its size is implausible, or if an argument is out of range.
+        MissingDependencyError: If OpenCV is not installed.
+
+    Example:
+        >>> import cv2
+        >>> decode_webp(cv2.imencode(".webp", np.zeros((4, 6, 3), np.uint8))[1]).shape
+        (1, 4, 6, 3)
     """
     data = bytes(check_contents("decode_webp", contents))
     check_choice("decode_webp", "channels", channels, (0, 1, 3, 4))
@@ -263,20 +272,25 @@ def decode_image(
     `expand_animations` is False, which takes the first frame. Otherwise the result is that of `decode_jpeg`,
     `decode_png`, `decode_gif`, `decode_bmp` and `decode_webp`.
 
-    >>> from penstock.image import encode_png
-    >>> decode_image(encode_png(np.full((2, 3, 3), 255, np.uint8)), dtype=np.float32).max()
-    np.float32(1.0)
-
     Args:
-        contents: the bytes of the file.
+        contents: The bytes of the file.
         channels: 1, 3 or 4; None or 0 for what the file has. JPEG has no 4, GIF only 3.
         dtype: uint8, uint16 or float32; other than the file's, it is scaled as `convert_image_dtype` does.
-        expand_animations: keep all frames of a GIF or WebP.
+        expand_animations: Keep all frames of a GIF or WebP.
+
+    Returns:
+        Array of shape (height, width, channels), or (frames, height, width, channels) for formats with frames.
 
     Raises:
-        DataLossError: the file is cut short or damaged.
-        InvalidArgumentError: not one of these formats, an absurd size, or an argument out of range.
-        MissingDependencyError: the package that reads this format is not installed.
+        DataLossError: If the file is truncated or damaged.
+        InvalidArgumentError: If the file has another format, if its size is implausible, or if an argument is out of
+            range.
+        MissingDependencyError: If the package that reads this format is not installed.
+
+    Example:
+        >>> from penstock.image import encode_png
+        >>> decode_image(encode_png(np.full((2, 3, 3), 255, np.uint8)), dtype=np.float32).max()
+        np.float32(1.0)
     """
     data = bytes(check_contents("decode_image", contents))
     channels = channels or 0

@@ -18,15 +18,23 @@ if TYPE_CHECKING:
 
 @traceable("image.cast", rules.retyped, batches=lambda rank: True)
 def cast(x: Any, dtype: npt.DTypeLike) -> Any:
-    """Change the dtype and nothing else, as tf.cast does: floats lose their fraction, integers wrap around.
+    """Change the dtype, as tf.cast does: floats are truncated, integers wrap around.
 
     A float outside the range of an integer type has no defined result; clip it first.
 
-    >>> cast(np.array([1.9, -1.9], np.float32), np.int32).tolist()
-    [1, -1]
+    Args:
+        x: Array or number.
+        dtype: Numeric dtype of the result.
+
+    Returns:
+        A value of the same shape, with the new dtype.
 
     Raises:
-        InvalidTypeError: the value or the dtype is not a number type.
+        InvalidTypeError: If the value or the dtype is not numeric.
+
+    Example:
+        >>> cast(np.array([1.9, -1.9], np.float32), np.int32).tolist()
+        [1, -1]
     """
     array = np.asarray(x)
     wanted = np.dtype(dtype)
@@ -41,22 +49,26 @@ def cast(x: Any, dtype: npt.DTypeLike) -> Any:
 
 @traceable("image.convert_image_dtype", rules.retyped, batches=lambda rank: True)
 def convert_image_dtype(image: Any, dtype: npt.DTypeLike, saturate: bool = False) -> Any:
-    """Change the dtype and scale to its range, as tf.image.convert_image_dtype does.
+    """Change the dtype and scale the values to its range, as tf.image.convert_image_dtype does.
 
     Integer types span 0 to their maximum, floats 0 to 1. Float to integer truncates after scaling by `max + 0.5`.
 
-    >>> convert_image_dtype(np.array([0, 51, 255], np.uint8), np.float32).tolist()
-    [0.0, 0.20000001788139343, 1.0]
-    >>> convert_image_dtype(np.array([0.5, 2.0], np.float32), np.uint8, saturate=True).tolist()
-    [127, 255]
-
     Args:
-        image: integers or floats, any shape.
-        dtype: integer or float type of the result.
-        saturate: clip what does not fit, where it would wrap around otherwise.
+        image: Integers or floats, any shape.
+        dtype: Integer or float type of the result.
+        saturate: Clip what does not fit, where it would wrap around otherwise.
+
+    Returns:
+        An array of the same shape, with the new dtype.
 
     Raises:
-        InvalidTypeError: the image or the dtype is neither integer nor float.
+        InvalidTypeError: If the image or the dtype is neither integer nor float.
+
+    Example:
+        >>> convert_image_dtype(np.array([0, 51, 255], np.uint8), np.float32).tolist()
+        [0.0, 0.20000001788139343, 1.0]
+        >>> convert_image_dtype(np.array([0.5, 2.0], np.float32), np.uint8, saturate=True).tolist()
+        [127, 255]
     """
     array = np.asarray(image)
     wanted = np.dtype(dtype)

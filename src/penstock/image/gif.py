@@ -22,18 +22,26 @@ ROWS = ((0, 8), (4, 8), (2, 4), (1, 2))  # of an interlaced frame, the first and
 @of_nature(rules.DECODER)
 @traceable("image.decode_gif", rules.decoded_frames)
 def decode_gif(contents: bytes) -> npt.NDArray[np.uint8]:
-    r"""Decode a GIF into (frames, height, width, 3) uint8, as tf.io.decode_gif does.
+    r"""Decode all frames of a GIF, as tf.io.decode_gif does.
 
     The canvas is as high as the highest frame and as wide as the widest. What a frame leaves free or transparent is as
     in the frame before it, and black in the first; how a frame is to be disposed of is not regarded.
 
-    >>> contents = b"GIF89a" + bytes(4) + b"\x80\0\0" + b"\1\2\3\4\5\6"  # two colours
-    >>> decode_gif(contents + b",\0\0\0\0\1\0\1\0\0\2\2\x4c\1\0;").tolist()
-    [[[[4, 5, 6]]]]
+    Args:
+        contents: The bytes of the file.
+
+    Returns:
+        uint8 array of shape (frames, height, width, 3).
 
     Raises:
-        DataLossError: the file is cut short or damaged, in whichever frame. (TensorFlow gives the frames before.)
-        InvalidArgumentError: not a GIF, or an absurd size.
+        DataLossError: If the file is truncated, or if a frame is damaged. (TensorFlow returns the frames before the
+            damage.)
+        InvalidArgumentError: If the file is no GIF, or if its size is implausible.
+
+    Example:
+        >>> contents = b"GIF89a" + bytes(4) + b"\x80\0\0" + b"\1\2\3\4\5\6"  # two colours
+        >>> decode_gif(contents + b",\0\0\0\0\1\0\1\0\0\2\2\x4c\1\0;").tolist()
+        [[[[4, 5, 6]]]]
     """
     return gif_frames("decode_gif", bytes(check_contents("decode_gif", contents)), first_only=False)
 

@@ -15,25 +15,26 @@ if TYPE_CHECKING:
 
 
 def psnr(a: npt.NDArray[Any], b: npt.NDArray[Any], max_val: float) -> npt.NDArray[np.float32] | np.float32:
-    """The peak signal-to-noise ratio of two images, or of each pair of two batches, as tf.image.psnr gives it.
+    """Compute the peak signal-to-noise ratio of two images, or of each pair of two batches, as tf.image.psnr does.
 
     In decibels, the higher the nearer; infinite for equal images.
 
-    >>> image = np.full((4, 4, 3), 100, np.uint8)
-    >>> round(float(psnr(image, image + 10, 255)), 3), psnr(image, image, 255)
-    (28.131, np.float32(inf))
-
     Args:
-        a: an image (H, W, C) or a batch (N, H, W, C).
-        b: of the same shape.
-        max_val: the range of the values: 255 for uint8, 1.0 for floats from 0 to 1.
+        a: An image (H, W, C) or a batch (N, H, W, C).
+        b: Of the same shape.
+        max_val: The range of the values: 255 for uint8, 1.0 for floats from 0 to 1.
 
     Returns:
         float32, a number for each image.
 
     Raises:
-        InvalidArgumentError: shapes that differ or are no images', or a range that is not above 0.
-        InvalidTypeError: the images are not of numbers.
+        InvalidArgumentError: If the shapes differ or are no shapes of images, or if `max_val` is not positive.
+        InvalidTypeError: If the images have no numbers.
+
+    Example:
+        >>> image = np.full((4, 4, 3), 100, np.uint8)
+        >>> round(float(psnr(image, image + 10, 255)), 3), psnr(image, image, 255)
+        (28.131, np.float32(inf))
     """
     first, second = check_image("psnr", a), check_image("psnr", b)
     if first.shape != second.shape or 0 in first.shape[-3:]:

@@ -37,21 +37,32 @@ _KERNEL = Kernels("penstock.io.kernels.example.parse")
 def parse_columns(
     buffer: np.ndarray, starts: np.ndarray, lengths: np.ndarray, features: Mapping[str, Feature] | Expected
 ) -> dict[str, ParsedColumn]:
-    """The features of the records `buffer[starts[i] : starts[i] + lengths[i]]`, one column for each.
+    """Parse serialized Examples that lie in one buffer, one column for each feature.
 
-    `buffer` is uint8, `starts` and `lengths` are int64 (rows,). Numbers are copied out of the buffer, byte strings stay
-    in it. One call of a compiled function does the work and does not hold the GIL; the result is that of
-    `parse_single_example` on every record.
+    Numbers are copied from the buffer. Byte strings stay in it. One compiled call does the work without the GIL. The
+    values are those of `parse_single_example` for every record.
 
-    >>> from penstock.io.example import encode_example
-    >>> from penstock.io.features import FixedLenFeature
-    >>> record = np.frombuffer(encode_example({"label": 3}), np.uint8)
-    >>> spec = {"label": FixedLenFeature((), np.int64)}
-    >>> parse_columns(record, np.array([0, 0]), np.array([len(record)] * 2), spec)["label"].array
-    array([3, 3])
+    Args:
+        buffer: uint8 vector of all records.
+        starts: Start of each record in the buffer, int64 of shape (rows,).
+        lengths: Length of each record, int64 of shape (rows,).
+        features: Dict from names to feature specifications.
 
-    Raises what `parse_single_example` raises for the first record that is not as described, with its index as the
-    error's `context.element`.
+    Returns:
+        A dict from names to `DenseValues`, `BytesValues`, `FlatValues` or `PartitionedValues`.
+
+    Raises:
+        InvalidArgumentError: If a feature is missing, or has another type or number of values. `error.context.element`
+            is the index of the first such record.
+        DataLossError: If a record is no Example.
+
+    Example:
+        >>> from penstock.io.example import encode_example
+        >>> from penstock.io.features import FixedLenFeature
+        >>> record = np.frombuffer(encode_example({"label": 3}), np.uint8)
+        >>> spec = {"label": FixedLenFeature((), np.int64)}
+        >>> parse_columns(record, np.array([0, 0]), np.array([len(record)] * 2), spec)["label"].array
+        array([3, 3])
     """
     expected = features if isinstance(features, Expected) else expect(features)
     starts, lengths = np.asarray(starts), np.asarray(lengths)
@@ -281,20 +292,28 @@ def _column(values: ParsedColumn, rows: tuple[int, ...]) -> Column:
 
 @lifted_by(batch)
 def parse_example(serialized: Sequence[bytes] | np.ndarray, features: Mapping[str, Feature]) -> dict[str, Any]:
-    """The features of a vector of serialized `tf.train.Example` messages, as described.
+    """Parse a batch of serialized `tf.train.Example` messages.
 
-    A `FixedLenFeature` gives an array (batch, *shape); `VarLenFeature` a SparseTensor; `FixedLenSequenceFeature` an
-    array padded to the longest example, (batch, steps, *shape); `RaggedFeature` a RaggedTensor. Byte strings stand in
-    object arrays. What is accepted, and the meaning, is that of `parse_single_example`.
+    Args:
+        serialized: Vector of byte strings.
+        features: Dict from names to feature specifications.
 
-    >>> from penstock.io.example import encode_example
-    >>> from penstock.io.features import FixedLenFeature
-    >>> records = [encode_example({"label": i}) for i in range(3)]
-    >>> parse_example(records, {"label": FixedLenFeature((), np.int64)})
-    {'label': array([0, 1, 2])}
+    Returns:
+        A dict from names to values. A `FixedLenFeature` becomes an array of shape (batch, *shape), a `VarLenFeature` a
+        SparseTensor, a `FixedLenSequenceFeature` an array of shape (batch, steps, *shape) that is padded to the longest
+        example, and a `RaggedFeature` a RaggedTensor. Byte strings are in object arrays.
 
-    Raises InvalidArgumentError where a feature is missing without default or has another type or number of values, and
-    DataLossError for what is no such message; the error's `context.element` is the position in the batch.
+    Raises:
+        InvalidArgumentError: If a feature without a default value is missing, or has another type or number of values.
+            `error.context.element` is the position in the batch.
+        DataLossError: If a byte string is no Example.
+
+    Example:
+        >>> from penstock.io.example import encode_example
+        >>> from penstock.io.features import FixedLenFeature
+        >>> records = [encode_example({"label": i}) for i in range(3)]
+        >>> parse_example(records, {"label": FixedLenFeature((), np.int64)})
+        {'label': array([0, 1, 2])}
     """
     expected = check_batched(features)
     buffer, starts, lengths = joined(serialized)
@@ -319,20 +338,30 @@ def joined(serialized: Sequence[bytes] | np.ndarray) -> tuple[np.ndarray, np.nda
 
 @lifted_by(single)
 def parse_single_example(serialized: bytes, features: Mapping[str, Feature]) -> dict[str, Any]:
-    """The features of one serialized `tf.train.Example`, as described.
+    """Parse one serialized `tf.train.Example` message.
 
-    A scalar `FixedLenFeature` gives a numpy scalar or `bytes`, any other an array of its shape; `VarLenFeature` a
-    SparseTensor; `FixedLenSequenceFeature` an array (steps, *shape); `RaggedFeature` a vector, or a RaggedTensor with
-    partitions. Features that were not asked for are passed over; of features with one name the last counts.
+    Features without a specification are ignored. If two features have the same name, the last one is parsed.
 
-    >>> import numpy as np
-    >>> from penstock.io.example import encode_example
-    >>> from penstock.io.features import FixedLenFeature
-    >>> record = encode_example({"label": 3, "size": [2.0, 0.5]})
-    >>> parse_single_example(record, {"label": FixedLenFeature((), np.int64), "size": FixedLenFeature(2, np.float32)})
-    {'label': np.int64(3), 'size': array([2. , 0.5], dtype=float32)}
+    Args:
+        serialized: The serialized Example.
+        features: Dict from names to feature specifications.
 
-    Raises InvalidArgumentError, naming the feature, where one is missing without default or has another type or number
-    of values; DataLossError where `serialized` is no such message. The result depends on nothing else.
+    Returns:
+        A dict from names to values. A `FixedLenFeature` of shape () becomes a numpy scalar or `bytes`, any other an
+        array of its shape, a `VarLenFeature` a SparseTensor, a `FixedLenSequenceFeature` an array of shape (steps,
+        *shape), and a `RaggedFeature` a vector or, with partitions, a RaggedTensor.
+
+    Raises:
+        InvalidArgumentError: If a feature without a default value is missing, or has another type or number of values.
+        DataLossError: If `serialized` is no Example.
+
+    Example:
+        >>> import numpy as np
+        >>> from penstock.io.example import encode_example
+        >>> from penstock.io.features import FixedLenFeature
+        >>> record = encode_example({"label": 3, "size": [2.0, 0.5]})
+        >>> features = {"label": FixedLenFeature((), np.int64), "size": FixedLenFeature(2, np.float32)}
+        >>> parse_single_example(record, features)
+        {'label': np.int64(3), 'size': array([2. , 0.5], dtype=float32)}
     """
     return parse_plain(as_message(serialized), expect(features))

@@ -24,7 +24,18 @@ from penstock.io.values import BYTES, FLOAT
 
 @dataclass(slots=True, eq=False)  # frozen ones take longer to make, and there are many
 class DenseValues:
-    """A `FixedLenFeature` of numbers: `array` is int64 or float32 of shape (rows, *shape)."""
+    """Numbers of a parsed `FixedLenFeature`.
+
+    Attributes:
+        array: int64 or float32 array of shape (rows, *shape).
+
+    Example:
+        >>> import numpy as np, penstock as ps
+        >>> record = np.frombuffer(ps.io.encode_example({"x": [1, 2]}), np.uint8)
+        >>> features = {"x": ps.io.FixedLenFeature((2,), np.int64)}
+        >>> ps.io.parse_columns(record, np.array([0]), np.array([len(record)]), features)["x"].array
+        array([[1, 2]])
+    """
 
     array: np.ndarray
 
@@ -42,10 +53,23 @@ class DenseValues:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BytesValues:
-    """Byte strings in place: string i is `buffers[which[i]][starts[i] : starts[i] + lengths[i]]`.
+    """Byte strings of a parsed column, which stay in the buffers of the records.
 
-    `starts`, `lengths` and `which` have shape (rows, *shape); `which` is None while there is one buffer, the records'
-    own. A second one holds the default value.
+    String `i` is `buffers[which[i]][starts[i] : starts[i] + lengths[i]]`.
+
+    Attributes:
+        buffers: The buffer of the records, and a second one with the default value if a record needs it.
+        starts: Start of each string, int64 of shape (rows, *shape).
+        lengths: Length of each string, int64 of shape (rows, *shape).
+        which: Index of the buffer of each string, or None if there is one buffer.
+
+    Example:
+        >>> import numpy as np, penstock as ps
+        >>> record = np.frombuffer(ps.io.encode_example({"x": b"ab"}), np.uint8)
+        >>> features = {"x": ps.io.FixedLenFeature((), bytes)}
+        >>> column = ps.io.parse_columns(record, np.array([0]), np.array([len(record)]), features)["x"]
+        >>> column.lengths.tolist()
+        [2]
     """
 
     buffers: tuple[np.ndarray, ...]
@@ -73,9 +97,21 @@ class BytesValues:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FlatValues:
-    """A feature of any length: row i has the values from `row_splits[i]` to `row_splits[i + 1]`.
+    """Values of a parsed feature of any length.
 
-    `values` is an int64 or float32 vector, or BytesValues; `row_splits` is int64 (rows + 1,).
+    Attributes:
+        feature: The specification of the feature.
+        values: int64 or float32 vector, or BytesValues, of the values of all rows.
+        row_splits: int64 array of shape (rows + 1,). Row `i` has the values from `row_splits[i]` to `row_splits[i +
+            1]`.
+
+    Example:
+        >>> import numpy as np, penstock as ps
+        >>> record = np.frombuffer(ps.io.encode_example({"x": [1, 2]}), np.uint8)
+        >>> features = {"x": ps.io.VarLenFeature(np.int64)}
+        >>> column = ps.io.parse_columns(record, np.array([0]), np.array([len(record)]), features)["x"]
+        >>> column.values.tolist(), column.row_splits.tolist()
+        ([1, 2], [0, 2])
     """
 
     feature: VarLenFeature | RaggedFeature | FixedLenSequenceFeature
@@ -117,7 +153,13 @@ class FlatValues:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionedValues:
-    """A `RaggedFeature` with partitions: one array or RaggedTensor per record, and an empty one of their kind."""
+    """Values of a parsed `RaggedFeature` with partitions.
+
+    Attributes:
+        feature: The specification of the feature.
+        rows: One array or RaggedTensor for each record.
+        empty: An empty array or RaggedTensor of the same kind.
+    """
 
     feature: RaggedFeature
     rows: list[np.ndarray | RaggedTensor]

@@ -27,12 +27,18 @@ def as_compression(compression_type: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TFRecordOptions:
-    """Options of a `TFRecordWriter`: the compression of the whole file and its level (0 to 9, None for zlib's own).
+    """Options of a `TFRecordWriter`.
 
-    >>> TFRecordOptions("GZIP", compression_level=9)
-    TFRecordOptions(compression_type='GZIP', compression_level=9)
+    Args:
+        compression_type: Compression of the whole file: `"GZIP"`, `"ZLIB"` or `""`. Default: no compression.
+        compression_level: Level from 0 to 9. Default: that of zlib.
 
-    Raises InvalidArgumentError for an unknown compression or level.
+    Raises:
+        InvalidArgumentError: If the compression or the level is unknown.
+
+    Example:
+        >>> TFRecordOptions("GZIP", compression_level=9)
+        TFRecordOptions(compression_type='GZIP', compression_level=9)
     """
 
     compression_type: str | None = None

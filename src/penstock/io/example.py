@@ -33,31 +33,48 @@ EXAMPLE = "tf.train.Example"
 
 
 def encode_example(features: Mapping[str, Any]) -> bytes:
-    """A dict of features as a serialized `tf.train.Example`.
+    """Serialize a dict of features as a `tf.train.Example`.
 
-    Integers and booleans become int64, floats float32, text its UTF-8 bytes; lists and arrays are flattened. Features
-    stand in the dict's order, so equal dicts give equal bytes; protobuf itself writes the same bytes for every feature,
-    in an order of its own.
+    Integers and booleans become int64, floats float32, and strings their UTF-8 bytes. Lists and arrays are flattened.
+    Features are written in the order of the dict, so equal dicts give equal bytes.
 
-    >>> encode_example({"label": 3}).hex()
-    '0a100a0e0a056c6162656c12051a030a0103'
+    Args:
+        features: Dict from names to values.
 
-    Raises InvalidTypeError for other values, InvalidArgumentError for integers that int64 cannot hold.
+    Returns:
+        The serialized Example.
+
+    Raises:
+        InvalidTypeError: If a value is no number, string, byte string, or list or array of them.
+        InvalidArgumentError: If an integer does not fit int64.
+
+    Example:
+        >>> encode_example({"label": 3}).hex()
+        '0a100a0e0a056c6162656c12051a030a0103'
     """
     parts, size = _features(features)
     return b"".join([b"\x0a", encode_varint(size), *parts])
 
 
 def decode_example(serialized: bytes) -> dict[str, np.ndarray | list[bytes]]:
-    """All features of a serialized `tf.train.Example`: int64 and float32 vectors, lists of bytes.
+    """Decode all features of a serialized `tf.train.Example`.
 
-    A feature in which nothing is set gives an empty list. Of features with one name the last counts. Encoded again,
-    every feature keeps its kind, an empty one too.
+    Use `parse_single_example` to read features of known shape and dtype. If two features have the same name, the last
+    one is returned.
 
-    >>> decode_example(encode_example({"label": 3, "name": "cat"}))
-    {'label': array([3]), 'name': [b'cat']}
+    Args:
+        serialized: The serialized Example.
 
-    Raises DataLossError for bytes that are no such message.
+    Returns:
+        A dict from names to int64 vectors, float32 vectors or lists of byte strings. A feature without a kind is an
+        empty list.
+
+    Raises:
+        DataLossError: If `serialized` is no Example.
+
+    Example:
+        >>> decode_example(encode_example({"label": 3, "name": "cat"}))
+        {'label': array([3]), 'name': [b'cat']}
     """
     data = as_message(serialized)
     try:
@@ -76,10 +93,17 @@ def decode_example(serialized: bytes) -> dict[str, np.ndarray | list[bytes]]:
 
 
 class Example:
-    """A `tf.train.Example` as an object: `features` is the dict, with protobuf's names for the conversions.
+    """A `tf.train.Example`, with protobuf's names for the conversions.
 
-    >>> Example.FromString(Example({"label": 3}).SerializeToString()).features
-    {'label': array([3])}
+    Args:
+        features: Dict from names to values, as for `encode_example`.
+
+    Attributes:
+        features: The dict.
+
+    Example:
+        >>> Example.FromString(Example({"label": 3}).SerializeToString()).features
+        {'label': array([3])}
     """
 
     __slots__ = ("features",)
@@ -210,16 +234,25 @@ Steps = list[np.ndarray | list[bytes]]
 
 
 def encode_sequence_example(context: Mapping[str, Any], feature_lists: Mapping[str, Iterable[Any]]) -> bytes:
-    """A context and lists of steps as a serialized `tf.train.SequenceExample`.
+    """Serialize a context and lists of steps as a `tf.train.SequenceExample`.
 
-    `context` is a dict of features as for `encode_example`; every value of `feature_lists` is a sequence with one
-    feature per step. Both keep their order, so equal inputs give equal bytes.
+    Both dicts keep their order, so equal dicts give equal bytes.
 
-    >>> record = encode_sequence_example({"length": 2}, {"words": [["a", "b"], ["c"]]})
-    >>> decode_sequence_example(record)
-    ({'length': array([2])}, {'words': [[b'a', b'b'], [b'c']]})
+    Args:
+        context: Dict from names to values, as for `encode_example`.
+        feature_lists: Dict from names to sequences with one value for each step.
 
-    Raises InvalidTypeError and InvalidArgumentError as `encode_example` does.
+    Returns:
+        The serialized SequenceExample.
+
+    Raises:
+        InvalidTypeError: If a value is no number, string, byte string, or list or array of them.
+        InvalidArgumentError: If an integer does not fit int64.
+
+    Example:
+        >>> record = encode_sequence_example({"length": 2}, {"words": [["a", "b"], ["c"]]})
+        >>> decode_sequence_example(record)
+        ({'length': array([2])}, {'words': [[b'a', b'b'], [b'c']]})
     """
     lists = []
     for name, steps in feature_lists.items():
@@ -232,9 +265,21 @@ def encode_sequence_example(context: Mapping[str, Any], feature_lists: Mapping[s
 
 
 def decode_sequence_example(serialized: bytes) -> tuple[dict[str, np.ndarray | list[bytes]], dict[str, Steps]]:
-    """(context, feature lists) of a serialized `tf.train.SequenceExample`, decoded as by `decode_example`.
+    """Decode all features of a serialized `tf.train.SequenceExample`.
 
-    Raises DataLossError for bytes that are no such message.
+    Args:
+        serialized: The serialized SequenceExample.
+
+    Returns:
+        A pair of the context and the feature lists, both dicts. The values are those of `decode_example`.
+
+    Raises:
+        DataLossError: If `serialized` is no SequenceExample.
+
+    Example:
+        >>> record = encode_sequence_example({"length": 2}, {"words": [["a", "b"], ["c"]]})
+        >>> decode_sequence_example(record)[1]
+        {'words': [[b'a', b'b'], [b'c']]}
     """
     data = as_message(serialized)
     context: dict[str, np.ndarray | list[bytes]] = {}
@@ -254,11 +299,20 @@ def decode_sequence_example(serialized: bytes) -> tuple[dict[str, np.ndarray | l
 
 
 class SequenceExample:
-    """A `tf.train.SequenceExample` as an object: two dicts, with protobuf's names for the conversions.
+    """A `tf.train.SequenceExample`, with protobuf's names for the conversions.
 
-    >>> record = SequenceExample({"id": 7}, {"x": [1.0, 2.0]}).SerializeToString()
-    >>> SequenceExample.FromString(record).feature_lists
-    {'x': [array([1.], dtype=float32), array([2.], dtype=float32)]}
+    Args:
+        context: Dict from names to values, as for `encode_example`.
+        feature_lists: Dict from names to sequences with one value for each step.
+
+    Attributes:
+        context: The dict of the context.
+        feature_lists: The dict of the sequences.
+
+    Example:
+        >>> record = SequenceExample({"id": 7}, {"x": [1.0, 2.0]}).SerializeToString()
+        >>> SequenceExample.FromString(record).feature_lists
+        {'x': [array([1.], dtype=float32), array([2.], dtype=float32)]}
     """
 
     __slots__ = ("context", "feature_lists")

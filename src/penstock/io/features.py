@@ -36,14 +36,23 @@ class _ByContent:
 
 @dataclass(frozen=True, eq=False)
 class FixedLenFeature(_ByContent):
-    """A feature that has the same shape in every example; without a `default_value` it must be there.
+    """Specification of a feature that has the same shape in every example.
 
-    Parsed singly: a numpy scalar or `bytes` for shape (), else an array of `shape`. Parsed in batches: (batch, *shape).
+    In a single example, it becomes a numpy scalar or `bytes` if the shape is (), and otherwise an array of this shape.
+    In a batch, it becomes an array of shape (batch, *shape).
 
-    >>> FixedLenFeature((2,), np.float32, default_value=[0, 0.5])
-    FixedLenFeature(shape=(2,), dtype=float32, default_value=[0.0, 0.5])
+    Args:
+        shape: Shape of the feature.
+        dtype: int64, float32 or bytes.
+        default_value: Value of a missing feature. By default, a missing feature is an error.
 
-    Raises InvalidArgumentError for unknown dimensions and defaults of another size, InvalidTypeError for other dtypes.
+    Raises:
+        InvalidArgumentError: If a dimension is unknown, or if the default value has another size.
+        InvalidTypeError: If `dtype` is another dtype.
+
+    Example:
+        >>> FixedLenFeature((2,), np.float32, default_value=[0, 0.5])
+        FixedLenFeature(shape=(2,), dtype=float32, default_value=[0.0, 0.5])
     """
 
     shape: tuple[int, ...]
@@ -64,10 +73,17 @@ class FixedLenFeature(_ByContent):
 
 @dataclass(frozen=True, eq=False)
 class VarLenFeature(_ByContent):
-    """A feature with any number of values, also none; parsed into a SparseTensor.
+    """Specification of a feature with any number of values, which becomes a SparseTensor.
 
-    >>> VarLenFeature(bytes)
-    VarLenFeature(dtype=bytes)
+    Args:
+        dtype: int64, float32 or bytes.
+
+    Raises:
+        InvalidTypeError: If `dtype` is another dtype.
+
+    Example:
+        >>> VarLenFeature(bytes)
+        VarLenFeature(dtype=bytes)
     """
 
     dtype: Any
@@ -83,15 +99,24 @@ class VarLenFeature(_ByContent):
 
 @dataclass(frozen=True, eq=False)
 class FixedLenSequenceFeature(_ByContent):
-    """A feature with any number of steps of the same shape; parsed into an array (steps, *shape).
+    """Specification of a feature with any number of steps of the same shape.
 
-    A batch is padded to the longest with `default_value` (0 or b""). A missing feature has no steps if `allow_missing`,
-    which `parse_example` requires, and is an error otherwise.
+    In a single example, it becomes an array of shape (steps, *shape). In a batch, it is padded to the longest example.
 
-    >>> FixedLenSequenceFeature((2,), np.int64, allow_missing=True)
-    FixedLenSequenceFeature(shape=(2,), dtype=int64, allow_missing=True)
+    Args:
+        shape: Shape of a step.
+        dtype: int64, float32 or bytes.
+        allow_missing: If True, a missing feature has no steps. If False, it is an error. `parse_example` needs True.
+            Default: False.
+        default_value: Value of the padding, a scalar. Default: 0 or b"".
 
-    Raises InvalidArgumentError for unknown or empty dimensions and a default that is no scalar.
+    Raises:
+        InvalidArgumentError: If a dimension is unknown or 0, or if the default value is no scalar.
+        InvalidTypeError: If `dtype` is another dtype.
+
+    Example:
+        >>> FixedLenSequenceFeature((2,), np.int64, allow_missing=True)
+        FixedLenSequenceFeature(shape=(2,), dtype=int64, allow_missing=True)
     """
 
     shape: tuple[int, ...]
@@ -166,16 +191,25 @@ Partition = RowSplits | RowLengths | RowStarts | RowLimits | ValueRowIds | Unifo
 
 @dataclass(frozen=True, eq=False)
 class RaggedFeature(_ByContent):
-    """A feature with any number of values, divided into rows by further features.
+    """Specification of a feature with any number of values, which other features divide into rows.
 
-    `value_key` names the feature with the values (its own name, if None). `partitions`, from the outermost to the
-    innermost, are `RaggedFeature.RowSplits(key)`, `.RowLengths`, `.RowStarts`, `.RowLimits`, `.ValueRowIds` or
-    `.UniformRowLength(length)`. Without partitions a single example gives a 1-D array and a batch a RaggedTensor; every
-    partition adds a ragged dimension, except uniform ones at the end, which reshape. What does not fit together is
-    always an error: `validate` is there for tf.io's sake.
+    Without partitions, it becomes a vector in a single example, and a RaggedTensor in a batch. Each partition adds a
+    ragged dimension, except uniform partitions at the end, which reshape.
 
-    >>> RaggedFeature(np.int64, value_key="v", partitions=[RaggedFeature.RowLengths("n")])
-    RaggedFeature(dtype=int64, value_key='v', partitions=(RowLengths(key='n'),))
+    Args:
+        dtype: int64, float32 or bytes.
+        value_key: Name of the feature with the values. Default: the name of this feature.
+        partitions: Partitions from the outermost to the innermost: `RaggedFeature.RowSplits(key)`, `.RowLengths`,
+            `.RowStarts`, `.RowLimits`, `.ValueRowIds` or `.UniformRowLength(length)`.
+        row_splits_dtype: int32 or int64. Default: int32.
+        validate: Accepted for tf.io's sake. Partitions that do not fit are always an error.
+
+    Raises:
+        InvalidTypeError: If `dtype` is another dtype.
+
+    Example:
+        >>> RaggedFeature(np.int64, value_key="v", partitions=[RaggedFeature.RowLengths("n")])
+        RaggedFeature(dtype=int64, value_key='v', partitions=(RowLengths(key='n'),))
     """
 
     RowSplits: ClassVar[type[RowSplits]] = RowSplits

@@ -65,21 +65,30 @@ def parse_single_sequence_example(
     context_features: Mapping[str, Feature] | None = None,
     sequence_features: Mapping[str, Feature] | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(context, feature lists) of one serialized `tf.train.SequenceExample`, as described.
+    """Parse one serialized `tf.train.SequenceExample` message.
 
-    The context is parsed as by `parse_single_example`. Of the feature lists, `FixedLenSequenceFeature` gives an array
-    (steps, *shape), `VarLenFeature` a SparseTensor (steps, longest), `RaggedFeature` a RaggedTensor (steps, None).
+    Args:
+        serialized: The serialized SequenceExample.
+        context_features: Dict from names to specifications of the features of the context.
+        sequence_features: Dict from names to specifications of the feature lists.
 
-    >>> from penstock.io.features import VarLenFeature
-    >>> from penstock.io.example import encode_sequence_example
-    >>> record = encode_sequence_example({"id": 7}, {"frames": [[1, 2], [3, 4], [5, 6]]})
-    >>> context, lists = parse_single_sequence_example(
-    ...     record, {"id": FixedLenFeature((), np.int64)}, {"frames": FixedLenSequenceFeature((2,), np.int64)})
-    >>> context, lists["frames"].tolist()
-    ({'id': np.int64(7)}, [[1, 2], [3, 4], [5, 6]])
+    Returns:
+        A pair of dicts: the context, parsed as by `parse_single_example`, and the feature lists. Of these, a
+        `FixedLenSequenceFeature` becomes an array of shape (steps, *shape), a `VarLenFeature` a SparseTensor of shape
+        (steps, longest), and a `RaggedFeature` a RaggedTensor of shape (steps, None).
 
-    Raises InvalidArgumentError, naming the feature, where one is missing or a step has another type or number of
-    values; DataLossError where `serialized` is no such message.
+    Raises:
+        InvalidArgumentError: If a feature is missing, or if a step has another type or number of values.
+        DataLossError: If `serialized` is no SequenceExample.
+
+    Example:
+        >>> from penstock.io.features import VarLenFeature
+        >>> from penstock.io.example import encode_sequence_example
+        >>> record = encode_sequence_example({"id": 7}, {"frames": [[1, 2], [3, 4], [5, 6]]})
+        >>> context, lists = parse_single_sequence_example(
+        ...     record, {"id": FixedLenFeature((), np.int64)}, {"frames": FixedLenSequenceFeature((2,), np.int64)})
+        >>> context, lists["frames"].tolist()
+        ({'id': np.int64(7)}, [[1, 2], [3, 4], [5, 6]])
     """
     if not context_features and not sequence_features:
         message = "Neither context_features nor sequence_features were given: nothing would be parsed."

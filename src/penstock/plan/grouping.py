@@ -22,19 +22,25 @@ from penstock.plan.padding import Padding, paddings
 
 @dataclass(frozen=True)
 class Reducer:
-    """`init_func(key)` begins a group, `reduce_func(state, element)` adds to it, `finalize_func(state)` ends it.
+    """Functions that reduce a group of elements, for `ps.experimental.group_by_reducer`.
 
-    A state is a nest of leaves that keeps its structure and dtypes; one that is a plain tuple is unpacked for
-    `finalize_func`, and an element that is one is not unpacked for `reduce_func`, as in tf.data. A list that one of
-    them returns is a tuple.
+    A state is a nest that keeps its structure and dtypes. As in tf.data, a state that is a plain tuple is unpacked for
+    `finalize_func`, and an element that is a tuple is one argument of `reduce_func`. A returned list is a tuple.
 
-    >>> import penstock as ps
-    >>> mean = ps.experimental.Reducer(lambda key: (0, 0), lambda s, x: (s[0] + x, s[1] + 1), lambda a, n: a / n)
-    >>> ds = ps.Dataset.range(6).apply(ps.experimental.group_by_reducer(lambda x: x % 2, mean))
-    >>> [float(x) for x in ds]
-    [2.0, 3.0]
+    Args:
+        init_func: A function of the key that returns the first state.
+        reduce_func: A function of the state and an element that returns the next state.
+        finalize_func: A function of the last state that returns the result.
 
-    Raises InvalidTypeError for what is no function.
+    Raises:
+        InvalidTypeError: If one of them cannot be called.
+
+    Example:
+        >>> import penstock as ps
+        >>> mean = ps.experimental.Reducer(lambda key: (0, 0), lambda s, x: (s[0] + x, s[1] + 1), lambda a, n: a / n)
+        >>> ds = ps.Dataset.range(6).apply(ps.experimental.group_by_reducer(lambda x: x % 2, mean))
+        >>> [float(x) for x in ds]
+        [2.0, 3.0]
     """
 
     init_func: Callable[[Any], Any]

@@ -25,13 +25,20 @@ from penstock.plan.storing import Cache
 
 
 class Provenance(NamedTuple):
-    """Where an element was read; of a batch each field is an array, one entry for each element of the batch.
+    """Place that an element was read from. For a batch, each field is an array with one value for each element.
 
-    `file` is the name of the file as `bytes`, or of the source where there is no file; `offset` the byte at which the
-    element begins, -1 where there is none; `position` its number, counted from 0: in a source with an index the number
-    by which `at` finds it, elsewhere its number in its file, or in the source where there is no file. What is not known
-    (an element that a function made of several) has b"", -1 and -1, and so has what fills a batch of batches up where
-    these were of different sizes.
+    Elements that a function computed from several elements have an unknown place: b"", -1 and -1.
+
+    Attributes:
+        file: Name of the file as `bytes`, or of the source if it has no file.
+        offset: Byte at which the element begins in the file, or -1.
+        position: Index of the element, from 0: in the data set if the source has an index, and otherwise in its file.
+
+    Example:
+        >>> import penstock as ps
+        >>> element, place = next(iter(ps.Dataset.range(10, 20).with_provenance()))
+        >>> int(element), int(place.position)
+        (10, 0)
     """
 
     file: Any

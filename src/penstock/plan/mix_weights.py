@@ -79,31 +79,35 @@ History = list[list[Any]]  # [step, weights] in ascending order of the step, the
 
 
 class MixWeights:
-    """Weights for `Dataset.sample_from_datasets` that can be changed during a pass, each time from a given draw on.
+    """Weights for `Dataset.sample_from_datasets` that can be changed during an iteration.
 
-    What the mixture gives follows from the seed and the history of (step, weights) alone: never from when `set` was
-    called, as long as that was in time. A draw that has been made stays as it is: setting weights for it is an error,
-    and never a silent difference. The engine draws ahead of the training by as much as is prefetched, so compute
-    `at_step` from the training's own step and leave that much room.
+    Each change holds from a given step of the mixture. The mixture depends on the seed and the history of `(step,
+    weights)` only, not on the time of the change. Changing the weights of a step that was already computed is an error.
+    penstock computes steps in advance, so derive `at_step` from the step of your training and add enough distance.
 
-    Steps are counted from 0 in every pass, and every pass follows the whole history. A checkpoint of an iterator holds
-    the history, and a pass continued from it follows that; passes that begin later in the same process do so too,
-    unless `set` was called there. To repeat a run from its start give `ps.mixing.piecewise(handle.history)` as weights.
-    For a mixture without end use `on_empty="repeat"`: `repeat()` behind the mixture begins further passes, and a
-    checkpoint between two of them holds no history.
+    Steps are counted from 0 in every iteration, and every iteration follows the whole history. A checkpoint of an
+    iterator contains the history. To repeat a run, pass `ps.mixing.piecewise(handle.history)` as weights. For an
+    infinite mixture, use `on_empty="repeat"`: a `repeat()` after the mixture starts new iterations, and a checkpoint
+    between two of them contains no history. Objects are thread-safe.
 
-    >>> import penstock as ps
-    >>> handle = ps.MixWeights([1, 0])
-    >>> ds = ps.Dataset.sample_from_datasets(
-    ...     [ps.Dataset.range(9), ps.Dataset.range(100, 109)], weights=handle)
-    >>> elements = iter(ds.take(6))
-    >>> handle.set([0, 1], at_step=3)
-    >>> [int(x) for x in elements]
-    [0, 1, 2, 100, 101, 102]
-    >>> handle.history
-    [(0, (1.0, 0.0)), (3, (0.0, 1.0))]
+    Args:
+        weights: Weights from step 0 on: a list of numbers that are not negative.
 
-    Thread-safe. Raises InvalidTypeError or InvalidArgumentError for weights that are no list of numbers of 0 or more.
+    Raises:
+        InvalidTypeError: If the weights are no list of numbers.
+        InvalidArgumentError: If a weight is negative.
+
+    Example:
+        >>> import penstock as ps
+        >>> handle = ps.MixWeights([1, 0])
+        >>> ds = ps.Dataset.sample_from_datasets(
+        ...     [ps.Dataset.range(9), ps.Dataset.range(100, 109)], weights=handle)
+        >>> elements = iter(ds.take(6))
+        >>> handle.set([0, 1], at_step=3)
+        >>> [int(x) for x in elements]
+        [0, 1, 2, 100, 101, 102]
+        >>> handle.history
+        [(0, (1.0, 0.0)), (3, (0.0, 1.0))]
     """
 
     def __init__(self, weights: Any) -> None:

@@ -69,13 +69,12 @@ class End(Switches, outermost=True):
 
 
 class MapVectorizationOptions(Group):
-    """Whether functions run on many elements at once: `experimental_optimization.map_vectorization`.
+    """Switch of vectorisation, which runs functions on many elements at once. True or False may stand in its place.
 
-    True and False may stand in its place.
-
-    >>> import penstock as ps
-    >>> ps.Options(experimental_optimization={"map_vectorization": False})
-    Options(experimental_optimization=OptimizationOptions(map_vectorization=MapVectorizationOptions(enabled=False)))
+    Example:
+        >>> import penstock as ps
+        >>> ps.Options(experimental_optimization={"map_vectorization": False})
+        Options(experimental_optimization=OptimizationOptions(map_vectorization=MapVectorizationOptions(enabled=False)))
     """
 
     path = "experimental_optimization.map_vectorization"
@@ -89,14 +88,17 @@ class MapVectorizationOptions(Group):
 
 
 class OptimizationOptions(Drop, Move, Parallel, FuseMaps, Fuse, Ahead, End):
-    """Which rewrites run: `Options.experimental_optimization`. Each keeps elements and order equal.
+    """Switches of the rewrites of a plan: `Options.experimental_optimization`.
 
-    >>> import penstock as ps
-    >>> options = ps.Options()
-    >>> options.experimental_optimization.apply_default_optimizations = False
-    >>> options.experimental_optimization.noop_elimination = True
-    >>> options.experimental_optimization.map_fusion, options.experimental_optimization.noop_elimination
-    (False, True)
+    No rewrite changes the elements or their order.
+
+    Example:
+        >>> import penstock as ps
+        >>> options = ps.Options()
+        >>> options.experimental_optimization.apply_default_optimizations = False
+        >>> options.experimental_optimization.noop_elimination = True
+        >>> options.experimental_optimization.map_fusion, options.experimental_optimization.noop_elimination
+        (False, True)
     """
 
     path = "experimental_optimization"

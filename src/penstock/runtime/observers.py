@@ -33,14 +33,15 @@ def tell(instrument: Instrument, stage: str, start: float, stop: float) -> None:
 
 
 class Recorder:
-    """Keeps all spans.
+    """An instrument for `Dataset.iterator` that keeps the spans of all workers: what each did, and when.
 
-    >>> import penstock as ps
-    >>> recorder = Recorder()
-    >>> ds = ps.Dataset.range(100).map(lambda x: x + 1, num_parallel_calls=2)
-    >>> total = sum(ds.iterator(instrument=recorder))
-    >>> len(recorder.spans) > 0
-    True
+    Example:
+        >>> import penstock as ps
+        >>> recorder = Recorder()
+        >>> ds = ps.Dataset.range(100).map(lambda x: x + 1, num_parallel_calls=2)
+        >>> total = sum(ds.iterator(instrument=recorder))
+        >>> len(recorder.spans) > 0
+        True
     """
 
     def __init__(self) -> None:

@@ -179,26 +179,27 @@ _NOTHING: AbstractIterator[Any] = iter(())
 
 
 class Iterator(Generic[T_co]):
-    """One pass over a data set.
+    """An iteration over a data set, which can be saved and resumed.
 
-    An element that fails raises in its place, and the next call gives the element behind it. An error that is of no
-    element (no worker process starts, a buffer is larger than its budget, a mistake inside penstock) ends the pass, and
-    every further call raises it again: only a source says where the end is. Leaving the iterator (the end, `close`, a
-    `with` block, or no reference left) ends its workers. It is used by one thread at a time.
+    If an element fails, `next` raises its error, and the next call returns the element after it. An error that belongs
+    to no element ends the iteration, and every further call raises it again. The workers stop when the iteration ends,
+    when `close` is called, at the end of a `with` block, or when no reference to the iterator is left. Use an iterator
+    in one thread at a time.
 
-    `state_dict()` may be asked for between any two elements, and `load_state_dict` goes on from there, in this process
-    or another, on any executor, with the same elements.
+    `state_dict()` may be called between any two elements. `load_state_dict` continues from there with the same
+    elements: in this process or another one, with any executor.
 
-    >>> import penstock as ps
-    >>> ds = ps.Dataset.range(6).map(lambda x: x * 10)
-    >>> iterator = iter(ds)
-    >>> next(iterator), next(iterator)
-    (np.int64(0), np.int64(10))
-    >>> state = iterator.state_dict()
-    >>> again = iter(ds)
-    >>> again.load_state_dict(state)
-    >>> [int(x) for x in again]
-    [20, 30, 40, 50]
+    Example:
+        >>> import penstock as ps
+        >>> ds = ps.Dataset.range(6).map(lambda x: x * 10)
+        >>> iterator = iter(ds)
+        >>> next(iterator), next(iterator)
+        (np.int64(0), np.int64(10))
+        >>> state = iterator.state_dict()
+        >>> again = iter(ds)
+        >>> again.load_state_dict(state)
+        >>> [int(x) for x in again]
+        [20, 30, 40, 50]
     """
 
     def __init__(

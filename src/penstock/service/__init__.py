@@ -12,3 +12,7 @@ from penstock.service.saving import distributed_save
 from penstock.service.start import Handle, RayHandle, connect, start
 
 __all__ = ["Handle", "RayHandle", "connect", "distributed_save", "from_dataset_id", "register_dataset", "start"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

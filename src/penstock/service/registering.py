@@ -15,20 +15,30 @@ from penstock.plan.fingerprint import fingerprint
 
 
 def register_dataset(service: str | Handle | RayHandle, dataset: Dataset, dataset_id: str | None = None) -> str:
-    """Have a service know a data set, for programs that have no code of it, and return its id.
+    """Register a data set with a service, for programs that do not have its code.
 
-    The id follows from what the data set does (see `Dataset.fingerprint`), unless you give one: the same data set has
-    the same id each time and in every process. The service keeps it as long as its folder is there, also when the
-    dispatcher is started again.
+    The service keeps the data set as long as its folder exists, also if its dispatcher is restarted.
 
-    >>> import penstock as ps
-    >>> with ps.service.start(workers=1) as service:
-    ...     squares = ps.service.register_dataset(service, ps.Dataset.range(4).map(lambda x: x * x))
-    ...     [int(x) for x in ps.service.from_dataset_id(service, squares)]
-    [0, 1, 4, 9]
+    Args:
+        service: A handle or an address.
+        dataset: The data set.
+        dataset_id: An id. By default, it depends on the plan, as `Dataset.fingerprint` does: equal data sets have equal
+            ids in every process.
 
-    Raises InvalidArgumentError for a data set that holds what belongs to one process, such as an open file, or an id
-    that is no name; FailedPreconditionError where another data set has the id, or no service answers.
+    Returns:
+        The id.
+
+    Raises:
+        InvalidArgumentError: If the id is invalid, or if another process cannot run the data set, such as one with an
+            open file.
+        FailedPreconditionError: If another data set has the id, or if no service answers.
+
+    Example:
+        >>> import penstock as ps
+        >>> with ps.service.start(workers=1) as service:
+        ...     squares = ps.service.register_dataset(service, ps.Dataset.range(4).map(lambda x: x * x))
+        ...     [int(x) for x in ps.service.from_dataset_id(service, squares)]
+        [0, 1, 4, 9]
     """
     if not isinstance(dataset, Dataset):
         message = f"register_dataset takes a Dataset, got {type(dataset).__name__}."
@@ -48,21 +58,31 @@ def from_dataset_id(
     element_spec: Any = None,
     **how: Any,
 ) -> Dataset:
-    """The data set that was registered with this id, made by the service's workers.
+    """Create a data set of the elements of a registered data set, which the workers of the service compute.
 
-    `job_name` and what else is given (`num_consumers`, `consumer_index`, `sharding`, `workers`, `max_outstanding`) are
-    as in `Dataset.distribute`. The elements' structure is known from the data set; where `element_spec` is given it is
-    compared with that.
+    Args:
+        service: A handle or an address.
+        dataset_id: The id that `register_dataset` returned.
+        job_name: As in `Dataset.distribute`.
+        element_spec: Spec of an element. It is compared with the spec of the data set.
+        **how: Further arguments of `Dataset.distribute`: `num_consumers`, `consumer_index`, `sharding`, `workers` and
+            `max_outstanding`.
 
-    >>> import penstock as ps
-    >>> with ps.service.start(workers=1) as service:
-    ...     name = ps.service.register_dataset(service, ps.Dataset.range(6).batch(2))
-    ...     ds = ps.service.from_dataset_id(service, name, element_spec=ps.TensorSpec((None,), "int64"))
-    ...     [batch.tolist() for batch in ds]
-    [[0, 1], [2, 3], [4, 5]]
+    Returns:
+        A data set.
 
-    Raises NotFoundError for an id that nobody has registered, InvalidTypeError for another `element_spec`,
-    FailedPreconditionError where no service answers, or a module that the data set's functions need is not here.
+    Raises:
+        NotFoundError: If no data set has the id.
+        InvalidTypeError: If `element_spec` differs.
+        FailedPreconditionError: If no service answers, or if a module that the data set needs is missing.
+
+    Example:
+        >>> import penstock as ps
+        >>> with ps.service.start(workers=1) as service:
+        ...     name = ps.service.register_dataset(service, ps.Dataset.range(6).batch(2))
+        ...     ds = ps.service.from_dataset_id(service, name, element_spec=ps.TensorSpec((None,), "int64"))
+        ...     [batch.tolist() for batch in ds]
+        [[0, 1], [2, 3], [4, 5]]
     """
     content, _ = _ask(service, "dataset", str(dataset_id))
     try:

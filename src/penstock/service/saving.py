@@ -47,23 +47,30 @@ def distributed_save(
     workers: int | str = "auto",
     compression: str | None = None,
 ) -> None:
-    """Have workers make one pass and write it into `path`, a folder or a URL of one, for `Dataset.load`.
+    """Compute a data set with workers, and write its elements to a folder, from which `Dataset.load` reads them.
 
-    `service` and `workers` are as in `Dataset.distribute`; on Ray of several nodes `path` has to be a URL, or a folder
-    that all of them share. What is read from it are the elements in the order of the pass, as if `Dataset.save` had
-    written them; only the sizes of the files depend on who wrote them.
+    The elements are those of `Dataset.save`, in the same order; only the sizes of the files differ. If a worker dies,
+    another one writes its elements. The manifest is written last: a folder that exists is replaced at the end. If a
+    step needs the whole stream (see `Dataset.distribute`), the workers compute the steps before it, and this process
+    writes.
 
-    >>> import tempfile, penstock as ps
-    >>> path = tempfile.mkdtemp()
-    >>> ps.service.distributed_save(ps.Dataset.range(5).map(lambda x: x * x), path, workers=2)
-    >>> [int(x) for x in ps.Dataset.load(path)]
-    [0, 1, 4, 9, 16]
+    Args:
+        dataset: The data set.
+        path: The folder, or the URL of one. On Ray with several nodes, all nodes need access to it.
+        service: As in `Dataset.distribute`.
+        workers: As in `Dataset.distribute`.
+        compression: None, `"LZ4"` or `"ZSTD"`.
 
-    Workers may be killed: another writes what they were at, and what they have left there is removed. The manifest is
-    written last, by this process: what was at `path` before is there until then. Where a step needs the whole stream
-    (see `distribute`), workers make what is below it, and this process writes.
+    Raises:
+        InvalidArgumentError: If the data set is infinite, or if `compression` is `"AUTO"`.
+        InvalidTypeError: If a file cannot store the elements.
 
-    Raises what `save` does, and InvalidArgumentError for compression="AUTO", as there is no one file to decide by.
+    Example:
+        >>> import tempfile, penstock as ps
+        >>> path = tempfile.mkdtemp()
+        >>> ps.service.distributed_save(ps.Dataset.range(5).map(lambda x: x * x), path, workers=2)
+        >>> [int(x) for x in ps.Dataset.load(path)]
+        [0, 1, 4, 9, 16]
     """
     where = user_location()
     try:

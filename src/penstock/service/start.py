@@ -20,29 +20,35 @@ def start(
     on: str = "local",
     name: str | None = None,
 ) -> Handle | RayHandle:
-    """Start a service: a dispatcher, and `workers` processes of this machine, or actors of a cluster of Ray.
+    """Start a service: a dispatcher and worker processes, on this machine or on a Ray cluster.
 
-    "auto" begins with half as many as there are cores; more are started while consumers wait, up to the cores, and let
-    go of when there is no consumer. `status()` says how many there are, and how much consumers wait.
+    The service ends with `stop()`, at the end of a `with` block, or with this process. Its sockets are in a folder that
+    only this user can enter, and programs need the token that is stored there. A service that is started with the
+    folder of a service that died continues its work.
 
-    It ends with `stop()`, with the `with` block, or with this process. Its sockets are files in `folder`, which nobody
-    but you may enter; by default a new one in the system's temporary folder. Who connects has to know the token that is
-    kept there. A service that was started again with the folder of one that died goes on where consumers are.
+    On Ray, the dispatcher and the workers are actors. Every program that is connected to the cluster finds the service
+    as `"ray-service://name"`. Ray restarts the dispatcher if it dies, and the dispatcher restarts workers. The service
+    outlives this process, unless `stop()` or the end of a `with` block ends it.
 
-    >>> import penstock as ps
-    >>> with ps.service.start(workers=1) as service:
-    ...     len(service.status()["workers"])
-    1
+    Args:
+        workers: Number of workers. `"auto"` starts with half of the cores, uses more while consumers wait, up to all
+            cores, and stops workers without consumers.
+        folder: Folder of the sockets. Default: a new temporary folder.
+        on: `"local"`, `"ray"`, or the address of a Ray cluster.
+        name: Name of the service on Ray.
 
-    With `on="ray"`, or the address of a cluster, dispatcher and workers are actors. Every program that is connected to
-    the cluster, on any machine, finds them by `name`: `"ray-service://name"`. Ray starts the dispatcher anew when it
-    dies, and the dispatcher workers. It ends with `stop()` or the `with` block; otherwise it outlives this process, as
-    long as the cluster is there.
+    Returns:
+        A handle with `address`, `status()` and `stop()`.
 
-        service = ps.service.start(on="ray", name="features")
+    Raises:
+        FailedPreconditionError: If a service runs in this folder or by this name, or if others may enter the folder.
+        MissingDependencyError: If Ray is asked for and not installed.
 
-    Raises FailedPreconditionError where a service runs in the folder, or by the name, already, or others may enter the
-    folder; MissingDependencyError without Ray.
+    Example:
+        >>> import penstock as ps
+        >>> with ps.service.start(workers=1) as service:
+        ...     len(service.status()["workers"])
+        1
     """
     count = None
     if workers != "auto" and workers != AUTOTUNE:
@@ -63,14 +69,22 @@ def start(
 
 
 def connect(address: str) -> Handle | RayHandle:
-    """The service at an address, which another process has started.
+    """Connect to a running service.
 
-    >>> import penstock as ps
-    >>> with ps.service.start(workers=1) as service:
-    ...     ps.service.connect(service.address).status() == service.status()
-    True
+    Args:
+        address: Address of the service, as its handle has it.
 
-    Raises FailedPreconditionError where none answers.
+    Returns:
+        A handle of the service.
+
+    Raises:
+        FailedPreconditionError: If no service answers.
+
+    Example:
+        >>> import penstock as ps
+        >>> with ps.service.start(workers=1) as service:
+        ...     ps.service.connect(service.address).status() == service.status()
+        True
     """
     found: Handle | RayHandle
     if address.startswith(ray_service.PREFIX):

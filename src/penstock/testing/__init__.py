@@ -19,3 +19,7 @@ __all__ = [
     "resumed",
     "token",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -12,15 +12,24 @@ from penstock.block.tensors import RaggedTensor, SparseTensor
 
 
 def difference(found: Any, wanted: Any, path: str = "element") -> str | None:
-    """The first difference between two elements as a sentence, or None for equal ones.
+    """Describe the first difference between two elements.
 
-    Equal means: same nest, types, dtypes and shapes, and the same bits; only NaNs count as equal whatever their bits,
-    and dict keys may stand in any order.
+    Elements are equal if their nests, types, dtypes, shapes and bits are equal. All NaNs are equal, and keys of dicts
+    may be in any order.
 
-    >>> import numpy as np
-    >>> difference((np.int64(1), b"a"), (np.int64(1), b"a"))
-    >>> difference({"x": np.int64(1)}, {"x": np.int32(1)})
-    "element['x'] is int32 in one and int64 in the other"
+    Args:
+        found: The element to check.
+        wanted: The expected element.
+        path: Name of the element in the sentence.
+
+    Returns:
+        A sentence, or None if the elements are equal.
+
+    Example:
+        >>> import numpy as np
+        >>> difference((np.int64(1), b"a"), (np.int64(1), b"a"))
+        >>> difference({"x": np.int64(1)}, {"x": np.int32(1)})
+        "element['x'] is int32 in one and int64 in the other"
     """
     if is_nest(found) or is_nest(wanted):
         return _nests(found, wanted, path)
@@ -35,10 +44,18 @@ def difference(found: Any, wanted: Any, path: str = "element") -> str | None:
 
 
 def assert_same_elements(found: Sequence[Any], wanted: Sequence[Any]) -> None:
-    """Raise AssertionError, naming the first element that differs, unless two sequences of elements are equal.
+    """Check that two sequences of elements are equal, as `difference` compares them.
 
-    >>> import numpy as np
-    >>> assert_same_elements([np.int64(1)], [np.int64(1)])
+    Args:
+        found: The elements to check.
+        wanted: The expected elements.
+
+    Raises:
+        AssertionError: If the sequences differ. The text names the first element that differs.
+
+    Example:
+        >>> import numpy as np
+        >>> assert_same_elements([np.int64(1)], [np.int64(1)])
     """
     for number, (one, other) in enumerate(zip(found, wanted, strict=False)):
         found_difference = difference(one, other, f"element {number}")
@@ -50,11 +67,18 @@ def assert_same_elements(found: Sequence[Any], wanted: Sequence[Any]) -> None:
 
 
 def token(element: Any) -> str:
-    """A text that is equal for equal elements only, to count elements by.
+    """Return a string that is equal for equal elements only, such as to count elements.
 
-    >>> import numpy as np
-    >>> token((np.int8(1), b"a")) == token((np.int8(1), b"a")), token(np.int8(1)) == token(np.int16(1))
-    (True, False)
+    Args:
+        element: An element.
+
+    Returns:
+        The string.
+
+    Example:
+        >>> import numpy as np
+        >>> token((np.int8(1), b"a")) == token((np.int8(1), b"a")), token(np.int8(1)) == token(np.int16(1))
+        (True, False)
     """
     if is_nest(element):
         parts = sorted((str(name), token(part)) for name, part in _parts(element).items())

@@ -13,15 +13,22 @@ if TYPE_CHECKING:
 
 
 def assert_same_on_all_executors(dataset: Dataset, *, epoch: int = 0, limit: int | None = None) -> None:
-    """Raise AssertionError unless every executor gives equal elements in the same order; the inline one is the measure.
+    """Check that every executor yields the same elements in the same order as the inline executor.
 
-    `epoch` names the pass that shuffles see; `limit` bounds the elements compared, for infinite data sets. All elements
-    of a pass are held at once.
+    The elements of an iteration are in memory at the same time. Data sets with `deterministic=False` have no fixed
+    order and fail.
 
-    >>> import penstock as ps
-    >>> assert_same_on_all_executors(ps.Dataset.range(5).map(lambda x: x / 3, num_parallel_calls=2).shuffle(3))
+    Args:
+        dataset: The data set.
+        epoch: Number of the epoch. Default: 0.
+        limit: Largest number of elements to compare, for infinite data sets.
 
-    Not for data sets with `deterministic=False`, whose order is free.
+    Raises:
+        AssertionError: If an executor yields other elements.
+
+    Example:
+        >>> import penstock as ps
+        >>> assert_same_on_all_executors(ps.Dataset.range(5).map(lambda x: x / 3, num_parallel_calls=2).shuffle(3))
     """
     with dataset.iterator(epoch=epoch, executor="inline") as elements:
         wanted = list(islice(elements, limit))

@@ -25,17 +25,26 @@ def assert_resumes_exactly(
     across: bool = True,
     ordered: bool = True,
 ) -> None:
-    """Raise AssertionError unless a pass saved after any element and continued elsewhere gives exactly the rest.
+    """Check that an iteration that is saved after any element and resumed elsewhere yields exactly the other elements.
 
-    Every state goes through JSON and through pickle, is restored on every one of `executors` (only on the one that
-    saved it unless `across`), and is saved once more right after it was restored. `limit` bounds the elements looked
-    at, for infinite data sets. With `ordered=False`, for data sets whose order is free, each element must come exactly
-    once. The cost is up to four passes for every element and pair of executors, and one where a state is the same
-    through JSON, through pickle and when it is saved again.
+    Each state is converted to JSON and back, pickled, restored on each executor, and saved again. The check costs up to
+    four iterations for each element and pair of executors.
 
-    >>> import penstock as ps
-    >>> assert_resumes_exactly(ps.Dataset.range(5).shuffle(3).batch(2))
-    >>> assert_resumes_exactly(ps.Dataset.range(3).repeat(), limit=7)
+    Args:
+        dataset: The data set.
+        epoch: Number of the epoch. Default: 0.
+        limit: Largest number of elements to check, for infinite data sets.
+        executors: Executors to check.
+        across: If True, a state is also restored on other executors than its own. Default: True.
+        ordered: If False, the order may differ, as with `deterministic=False`. Default: True.
+
+    Raises:
+        AssertionError: If an element is missing, repeated or different.
+
+    Example:
+        >>> import penstock as ps
+        >>> assert_resumes_exactly(ps.Dataset.range(5).shuffle(3).batch(2))
+        >>> assert_resumes_exactly(ps.Dataset.range(3).repeat(), limit=7)
     """
     with dataset.iterator(epoch=epoch, executor="inline") as elements:
         wanted = list(islice(elements, limit))
@@ -52,13 +61,22 @@ def assert_resumes_exactly(
 
 
 def resumed(dataset: Dataset, state: Any, executor: str = "thread") -> Iterator:
-    """An iterator that goes on from a state.
+    """Start an iteration from a state.
 
-    >>> import penstock as ps
-    >>> first = iter(ps.Dataset.range(3))
-    >>> _ = next(first)
-    >>> [int(x) for x in resumed(ps.Dataset.range(3), first.state_dict())]
-    [1, 2]
+    Args:
+        dataset: The data set.
+        state: A state of an iterator over this data set.
+        executor: As in `Dataset.iterator`. Default: `"thread"`.
+
+    Returns:
+        An iterator over the elements after the state.
+
+    Example:
+        >>> import penstock as ps
+        >>> first = iter(ps.Dataset.range(3))
+        >>> _ = next(first)
+        >>> [int(x) for x in resumed(ps.Dataset.range(3), first.state_dict())]
+        [1, 2]
     """
     found = dataset.iterator(executor=executor)
     found.load_state_dict(state)

@@ -24,3 +24,7 @@ def __getattr__(name: str) -> Any:
     from penstock.torch.loader import data_loader_type
 
     return data_loader_type()
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -43,20 +43,35 @@ def data_loader_type() -> type:
     _have_the_engine()
 
     class DataLoader(data.DataLoader[Sample]):  # type: ignore[misc, name-defined]
-        """`torch.utils.data.DataLoader`: the same arguments, the same batches, in the same order.
+        """`torch.utils.data.DataLoader` with penstock's workers.
 
-        A map-style data set is asked by `num_workers` worker processes of this engine, which give batches through
-        shared memory; with `num_workers=0`, by the loop's own thread. A data set that draws no random numbers may be
-        asked by threads: `executor="thread"`. In worker processes each batch has seeds of its own, so that what is
-        drawn depends on torch's seed and the number of the batch alone.
+        It has the same arguments, and yields the same batches in the same order.
 
-        Where torch forks its workers, these are forked, too: for each pass, or once with `persistent_workers=True`.
-        They have what the program has, pickled or not, and copy nothing of it. Where `multiprocessing_context`, or the
-        start method of `multiprocessing`, says "spawn" or "forkserver", they are started anew, import torch, and stay
-        for later passes and loaders; the data set is pickled and sent to each of them, for every pass, or once.
+        A map-style data set is read by `num_workers` worker processes of penstock, which return batches through shared
+        memory. With `num_workers=0`, the calling thread reads it. In worker processes, each batch has its own seeds, so
+        random numbers depend on torch's seed and the number of the batch only. torch's own workers run an
+        IterableDataset.
 
-        `state_dict()` and `load_state_dict()` go on behind the last batch given, as torchdata's StatefulDataLoader.
-        `explain()` says what runs. An IterableDataset is run by torch's own workers.
+        If torch forks its workers, penstock forks too: for each epoch, or once with `persistent_workers=True`. Forked
+        workers copy nothing and need no pickle. With "spawn" or "forkserver", in `multiprocessing_context` or as the
+        start method of `multiprocessing`, workers import torch, stay for later epochs and loaders, and receive a pickle
+        of the data set.
+
+        `state_dict()` and `load_state_dict()` continue after the last batch, as torchdata's StatefulDataLoader.
+        `explain()` reports which workers run.
+
+        Args:
+            *args: Arguments of torch's DataLoader.
+            executor: `"process"`, or `"thread"` for a data set without random numbers. Default: `"process"`.
+            **kwargs: Keyword arguments of torch's DataLoader.
+
+        Raises:
+            MissingDependencyError: If torch is not installed.
+            InvalidArgumentError: If `executor` is another string, or if `timeout` is passed without workers.
+
+        Example:
+            >>> from penstock.torch import DataLoader  # doctest: +SKIP
+            >>> loader = DataLoader(dataset, batch_size=32, shuffle=True, num_workers=4)  # doctest: +SKIP
         """
 
         def __init__(self, *args: Any, executor: str = "process", **kwargs: Any) -> None:

@@ -126,28 +126,31 @@ _outside = int.from_bytes(os.urandom(8), "little"), itertools.count()
 
 
 def element_key(seed: int | None = None) -> int:
-    """A key for random numbers, of the element that a function is called for.
+    """Return a key for the random numbers of the element that a function is called for.
 
-    Inside a function of `map` or `filter` it follows from the data set's seed (`Options.seed`), the step, the epoch and
-    the element's number in the step's input; each call within one element gives another. With `seed` it follows from
-    that, the epoch and the number alone: equal in two steps that are to draw alike, such as for an image and its mask.
-    Outside a data set every call gives another key, and with `seed` always the same.
-
-    >>> import numpy as np
-    >>> import penstock as ps
-    >>> ds = ps.Dataset.range(3).map(lambda x: x + np.random.default_rng(ps.element_key()).integers(10))
-    >>> epoch = [int(x) for x in ds.iterator(epoch=0)]
-    >>> epoch == [int(x) for x in ds.iterator(epoch=0)]
-    True
-
-    Raises:
-        TypeError: a seed that is no integer.
+    Seed the generator of your random numbers with the key: then they depend on the seed of the data set, and not on
+    threads, processes or a resume. Outside of a data set, every call returns another key, or with `seed` always the
+    same one.
 
     Args:
-        seed: any integer.
+        seed: An integer. By default, the key depends on `Options.seed`, the step, the epoch and the number of the
+            element, and each call for one element returns another key. With a seed, it depends on the seed, the epoch
+            and the number of the element only: pass the same seed in two steps that need the same random numbers, such
+            as for an image and its mask.
 
     Returns:
-        An integer of 64 bits: the seed of a generator.
+        An integer of 64 bits.
+
+    Raises:
+        TypeError: If `seed` is no integer.
+
+    Example:
+        >>> import numpy as np
+        >>> import penstock as ps
+        >>> ds = ps.Dataset.range(3).map(lambda x: x + np.random.default_rng(ps.element_key()).integers(10))
+        >>> epoch = [int(x) for x in ds.iterator(epoch=0)]
+        >>> epoch == [int(x) for x in ds.iterator(epoch=0)]
+        True
     """
     if seed is not None:
         seed = operator.index(seed)

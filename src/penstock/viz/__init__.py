@@ -5,3 +5,7 @@ from penstock.viz.rows import Rows, table
 from penstock.viz.show import show
 
 __all__ = ["Grid", "Rows", "grid", "show", "table"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

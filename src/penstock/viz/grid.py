@@ -25,11 +25,12 @@ _WIDEST = 1200  # pixels, where columns are not said
 
 
 class Grid:
-    """Pictures in rows. A notebook shows it; `save` writes it; `picture` may be drawn on further.
+    """A grid of images. A notebook shows it, and `save(path)` writes it as a PNG.
 
-    >>> made = grid([np.zeros((16, 16), np.uint8)] * 3)
-    >>> made, made.png[1:4]
-    (<Grid of 3 pictures, 286 x 286 pixels: save(path) writes a PNG>, b'PNG')
+    Example:
+        >>> made = grid([np.zeros((16, 16), np.uint8)] * 3)
+        >>> made, made.png[1:4]
+        (<Grid of 3 pictures, 286 x 286 pixels: save(path) writes a PNG>, b'PNG')
     """
 
     def __init__(self, picture: Picture, count: int) -> None:
@@ -73,36 +74,38 @@ def grid(
     label: str | None = None,
     label_names: Names | None = None,
 ) -> Grid:
-    """The first `n` pictures of a data set, or of any iterable of elements, in rows, each above its label.
+    """Draw the first images of a data set, or of any iterable of elements, in rows, each above its label.
 
-    A picture is an array, (height, width), (height, width, channels) or (channels, height, width), or the content of an
-    image file, which is decoded; batches are taken apart. The first such value of an element is drawn, and the one
-    called `label` (or a name like it), or the only other one, is written below: by its name where `label_names` has it,
-    or where the data set knows it (a folder of images, `catalog.load`). `image="left"` and `label="meta.kind"` name
-    others.
-
-    uint8 is drawn as it is. Other values are scaled for all pictures alike: floats from [0, 1], [-1, 1] or [0, 255] by
-    which of these holds all of them, any others from the smallest to the largest value.
-
-    >>> import penstock as ps, tempfile, pathlib
-    >>> ds = ps.Dataset.from_tensor_slices((np.zeros((6, 32, 32, 3), np.uint8), np.arange(6) % 2))
-    >>> made = grid(ds.batch(4), n=5, label_names=["cat", "dog"], path=pathlib.Path(tempfile.mkdtemp()) / "pets.png")
-    >>> made
-    <Grid of 5 pictures, ...>
+    An image is an array of shape (height, width), (height, width, channels) or (channels, height, width), or the
+    content of an image file. Batches are split into their elements. uint8 is drawn as it is. Other values are scaled,
+    all images in the same way: floats from [0, 1], [-1, 1] or [0, 255], whichever contains all of them, and other
+    values from the smallest to the largest.
 
     Args:
-        data: what is iterated over, up to `n` examples.
-        n: how many pictures, at most 400.
-        path: where to write the PNG as well.
-        columns: pictures in a row; by default about as many as rows.
-        size: pixels of a picture's longer side; small ones are enlarged by a whole factor, without smoothing.
-        image: which value is drawn, as a path into the element: "image", "0", "views.left".
-        label: which value is written below it, likewise.
-        label_names: what the numbers of labels stand for, a sequence or a dict.
+        data: A data set, or any iterable of elements.
+        n: Largest number of images, at most 400. Default: 25.
+        path: PNG file to write.
+        columns: Number of images in a row. By default, about as many as rows.
+        size: Longer side of an image in pixels. Small images are enlarged by an integer factor, without smoothing.
+        image: Path of the value that is drawn, such as "image", "0" or "views.left". Default: the first image.
+        label: Path of the value below the image. Default: a value with a name like "label", or the only other value.
+        label_names: Names of the labels, a sequence or a dict. Default: the names that the data set has.
+
+    Returns:
+        The grid.
 
     Raises:
-        InvalidArgumentError: there are no pictures, no value of that name, or an argument out of range.
-        MissingDependencyError: OpenCV is not installed.
+        InvalidArgumentError: If there are no images, if there is no value of a given name, or if an argument is out of
+            range.
+        MissingDependencyError: If OpenCV is not installed.
+
+    Example:
+        >>> import numpy as np, penstock as ps, tempfile, pathlib
+        >>> ds = ps.Dataset.from_tensor_slices((np.zeros((6, 32, 32, 3), np.uint8), np.arange(6) % 2))
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "pets.png"
+        >>> made = grid(ds.batch(4), n=5, label_names=["cat", "dog"], path=path)
+        >>> made
+        <Grid of 5 pictures, ...>
     """
     if not 1 <= n <= _MOST:
         message = f"n must be from 1 to {_MOST}, got n={n}."

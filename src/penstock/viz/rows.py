@@ -14,7 +14,14 @@ from penstock.viz.parts import leaves, text_of
 
 
 class Rows:
-    """Elements as a table: its `repr` is text, rich prints it as wide as the terminal is, a notebook shows HTML."""
+    """A table of elements. Its repr is text, rich prints it in the width of the terminal, and a notebook shows HTML.
+
+    Example:
+        >>> table([(1, b"one"), (2, b"two")])
+        0  1
+        1  one
+        2  two
+    """
 
     def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]) -> None:
         self.columns, self.rows, self._right = tuple(columns), tuple(tuple(row) for row in rows), tuple(right)
@@ -50,15 +57,23 @@ class Rows:
 
 
 def table(data: Any, n: int = 10) -> Rows:
-    """The first `n` elements of a data set, or of any iterable, as a table with a column for each of their values.
+    """Show the first elements as a table with a column for each of their values.
 
-    >>> table([(1, b"one"), (2, b"two")])
-    0  1
-    1  one
-    2  two
+    Long strings are truncated. Arrays of more than six values are shown by dtype and shape, and binary strings by their
+    length.
 
-    Long text is cut, arrays of more than six values are shown by dtype and shape, bytes that are no text by their
-    number.
+    Args:
+        data: A data set, or any iterable of elements.
+        n: Largest number of elements. Default: 10.
+
+    Returns:
+        The table.
+
+    Example:
+        >>> table([(1, b"one"), (2, b"two")])
+        0  1
+        1  one
+        2  two
     """
     found = [dict(leaves(element)) for element in islice(iter(data), n)]
     names = list(dict.fromkeys(name for row in found for name in row))

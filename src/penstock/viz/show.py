@@ -11,13 +11,20 @@ from penstock.viz.rows import Rows, table
 
 
 def show(data: Any, n: int = 9, **settings: Any) -> Grid | Rows:
-    """The first `n` elements of `data`: a `Grid` where there are pictures in them, else a `Rows`.
+    """Show the first elements: images as a grid with their labels, other elements as a table.
 
-    >>> show([{"name": b"Rex", "age": 7}])
-    name  age
-    Rex     7
+    Args:
+        data: A data set, or any iterable of elements.
+        n: Largest number of elements. Default: 9.
+        **settings: Keyword arguments of `grid`.
 
-    Further settings are those of `grid`.
+    Returns:
+        A `Grid` if the elements have images, otherwise `Rows`.
+
+    Example:
+        >>> show([{"name": b"Rex", "age": 7}])
+        name  age
+        Rex     7
     """
     image, label = settings.pop("image", None), settings.pop("label", None)
     names = settings.pop("label_names", None)

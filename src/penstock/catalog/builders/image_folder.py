@@ -20,24 +20,32 @@ _ENDINGS = (".jpg", ".jpeg", ".png")
 
 
 class ImageFolder(Items):
-    """The pictures `data_dir/train/cat/1.jpg` …: a split, a class, a file; what tfds's ImageFolder reads, in its order.
+    """Builder of the images in `data_dir/train/cat/1.jpg` and so on: a split, a class, a file.
 
-    Examples have "image", "label" and "image/filename", the path. Classes are numbered in the order of their names;
-    the order of the examples is drawn once, by the name of the split. `shape` and `dtype` are those of the pictures.
+    It reads what tfds's ImageFolder reads.
 
-    >>> import tempfile, numpy as np
-    >>> from pathlib import Path
-    >>> from penstock import catalog, image
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> for name in ("train/cat/1.png", "train/dog/1.png", "test/dog/2.png"):
-    ...     (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    ...     _ = (folder / name).write_bytes(image.encode_png(np.zeros((4, 6, 3), np.uint8)))
-    >>> train, info = catalog.load("image_folder", data_dir=folder, split="train", with_info=True)
-    >>> len(train), train[0]["image"].shape, info.features["label"].names
-    (2, (4, 6, 3), ['cat', 'dog'])
+    Examples have "image", "label" and "image/filename", the path. Classes are numbered in the order of their names. The
+    order of the examples is random, and depends on the name of the split only.
+
+    Args:
+        data_dir: The folder.
+        shape: Shape of the images, with None for a dimension that differs.
+        dtype: Dtype of the images. Default: uint8.
 
     Raises:
-        NotFoundError: there is no such folder, or there are no pictures where they should be.
+        NotFoundError: If there is no such folder, or if it contains no images.
+
+    Example:
+        >>> import tempfile, numpy as np
+        >>> from pathlib import Path
+        >>> from penstock import catalog, image
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> for name in ("train/cat/1.png", "train/dog/1.png", "test/dog/2.png"):
+        ...     (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        ...     _ = (folder / name).write_bytes(image.encode_png(np.zeros((4, 6, 3), np.uint8)))
+        >>> train, info = catalog.load("image_folder", data_dir=folder, split="train", with_info=True)
+        >>> len(train), train[0]["image"].shape, info.features["label"].names
+        (2, (4, 6, 3), ['cat', 'dog'])
     """
 
     def __init__(

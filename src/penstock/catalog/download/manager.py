@@ -33,10 +33,16 @@ _SETTING = (
 
 @dataclass(frozen=True)
 class Checksum:
-    """How a file is known: `size` in bytes, `sha256` in hexadecimal, and how it is called, where its address says not.
+    """Properties by which a downloaded file is verified.
 
-    >>> Checksum(size=3, sha256="ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad").size
-    3
+    Attributes:
+        size: Size in bytes.
+        sha256: SHA-256 in hexadecimal.
+        filename: Name of the file, if its address does not contain it.
+
+    Example:
+        >>> Checksum(size=3, sha256="ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad").size
+        3
     """
 
     size: int | None = None

@@ -31,3 +31,7 @@ __all__ = [
     "Video",
     "register",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

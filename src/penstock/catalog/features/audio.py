@@ -15,13 +15,22 @@ from penstock.errors import InvalidArgumentError, InvalidTypeError
 
 
 class Audio(Tensor):
-    """The samples of a sound: (length,), or (length, channels).
+    """Feature for the samples of a sound, of shape (length,) or (length, channels).
 
-    Takes an array, or a WAV file as a path, bytes or an open file. With `lazy_decode` the file is stored as it is and
-    decoded when it is read; WAV is what is decoded here.
+    It accepts an array, or a WAV file as a path, bytes or an open file.
 
-    >>> Audio(sample_rate=16000).encode_example([0, 1, -1], "audio").tolist()
-    [0, 1, -1]
+    Args:
+        file_format: Format of the files.
+        shape: Shape of the samples, with None for a length that differs.
+        dtype: Dtype of the samples. Default: int64.
+        sample_rate: Samples per second.
+        encoding: As in `Tensor`.
+        lazy_decode: If True, the file is stored as it is, and decoded when it is read. Default: False.
+        doc: A `Documentation`, or a string.
+
+    Example:
+        >>> Audio(sample_rate=16000).encode_example([0, 1, -1], "audio").tolist()
+        [0, 1, -1]
     """
 
     tfds_class = "tensorflow_datasets.core.features.audio_feature.Audio"

@@ -14,7 +14,18 @@ _FORMATS = ("XYXY", "YXYX", "XYWH", "REL_XYXY", "REL_YXYX")
 
 
 class BBox(NamedTuple):
-    """The four sides of a box."""
+    """The four sides of a box, as shares of the height and the width of an image.
+
+    Attributes:
+        ymin: Upper side.
+        xmin: Left side.
+        ymax: Lower side.
+        xmax: Right side.
+
+    Example:
+        >>> BBox(ymin=0.1, xmin=0, ymax=1, xmax=0.5).xmax
+        0.5
+    """
 
     ymin: float
     xmin: float
@@ -23,12 +34,16 @@ class BBox(NamedTuple):
 
 
 class BBoxFeature(Tensor):
-    """A box: a `BBox`, or its four numbers in that order, as float32 (4,).
+    """Feature for a box: a `BBox`, or its four numbers in this order, as float32 of shape (4,).
 
-    In the usual format, "REL_YXYX", they are shares of the picture's height and width, from 0 to 1.
+    Args:
+        bbox_format: Meaning of the numbers. In the default format, `"REL_YXYX"`, they are shares of the height and
+            width of the image, from 0 to 1.
+        doc: A `Documentation`, or a string.
 
-    >>> BBoxFeature().encode_example(BBox(ymin=0.1, xmin=0, ymax=1, xmax=0.5), "bbox").tolist()
-    [0.10000000149011612, 0.0, 1.0, 0.5]
+    Example:
+        >>> BBoxFeature().encode_example(BBox(ymin=0.1, xmin=0, ymax=1, xmax=0.5), "bbox").tolist()
+        [0.10000000149011612, 0.0, 1.0, 0.5]
     """
 
     tfds_class = "tensorflow_datasets.core.features.bounding_boxes.BBoxFeature"

@@ -15,16 +15,22 @@ from penstock.errors import InvalidArgumentError, InvalidTypeError
 
 
 class ClassLabel(Tensor):
-    """The number of a class, 0 … `num_classes` - 1; -1 means unknown. Stored as int64.
+    """Feature for the number of a class, from 0 to `num_classes - 1`, as int64. -1 means unknown.
 
-    The classes are given by their `names`, by a `names_file` with one a line, or by how many there are, and are then
-    called "0", "1" and so on. Names that only a download tells are set later: `label.names = [...]`.
+    If the names are known after a download only, set them later: `label.names = [...]`.
 
-    >>> animal = ClassLabel(names=["cat", "dog"])
-    >>> animal.str2int("dog"), animal.int2str(0), animal.num_classes
-    (1, 'cat', 2)
-    >>> ClassLabel(num_classes=3).names
-    ['0', '1', '2']
+    Args:
+        num_classes: Number of classes, which are then named "0", "1" and so on.
+        names: Names of the classes.
+        names_file: File with the name of one class on each line.
+        doc: A `Documentation`, or a string.
+
+    Example:
+        >>> animal = ClassLabel(names=["cat", "dog"])
+        >>> animal.str2int("dog"), animal.int2str(0), animal.num_classes
+        (1, 'cat', 2)
+        >>> ClassLabel(num_classes=3).names
+        ['0', '1', '2']
     """
 
     tfds_class = "tensorflow_datasets.core.features.class_label_feature.ClassLabel"

@@ -11,9 +11,12 @@ from penstock.catalog.features.feature import Feature, rows_of
 
 
 class SkipDecoding:
-    """Leave a feature as it is stored: of an image the bytes of its file.
+    """Decoder that returns a feature as it is stored, such as the bytes of an image file.
 
-    `load(…, decoders={"image": SkipDecoding()})`. For `decoders` itself, whole records come, as bytes.
+    In place of `decoders` itself, it returns whole records as bytes.
+
+    Example:
+        >>> ds = load("mnist", split="train", decoders={"image": SkipDecoding()})  # doctest: +SKIP
     """
 
     def of(self, feature: Feature) -> SkipDecoding:
@@ -61,9 +64,19 @@ class Decoder:
 
 
 def make_decoder(output_dtype: Any = None) -> Callable[[Callable[..., Any]], Decoder]:
-    """Decorates a function of `(stored value, feature)`, so that it can stand among `decoders`.
+    """Return a decorator for functions of `(stored value, feature)` that are used as decoders.
 
-    `output_dtype` is taken for tfds's sake: what the function gives says it.
+    Args:
+        output_dtype: Accepted for tfds's sake. The dtype is that of the results.
+
+    Returns:
+        The decorator.
+
+    Example:
+        >>> from penstock.catalog import make_decoder
+        >>> @make_decoder()
+        ... def size_in_bytes(stored, feature):
+        ...     return len(stored)
     """
 
     def wrap(function: Callable[..., Any]) -> Decoder:
@@ -73,12 +86,16 @@ def make_decoder(output_dtype: Any = None) -> Callable[[Callable[..., Any]], Dec
 
 
 class PartialDecoding:
-    """Read only these features: a list or set of names, or a dict of names to True, or to such a dict.
+    """Decoders that read some features only.
 
-    Names in a sequence of dicts are given as those in a dict. `decoders` are for what is left.
+    Args:
+        features: Names of the features: a list or set, or a dict from names to True, or to such a dict for nested
+            features.
+        decoders: Decoders of these features.
 
-    >>> PartialDecoding({"image": True, "objects": {"bbox"}}).wanted["objects"]
-    {'bbox'}
+    Example:
+        >>> PartialDecoding({"image": True, "objects": {"bbox"}}).wanted["objects"]
+        {'bbox'}
     """
 
     def __init__(self, features: Any, decoders: Mapping[str, Any] | None = None) -> None:

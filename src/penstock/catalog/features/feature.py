@@ -49,10 +49,15 @@ StoredNest = Stored | Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Documentation:
-    """What a feature means, and which values it takes, in words; kept in `features.json` as tfds does.
+    """Description of a feature, which is stored in `features.json` as tfds does.
 
-    >>> Documentation("How old the patient is.", value_range="0 to 120").value_range
-    '0 to 120'
+    Attributes:
+        desc: Description of the feature.
+        value_range: Description of its values.
+
+    Example:
+        >>> Documentation("Age of the patient.", value_range="0 to 120").value_range
+        '0 to 120'
     """
 
     desc: str | None = None
@@ -78,9 +83,15 @@ Lengths = tuple[int | None, ...]
 
 
 class Feature(ABC):
-    """One named value of an example: checks and stores it, says what a record holds of it, brings it back.
+    """Base class of features: named values of an example.
 
-    Values are stored as tf.train.Example knows them (bytes, int64, float32), in the way tfds stores them.
+    A feature checks and stores its values, describes their form in a record, and reads them again. Values are stored as
+    bytes, int64 or float32, as tfds stores them.
+
+    Example:
+        >>> from penstock.catalog.features import Text
+        >>> issubclass(Text, Feature)
+        True
     """
 
     # Where `features.json` sends tfds for the same feature.

@@ -14,21 +14,26 @@ from penstock.errors import InvalidArgumentError, InvalidTypeError
 
 
 class FeaturesDict(Feature, Mapping[str, Feature]):
-    """Features by name; stores an example as a tf.train.Example and reads it back.
+    """Features by name. It serializes an example as a tf.train.Example, and parses it again.
 
-    A dict of features stands for a FeaturesDict, a dtype for a scalar of it.
+    A dict of features may stand for a FeaturesDict, and a dtype for a scalar of this dtype.
 
-    >>> import numpy as np
-    >>> from penstock.catalog.features import Text
-    >>> features = FeaturesDict({"title": Text(), "stars": np.int64})
-    >>> features
-    FeaturesDict({
-        'stars': int64,
-        'title': Text(shape=(), dtype=string),
-    })
-    >>> record = features.serialize({"title": "Emma", "stars": 5})
-    >>> features.deserialize(record)
-    {'title': b'Emma', 'stars': np.int64(5)}
+    Args:
+        features: Dict from names to features.
+        doc: A `Documentation`, or a string.
+
+    Example:
+        >>> import numpy as np
+        >>> from penstock.catalog.features import Text
+        >>> features = FeaturesDict({"title": Text(), "stars": np.int64})
+        >>> features
+        FeaturesDict({
+            'stars': int64,
+            'title': Text(shape=(), dtype=string),
+        })
+        >>> record = features.serialize({"title": "Emma", "stars": 5})
+        >>> features.deserialize(record)
+        {'title': b'Emma', 'stars': np.int64(5)}
     """
 
     tfds_class = "tensorflow_datasets.core.features.features_dict.FeaturesDict"

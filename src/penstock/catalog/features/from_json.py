@@ -26,11 +26,16 @@ _OWN: dict[str, Reader] = {}
 
 
 def register(tfds_class: str, reader: Reader) -> None:
-    """Say how a feature of a class of your own is made from its entry in `features.json`.
+    """Register a function that creates a feature of a class of your own from its entry in `features.json`.
 
-    >>> register("my_package.Ratio", lambda entry: Scalar("float32"))
-    >>> type(feature_of("ratio", {"pythonClassName": "my_package.Ratio", "jsonFeature": {"json": "{}"}})).__name__
-    'Scalar'
+    Args:
+        tfds_class: Name of the class in the entry.
+        reader: A function of the entry that returns a feature.
+
+    Example:
+        >>> register("my_package.Ratio", lambda entry: Scalar("float32"))
+        >>> type(feature_of("ratio", {"pythonClassName": "my_package.Ratio", "jsonFeature": {"json": "{}"}})).__name__
+        'Scalar'
     """
     _OWN[tfds_class] = reader
 

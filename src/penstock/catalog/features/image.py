@@ -29,15 +29,22 @@ _DTYPES = tuple(np.dtype(name) for name in ("uint8", "uint16", "float32"))
 
 
 class Image(Feature):
-    """A picture of shape (height, width, channels), `None` where a size differs from picture to picture.
+    """Feature for an image of shape (height, width, channels).
 
-    `encoding_format` is "png" (exact), "jpeg", or None for whatever a file is. An array, or a picture of Pillow, is
-    encoded so, as PNG where it is None; bytes, and the file that a path names, are taken as they are. `dtype` is uint8,
-    uint16 (PNG), or float32: the four bytes of each number are then stored as the four channels of a PNG.
+    It accepts an array or an image of Pillow, which is encoded; or bytes or the path of a file, which is stored as it
+    is.
 
-    >>> photo = Image(shape=(None, None, 3), encoding_format="jpeg")
-    >>> photo.shape
-    (None, None, 3)
+    Args:
+        shape: Shape of the images, with None for a dimension that differs.
+        dtype: uint8, uint16 (PNG), or float32. The four bytes of a float32 are stored as the four channels of a PNG.
+        encoding_format: `"png"` (exact), `"jpeg"`, or None for PNG of arrays and any format of files.
+        use_colormap: If True, images of one channel are shown in colours.
+        doc: A `Documentation`, or a string.
+
+    Example:
+        >>> photo = Image(shape=(None, None, 3), encoding_format="jpeg")
+        >>> photo.shape
+        (None, None, 3)
     """
 
     tfds_class = "tensorflow_datasets.core.features.image_feature.Image"
@@ -131,11 +138,19 @@ class Image(Feature):
 
 
 class LabeledImage(Image):
-    """A mask: a picture of one channel, each pixel the number of a class; `labels` are their names or how many.
+    """Feature for a mask: an image of one channel, whose pixels are numbers of classes.
 
-    >>> mask = LabeledImage(labels=["ground", "cat"], shape=(None, None, 1))
-    >>> mask.num_classes, mask.names
-    (2, ['ground', 'cat'])
+    Args:
+        labels: Names of the classes, or their number.
+        shape: As in `Image`.
+        dtype: As in `Image`.
+        encoding_format: As in `Image`.
+        doc: A `Documentation`, or a string.
+
+    Example:
+        >>> mask = LabeledImage(labels=["ground", "cat"], shape=(None, None, 1))
+        >>> mask.num_classes, mask.names
+        (2, ['ground', 'cat'])
     """
 
     tfds_class = "tensorflow_datasets.core.features.labeled_image.LabeledImage"

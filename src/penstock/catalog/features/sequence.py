@@ -25,14 +25,20 @@ from penstock.errors import InvalidArgumentError, InvalidTypeError
 
 
 class Sequence(Feature):
-    """Values of one feature, `length` of them, or any number.
+    """Feature for a sequence of values of one feature.
 
-    Of a dict of features an example gives a list of dicts or a dict of lists; what comes back is a dict, with a vector
-    for each. A sequence of sequences comes back as a `RaggedTensor`.
+    For a dict of features, an example has a list of dicts or a dict of lists, and is read as a dict with a vector for
+    each feature. A sequence of sequences is read as a `RaggedTensor`.
 
-    >>> words = Sequence({"word": Scalar(bytes), "count": Scalar(np.int64)})
-    >>> words.encode_example([{"word": "a", "count": 2}, {"word": "the", "count": 1}], "words")["word"]
-    [b'a', b'the']
+    Args:
+        feature: The feature of a value, or a dict of features.
+        length: Number of values. Default: any number.
+        doc: A `Documentation`, or a string.
+
+    Example:
+        >>> words = Sequence({"word": Scalar(bytes), "count": Scalar(np.int64)})
+        >>> words.encode_example([{"word": "a", "count": 2}, {"word": "the", "count": 1}], "words")["word"]
+        [b'a', b'the']
     """
 
     tfds_class = "tensorflow_datasets.core.features.sequence_feature.Sequence"
@@ -103,12 +109,20 @@ class Sequence(Feature):
 
 
 class Video(Sequence):
-    """The frames of a video, each an image: `shape` is (frames, height, width, channels).
+    """Feature for the frames of a video, each of which is an image.
 
-    Takes arrays, or encoded frames as bytes or paths. Files of video are not decoded.
+    It accepts arrays, or encoded frames as bytes or paths. Video files are not decoded.
 
-    >>> Video(shape=(None, 64, 64, 3)).feature.shape
-    (64, 64, 3)
+    Args:
+        shape: Shape (frames, height, width, channels), with None for a dimension that differs.
+        dtype: As in `Image`.
+        encoding_format: As in `Image`.
+        use_colormap: As in `Image`.
+        doc: A `Documentation`, or a string.
+
+    Example:
+        >>> Video(shape=(None, 64, 64, 3)).feature.shape
+        (64, 64, 3)
     """
 
     tfds_class = "tensorflow_datasets.core.features.video_feature.Video"
@@ -140,14 +154,16 @@ class Video(Sequence):
 
 
 class Dataset(Sequence):
-    """A series of examples in an example, such as the steps of an episode. It comes back as a `Sequence` does: stacked.
+    """Feature for a sequence of examples in an example, such as the steps of an episode.
 
-    With tfds it is a `tf.data.Dataset`: `penstock.Dataset.from_tensor_slices` makes one of what comes back here.
+    The values are read as those of a `Sequence`: stacked. tfds reads a `tf.data.Dataset` instead;
+    `ps.Dataset.from_tensor_slices` makes a data set of the values.
 
-    >>> import numpy as np
-    >>> steps = Dataset({"reward": np.float32}).encode_example([{"reward": 0.5}], "steps")
-    >>> [float(reward) for reward in steps["reward"]]
-    [0.5]
+    Example:
+        >>> import numpy as np
+        >>> steps = Dataset({"reward": np.float32}).encode_example([{"reward": 0.5}], "steps")
+        >>> [float(reward) for reward in steps["reward"]]
+        [0.5]
     """
 
     tfds_class = "tensorflow_datasets.core.features.dataset_feature.Dataset"

@@ -30,15 +30,20 @@ _ENCODINGS = ("none", "bytes", "zlib")
 
 
 class Tensor(Feature):
-    """An array of `shape`; booleans and integers are stored as int64, floats as float32, strings as bytes.
+    """Feature for an array. Booleans and integers are stored as int64, floats as float32, strings as byte strings.
 
-    One size of the shape may be `None`, which differs from example to example; more of them need an `encoding`:
-    "bytes", or "zlib", which compresses. Those keep every bit of a float64 too. `optional` takes `None` for a value;
-    it comes back as the least number of the dtype, `b""` or False, as with tfds.
+    Args:
+        shape: Shape of the array. One dimension may be None; more of them need an encoding.
+        dtype: Dtype of the array.
+        encoding: `"bytes"`, or `"zlib"`, which compresses. They keep all bits of a float64. Default: `"none"`.
+        optional: If True, the value may be None, which is read as the smallest number of the dtype, `b""` or False, as
+            in tfds. Default: False.
+        doc: A `Documentation`, or a string.
 
-    >>> box = Tensor(shape=(4,), dtype=np.float32)
-    >>> box.encode_example([0, 0, 1, 0.5], "box").tolist()
-    [0.0, 0.0, 1.0, 0.5]
+    Example:
+        >>> box = Tensor(shape=(4,), dtype=np.float32)
+        >>> box.encode_example([0, 0, 1, 0.5], "box").tolist()
+        [0.0, 0.0, 1.0, 0.5]
     """
 
     tfds_class = "tensorflow_datasets.core.features.tensor_feature.Tensor"
@@ -163,10 +168,16 @@ class Tensor(Feature):
 
 
 class Scalar(Tensor):
-    """A single number, or string.
+    """Feature for a single number or string.
 
-    >>> Scalar(dtype=np.int64).encode_example(3, "count").item()
-    3
+    Args:
+        dtype: Dtype of the value.
+        optional: As in `Tensor`.
+        doc: A `Documentation`, or a string.
+
+    Example:
+        >>> Scalar(dtype=np.int64).encode_example(3, "count").item()
+        3
     """
 
     tfds_class = "tensorflow_datasets.core.features.scalar.Scalar"
@@ -176,10 +187,15 @@ class Scalar(Tensor):
 
 
 class Text(Tensor):
-    r"""A string, stored as UTF-8; it comes back as `bytes`. `optional` takes None, which comes back as `b""`.
+    r"""Feature for a string, which is stored as UTF-8 and read as `bytes`.
 
-    >>> Text().encode_example("Käse", "title")
-    b'K\xc3\xa4se'
+    Args:
+        optional: If True, the value may be None, which is read as `b""`. Default: False.
+        doc: A `Documentation`, or a string.
+
+    Example:
+        >>> Text().encode_example("Käse", "title")
+        b'K\xc3\xa4se'
     """
 
     tfds_class = "tensorflow_datasets.core.features.text_feature.Text"

@@ -14,10 +14,15 @@ from penstock.errors import InvalidArgumentError
 
 
 class Translation(FeaturesDict):
-    """A dict with the text in each of `languages`.
+    """Feature for a text in several languages: a dict from language to text.
 
-    >>> Translation(languages=["en", "fr"]).languages
-    ['en', 'fr']
+    Args:
+        languages: The languages.
+        doc: A `Documentation`, or a string.
+
+    Example:
+        >>> Translation(languages=["en", "fr"]).languages
+        ['en', 'fr']
     """
 
     tfds_class = "tensorflow_datasets.core.features.translation_feature.Translation"
@@ -34,13 +39,18 @@ class Translation(FeaturesDict):
 
 
 class TranslationVariableLanguages(Sequence):
-    """Texts in some of `languages`, several in one language too: a dict from language to a text or a list of texts.
+    """Feature for texts in some of several languages: a dict from language to a text or a list of texts.
 
-    It comes back as two vectors, `language` and `translation`, sorted.
+    It is read as two sorted vectors, `language` and `translation`.
 
-    >>> feature = TranslationVariableLanguages(languages=["en", "fr"])
-    >>> feature.encode_example({"fr": ["une", "un"], "en": "one"}, "words")
-    {'language': [b'en', b'fr', b'fr'], 'translation': [b'one', b'un', b'une']}
+    Args:
+        languages: The languages.
+        doc: A `Documentation`, or a string.
+
+    Example:
+        >>> feature = TranslationVariableLanguages(languages=["en", "fr"])
+        >>> feature.encode_example({"fr": ["une", "un"], "en": "one"}, "words")
+        {'language': [b'en', b'fr', b'fr'], 'translation': [b'one', b'un', b'une']}
     """
 
     tfds_class = "tensorflow_datasets.core.features.translation_feature.TranslationVariableLanguages"

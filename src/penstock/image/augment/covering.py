@@ -42,23 +42,24 @@ def cutout(
 ) -> npt.NDArray[Any]:
     """Cover a rectangle of an image (H, W, C), or of each of a batch (N, H, W, C), with one value.
 
-    The rectangle has its centre at `offset`; what of it lies outside the image is left away. It is TensorFlow Addons'
+    The rectangle has its centre at `offset`; what of it lies outside the image is cut off. It is TensorFlow Addons'
     cutout, and takes odd sizes too: their middle pixel lies at `offset`.
 
-    >>> cutout(np.ones((3, 4, 1), np.uint8), 2, (1, 1))[:, :, 0].tolist()
-    [[0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 1, 1]]
-
     Args:
-        images: any number type.
+        images: Any number type.
         mask_size: (height, width) of the rectangle, or one number for both, at least 0.
         offset: (row, column) of the centre; for a batch one for all, or one for each, (N, 2).
-        constant_values: the value, which must fit the dtype.
+        constant_values: The value, which must fit the dtype.
 
     Returns:
         A new array.
 
     Raises:
-        InvalidArgumentError: ranks, sizes, offsets or a value that are not supported.
+        InvalidArgumentError: If the rank, the size, the offset or the value is invalid.
+
+    Example:
+        >>> cutout(np.ones((3, 4, 1), np.uint8), 2, (1, 1))[:, :, 0].tolist()
+        [[0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 1, 1]]
     """
     array = check_image("cutout", images)
     return _covered("cutout", array, mask_size, offset, constant_values)
@@ -123,24 +124,25 @@ def random_cutout(
     constant_values: float = 0,
     seed: int | None = None,
 ) -> npt.NDArray[Any]:
-    """`cutout` of a rectangle whose centre is any pixel; each image of a batch (N, H, W, C) has its own.
+    """Call `cutout` with a random centre, another one for each image of a batch (N, H, W, C).
 
     In a data set it follows from its seed, the epoch and the element's number, see `element_key`.
 
-    >>> int(random_cutout(np.ones((32, 32, 3), np.uint8), 8).sum()) >= (32 * 32 - 8 * 8) * 3
-    True
-
     Args:
-        images: any number type.
+        images: Any number type.
         mask_size: (height, width) of the rectangle, or one number for both, at least 0.
-        constant_values: the value, which must fit the dtype.
-        seed: any integer; equal seeds choose alike for the same element.
+        constant_values: The value, which must fit the dtype.
+        seed: An integer. Equal seeds give equal results for the same element.
 
     Returns:
         A new array.
 
     Raises:
-        InvalidArgumentError: ranks, sizes or a value that are not supported.
+        InvalidArgumentError: If the rank, the size or the value is invalid.
+
+    Example:
+        >>> int(random_cutout(np.ones((32, 32, 3), np.uint8), 8).sum()) >= (32 * 32 - 8 * 8) * 3
+        True
     """
     op = "random_cutout"
     array = check_image(op, images)
@@ -153,13 +155,23 @@ def stateless_random_cutout(
     seed: Any,
     constant_values: float = 0,
 ) -> npt.NDArray[Any]:
-    """`random_cutout` that follows from `seed` alone, an integer or a pair of integers.
+    """Do the same as `random_cutout`, with random numbers that depend on `seed` only.
 
-    >>> stateless_random_cutout(np.ones((1, 6, 1), np.uint8), 2, (1, 2)).ravel().tolist()
-    [0, 0, 1, 1, 1, 1]
+    Args:
+        images: Any number type.
+        mask_size: (height, width) of the rectangle, or one number for both, at least 0.
+        seed: An integer or a pair of integers. The result depends on the seed and the arguments only.
+        constant_values: The value, which must fit the dtype.
+
+    Returns:
+        A new array of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: ranks, sizes, a value or a seed that are not supported.
+        InvalidArgumentError: If the rank or an argument is invalid.
+
+    Example:
+        >>> stateless_random_cutout(np.ones((1, 6, 1), np.uint8), 2, (1, 2)).ravel().tolist()
+        [0, 0, 1, 1, 1, 1]
     """
     op = "stateless_random_cutout"
     array = check_image(op, images)
@@ -254,32 +266,33 @@ def random_erasing(
     value: Any = 0,
     seed: int | None = None,
 ) -> npt.NDArray[Any]:
-    """Erase a rectangle of random area and form of an image (H, W, C), or none; each image of a batch by itself.
+    """Erase a random rectangle of an image (H, W, C), or of each image of a batch, with a given probability.
 
     The area is uniform in `scale`, the logarithm of height / width uniform in that of `ratio`, the place uniform. What
-    is not smaller than the image on both sides is drawn again; after ten attempts nothing is erased. Drawn as
+    is not smaller than the image on both sides is chosen again; after ten attempts nothing is erased. Drawn as
     torchvision's RandomErasing does, which decides once for a whole batch. In a data set it follows from its seed, the
     epoch and the element's number, see `element_key`.
 
-    >>> erased = random_erasing(np.ones((32, 32, 3), np.uint8), probability=1, scale=(0.25, 0.25), ratio=(1, 1))
-    >>> int(erased.sum()) == (32 * 32 - 16 * 16) * 3
-    True
-
     Args:
-        image: any number type; a batch is (N, H, W, C).
-        probability: that something is erased, 0 to 1.
-        scale: the least and the most of the image's area that is erased, 0 to 1.
-        ratio: the least and the most of height / width, above 0.
-        value: a number, one for each channel, or "random": noise from 0 to the largest value of an integer dtype, with
+        image: Any number type; a batch is (N, H, W, C).
+        probability: That something is erased, 0 to 1.
+        scale: The least and the most of the image's area that is erased, 0 to 1.
+        ratio: The least and the most of height / width, above 0.
+        value: A number, one for each channel, or "random": noise from 0 to the largest value of an integer dtype, with
             mean 0 and variance 1 for floats.
-        seed: any integer; equal seeds choose alike for the same element.
+        seed: An integer. Equal seeds give equal results for the same element.
 
     Returns:
         A new array.
 
     Raises:
-        InvalidArgumentError: ranks, ranges, a probability or values that are not supported.
-        InvalidTypeError: not an image of numbers.
+        InvalidArgumentError: If the rank or an argument is invalid.
+        InvalidTypeError: If the image is no array of numbers.
+
+    Example:
+        >>> erased = random_erasing(np.ones((32, 32, 3), np.uint8), probability=1, scale=(0.25, 0.25), ratio=(1, 1))
+        >>> int(erased.sum()) == (32 * 32 - 16 * 16) * 3
+        True
     """
     array = check_image("random_erasing", image)
     how = {"probability": probability, "scale": scale, "ratio": ratio, "value": value}
@@ -294,15 +307,28 @@ def stateless_random_erasing(
     ratio: Sequence[float] = RATIO,
     value: Any = 0,
 ) -> npt.NDArray[Any]:
-    """`random_erasing` that follows from `seed` alone, an integer or a pair of integers.
+    """Do the same as `random_erasing`, with random numbers that depend on `seed` only.
 
-    >>> image = np.ones((8, 8, 1), np.uint8)
-    >>> np.array_equal(stateless_random_erasing(image, 3), stateless_random_erasing(image, 3))
-    True
+    Args:
+        image: Any number type; a batch is (N, H, W, C).
+        seed: An integer or a pair of integers. The result depends on the seed and the arguments only.
+        probability: That something is erased, 0 to 1.
+        scale: The least and the most of the image's area that is erased, 0 to 1.
+        ratio: The least and the most of height / width, above 0.
+        value: A number, one for each channel, or "random": noise from 0 to the largest value of an integer dtype, with
+            mean 0 and variance 1 for floats.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: ranks, ranges, a probability, values or a seed that are not supported.
-        InvalidTypeError: not an image of numbers.
+        InvalidArgumentError: If the rank or an argument is invalid.
+        InvalidTypeError: If the image is no array of numbers.
+
+    Example:
+        >>> image = np.ones((8, 8, 1), np.uint8)
+        >>> np.array_equal(stateless_random_erasing(image, 3), stateless_random_erasing(image, 3))
+        True
     """
     op = "stateless_random_erasing"
     array = check_image(op, image)

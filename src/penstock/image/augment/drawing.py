@@ -36,11 +36,8 @@ def draw_bounding_boxes(
     """Draw the edges of boxes, one pixel wide, as tf.image.draw_bounding_boxes does.
 
     A box is (y_min, x_min, y_max, x_max), where 0 is the first and 1 the last row or column; fractions of a pixel are
-    cut off. What lies outside the image is left away, and a box whose sides are the wrong way round is not drawn. Later
+    cut off. What lies outside the image is cut off, and a box whose sides are the wrong way round is not drawn. Later
     boxes lie on top.
-
-    >>> draw_bounding_boxes(np.zeros((3, 4, 1), np.float32), [[0, 0, 1, 0.7]], [[5]])[:, :, 0].tolist()
-    [[5.0, 5.0, 5.0, 0.0], [5.0, 0.0, 5.0, 0.0], [5.0, 5.0, 5.0, 0.0]]
 
     Args:
         images: (N, H, W, C), or (H, W, C), with 1, 3 or 4 channels; TensorFlow takes batches of floats alone.
@@ -52,8 +49,12 @@ def draw_bounding_boxes(
         New images of the same dtype.
 
     Raises:
-        InvalidArgumentError: shapes that do not go together, or numbers that are not finite.
-        InvalidTypeError: not images of numbers.
+        InvalidArgumentError: If the shapes do not fit each other, or if a number is not finite.
+        InvalidTypeError: If the images have no numbers.
+
+    Example:
+        >>> draw_bounding_boxes(np.zeros((3, 4, 1), np.float32), [[0, 0, 1, 0.7]], [[5]])[:, :, 0].tolist()
+        [[5.0, 5.0, 5.0, 0.0], [5.0, 0.0, 5.0, 0.0], [5.0, 5.0, 5.0, 0.0]]
     """
     op = "draw_bounding_boxes"
     array = check_image(op, images)

@@ -102,27 +102,28 @@ def mixup(
 
     Image i becomes `share * images[i] + (1 - share) * images[partner[i]]`, where the partners are a permutation of the
     batch and the share has the distribution Beta(alpha, alpha), one for the batch (Zhang et al., "mixup: Beyond
-    empirical risk minimization", 2017). In a data set, behind `batch`, both follow from its seed, the epoch and the
+    empirical risk minimization", 2017). In a data set, after `batch`, both follow from its seed, the epoch and the
     number of the batch, see `element_key`.
-
-    >>> images, labels = mixup(np.eye(2, dtype=np.float32).reshape(2, 1, 2, 1), [0, 1], num_classes=2)
-    >>> bool(np.allclose(images.reshape(2, 2), labels))
-    True
 
     Args:
         images: (N, H, W, C), any number type.
-        labels: integers (N,), or shares of classes (N, K).
-        alpha: above 0; 0.2 mixes most images little, 1.0 draws all shares alike.
-        seed: any integer; equal seeds choose alike for the same batch.
-        num_classes: how many classes there are; needed for integer labels.
-        per_image: a share for each image.
+        labels: Integers (N,), or shares of classes (N, K).
+        alpha: Above 0; 0.2 mixes most images little, 1.0 makes all shares equally likely.
+        seed: An integer. Equal seeds give equal results for the same batch.
+        num_classes: How many classes there are; needed for integer labels.
+        per_image: A share for each image.
 
     Returns:
         float32 images (float64 stay), in the range they had; float32 labels (N, K) that add up as they did.
 
     Raises:
-        InvalidArgumentError: ranks, labels, classes or an alpha that are not supported.
-        InvalidTypeError: labels of another dtype.
+        InvalidArgumentError: If the ranks, the labels, the number of classes or `alpha` are invalid.
+        InvalidTypeError: If the labels have another dtype.
+
+    Example:
+        >>> images, labels = mixup(np.eye(2, dtype=np.float32).reshape(2, 1, 2, 1), [0, 1], num_classes=2)
+        >>> bool(np.allclose(images.reshape(2, 2), labels))
+        True
     """
     op = "mixup"
     array, weights, alpha = _checked(op, images, labels, alpha, num_classes)
@@ -147,31 +148,32 @@ def cutmix(
     num_classes: int | None = None,
     per_image: bool = False,
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
-    """Put a rectangle of another image into each image of a batch, and mix their labels by its area.
+    """Paste a rectangle of another image into each image of a batch, and mix their labels by area.
 
     The partners are a permutation of the batch. The rectangle has the form of the image and, for a share with the
-    distribution Beta(alpha, alpha), `1 - share` of its area; its centre is any pixel, and what lies outside the image
-    is left away. One for the batch (Yun et al., "CutMix", 2019). The labels have the weights of what can be seen. In a
-    data set, behind `batch`, all follow from its seed, the epoch and the number of the batch, see `element_key`.
-
-    >>> images, labels = cutmix(np.arange(2).repeat(12).reshape(2, 3, 4, 1), [0, 1], num_classes=2, seed=1)
-    >>> bool(np.allclose(images.mean((1, 2, 3)), labels[:, 1]))
-    True
+    distribution Beta(alpha, alpha), `1 - share` of its area; its centre is any pixel, and the part outside the image is
+    cut off. One for the batch (Yun et al., "CutMix", 2019). The labels have the weights of what can be seen. In a data
+    set, after `batch`, all follow from its seed, the epoch and the number of the batch, see `element_key`.
 
     Args:
         images: (N, H, W, C), any number type.
-        labels: integers (N,), or shares of classes (N, K).
-        alpha: above 0; 1.0 draws all shares alike.
-        seed: any integer; equal seeds choose alike for the same batch.
-        num_classes: how many classes there are; needed for integer labels.
-        per_image: a rectangle for each image.
+        labels: Integers (N,), or shares of classes (N, K).
+        alpha: Above 0; 1.0 makes all shares equally likely.
+        seed: An integer. Equal seeds give equal results for the same batch.
+        num_classes: How many classes there are; needed for integer labels.
+        per_image: A rectangle for each image.
 
     Returns:
         New images of the same dtype; float32 labels (N, K) that add up as they did.
 
     Raises:
-        InvalidArgumentError: ranks, labels, classes or an alpha that are not supported.
-        InvalidTypeError: labels of another dtype.
+        InvalidArgumentError: If the ranks, the labels, the number of classes or `alpha` are invalid.
+        InvalidTypeError: If the labels have another dtype.
+
+    Example:
+        >>> images, labels = cutmix(np.arange(2).repeat(12).reshape(2, 3, 4, 1), [0, 1], num_classes=2, seed=1)
+        >>> bool(np.allclose(images.mean((1, 2, 3)), labels[:, 1]))
+        True
     """
     op = "cutmix"
     array, weights, alpha = _checked(op, images, labels, alpha, num_classes)

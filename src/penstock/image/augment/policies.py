@@ -141,41 +141,38 @@ def rand_augment(
     fill_value: int | Sequence[int] | None = None,
     seed: int | None = None,
 ) -> npt.NDArray[np.uint8]:
-    """Apply `num_ops` operations drawn from a list of 14, all at one magnitude, to a uint8 image (H, W, 1 or 3).
+    """Apply `num_ops` random operations of a list of 14, all of one magnitude, to a uint8 image (H, W, 1 or 3).
 
     RandAugment (Cubuk et al. 2019) with the list and ranges of torchvision. Each image of a batch (N, H, W, C) draws
     its own. An operation may come twice. What has a sign takes either with probability one half. In a data set the
     operations follow from its seed, the epoch and the element's number, see `element_key`.
 
-    | operation | amount at magnitude 0 … `num_magnitude_bins - 1`, in equal steps |
-    |---|---|
-    | identity, autocontrast, equalize | none |
-    | shear_x, shear_y | ± 0 … 0.3 pixels per pixel |
-    | translate_x, translate_y | ± 0 … 150/331 of the width or height, in whole pixels |
-    | rotate | ± 0 … 30 degrees |
-    | brightness, color, contrast, sharpness | factor 1 ± 0 … 0.9 of PIL's ImageEnhance |
-    | posterize | 8 … 4 bits |
-    | solarize | levels from 255 … 0 on are inverted |
-
-    >>> image = np.zeros((32, 32, 3), np.uint8)
-    >>> rand_augment(image).shape
-    (32, 32, 3)
+    | operation | amount at magnitude 0 … `num_magnitude_bins - 1`, in equal steps | |---|---| | identity, autocontrast,
+    equalize | none | | shear_x, shear_y | ± 0 … 0.3 pixels per pixel | | translate_x, translate_y | ± 0 … 150/331 of
+    the width or height, in whole pixels | | rotate | ± 0 … 30 degrees | | brightness, color, contrast, sharpness |
+    factor 1 ± 0 … 0.9 of PIL's ImageEnhance | | posterize | 8 … 4 bits | | solarize | levels from 255 … 0 on are
+    inverted |
 
     Args:
         image: uint8.
-        num_ops: how many operations, at least 0.
-        magnitude: from 0 to `num_magnitude_bins - 1`.
-        num_magnitude_bins: how many magnitudes there are, at least 2.
+        num_ops: How many operations, at least 0.
+        magnitude: From 0 to `num_magnitude_bins - 1`.
+        num_magnitude_bins: How many magnitudes there are, at least 2.
         interpolation: "nearest" or "bilinear", of what moves pixels.
-        fill_value: what comes in from outside, 0 to 255, or one such number for each channel; 0 if left out.
-        seed: any integer; equal seeds choose alike for the same element.
+        fill_value: What comes in from outside, 0 to 255, or one such number for each channel; 0 by default.
+        seed: An integer. Equal seeds give equal results for the same element.
 
     Returns:
         uint8 of the same shape; the image itself where nothing was done to it.
 
     Raises:
-        InvalidArgumentError: ranks, channels, numbers or choices that are not supported.
-        InvalidTypeError: images that are not uint8.
+        InvalidArgumentError: If the rank, the number of channels or an argument is invalid.
+        InvalidTypeError: If the image is not uint8.
+
+    Example:
+        >>> image = np.zeros((32, 32, 3), np.uint8)
+        >>> rand_augment(image).shape
+        (32, 32, 3)
     """
     array = _checked("rand_augment", image)
     how: dict[str, Any] = {
@@ -199,39 +196,35 @@ def trivial_augment(
     fill_value: int | Sequence[int] | None = None,
     seed: int | None = None,
 ) -> npt.NDArray[np.uint8]:
-    """Apply one operation drawn from a list of 14, at a magnitude drawn too, to a uint8 image (H, W, 1 or 3).
+    """Apply one random operation of a list of 14, of a random magnitude, to a uint8 image (H, W, 1 or 3).
 
-    TrivialAugment Wide (Müller and Hutter 2021) with the list and ranges of torchvision. Each image of a batch
-    (N, H, W, C) draws its own. What has a sign takes either with probability one half. In a data set they follow from
-    its seed, the epoch and the element's number, see `element_key`.
+    TrivialAugment Wide (Müller and Hutter 2021) with the list and ranges of torchvision. Each image of a batch (N, H,
+    W, C) has its own random numbers. What has a sign takes either with probability one half. In a data set they follow
+    from its seed, the epoch and the element's number, see `element_key`.
 
-    | operation | amount at magnitude 0 … `num_magnitude_bins - 1`, in equal steps |
-    |---|---|
-    | identity, autocontrast, equalize | none |
-    | shear_x, shear_y | ± 0 … 0.99 pixels per pixel |
-    | translate_x, translate_y | ± 0 … 32 pixels, whole ones |
-    | rotate | ± 0 … 135 degrees |
-    | brightness, color, contrast, sharpness | factor 1 ± 0 … 0.99 of PIL's ImageEnhance |
-    | posterize | 8 … 2 bits |
-    | solarize | levels from 255 … 0 on are inverted |
-
-    >>> image = np.zeros((32, 32, 3), np.uint8)
-    >>> trivial_augment(image).shape
-    (32, 32, 3)
+    | operation | amount at magnitude 0 … `num_magnitude_bins - 1`, in equal steps | |---|---| | identity, autocontrast,
+    equalize | none | | shear_x, shear_y | ± 0 … 0.99 pixels per pixel | | translate_x, translate_y | ± 0 … 32 pixels,
+    whole ones | | rotate | ± 0 … 135 degrees | | brightness, color, contrast, sharpness | factor 1 ± 0 … 0.99 of PIL's
+    ImageEnhance | | posterize | 8 … 2 bits | | solarize | levels from 255 … 0 on are inverted |
 
     Args:
         image: uint8.
-        num_magnitude_bins: how many magnitudes there are, at least 2.
+        num_magnitude_bins: How many magnitudes there are, at least 2.
         interpolation: "nearest" or "bilinear", of what moves pixels.
-        fill_value: what comes in from outside, 0 to 255, or one such number for each channel; 0 if left out.
-        seed: any integer; equal seeds choose alike for the same element.
+        fill_value: What comes in from outside, 0 to 255, or one such number for each channel; 0 by default.
+        seed: An integer. Equal seeds give equal results for the same element.
 
     Returns:
         uint8 of the same shape; the image itself where nothing was done to it.
 
     Raises:
-        InvalidArgumentError: ranks, channels, numbers or choices that are not supported.
-        InvalidTypeError: images that are not uint8.
+        InvalidArgumentError: If the rank, the number of channels or an argument is invalid.
+        InvalidTypeError: If the image is not uint8.
+
+    Example:
+        >>> image = np.zeros((32, 32, 3), np.uint8)
+        >>> trivial_augment(image).shape
+        (32, 32, 3)
     """
     array = _checked("trivial_augment", image)
     how: dict[str, Any] = {

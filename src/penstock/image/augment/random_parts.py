@@ -118,32 +118,33 @@ def random_resized_crop(
     antialias: bool = False,
     seed: int | None = None,
 ) -> npt.NDArray[Any]:
-    """Cut a part of random area and form out of an image (H, W, C) and resize it; of a batch, from each its own.
+    """Crop a random part of an image (H, W, C), or of each image of a batch, and resize it.
 
     The area is uniform in `scale`, the logarithm of width / height uniform in that of `ratio`, the place uniform. What
-    does not fit is drawn again; after ten attempts it is the largest part at the centre with a form in `ratio`. This
+    does not fit is chosen again; after ten attempts it is the largest part at the centre with a form in `ratio`. This
     is the crop of "Going deeper with convolutions" (Szegedy et al. 2014), drawn as torchvision's RandomResizedCrop
     does. In a data set it follows from its seed, the epoch and the element's number, see `element_key`.
 
-    >>> image = np.zeros((375, 500, 3), np.uint8)
-    >>> random_resized_crop(image, (224, 224)).shape
-    (224, 224, 3)
-
     Args:
-        image: any number type; a batch is (N, H, W, C).
+        image: Any number type; a batch is (N, H, W, C).
         size: (height, width) of the result, in pixels.
-        scale: the least and the most of the image's area that is cut out, above 0.
-        ratio: the least and the most of width / height, above 0.
-        method: as in `resize`.
-        antialias: as in `resize`; slower, and better for parts that are much larger than `size`.
-        seed: any integer; equal seeds choose alike for the same element.
+        scale: The least and the most of the image's area that is cut out, above 0.
+        ratio: The least and the most of width / height, above 0.
+        method: As in `resize`.
+        antialias: As in `resize`; slower, and better for parts that are much larger than `size`.
+        seed: An integer. Equal seeds give equal results for the same element.
 
     Returns:
         float32 in the range of the image; with "nearest" the image's dtype.
 
     Raises:
-        InvalidArgumentError: ranks, sizes, ranges or choices that are not supported.
-        InvalidTypeError: not an image of numbers.
+        InvalidArgumentError: If the rank or an argument is invalid.
+        InvalidTypeError: If the image is no array of numbers.
+
+    Example:
+        >>> image = np.zeros((375, 500, 3), np.uint8)
+        >>> random_resized_crop(image, (224, 224)).shape
+        (224, 224, 3)
     """
     array = check_image("random_resized_crop", image)
     key = element_key(seed)
@@ -161,16 +162,29 @@ def stateless_random_resized_crop(
     method: str = "bilinear",
     antialias: bool = False,
 ) -> npt.NDArray[Any]:
-    """`random_resized_crop` that follows from `seed` alone, an integer or a pair of integers.
+    """Do the same as `random_resized_crop`, with random numbers that depend on `seed` only.
 
-    >>> image = np.arange(100.0).reshape(10, 10, 1)
-    >>> first, again = (stateless_random_resized_crop(image, (4, 4), (1, 2)) for _ in range(2))
-    >>> np.array_equal(first, again)
-    True
+    Args:
+        image: Any number type; a batch is (N, H, W, C).
+        size: (height, width) of the result, in pixels.
+        seed: An integer or a pair of integers. The result depends on the seed and the arguments only.
+        scale: The least and the most of the image's area that is cut out, above 0.
+        ratio: The least and the most of width / height, above 0.
+        method: As in `resize`.
+        antialias: As in `resize`; slower, and better for parts that are much larger than `size`.
+
+    Returns:
+        As `random_resized_crop`.
 
     Raises:
-        InvalidArgumentError: ranks, sizes, ranges, choices or a seed that are not supported.
-        InvalidTypeError: not an image of numbers.
+        InvalidArgumentError: If the rank or an argument is invalid.
+        InvalidTypeError: If the image is no array of numbers.
+
+    Example:
+        >>> image = np.arange(100.0).reshape(10, 10, 1)
+        >>> first, again = (stateless_random_resized_crop(image, (4, 4), (1, 2)) for _ in range(2))
+        >>> np.array_equal(first, again)
+        True
     """
     op = "stateless_random_resized_crop"
     array = check_image(op, image)
@@ -212,37 +226,39 @@ def sample_distorted_bounding_box(
     max_attempts: int | None = None,
     use_image_if_no_bounding_boxes: bool | None = None,
 ) -> Part:
-    """Draw a part of an image that shows at least a share of one of its objects, as tf.image's function does.
+    """Choose a random part of an image that shows enough of one of its objects, as tf.image's function does.
 
     The form is uniform in `aspect_ratio_range`, the height uniform in what `area_range` leaves, every place as likely,
-    also those at the lower and the right edge, which TensorFlow leaves out. A part that does not show enough is drawn
+    also those at the lower and the right edge, which TensorFlow leaves out. A part that does not show enough is random
     again, and after `max_attempts` it is the whole image. In a data set it follows from its seed, the epoch and the
     element's number, see `element_key`.
-
-    >>> image = np.zeros((40, 60, 3), np.uint8)
-    >>> begin, size, box = sample_distorted_bounding_box(image.shape, [[[0.25, 0.5, 0.75, 1.0]]], min_object_covered=1)
-    >>> (top, left, _), (height, width, _) = begin, size
-    >>> part = image[top : top + height, left : left + width]
-    >>> bool(top <= 10 and top + height >= 30 and left <= 30 and left + width == 60)
-    True
 
     Args:
         image_size: (height, width, channels).
         bounding_boxes: (1, boxes, 4) or (boxes, 4): (y_min, x_min, y_max, x_max) of each object, from 0 to 1.
-        seed: any integer; equal seeds choose alike for the same element. (TensorFlow's 0 is None here.)
-        min_object_covered: the least share of an object's area, at least 0; one object that shows enough suffices.
-        aspect_ratio_range: the least and the most of width / height, above 0; (0.75, 1.33) if left out.
-        area_range: the least and the most of the image's area, above 0 and at most 1; (0.05, 1) if left out.
-        max_attempts: at least 1; 100 if left out.
-        use_image_if_no_bounding_boxes: take the whole image for the object where there are no boxes.
+        seed: An integer. Equal seeds give equal results for the same element. (TensorFlow's 0 is None here.).
+        min_object_covered: The least share of an object's area, at least 0; one object that shows enough suffices.
+        aspect_ratio_range: The least and the most of width / height, above 0; (0.75, 1.33) by default.
+        area_range: The least and the most of the image's area, above 0 and at most 1; (0.05, 1) by default.
+        max_attempts: At least 1; 100 by default.
+        use_image_if_no_bounding_boxes: Take the whole image for the object where there are no boxes.
 
     Returns:
         `begin`, (top, left, 0), and `size`, (height, width, -1), both of the dtype of `image_size`; and the same as a
         float32 box (1, 1, 4) for `draw_bounding_boxes`.
 
     Raises:
-        InvalidArgumentError: sizes, boxes, ranges or numbers that are not supported, or no boxes.
-        InvalidTypeError: `min_object_covered` is no number.
+        InvalidArgumentError: If an argument is invalid, or if there are no boxes.
+        InvalidTypeError: If `min_object_covered` is no number.
+
+    Example:
+        >>> image = np.zeros((40, 60, 3), np.uint8)
+        >>> boxes = [[[0.25, 0.5, 0.75, 1.0]]]
+        >>> begin, size, box = sample_distorted_bounding_box(image.shape, boxes, min_object_covered=1)
+        >>> (top, left, _), (height, width, _) = begin, size
+        >>> part = image[top : top + height, left : left + width]
+        >>> bool(top <= 10 and top + height >= 30 and left <= 30 and left + width == 60)
+        True
     """
     op = "sample_distorted_bounding_box"
     wanted = _wanted(op, min_object_covered, aspect_ratio_range, area_range, max_attempts)
@@ -260,16 +276,30 @@ def stateless_sample_distorted_bounding_box(
     max_attempts: int | None = None,
     use_image_if_no_bounding_boxes: bool | None = None,
 ) -> Part:
-    """`sample_distorted_bounding_box` that follows from `seed` alone, an integer or a pair of integers.
+    """Do the same as `sample_distorted_bounding_box`, with random numbers that depend on `seed` only.
 
-    >>> size, box = (40, 60, 3), [[[0.25, 0.5, 0.75, 1.0]]]
-    >>> first, again = (stateless_sample_distorted_bounding_box(size, box, (1, 2)) for _ in range(2))
-    >>> [np.array_equal(a, b) for a, b in zip(first, again)]
-    [True, True, True]
+    Args:
+        image_size: (height, width, channels).
+        bounding_boxes: (1, boxes, 4) or (boxes, 4): (y_min, x_min, y_max, x_max) of each object, from 0 to 1.
+        seed: An integer or a pair of integers. The result depends on the seed and the arguments only.
+        min_object_covered: The least share of an object's area, at least 0; one object that shows enough suffices.
+        aspect_ratio_range: The least and the most of width / height, above 0; (0.75, 1.33) by default.
+        area_range: The least and the most of the image's area, above 0 and at most 1; (0.05, 1) by default.
+        max_attempts: At least 1; 100 by default.
+        use_image_if_no_bounding_boxes: Take the whole image for the object where there are no boxes.
+
+    Returns:
+        As `sample_distorted_bounding_box`.
 
     Raises:
-        InvalidArgumentError: sizes, boxes, ranges, numbers or a seed that are not supported, or no boxes.
-        InvalidTypeError: `min_object_covered` is no number.
+        InvalidArgumentError: If an argument is invalid, or if there are no boxes.
+        InvalidTypeError: If `min_object_covered` is no number.
+
+    Example:
+        >>> size, box = (40, 60, 3), [[[0.25, 0.5, 0.75, 1.0]]]
+        >>> first, again = (stateless_sample_distorted_bounding_box(size, box, (1, 2)) for _ in range(2))
+        >>> [np.array_equal(a, b) for a, b in zip(first, again)]
+        [True, True, True]
     """
     op = "stateless_sample_distorted_bounding_box"
     wanted = _wanted(op, min_object_covered, aspect_ratio_range, area_range, max_attempts)

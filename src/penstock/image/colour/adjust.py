@@ -32,21 +32,25 @@ def adjust_brightness(image: npt.NDArray[Any], delta: Any) -> npt.NDArray[Any]:
     """Add `delta` to each value of an image (H, W, C) or a batch (N, H, W, C), as tf.image.adjust_brightness does.
 
     `delta` is in units of the full range: 0.1 adds a tenth of 255 to uint8. Integers are computed in float32 from 0 to
-    1, come back truncated and stop at their limits; floats are added to as they are and do not stop at 1. The result
-    has the dtype of the image. Runs without the GIL; equal inputs give equal bits on every machine, those of TensorFlow
-    for uint8 and float32.
-
-    >>> import numpy as np
-    >>> adjust_brightness(np.array([[[0], [100], [250]]], np.uint8), 0.1).ravel().tolist()
-    [25, 125, 255]
+    1, are truncated and clipped to the limits of their dtype; floats are not clipped. The result has the dtype of the
+    image. The function releases the GIL; equal inputs give equal bits on every machine, those of TensorFlow for uint8
+    and float32.
 
     Args:
-        image: integers or floats.
-        delta: a finite number, or for a batch an array of N.
+        image: Integers or floats.
+        delta: A finite number, or for a batch an array of N.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: another rank, or a `delta` that is no such number.
-        InvalidTypeError: other values.
+        InvalidArgumentError: If the image has another rank, or if `delta` is not finite.
+        InvalidTypeError: If the values are no integers or floats.
+
+    Example:
+        >>> import numpy as np
+        >>> adjust_brightness(np.array([[[0], [100], [250]]], np.uint8), 0.1).ravel().tolist()
+        [25, 125, 255]
     """
     array = check_numbers("adjust_brightness", image)
     deltas = per_image("adjust_brightness", "delta", delta, array)
@@ -66,23 +70,27 @@ def some_delta(key: Keys, shape: Sequence[int], *, max_delta: Any) -> dict[str, 
     batches=lambda rank: rank == 3,
 )
 def random_brightness(image: npt.NDArray[Any], max_delta: float, seed: int | None = None) -> npt.NDArray[Any]:
-    """`adjust_brightness` by a delta drawn uniformly from [-max_delta, max_delta); a batch draws once for all.
+    """Call `adjust_brightness` with a random delta, uniform in [-max_delta, max_delta), the same for a whole batch.
 
     In a data set it follows from its seed, the epoch and the element's number, see `element_key`.
 
-    >>> import numpy as np
-    >>> image = np.full((1, 1, 3), 100, np.uint8)
-    >>> bool((random_brightness(image, 0.2, seed=1) == random_brightness(image, 0.2, seed=1)).all())
-    True
-
     Args:
-        image: integers or floats, (H, W, C) or (N, H, W, C).
-        max_delta: at least 0, in units of the full range.
-        seed: any integer; equal seeds draw alike for the same element.
+        image: Integers or floats, (H, W, C) or (N, H, W, C).
+        max_delta: At least 0, in units of the full range.
+        seed: An integer. equal seeds draw alike for the same element.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: another rank, or a negative `max_delta`.
-        InvalidTypeError: other values.
+        InvalidArgumentError: If the image has another rank, or if `max_delta` is negative.
+        InvalidTypeError: If the values are no integers or floats.
+
+    Example:
+        >>> import numpy as np
+        >>> image = np.full((1, 1, 3), 100, np.uint8)
+        >>> bool((random_brightness(image, 0.2, seed=1) == random_brightness(image, 0.2, seed=1)).all())
+        True
     """
     array = check_numbers("random_brightness", image)
     return adjust_brightness(array, **some_delta(element_key(seed), array.shape, max_delta=max_delta))
@@ -90,16 +98,25 @@ def random_brightness(image: npt.NDArray[Any], max_delta: float, seed: int | Non
 
 @composed(check_numbers)
 def stateless_random_brightness(image: npt.NDArray[Any], max_delta: float, seed: Any) -> npt.NDArray[Any]:
-    """`random_brightness` that follows from `seed` alone, an integer or a pair of integers.
+    """Do the same as `random_brightness`, with random numbers that depend on `seed` only.
 
-    >>> import numpy as np
-    >>> image = np.full((1, 1, 3), 100, np.uint8)
-    >>> stateless_random_brightness(image, 0.2, (1, 2)).ravel().tolist()
-    [141, 141, 141]
+    Args:
+        image: Integers or floats, (H, W, C) or (N, H, W, C).
+        max_delta: At least 0, in units of the full range.
+        seed: An integer or a pair of integers. The result depends on the seed and the arguments only.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: another rank, a negative `max_delta`, or another kind of seed.
-        InvalidTypeError: other values.
+        InvalidArgumentError: If the image has another rank, if `max_delta` is negative, or if the seed is invalid.
+        InvalidTypeError: If the values are no integers or floats.
+
+    Example:
+        >>> import numpy as np
+        >>> image = np.full((1, 1, 3), 100, np.uint8)
+        >>> stateless_random_brightness(image, 0.2, (1, 2)).ravel().tolist()
+        [141, 141, 141]
     """
     op = "stateless_random_brightness"
     return adjust_brightness(image, around_zero(op, stateless_key(op, seed), max_delta))
@@ -110,20 +127,25 @@ def adjust_contrast(images: npt.NDArray[Any], contrast_factor: Any) -> npt.NDArr
     """Multiply the distance of each value from the mean of its channel, as tf.image.adjust_contrast does.
 
     Each channel of each image has its own mean: `(x - mean) * contrast_factor + mean`. Integers are computed in float32
-    from 0 to 1, come back truncated and stop at their limits; floats do not stop. The result keeps the dtype. Runs
-    without the GIL; equal inputs give equal bits on every machine, those of TensorFlow for uint8 and float32.
-
-    >>> import numpy as np
-    >>> adjust_contrast(np.array([[[0], [100]]], np.uint8), 0.5).ravel().tolist()
-    [25, 75]
+    from 0 to 1, are truncated and clipped to the limits of their dtype; floats are not clipped. The result keeps the
+    dtype. Runs without the GIL; equal inputs give equal bits on every machine, those of TensorFlow for uint8 and
+    float32.
 
     Args:
-        images: integers or floats, (H, W, C) or (N, H, W, C).
-        contrast_factor: a finite number, or for a batch an array of N.
+        images: Integers or floats, (H, W, C) or (N, H, W, C).
+        contrast_factor: A finite number, or for a batch an array of N.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: another rank, or a factor that is no such number.
-        InvalidTypeError: other values.
+        InvalidArgumentError: If the image has another rank, or if the factor is not finite.
+        InvalidTypeError: If the values are no integers or floats.
+
+    Example:
+        >>> import numpy as np
+        >>> adjust_contrast(np.array([[[0], [100]]], np.uint8), 0.5).ravel().tolist()
+        [25, 75]
     """
     array = check_numbers("adjust_contrast", images)
     factors = per_image("adjust_contrast", "contrast_factor", contrast_factor, array)
@@ -143,24 +165,28 @@ def some_contrast(key: Keys, shape: Sequence[int], *, lower: Any, upper: Any) ->
     batches=lambda rank: rank == 3,
 )
 def random_contrast(image: npt.NDArray[Any], lower: float, upper: float, seed: int | None = None) -> npt.NDArray[Any]:
-    """`adjust_contrast` by a factor drawn uniformly from [lower, upper); a batch draws once for all.
+    """Call `adjust_contrast` with a random factor, uniform in [lower, upper), the same for a whole batch.
 
     In a data set it follows from its seed, the epoch and the element's number, see `element_key`.
 
-    >>> import numpy as np
-    >>> image = np.array([[[0], [100]]], np.uint8)
-    >>> bool((random_contrast(image, 0.5, 1.5, seed=1) == random_contrast(image, 0.5, 1.5, seed=1)).all())
-    True
-
     Args:
-        image: integers or floats, (H, W, C) or (N, H, W, C).
-        lower: at least 0.
-        upper: greater than `lower`.
-        seed: any integer; equal seeds draw alike for the same element.
+        image: Integers or floats, (H, W, C) or (N, H, W, C).
+        lower: At least 0.
+        upper: Greater than `lower`.
+        seed: An integer. equal seeds draw alike for the same element.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: another rank, or bounds that are not 0 <= lower < upper.
-        InvalidTypeError: other values.
+        InvalidArgumentError: If the image has another rank, or unless `0 <= lower < upper`.
+        InvalidTypeError: If the values are no integers or floats.
+
+    Example:
+        >>> import numpy as np
+        >>> image = np.array([[[0], [100]]], np.uint8)
+        >>> bool((random_contrast(image, 0.5, 1.5, seed=1) == random_contrast(image, 0.5, 1.5, seed=1)).all())
+        True
     """
     array = check_numbers("random_contrast", image)
     return adjust_contrast(array, **some_contrast(element_key(seed), array.shape, lower=lower, upper=upper))
@@ -168,16 +194,26 @@ def random_contrast(image: npt.NDArray[Any], lower: float, upper: float, seed: i
 
 @composed(check_numbers)
 def stateless_random_contrast(image: npt.NDArray[Any], lower: float, upper: float, seed: Any) -> npt.NDArray[Any]:
-    """`random_contrast` that follows from `seed` alone, an integer or a pair of integers.
+    """Do the same as `random_contrast`, with random numbers that depend on `seed` only.
 
-    >>> import numpy as np
-    >>> image = np.array([[[0], [100]]], np.uint8)
-    >>> stateless_random_contrast(image, 0.5, 1.5, (1, 2)).ravel().tolist()
-    [0, 120]
+    Args:
+        image: Integers or floats, (H, W, C) or (N, H, W, C).
+        lower: At least 0.
+        upper: Greater than `lower`.
+        seed: An integer or a pair of integers. The result depends on the seed and the arguments only.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: another rank, bounds that are not 0 <= lower < upper, or another kind of seed.
-        InvalidTypeError: other values.
+        InvalidArgumentError: If the image has another rank, unless `0 <= lower < upper`, or if the seed is invalid.
+        InvalidTypeError: If the values are no integers or floats.
+
+    Example:
+        >>> import numpy as np
+        >>> image = np.array([[[0], [100]]], np.uint8)
+        >>> stateless_random_contrast(image, 0.5, 1.5, (1, 2)).ravel().tolist()
+        [0, 120]
     """
     op = "stateless_random_contrast"
     return adjust_contrast(image, between(op, stateless_key(op, seed), lower, upper))
@@ -185,23 +221,28 @@ def stateless_random_contrast(image: npt.NDArray[Any], lower: float, upper: floa
 
 @traceable("image.adjust_sharpness", rules.same_shape, batches=lambda rank: rank == 3)
 def adjust_sharpness(image: npt.NDArray[Any], sharpness_factor: float) -> npt.NDArray[Any]:
-    """Blend an image (H, W, C), or each of a batch (N, H, W, C), with its smoothed self.
+    """Blend an image (H, W, C), or each image of a batch (N, H, W, C), with a smoothed copy of it.
 
     `factor * x + (1 - factor) * smooth(x)`, where `smooth` weighs a pixel 5/13 and its eight neighbours 1/13 each, and
     leaves the border. As torchvision's adjust_sharpness, which is PIL's ImageEnhance.Sharpness. uint8 is truncated and
-    stops at 0 and 255, float32 at 0 and 1; an image of less than 3 rows or columns stays. Runs without the GIL.
-
-    >>> import numpy as np
-    >>> adjust_sharpness(np.array([0, 0, 0, 0, 13, 0, 0, 0, 0], np.uint8).reshape(3, 3, 1), 2)[1, 1].tolist()
-    [21]
+    stops at 0 and 255, float32 at 0 and 1; an image of less than 3 rows or columns stays. The function releases the
+    GIL.
 
     Args:
         image: uint8 or float32.
         sharpness_factor: 0 smooths, 1 changes nothing, 2 sharpens; at least 0.
 
+    Returns:
+        An image or batch of the same shape and dtype.
+
     Raises:
-        InvalidArgumentError: another rank, or a negative factor.
-        InvalidTypeError: another dtype.
+        InvalidArgumentError: If the image has another rank, or if the factor is negative.
+        InvalidTypeError: If the image has another dtype.
+
+    Example:
+        >>> import numpy as np
+        >>> adjust_sharpness(np.array([0, 0, 0, 0, 13, 0, 0, 0, 0], np.uint8).reshape(3, 3, 1), 2)[1, 1].tolist()
+        [21]
     """
     array = check_kind("adjust_sharpness", image, floats=True)
     factor = check_number("adjust_sharpness", "sharpness_factor", sharpness_factor, 0)
@@ -214,24 +255,28 @@ MAX_DELTA = 0.5  # half a circle in either direction is all of it
 @of_nature(rules.COSTLY)
 @traceable("image.adjust_hue", rules.same_shape, batches=lambda rank: rank == 3)
 def adjust_hue(image: npt.NDArray[Any], delta: Any) -> npt.NDArray[Any]:
-    """Turn the hue of an RGB image (H, W, 3) or a batch (N, H, W, 3), as tf.image.adjust_hue does.
+    """Rotate the hue of an RGB image (H, W, 3) or a batch (N, H, W, 3), as tf.image.adjust_hue does.
 
     Along the hexagon of HSV (https://en.wikipedia.org/wiki/HSL_and_HSV#Hue_and_chroma); the largest and the smallest
-    value of a pixel stay. Integers are computed in float32 from 0 to 1 and come back truncated. The result has the
-    dtype of the image. Runs without the GIL; equal inputs give equal bits on every machine, those of TensorFlow for
+    value of a pixel stay. Integers are computed in float32 from 0 to 1 and are truncated. The result has the dtype of
+    the image. The function releases the GIL; equal inputs give equal bits on every machine, those of TensorFlow for
     uint8 and float32.
 
-    >>> import numpy as np
-    >>> adjust_hue(np.array([[[200, 100, 50]]], np.uint8), 1 / 3).ravel().tolist()
-    [50, 200, 100]
-
     Args:
-        image: integers or floats.
-        delta: share of the full circle, from -1 to 1; for a batch also an array of N.
+        image: Integers or floats.
+        delta: Share of the full circle, from -1 to 1; for a batch also an array of N.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: another rank or number of channels, or a `delta` that is no such number.
-        InvalidTypeError: other values.
+        InvalidArgumentError: If the image has another rank or number of channels, or if `delta` is out of range.
+        InvalidTypeError: If the values are no integers or floats.
+
+    Example:
+        >>> import numpy as np
+        >>> adjust_hue(np.array([[[200, 100, 50]]], np.uint8), 1 / 3).ravel().tolist()
+        [50, 200, 100]
     """
     array = check_colours("adjust_hue", image)
     deltas = per_image("adjust_hue", "delta", delta, array, -1, 1)
@@ -252,23 +297,27 @@ def some_turn(key: Keys, shape: Sequence[int], *, max_delta: Any) -> dict[str, A
     batches=lambda rank: rank == 3,
 )
 def random_hue(image: npt.NDArray[Any], max_delta: float, seed: int | None = None) -> npt.NDArray[Any]:
-    """`adjust_hue` by a delta drawn uniformly from [-max_delta, max_delta); a batch draws once for all.
+    """Call `adjust_hue` with a random delta, uniform in [-max_delta, max_delta), the same for a whole batch.
 
     In a data set it follows from its seed, the epoch and the element's number, see `element_key`.
 
-    >>> import numpy as np
-    >>> image = np.array([[[200, 100, 50]]], np.uint8)
-    >>> bool((random_hue(image, 0.2, seed=1) == random_hue(image, 0.2, seed=1)).all())
-    True
-
     Args:
-        image: integers or floats, (H, W, 3) or (N, H, W, 3).
-        max_delta: share of the full circle, from 0 to 0.5.
-        seed: any integer; equal seeds draw alike for the same element.
+        image: Integers or floats, (H, W, 3) or (N, H, W, 3).
+        max_delta: Share of the full circle, from 0 to 0.5.
+        seed: An integer. equal seeds draw alike for the same element.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: another rank or number of channels, or a `max_delta` outside 0 to 0.5.
-        InvalidTypeError: other values.
+        InvalidArgumentError: If the image has another rank or number of channels, or if `max_delta` is not in [0, 0.5].
+        InvalidTypeError: If the values are no integers or floats.
+
+    Example:
+        >>> import numpy as np
+        >>> image = np.array([[[200, 100, 50]]], np.uint8)
+        >>> bool((random_hue(image, 0.2, seed=1) == random_hue(image, 0.2, seed=1)).all())
+        True
     """
     array = check_colours("random_hue", image)
     return adjust_hue(array, **some_turn(element_key(seed), array.shape, max_delta=max_delta))
@@ -277,17 +326,26 @@ def random_hue(image: npt.NDArray[Any], max_delta: float, seed: int | None = Non
 @of_nature(rules.COSTLY)
 @composed(check_colours)
 def stateless_random_hue(image: npt.NDArray[Any], max_delta: float, seed: Any) -> npt.NDArray[Any]:
-    """`random_hue` that follows from `seed` alone, an integer or a pair of integers.
+    """Do the same as `random_hue`, with random numbers that depend on `seed` only.
 
-    >>> import numpy as np
-    >>> image = np.array([[[200, 100, 50]]], np.uint8)
-    >>> stateless_random_hue(image, 0.2, (1, 2)).ravel().tolist()
-    [156, 200, 50]
+    Args:
+        image: Integers or floats, (H, W, 3) or (N, H, W, 3).
+        max_delta: Share of the full circle, from 0 to 0.5.
+        seed: An integer or a pair of integers. The result depends on the seed and the arguments only.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: another rank or number of channels, a `max_delta` outside 0 to 0.5, or another kind of
-            seed.
-        InvalidTypeError: other values.
+        InvalidArgumentError: If the image has another rank or number of channels, if `max_delta` is not in [0, 0.5], or
+            if the seed is invalid.
+        InvalidTypeError: If the values are no integers or floats.
+
+    Example:
+        >>> import numpy as np
+        >>> image = np.array([[[200, 100, 50]]], np.uint8)
+        >>> stateless_random_hue(image, 0.2, (1, 2)).ravel().tolist()
+        [156, 200, 50]
     """
     op = "stateless_random_hue"
     return adjust_hue(image, around_zero(op, stateless_key(op, seed), max_delta, MAX_DELTA))
@@ -299,21 +357,25 @@ def adjust_saturation(image: npt.NDArray[Any], saturation_factor: Any) -> npt.ND
     """Multiply the saturation of an RGB image (H, W, 3) or a batch (N, H, W, 3), as tf.image.adjust_saturation does.
 
     By way of HSV (https://en.wikipedia.org/wiki/HSL_and_HSV), the saturation stopping at 1; 0 gives grey. Integers are
-    computed in float32 from 0 to 1 and come back truncated. The result has the dtype of the image. Runs without the
-    GIL; equal inputs give equal bits on every machine, those of TensorFlow for uint8 and float32. (A float pixel whose
-    hue rounds up to the full circle keeps its colour, where TensorFlow makes it grey.)
-
-    >>> import numpy as np
-    >>> adjust_saturation(np.array([[[200, 100, 50]]], np.uint8), 0.5).ravel().tolist()
-    [200, 150, 125]
+    computed in float32 from 0 to 1 and are truncated. The result has the dtype of the image. Runs without the GIL;
+    equal inputs give equal bits on every machine, those of TensorFlow for uint8 and float32. (A float pixel whose hue
+    rounds up to the full circle keeps its colour, where TensorFlow makes it grey.)
 
     Args:
-        image: integers or floats.
-        saturation_factor: a finite number, or for a batch an array of N.
+        image: Integers or floats.
+        saturation_factor: A finite number, or for a batch an array of N.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: another rank or number of channels, or a factor that is no such number.
-        InvalidTypeError: other values.
+        InvalidArgumentError: If the image has another rank or number of channels, or if the factor is not finite.
+        InvalidTypeError: If the values are no integers or floats.
+
+    Example:
+        >>> import numpy as np
+        >>> adjust_saturation(np.array([[[200, 100, 50]]], np.uint8), 0.5).ravel().tolist()
+        [200, 150, 125]
     """
     array = check_colours("adjust_saturation", image)
     factors = per_image("adjust_saturation", "saturation_factor", saturation_factor, array)
@@ -334,24 +396,28 @@ def some_saturation(key: Keys, shape: Sequence[int], *, lower: Any, upper: Any) 
     batches=lambda rank: rank == 3,
 )
 def random_saturation(image: npt.NDArray[Any], lower: float, upper: float, seed: int | None = None) -> npt.NDArray[Any]:
-    """`adjust_saturation` by a factor drawn uniformly from [lower, upper); a batch draws once for all.
+    """Call `adjust_saturation` with a random factor, uniform in [lower, upper), the same for a whole batch.
 
     In a data set it follows from its seed, the epoch and the element's number, see `element_key`.
 
-    >>> import numpy as np
-    >>> image = np.array([[[200, 100, 50]]], np.uint8)
-    >>> bool((random_saturation(image, 0.5, 1.5, seed=1) == random_saturation(image, 0.5, 1.5, seed=1)).all())
-    True
-
     Args:
-        image: integers or floats, (H, W, 3) or (N, H, W, 3).
-        lower: at least 0.
-        upper: greater than `lower`.
-        seed: any integer; equal seeds draw alike for the same element.
+        image: Integers or floats, (H, W, 3) or (N, H, W, 3).
+        lower: At least 0.
+        upper: Greater than `lower`.
+        seed: An integer. equal seeds draw alike for the same element.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: another rank or number of channels, or bounds that are not 0 <= lower < upper.
-        InvalidTypeError: other values.
+        InvalidArgumentError: If the image has another rank or number of channels, or unless `0 <= lower < upper`.
+        InvalidTypeError: If the values are no integers or floats.
+
+    Example:
+        >>> import numpy as np
+        >>> image = np.array([[[200, 100, 50]]], np.uint8)
+        >>> bool((random_saturation(image, 0.5, 1.5, seed=1) == random_saturation(image, 0.5, 1.5, seed=1)).all())
+        True
     """
     array = check_colours("random_saturation", image)
     return adjust_saturation(array, **some_saturation(element_key(seed), array.shape, lower=lower, upper=upper))
@@ -360,17 +426,27 @@ def random_saturation(image: npt.NDArray[Any], lower: float, upper: float, seed:
 @of_nature(rules.COSTLY)
 @composed(check_colours)
 def stateless_random_saturation(image: npt.NDArray[Any], lower: float, upper: float, seed: Any) -> npt.NDArray[Any]:
-    """`random_saturation` that follows from `seed` alone, an integer or a pair of integers.
+    """Do the same as `random_saturation`, with random numbers that depend on `seed` only.
 
-    >>> import numpy as np
-    >>> image = np.array([[[200, 100, 50]]], np.uint8)
-    >>> stateless_random_saturation(image, 0.5, 1.5, (1, 2)).ravel().tolist()
-    [200, 66, 0]
+    Args:
+        image: Integers or floats, (H, W, 3) or (N, H, W, 3).
+        lower: At least 0.
+        upper: Greater than `lower`.
+        seed: An integer or a pair of integers. The result depends on the seed and the arguments only.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: another rank or number of channels, bounds that are not 0 <= lower < upper, or another
-            kind of seed.
-        InvalidTypeError: other values.
+        InvalidArgumentError: If the image has another rank or number of channels, unless `0 <= lower < upper`, or if
+            the seed is invalid.
+        InvalidTypeError: If the values are no integers or floats.
+
+    Example:
+        >>> import numpy as np
+        >>> image = np.array([[[200, 100, 50]]], np.uint8)
+        >>> stateless_random_saturation(image, 0.5, 1.5, (1, 2)).ravel().tolist()
+        [200, 66, 0]
     """
     op = "stateless_random_saturation"
     return adjust_saturation(image, between(op, stateless_key(op, seed), lower, upper))

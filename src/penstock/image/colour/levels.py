@@ -23,24 +23,28 @@ if TYPE_CHECKING:
 
 @traceable("image.adjust_gamma", rules.same_shape, batches=lambda rank: rank == 3)
 def adjust_gamma(image: npt.NDArray[Any], gamma: float = 1, gain: float = 1) -> npt.NDArray[Any]:
-    """`gain * image ** gamma` of an image (H, W, C) or a batch (N, H, W, C), as tf.image.adjust_gamma does.
+    """Compute `gain * image ** gamma`, as tf.image.adjust_gamma does.
 
-    Integers are computed in float32 from 0 to 1, come back truncated and stop at their limits; a float below 0 has a
-    power only if `gamma` is whole, and is NaN otherwise. The result has the dtype of the image. A `gamma` above 1 makes
-    the image darker, one below 1 brighter (https://en.wikipedia.org/wiki/Gamma_correction). Runs without the GIL;
-    uint8 equals TensorFlow's levels, float32 differs from it in the last bits of the power.
-
-    >>> adjust_gamma(np.array([[[0], [128], [255]]], np.uint8), 2).ravel().tolist()
-    [0, 64, 255]
+    Integers are computed in float32 from 0 to 1, are truncated and clipped to the limits of their dtype; a float below
+    0 has a power only if `gamma` is whole, and is NaN otherwise. The result has the dtype of the image. A `gamma` above
+    1 makes the image darker, one below 1 brighter (https://en.wikipedia.org/wiki/Gamma_correction). The function
+    releases the GIL; uint8 equals TensorFlow's levels, float32 differs from it in the last bits of the power.
 
     Args:
-        image: integers or floats.
-        gamma: at least 0.
-        gain: any finite number.
+        image: Integers or floats.
+        gamma: At least 0.
+        gain: Any finite number.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: another rank, a negative `gamma`, or a number that is not finite.
-        InvalidTypeError: other values.
+        InvalidArgumentError: If the image has another rank, if `gamma` is negative, or if a number is not finite.
+        InvalidTypeError: If the values are no integers or floats.
+
+    Example:
+        >>> adjust_gamma(np.array([[[0], [128], [255]]], np.uint8), 2).ravel().tolist()
+        [0, 64, 255]
     """
     array = check_numbers("adjust_gamma", image)
     power, factor = check_number("adjust_gamma", "gamma", gamma, 0), check_number("adjust_gamma", "gain", gain)
@@ -54,16 +58,23 @@ def adjust_gamma(image: npt.NDArray[Any], gamma: float = 1, gain: float = 1) -> 
 
 @traceable("image.invert", rules.same_shape, batches=lambda rank: rank == 3)
 def invert(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The negative of an image (H, W, C) or a batch (N, H, W, C): `255 - x` for uint8, `1 - x` for float32.
+    """Invert an image (H, W, C) or a batch (N, H, W, C): `255 - x` for uint8, `1 - x` for float32.
 
     As torchvision's invert, which is PIL's ImageOps.invert.
 
-    >>> invert(np.array([[[0], [100]]], np.uint8)).ravel().tolist()
-    [255, 155]
+    Args:
+        image: uint8 or float32.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: another rank.
-        InvalidTypeError: another dtype.
+        InvalidArgumentError: If the image has another rank.
+        InvalidTypeError: If the image has another dtype.
+
+    Example:
+        >>> invert(np.array([[[0], [100]]], np.uint8)).ravel().tolist()
+        [255, 155]
     """
     array = check_kind("invert", image, floats=True)
     inverted: npt.NDArray[Any] = np.bitwise_not(array) if array.dtype == np.uint8 else np.float32(1) - array
@@ -76,16 +87,20 @@ def posterize(image: npt.NDArray[np.uint8], bits: int) -> npt.NDArray[np.uint8]:
 
     As torchvision's posterize, which is PIL's ImageOps.posterize.
 
-    >>> posterize(np.array([[[100], [255]]], np.uint8), 2).ravel().tolist()
-    [64, 192]
-
     Args:
         image: uint8.
-        bits: from 0 (black) to 8 (unchanged).
+        bits: From 0 (black) to 8 (unchanged).
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: another rank, or `bits` that are no such integer.
-        InvalidTypeError: another dtype.
+        InvalidArgumentError: If the image has another rank, or if `bits` is out of range.
+        InvalidTypeError: If the image has another dtype.
+
+    Example:
+        >>> posterize(np.array([[[100], [255]]], np.uint8), 2).ravel().tolist()
+        [64, 192]
     """
     array = check_kind("posterize", image, floats=False)
     kept = check_number("posterize", "bits", bits, 0, 8)
@@ -97,20 +112,24 @@ def posterize(image: npt.NDArray[np.uint8], bits: int) -> npt.NDArray[np.uint8]:
 
 @traceable("image.solarize", rules.same_shape, batches=lambda rank: rank == 3)
 def solarize(image: npt.NDArray[Any], threshold: float = 128) -> npt.NDArray[Any]:
-    """`invert` the values of an image (H, W, C) or a batch (N, H, W, C) that are at least `threshold`.
+    """Invert the values of an image (H, W, C) or a batch (N, H, W, C) that are at least `threshold`.
 
     As torchvision's solarize, which is PIL's ImageOps.solarize.
 
-    >>> solarize(np.array([[[100], [200]]], np.uint8), 128).ravel().tolist()
-    [100, 55]
-
     Args:
         image: uint8 or float32.
-        threshold: from 0 to 256 for uint8 (256 changes nothing), from 0 to 1 for float32.
+        threshold: From 0 to 256 for uint8 (256 changes nothing), from 0 to 1 for float32.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: another rank, or a threshold that is not in the range.
-        InvalidTypeError: another dtype.
+        InvalidArgumentError: If the image has another rank, or if the threshold is out of range.
+        InvalidTypeError: If the image has another dtype.
+
+    Example:
+        >>> solarize(np.array([[[100], [200]]], np.uint8), 128).ravel().tolist()
+        [100, 55]
     """
     array = check_kind("solarize", image, floats=True)
     if array.dtype == np.uint8:
@@ -125,20 +144,24 @@ def solarize(image: npt.NDArray[Any], threshold: float = 128) -> npt.NDArray[Any
 @of_nature(rules.COSTLY)
 @traceable("image.autocontrast", rules.same_shape, batches=lambda rank: rank == 3)
 def autocontrast(image: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Stretch the values of each channel of each image to 0 to 255; a channel of one value stays.
+    """Stretch the values of each channel of an image or batch to the range from 0 to 255.
 
     `(x - lowest) * (255 / (highest - lowest))` in float32, truncated, as torchvision's autocontrast; PIL's
-    ImageOps.autocontrast may differ by one level. Runs without the GIL.
-
-    >>> autocontrast(np.array([[[10], [20], [30]]], np.uint8)).ravel().tolist()
-    [0, 127, 255]
+    ImageOps.autocontrast may differ by one level. The function releases the GIL.
 
     Args:
         image: uint8, (H, W, C) or (N, H, W, C).
 
+    Returns:
+        An image or batch of the same shape and dtype.
+
     Raises:
-        InvalidArgumentError: another rank.
-        InvalidTypeError: another dtype.
+        InvalidArgumentError: If the image has another rank.
+        InvalidTypeError: If the image has another dtype.
+
+    Example:
+        >>> autocontrast(np.array([[[10], [20], [30]]], np.uint8)).ravel().tolist()
+        [0, 127, 255]
     """
     array = check_kind("autocontrast", image, floats=False)
     return on_batch(lambda images: _by_counts(images, pixels.stretching), array)
@@ -147,19 +170,23 @@ def autocontrast(image: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 @of_nature(rules.COSTLY)
 @traceable("image.equalize", rules.same_shape, batches=lambda rank: rank == 3)
 def equalize(image: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Make all levels of each channel of each image about equally frequent.
+    """Change the levels of each channel of each image so that they are about equally frequent.
 
-    As torchvision's equalize, which is PIL's ImageOps.equalize. Runs without the GIL.
-
-    >>> equalize(np.arange(256, dtype=np.uint8).repeat(4).reshape(32, 32, 1) // 2)[-1, -1].tolist()
-    [255]
+    As torchvision's equalize, which is PIL's ImageOps.equalize. The function releases the GIL.
 
     Args:
         image: uint8, (H, W, C) or (N, H, W, C).
 
+    Returns:
+        An image or batch of the same shape and dtype.
+
     Raises:
-        InvalidArgumentError: another rank.
-        InvalidTypeError: another dtype.
+        InvalidArgumentError: If the image has another rank.
+        InvalidTypeError: If the image has another dtype.
+
+    Example:
+        >>> equalize(np.arange(256, dtype=np.uint8).repeat(4).reshape(32, 32, 1) // 2)[-1, -1].tolist()
+        [255]
     """
     array = check_kind("equalize", image, floats=False)
     return on_batch(lambda images: _by_counts(images, pixels.equalising), array)
@@ -171,21 +198,25 @@ def _by_counts(images: npt.NDArray[np.uint8], tables_of: Any) -> npt.NDArray[np.
 
 @traceable("image.per_image_standardization", as_float32, batches=lambda rank: rank == 3)
 def per_image_standardization(image: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """Each image with mean 0 and variance 1 over all its values, as tf.image.per_image_standardization does.
+    """Scale each image to mean 0 and variance 1, as tf.image.per_image_standardization does.
 
     `(x - mean) / max(stddev, 1 / sqrt(number of values))`, in float32, so that an image of one colour becomes 0. Sums
     are exact for uint8 and float64 otherwise; TensorFlow's are float32, which shows in the sixth digit. Runs without
     the GIL; equal inputs give equal bits on every machine.
 
-    >>> per_image_standardization(np.array([[[1], [3]]], np.uint8)).ravel().tolist()
-    [-1.0, 1.0]
-
     Args:
-        image: integers or floats, (H, W, C) or (N, H, W, C).
+        image: Integers or floats, (H, W, C) or (N, H, W, C).
+
+    Returns:
+        A float32 image or batch of the same shape.
 
     Raises:
-        InvalidArgumentError: another rank, or an image without pixels.
-        InvalidTypeError: other values.
+        InvalidArgumentError: If the image has another rank or no pixels.
+        InvalidTypeError: If the values are no integers or floats.
+
+    Example:
+        >>> per_image_standardization(np.array([[[1], [3]]], np.uint8)).ravel().tolist()
+        [-1.0, 1.0]
     """
     array = check_numbers("per_image_standardization", image)
     if 0 in array.shape[-3:]:
@@ -196,22 +227,26 @@ def per_image_standardization(image: npt.NDArray[Any]) -> npt.NDArray[np.float32
 
 @traceable("image.normalize", as_float32, batches=lambda rank: rank == 3)
 def normalize(image: npt.NDArray[Any], mean: Any, std: Any) -> npt.NDArray[np.float32]:
-    """`(image - mean) / std` for each channel, in float32, as torchvision's normalize.
+    """Compute `(image - mean) / std` for each channel in float32, as torchvision's normalize does.
 
-    Nothing is scaled first: for uint8, `mean` and `std` are levels (those of ImageNet times 255). Runs without the GIL;
-    equal inputs give equal bits on every machine, those of numpy's float32 subtraction and division.
-
-    >>> normalize(np.array([[[10, 20, 30]]], np.uint8), [10, 10, 10], [5, 5, 10]).ravel().tolist()
-    [0.0, 2.0, 2.0]
+    Nothing is scaled first: for uint8, `mean` and `std` are levels (those of ImageNet times 255). The function releases
+    the GIL; equal inputs give equal bits on every machine, those of numpy's float32 subtraction and division.
 
     Args:
-        image: integers or floats, (H, W, C) or (N, H, W, C).
-        mean: a number for each channel, or one for all.
-        std: a number for each channel, or one for all; none of them 0.
+        image: Integers or floats, (H, W, C) or (N, H, W, C).
+        mean: A number for each channel, or one for all.
+        std: A number for each channel, or one for all; none of them 0.
+
+    Returns:
+        A float32 image or batch of the same shape.
 
     Raises:
-        InvalidArgumentError: another rank, a `std` of 0, or another number of numbers.
-        InvalidTypeError: other values.
+        InvalidArgumentError: If the image has another rank, if a `std` is 0, or if the numbers do not fit the channels.
+        InvalidTypeError: If the values are no integers or floats.
+
+    Example:
+        >>> normalize(np.array([[[10, 20, 30]]], np.uint8), [10, 10, 10], [5, 5, 10]).ravel().tolist()
+        [0.0, 2.0, 2.0]
     """
     array = check_numbers("normalize", image)
     means, stds = (_per_channel(name, value, array) for name, value in (("mean", mean), ("std", std)))

@@ -18,42 +18,50 @@ if TYPE_CHECKING:
 
 @traceable("image.rgb_to_hsv", rules.same_shape, batches=lambda rank: rank == 3)
 def rgb_to_hsv(images: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Hue, saturation and value, each from 0 to 1, of RGB floats from 0 to 1, as tf.image.rgb_to_hsv has them.
+    """Convert RGB floats from 0 to 1 to HSV floats from 0 to 1, as tf.image.rgb_to_hsv does.
 
-    The result has the dtype and shape of the input; the hue of grey is 0. Runs without the GIL; equal inputs give equal
-    bits on every machine, those of TensorFlow for float32.
-
-    >>> import numpy as np
-    >>> rgb_to_hsv(np.array([[[0.5, 0.25, 0.25]]], np.float32)).ravel().tolist()
-    [0.0, 0.5, 0.5]
+    The result has the dtype and shape of the input; the hue of grey is 0. The function releases the GIL; equal inputs
+    give equal bits on every machine, those of TensorFlow for float32.
 
     Args:
-        images: floats, (H, W, 3) or (N, H, W, 3).
+        images: Floats, (H, W, 3) or (N, H, W, 3).
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: another rank or number of channels.
-        InvalidTypeError: integers; `convert_image_dtype` makes floats of them.
+        InvalidArgumentError: If the image has another rank or number of channels.
+        InvalidTypeError: If the image has integers. Convert it with `convert_image_dtype` first.
+
+    Example:
+        >>> import numpy as np
+        >>> rgb_to_hsv(np.array([[[0.5, 0.25, 0.25]]], np.float32)).ravel().tolist()
+        [0.0, 0.5, 0.5]
     """
     return run.to_hsv(_floats("rgb_to_hsv", images))
 
 
 @traceable("image.hsv_to_rgb", rules.same_shape, batches=lambda rank: rank == 3)
 def hsv_to_rgb(images: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Red, green and blue from 0 to 1 of HSV floats from 0 to 1, as tf.image.hsv_to_rgb has them.
+    """Convert HSV floats from 0 to 1 to RGB floats from 0 to 1, as tf.image.hsv_to_rgb does.
 
-    The result has the dtype and shape of the input. Runs without the GIL; equal inputs give equal bits on every
-    machine, those of TensorFlow for float32.
-
-    >>> import numpy as np
-    >>> hsv_to_rgb(np.array([[[0.0, 0.5, 0.5]]], np.float32)).ravel().tolist()
-    [0.5, 0.25, 0.25]
+    The result has the dtype and shape of the input. The function releases the GIL; equal inputs give equal bits on
+    every machine, those of TensorFlow for float32.
 
     Args:
-        images: floats, (H, W, 3) or (N, H, W, 3).
+        images: Floats, (H, W, 3) or (N, H, W, 3).
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: another rank or number of channels.
-        InvalidTypeError: integers; `convert_image_dtype` makes floats of them.
+        InvalidArgumentError: If the image has another rank or number of channels.
+        InvalidTypeError: If the image has integers. Convert it with `convert_image_dtype` first.
+
+    Example:
+        >>> import numpy as np
+        >>> hsv_to_rgb(np.array([[[0.0, 0.5, 0.5]]], np.float32)).ravel().tolist()
+        [0.5, 0.25, 0.25]
     """
     return run.to_rgb(_floats("hsv_to_rgb", images))
 
@@ -68,40 +76,48 @@ def _floats(op: str, images: Any) -> npt.NDArray[Any]:
 
 @traceable("image.rgb_to_grayscale", one_channel, batches=lambda rank: rank == 3)
 def rgb_to_grayscale(images: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The luma of RGB images, `0.2989 R + 0.587 G + 0.114 B`, with one channel, as tf.image.rgb_to_grayscale has it.
+    """Compute `0.2989 R + 0.587 G + 0.114 B` of RGB images, as tf.image.rgb_to_grayscale does.
 
-    Integers are computed in float32 from 0 to 1 and come back truncated. The result has the dtype of the input. Runs
-    without the GIL; equal inputs give equal bits on every machine, those of TensorFlow for uint8 and for float32 of
-    more than one pixel.
-
-    >>> import numpy as np
-    >>> rgb_to_grayscale(np.array([[[255, 255, 255], [255, 0, 0]]], np.uint8)).ravel().tolist()
-    [255, 76]
+    Integers are computed in float32 from 0 to 1 and are truncated. The result has the dtype of the input. Runs without
+    the GIL; equal inputs give equal bits on every machine, those of TensorFlow for uint8 and for float32 of more than
+    one pixel.
 
     Args:
-        images: integers or floats, (H, W, 3) or (N, H, W, 3).
+        images: Integers or floats, (H, W, 3) or (N, H, W, 3).
+
+    Returns:
+        An image or batch of the same dtype with one channel.
 
     Raises:
-        InvalidArgumentError: another rank or number of channels.
-        InvalidTypeError: other values.
+        InvalidArgumentError: If the image has another rank or number of channels.
+        InvalidTypeError: If the values are no integers or floats.
+
+    Example:
+        >>> import numpy as np
+        >>> rgb_to_grayscale(np.array([[[255, 255, 255], [255, 0, 0]]], np.uint8)).ravel().tolist()
+        [255, 76]
     """
     return run.to_grey(check_colours("rgb_to_grayscale", images))
 
 
 @traceable("image.grayscale_to_rgb", three_channels, batches=lambda rank: rank == 3)
 def grayscale_to_rgb(images: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The one channel of an image (H, W, 1) or a batch (N, H, W, 1) three times, as tf.image.grayscale_to_rgb does.
-
-    >>> import numpy as np
-    >>> grayscale_to_rgb(np.array([[[7], [8]]], np.uint8)).tolist()
-    [[[7, 7, 7], [8, 8, 8]]]
+    """Repeat the only channel of an image (H, W, 1) or a batch (N, H, W, 1), as tf.image.grayscale_to_rgb does.
 
     Args:
-        images: any number type.
+        images: Any number type.
+
+    Returns:
+        An image or batch of the same dtype with three channels.
 
     Raises:
-        InvalidArgumentError: another rank, or other than one channel.
-        InvalidTypeError: not numbers.
+        InvalidArgumentError: If the image has another rank, or not one channel.
+        InvalidTypeError: If the image has no numbers.
+
+    Example:
+        >>> import numpy as np
+        >>> grayscale_to_rgb(np.array([[[7], [8]]], np.uint8)).tolist()
+        [[[7, 7, 7], [8, 8, 8]]]
     """
     array = check_image("grayscale_to_rgb", images)
     if array.shape[-1] != 1:

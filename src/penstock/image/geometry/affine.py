@@ -37,30 +37,31 @@ def rotate(
     fill_mode: str = "constant",
     fill_value: npt.ArrayLike = 0.0,
 ) -> npt.NDArray[Any]:
-    """Rotate an image (H, W, C) or each of a batch (N, H, W, C) counter-clockwise about its centre.
+    """Rotate an image (H, W, C), or each image of a batch (N, H, W, C), counter-clockwise about its centre.
 
-    The size stays: what leaves it is lost. It is the rotate of TensorFlow Addons and of Keras's RandomRotation.
-    Sine and cosine are those of the float32 angle, rounded to float32; TensorFlow's may differ in their last bit, which
+    The size stays: what leaves it is lost. It is the rotate of TensorFlow Addons and of Keras's RandomRotation. Sine
+    and cosine are those of the float32 angle, rounded to float32; TensorFlow's may differ in their last bit, which
     moves a point by less than 1e-7 of the image's size.
 
-    >>> image = np.array([[[1], [2]], [[3], [4]]], np.uint8)
-    >>> rotate(image, np.pi / 2)[:, :, 0].tolist()
-    [[2, 4], [1, 3]]
-
     Args:
-        images: integers or floats.
-        angles: in radians; for a batch one for all, or one for each, (N,).
+        images: Integers or floats.
+        angles: In radians; for a batch one for all, or one for each, (N,).
         interpolation: "nearest", or "bilinear": a mean of the four pixels around the point, cut off for integers.
-        fill_mode: beyond the edge comes the "constant" `fill_value`, the image mirrored ("reflect"), the image again
+        fill_mode: Beyond the edge comes the "constant" `fill_value`, the image mirrored ("reflect"), the image again
             ("wrap"), or the "nearest" pixel.
-        fill_value: a number that fits the dtype, or one for each channel.
+        fill_value: A number that fits the dtype, or one for each channel.
 
     Returns:
         Images of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: ranks or choices that are not supported, or angles that are not finite.
-        InvalidTypeError: images that are neither integers nor floats.
+        InvalidArgumentError: If the rank or an argument is invalid, or if an angle is not finite.
+        InvalidTypeError: If the values are no integers or floats.
+
+    Example:
+        >>> image = np.array([[[1], [2]], [[3], [4]]], np.uint8)
+        >>> rotate(image, np.pi / 2)[:, :, 0].tolist()
+        [[2, 4], [1, 3]]
     """
     return rotated("rotate", images, angles, interpolation, fill_mode, fill_value)
 
@@ -109,22 +110,26 @@ def translate(
     fill_mode: str = "constant",
     fill_value: npt.ArrayLike = 0.0,
 ) -> npt.NDArray[Any]:
-    """Move an image (H, W, C) or each of a batch (N, H, W, C) to the right and down, as TensorFlow Addons does.
-
-    >>> translate(np.array([[[1], [2], [3]]], np.uint8), [1, 0], fill_value=9).ravel().tolist()
-    [9, 1, 2]
+    """Move an image (H, W, C), or each image of a batch (N, H, W, C), to the right and down, as TensorFlow Addons does.
 
     Args:
-        images: integers or floats.
+        images: Integers or floats.
         translations: (columns to the right, rows down) in pixels, fractions too; for a batch one pair for all, or one
             for each, (N, 2).
-        interpolation: as in `rotate`.
-        fill_mode: as in `rotate`.
-        fill_value: as in `rotate`.
+        interpolation: As in `rotate`.
+        fill_mode: As in `rotate`.
+        fill_value: As in `rotate`.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: ranks or choices that are not supported, or ways that are not finite.
-        InvalidTypeError: images that are neither integers nor floats.
+        InvalidArgumentError: If the rank or an argument is invalid, or if a translation is not finite.
+        InvalidTypeError: If the values are no integers or floats.
+
+    Example:
+        >>> translate(np.array([[[1], [2], [3]]], np.uint8), [1, 0], fill_value=9).ravel().tolist()
+        [9, 1, 2]
     """
     array = check_image("translate", images)
     ways = _each("translate", "translations", translations, array.shape, 2)
@@ -146,21 +151,25 @@ def shear_x(
     fill_mode: str = "constant",
     fill_value: npt.ArrayLike = 0.0,
 ) -> npt.NDArray[Any]:
-    """Slant an image (H, W, C) or each of a batch (N, H, W, C): row y moves `level * y` columns to the left.
-
-    >>> shear_x(np.array([[[1], [2]], [[3], [4]]], np.uint8), 1.0)[:, :, 0].tolist()
-    [[1, 2], [4, 0]]
+    """Shear an image (H, W, C), or each image of a batch (N, H, W, C): row y moves `level * y` columns to the left.
 
     Args:
-        images: integers or floats.
-        level: columns per row, also negative; for a batch one for all, or one for each, (N,).
-        interpolation: as in `rotate`.
-        fill_mode: as in `rotate`.
-        fill_value: as in `rotate`.
+        images: Integers or floats.
+        level: Columns per row, also negative; for a batch one for all, or one for each, (N,).
+        interpolation: As in `rotate`.
+        fill_mode: As in `rotate`.
+        fill_value: As in `rotate`.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: ranks or choices that are not supported, or levels that are not finite.
-        InvalidTypeError: images that are neither integers nor floats.
+        InvalidArgumentError: If the rank or an argument is invalid, or if a level is not finite.
+        InvalidTypeError: If the values are no integers or floats.
+
+    Example:
+        >>> shear_x(np.array([[[1], [2]], [[3], [4]]], np.uint8), 1.0)[:, :, 0].tolist()
+        [[1, 2], [4, 0]]
     """
     return _shear("shear_x", 1, images, level, interpolation, fill_mode, fill_value)
 
@@ -173,21 +182,25 @@ def shear_y(
     fill_mode: str = "constant",
     fill_value: npt.ArrayLike = 0.0,
 ) -> npt.NDArray[Any]:
-    """Slant an image (H, W, C) or each of a batch (N, H, W, C): column x moves `level * x` rows up.
-
-    >>> shear_y(np.array([[[1], [2]], [[3], [4]]], np.uint8), 1.0)[:, :, 0].tolist()
-    [[1, 4], [3, 0]]
+    """Shear an image (H, W, C), or each image of a batch (N, H, W, C): column x moves `level * x` rows up.
 
     Args:
-        images: integers or floats.
-        level: rows per column, also negative; for a batch one for all, or one for each, (N,).
-        interpolation: as in `rotate`.
-        fill_mode: as in `rotate`.
-        fill_value: as in `rotate`.
+        images: Integers or floats.
+        level: Rows per column, also negative; for a batch one for all, or one for each, (N,).
+        interpolation: As in `rotate`.
+        fill_mode: As in `rotate`.
+        fill_value: As in `rotate`.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: ranks or choices that are not supported, or levels that are not finite.
-        InvalidTypeError: images that are neither integers nor floats.
+        InvalidArgumentError: If the rank or an argument is invalid, or if a level is not finite.
+        InvalidTypeError: If the values are no integers or floats.
+
+    Example:
+        >>> shear_y(np.array([[[1], [2]], [[3], [4]]], np.uint8), 1.0)[:, :, 0].tolist()
+        [[1, 4], [3, 0]]
     """
     return _shear("shear_y", 3, images, level, interpolation, fill_mode, fill_value)
 
@@ -247,25 +260,29 @@ def random_rotate(
     fill_value: npt.ArrayLike = 0.0,
     seed: int | None = None,
 ) -> npt.NDArray[Any]:
-    """`rotate` by an angle drawn uniformly from [-max_angle, max_angle); each image of a batch (N, H, W, C) by its own.
+    """Call `rotate` with a random angle, uniform in [-max_angle, max_angle), another one for each image of a batch.
 
     In a data set it follows from its seed, the epoch and the element's number, see `element_key`.
 
-    >>> image = np.array([[[1], [2]], [[3], [4]]], np.uint8)
-    >>> random_rotate(image, np.pi, seed=3)[:, :, 0].tolist()
-    [[4, 3], [2, 1]]
-
     Args:
-        image: integers or floats.
-        max_angle: in radians, at least 0.
-        interpolation: as in `rotate`.
-        fill_mode: as in `rotate`.
-        fill_value: as in `rotate`.
-        seed: any integer; equal seeds choose alike for the same element.
+        image: Integers or floats.
+        max_angle: In radians, at least 0.
+        interpolation: As in `rotate`.
+        fill_mode: As in `rotate`.
+        fill_value: As in `rotate`.
+        seed: An integer. Equal seeds give equal results for the same element.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: ranks, angles or choices that are not supported.
-        InvalidTypeError: images that are neither integers nor floats.
+        InvalidArgumentError: If the rank or an argument is invalid.
+        InvalidTypeError: If the values are no integers or floats.
+
+    Example:
+        >>> image = np.array([[[1], [2]], [[3], [4]]], np.uint8)
+        >>> random_rotate(image, np.pi, seed=3)[:, :, 0].tolist()
+        [[4, 3], [2, 1]]
     """
     array = check_image("random_rotate", image)
     how = {"interpolation": interpolation, "fill_mode": fill_mode, "fill_value": fill_value}
@@ -281,15 +298,27 @@ def stateless_random_rotate(
     fill_mode: str = "constant",
     fill_value: npt.ArrayLike = 0.0,
 ) -> npt.NDArray[Any]:
-    """`random_rotate` that follows from `seed` alone, an integer or a pair of integers.
+    """Do the same as `random_rotate`, with random numbers that depend on `seed` only.
 
-    >>> image = np.ones((32, 32, 3), np.uint8)
-    >>> np.array_equal(stateless_random_rotate(image, 1.0, 7), stateless_random_rotate(image, 1.0, 7))
-    True
+    Args:
+        image: Integers or floats.
+        max_angle: In radians, at least 0.
+        seed: An integer or a pair of integers. The result depends on the seed and the arguments only.
+        interpolation: As in `rotate`.
+        fill_mode: As in `rotate`.
+        fill_value: As in `rotate`.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: ranks, angles, choices or a seed that are not supported.
-        InvalidTypeError: images that are neither integers nor floats.
+        InvalidArgumentError: If the rank or an argument is invalid.
+        InvalidTypeError: If the values are no integers or floats.
+
+    Example:
+        >>> image = np.ones((32, 32, 3), np.uint8)
+        >>> np.array_equal(stateless_random_rotate(image, 1.0, 7), stateless_random_rotate(image, 1.0, 7))
+        True
     """
     op = "stateless_random_rotate"
     array = check_image(op, image)

@@ -33,21 +33,25 @@ def _of_size(spec: LeafSpec, *, target_height: Any, target_width: Any, **_: Any)
 def crop_to_bounding_box(
     image: npt.NDArray[Any], offset_height: int, offset_width: int, target_height: int, target_width: int
 ) -> npt.NDArray[Any]:
-    """Cut a rectangle out of an image (H, W, C) or of each of a batch (N, H, W, C); a view, nothing is copied.
-
-    >>> import numpy as np
-    >>> crop_to_bounding_box(np.arange(9).reshape(3, 3, 1), 1, 0, 2, 2).ravel().tolist()
-    [3, 4, 6, 7]
+    """Crop a rectangle of an image (H, W, C), or of each image of a batch (N, H, W, C).
 
     Args:
-        image: any number type.
-        offset_height: the first row, from 0.
-        offset_width: the first column, from 0.
-        target_height: how many rows, at least 1.
-        target_width: how many columns, at least 1.
+        image: Any number type.
+        offset_height: The first row, from 0.
+        offset_width: The first column, from 0.
+        target_height: How many rows, at least 1.
+        target_width: How many columns, at least 1.
+
+    Returns:
+        A view of the image or batch.
 
     Raises:
-        InvalidArgumentError: another rank, or a rectangle that is not inside the image.
+        InvalidArgumentError: If the image has another rank, or if the rectangle is not inside the image.
+
+    Example:
+        >>> import numpy as np
+        >>> crop_to_bounding_box(np.arange(9).reshape(3, 3, 1), 1, 0, 2, 2).ravel().tolist()
+        [3, 4, 6, 7]
     """
     op = "crop_to_bounding_box"
     array = check_image(op, image)
@@ -77,20 +81,24 @@ def _central(spec: LeafSpec, *, central_fraction: float) -> TensorSpec:
 
 @traceable("image.central_crop", _central, batches=lambda rank: rank == 3)
 def central_crop(image: npt.NDArray[Any], central_fraction: float) -> npt.NDArray[Any]:
-    """Keep the centre of an image (H, W, C) or of each of a batch (N, H, W, C); a view, nothing is copied.
+    """Crop the centre of an image (H, W, C), or of each image of a batch (N, H, W, C).
 
     Of `size` rows or columns, `int((size - size * central_fraction) / 2)` are cut off on both sides.
 
-    >>> import numpy as np
-    >>> central_crop(np.zeros((10, 7, 3)), 0.5).shape
-    (6, 5, 3)
-
     Args:
-        image: any number type.
-        central_fraction: the share of each side that stays, above 0 and up to 1.
+        image: Any number type.
+        central_fraction: The share of each side that stays, above 0 and up to 1.
+
+    Returns:
+        A view of the image or batch.
 
     Raises:
-        InvalidArgumentError: another rank or fraction.
+        InvalidArgumentError: If the image has another rank, or if the fraction is out of range.
+
+    Example:
+        >>> import numpy as np
+        >>> central_crop(np.zeros((10, 7, 3)), 0.5).shape
+        (6, 5, 3)
     """
     array = check_image("central_crop", image)
     share = numbers(central_fraction)
@@ -146,34 +154,47 @@ def _cropped_somewhere(spec: LeafSpec, *, size: Any) -> TensorSpec:
 
 @random_op("image.random_crop", _cropped_somewhere, sample=somewhere, becomes=crop_at, batches=lambda rank: True)
 def random_crop(value: npt.NDArray[Any], size: Sequence[int], seed: int | None = None) -> npt.NDArray[Any]:
-    """Cut a part of `size` out of an array of any rank, at a place drawn uniformly; a view, nothing is copied.
+    """Crop a random part of a given size of an array of any rank.
 
     The place is one for a whole batch. In a data set it follows from its seed, the epoch and the element's number, see
     `element_key`.
 
-    >>> random_crop(np.arange(100).reshape(10, 10, 1), (2, 3, 1), seed=5)[:, :, 0].tolist()
-    [[36, 37, 38], [46, 47, 48]]
-
     Args:
-        value: any dtype.
-        size: one number for each axis, at most that of the array; an axis that is to stay has its own.
-        seed: any integer; equal seeds choose alike for the same element.
+        value: Any dtype.
+        size: One number for each axis, at most that of the array; an axis that is to stay has its own.
+        seed: An integer. Equal seeds give equal results for the same element.
+
+    Returns:
+        A view of the array, of shape `size`.
 
     Raises:
-        InvalidArgumentError: a size of another rank, or one that does not fit.
+        InvalidArgumentError: If the size has another rank or is larger than the array.
+
+    Example:
+        >>> random_crop(np.arange(100).reshape(10, 10, 1), (2, 3, 1), seed=5)[:, :, 0].tolist()
+        [[36, 37, 38], [46, 47, 48]]
     """
     array = numbers(value)
     return crop_at(array, **somewhere(element_key(seed), array.shape, size=size))
 
 
 def stateless_random_crop(value: npt.NDArray[Any], size: Sequence[int], seed: Any) -> npt.NDArray[Any]:
-    """`random_crop` that follows from `seed` alone, an integer or a pair of integers.
+    """Do the same as `random_crop`, with random numbers that depend on `seed` only.
 
-    >>> stateless_random_crop(np.arange(5), [2], seed=(1, 2)).tolist()
-    [3, 4]
+    Args:
+        value: Any dtype.
+        size: One number for each axis, at most that of the array; an axis that is to stay has its own.
+        seed: An integer or a pair of integers. The result depends on the seed and the arguments only.
+
+    Returns:
+        A view of the array, of shape `size`.
 
     Raises:
-        InvalidArgumentError: a size of another rank, one that does not fit, or another seed.
+        InvalidArgumentError: If the size has another rank or is larger than the array, or if the seed is invalid.
+
+    Example:
+        >>> stateless_random_crop(np.arange(5), [2], seed=(1, 2)).tolist()
+        [3, 4]
     """
     op = "stateless_random_crop"
     array = numbers(value)
@@ -207,25 +228,29 @@ def _pad_block(
 
 @traceable("image.pad", _pad_rule, block=_pad_block)
 def pad(x: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0) -> npt.NDArray[Any]:
-    """Put values around an array of any rank, as tf.pad does.
+    """Pad an array of any rank, as tf.pad does.
 
     "CONSTANT" puts `constant_values`; "REFLECT" mirrors at the outermost value, which is not repeated; "SYMMETRIC"
     mirrors beside it, so that it is.
 
-    >>> row = np.array([1, 2, 3], np.uint8)
-    >>> [pad(row, [[2, 1]], mode).tolist() for mode in ("CONSTANT", "REFLECT", "SYMMETRIC")]
-    [[0, 0, 1, 2, 3, 0], [3, 2, 1, 2, 3, 2], [2, 1, 1, 2, 3, 3]]
-
     Args:
-        x: numbers or booleans, any rank.
-        paddings: for each axis how many values come before and after, shape (rank, 2).
+        x: Numbers or booleans, any rank.
+        paddings: For each axis how many values come before and after, shape (rank, 2).
         mode: "CONSTANT", "REFLECT" or "SYMMETRIC", in capitals or not.
-        constant_values: one value, which must fit the dtype.
+        constant_values: One value, which must fit the dtype.
+
+    Returns:
+        A new array of the same dtype.
 
     Raises:
-        InvalidArgumentError: paddings of another shape or below 0, an unknown mode, a constant that does not fit, or an
-            axis too short to be mirrored.
-        InvalidTypeError: not an array of numbers.
+        InvalidArgumentError: If the paddings have another shape or are negative, if the mode is unknown, if the
+            constant does not fit the dtype, or if an axis is too short to be mirrored.
+        InvalidTypeError: If the value is no array of numbers.
+
+    Example:
+        >>> row = np.array([1, 2, 3], np.uint8)
+        >>> [pad(row, [[2, 1]], mode).tolist() for mode in ("CONSTANT", "REFLECT", "SYMMETRIC")]
+        [[0, 0, 1, 2, 3, 0], [3, 2, 1, 2, 3, 2], [2, 1, 1, 2, 3, 3]]
     """
     array = numbers(x)
     return _padded(array, *check_paddings(array.ndim, paddings, mode), constant_values)
@@ -314,20 +339,24 @@ def _put(
 def pad_to_bounding_box(
     image: npt.NDArray[Any], offset_height: int, offset_width: int, target_height: int, target_width: int
 ) -> npt.NDArray[Any]:
-    """Put zeros around an image (H, W, C) or each of a batch (N, H, W, C) until it has the wanted size.
-
-    >>> pad_to_bounding_box(np.ones((1, 1, 1), np.uint8), 0, 1, 2, 2)[:, :, 0].tolist()
-    [[0, 1], [0, 0]]
+    """Pad an image (H, W, C), or each image of a batch (N, H, W, C), with zeros to a given size.
 
     Args:
-        image: any number type.
-        offset_height: how many rows of zeros come above it.
-        offset_width: how many columns of zeros come left of it.
-        target_height: the height of the result, at least that of image and offset.
-        target_width: the width of the result, likewise.
+        image: Any number type.
+        offset_height: How many rows of zeros come above it.
+        offset_width: How many columns of zeros come left of it.
+        target_height: The height of the result, at least that of image and offset.
+        target_width: The width of the result, likewise.
+
+    Returns:
+        An image or batch of the same dtype and the given size.
 
     Raises:
-        InvalidArgumentError: another rank, or an image that is not inside the box.
+        InvalidArgumentError: If the image has another rank, or does not fit into the box.
+
+    Example:
+        >>> pad_to_bounding_box(np.ones((1, 1, 1), np.uint8), 0, 1, 2, 2)[:, :, 0].tolist()
+        [[0, 1], [0, 0]]
     """
     op = "pad_to_bounding_box"
     array = check_image(op, image)
@@ -344,21 +373,25 @@ def pad_to_bounding_box(
 
 @traceable("image.resize_with_crop_or_pad", _of_size, batches=lambda rank: rank == 3)
 def resize_with_crop_or_pad(image: npt.NDArray[Any], target_height: int, target_width: int) -> npt.NDArray[Any]:
-    """Bring an image (H, W, C) or each of a batch (N, H, W, C) to a size: cut what is too much, put zeros around it.
+    """Crop an image (H, W, C), or each image of a batch (N, H, W, C), or pad it with zeros, to a given size.
 
     Both at the centre; of an odd difference the larger half is below or right. Where there is nothing to add, the
     result is a view.
 
-    >>> resize_with_crop_or_pad(np.full((1, 4, 1), 7, np.uint8), 2, 2)[:, :, 0].tolist()
-    [[7, 7], [0, 0]]
-
     Args:
-        image: any number type.
-        target_height: the height of the result, at least 1.
-        target_width: the width of the result, at least 1.
+        image: Any number type.
+        target_height: The height of the result, at least 1.
+        target_width: The width of the result, at least 1.
+
+    Returns:
+        An image or batch of the same dtype and the given size.
 
     Raises:
-        InvalidArgumentError: another rank or size.
+        InvalidArgumentError: If the image has another rank, or if the size is invalid.
+
+    Example:
+        >>> resize_with_crop_or_pad(np.full((1, 4, 1), 7, np.uint8), 2, 2)[:, :, 0].tolist()
+        [[7, 7], [0, 0]]
     """
     op = "resize_with_crop_or_pad"
     array = check_image(op, image)

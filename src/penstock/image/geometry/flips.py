@@ -36,28 +36,42 @@ def _columns_reversed(
 
 @traceable("image.flip_left_right", rules.same_shape, batches=lambda rank: rank == 3, block=_columns_reversed)
 def flip_left_right(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Reverse the columns of an image (H, W, C) or of each of a batch (N, H, W, C); a view, nothing is copied.
+    """Reverse the columns of an image (H, W, C), or of each image of a batch (N, H, W, C).
 
-    >>> import numpy as np
-    >>> flip_left_right(np.arange(3).reshape(1, 3, 1)).ravel().tolist()
-    [2, 1, 0]
+    Args:
+        image: Array of any dtype.
+
+    Returns:
+        A view of the image or batch.
 
     Raises:
-        InvalidArgumentError: another rank.
+        InvalidArgumentError: If the image has another rank.
+
+    Example:
+        >>> import numpy as np
+        >>> flip_left_right(np.arange(3).reshape(1, 3, 1)).ravel().tolist()
+        [2, 1, 0]
     """
     return check_image("flip_left_right", image)[..., ::-1, :]
 
 
 @traceable("image.flip_up_down", rules.same_shape, batches=lambda rank: rank == 3)
 def flip_up_down(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Reverse the rows of an image (H, W, C) or of each of a batch (N, H, W, C); a view, nothing is copied.
+    """Reverse the rows of an image (H, W, C), or of each image of a batch (N, H, W, C).
 
-    >>> import numpy as np
-    >>> flip_up_down(np.arange(3).reshape(3, 1, 1)).ravel().tolist()
-    [2, 1, 0]
+    Args:
+        image: Array of any dtype.
+
+    Returns:
+        A view of the image or batch.
 
     Raises:
-        InvalidArgumentError: another rank.
+        InvalidArgumentError: If the image has another rank.
+
+    Example:
+        >>> import numpy as np
+        >>> flip_up_down(np.arange(3).reshape(3, 1, 1)).ravel().tolist()
+        [2, 1, 0]
     """
     return check_image("flip_up_down", image)[..., ::-1, :, :]
 
@@ -105,21 +119,25 @@ def flip_or_not(key: Keys, shape: Sequence[int]) -> dict[str, Any]:
     batches=lambda rank: rank == 3,
 )
 def random_flip_left_right(image: npt.NDArray[Any], seed: int | None = None) -> npt.NDArray[Any]:
-    """Reverse the columns of an image (H, W, C), or not; of a batch (N, H, W, C) each image is decided by itself.
+    """Reverse the columns of an image (H, W, C), or of each image of a batch, with probability one half.
 
-    In a data set the decision follows from its seed, the epoch and the element's number, see `element_key`. An image
-    is a view, a batch a new array.
-
-    >>> import numpy as np
-    >>> random_flip_left_right(np.arange(3).reshape(1, 3, 1), seed=1).ravel().tolist()
-    [2, 1, 0]
+    In a data set the decision follows from its seed, the epoch and the element's number, see `element_key`. An image is
+    a view, a batch a new array.
 
     Args:
-        image: any number type.
-        seed: any integer; equal seeds decide alike for the same element.
+        image: Any number type.
+        seed: An integer. equal seeds decide alike for the same element.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: another rank.
+        InvalidArgumentError: If the image has another rank.
+
+    Example:
+        >>> import numpy as np
+        >>> random_flip_left_right(np.arange(3).reshape(1, 3, 1), seed=1).ravel().tolist()
+        [2, 1, 0]
     """
     array = check_image("random_flip_left_right", image)
     return flip_left_right_where(array, **flip_or_not(element_key(seed), array.shape))
@@ -133,35 +151,47 @@ def random_flip_left_right(image: npt.NDArray[Any], seed: int | None = None) -> 
     batches=lambda rank: rank == 3,
 )
 def random_flip_up_down(image: npt.NDArray[Any], seed: int | None = None) -> npt.NDArray[Any]:
-    """Reverse the rows of an image (H, W, C), or not; of a batch (N, H, W, C) each image is decided by itself.
+    """Reverse the rows of an image (H, W, C), or of each image of a batch, with probability one half.
 
-    In a data set the decision follows from its seed, the epoch and the element's number, see `element_key`. An image
-    is a view, a batch a new array.
-
-    >>> import numpy as np
-    >>> random_flip_up_down(np.arange(3).reshape(3, 1, 1), seed=1).ravel().tolist()
-    [2, 1, 0]
+    In a data set the decision follows from its seed, the epoch and the element's number, see `element_key`. An image is
+    a view, a batch a new array.
 
     Args:
-        image: any number type.
-        seed: any integer; equal seeds decide alike for the same element.
+        image: Any number type.
+        seed: An integer. equal seeds decide alike for the same element.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: another rank.
+        InvalidArgumentError: If the image has another rank.
+
+    Example:
+        >>> import numpy as np
+        >>> random_flip_up_down(np.arange(3).reshape(3, 1, 1), seed=1).ravel().tolist()
+        [2, 1, 0]
     """
     array = check_image("random_flip_up_down", image)
     return flip_up_down_where(array, **flip_or_not(element_key(seed), array.shape))
 
 
 def stateless_random_flip_left_right(image: npt.NDArray[Any], seed: Any) -> npt.NDArray[Any]:
-    """`random_flip_left_right` that follows from `seed` alone, an integer or a pair of integers.
+    """Do the same as `random_flip_left_right`, with random numbers that depend on `seed` only.
 
-    >>> import numpy as np
-    >>> stateless_random_flip_left_right(np.arange(3).reshape(1, 3, 1), (1, 2)).ravel().tolist()
-    [2, 1, 0]
+    Args:
+        image: Any number type.
+        seed: An integer or a pair of integers. The result depends on the seed and the arguments only.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: another rank or seed.
+        InvalidArgumentError: If the image has another rank, or if the seed is invalid.
+
+    Example:
+        >>> import numpy as np
+        >>> stateless_random_flip_left_right(np.arange(3).reshape(1, 3, 1), (1, 2)).ravel().tolist()
+        [2, 1, 0]
     """
     op = "stateless_random_flip_left_right"
     array = check_image(op, image)
@@ -169,14 +199,22 @@ def stateless_random_flip_left_right(image: npt.NDArray[Any], seed: Any) -> npt.
 
 
 def stateless_random_flip_up_down(image: npt.NDArray[Any], seed: Any) -> npt.NDArray[Any]:
-    """`random_flip_up_down` that follows from `seed` alone, an integer or a pair of integers.
+    """Do the same as `random_flip_up_down`, with random numbers that depend on `seed` only.
 
-    >>> import numpy as np
-    >>> stateless_random_flip_up_down(np.arange(3).reshape(3, 1, 1), (1, 2)).ravel().tolist()
-    [2, 1, 0]
+    Args:
+        image: Any number type.
+        seed: An integer or a pair of integers. The result depends on the seed and the arguments only.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: another rank or seed.
+        InvalidArgumentError: If the image has another rank, or if the seed is invalid.
+
+    Example:
+        >>> import numpy as np
+        >>> stateless_random_flip_up_down(np.arange(3).reshape(3, 1, 1), (1, 2)).ravel().tolist()
+        [2, 1, 0]
     """
     op = "stateless_random_flip_up_down"
     array = check_image(op, image)
@@ -193,17 +231,21 @@ def _turned(spec: LeafSpec, *, k: Any = 1) -> TensorSpec:
 
 @traceable("image.rot90", _turned, batches=lambda rank: rank == 3)
 def rot90(image: npt.NDArray[Any], k: int = 1) -> npt.NDArray[Any]:
-    """Turn an image (H, W, C) or each of a batch (N, H, W, C) by `k` right angles counter-clockwise; a view.
-
-    >>> rot90(np.arange(6).reshape(2, 3, 1))[:, :, 0].tolist()
-    [[2, 5], [1, 4], [0, 3]]
+    """Rotate an image (H, W, C), or each image of a batch (N, H, W, C), by `k` right angles counter-clockwise.
 
     Args:
-        image: any number type.
-        k: any integer; negative ones turn clockwise.
+        image: Any number type.
+        k: An integer. negative ones turn clockwise.
+
+    Returns:
+        A view of the image or batch.
 
     Raises:
-        InvalidArgumentError: another rank, or no integer.
+        InvalidArgumentError: If the image has another rank, or if `k` is no integer.
+
+    Example:
+        >>> rot90(np.arange(6).reshape(2, 3, 1))[:, :, 0].tolist()
+        [[2, 5], [1, 4], [0, 3]]
     """
     array = check_image("rot90", image)
     return np.rot90(array, check_integer("rot90", "k", k, None), axes=(-3, -2))
@@ -211,12 +253,19 @@ def rot90(image: npt.NDArray[Any], k: int = 1) -> npt.NDArray[Any]:
 
 @traceable("image.transpose", lambda spec: _turned(spec), batches=lambda rank: rank == 3)
 def transpose(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Swap rows and columns of an image (H, W, C) or of each of a batch (N, H, W, C); a view, nothing is copied.
+    """Swap the rows and columns of an image (H, W, C), or of each image of a batch (N, H, W, C).
 
-    >>> transpose(np.arange(6).reshape(2, 3, 1))[:, :, 0].tolist()
-    [[0, 3], [1, 4], [2, 5]]
+    Args:
+        image: Array of any dtype.
+
+    Returns:
+        A view of the image or batch.
 
     Raises:
-        InvalidArgumentError: another rank.
+        InvalidArgumentError: If the image has another rank.
+
+    Example:
+        >>> transpose(np.arange(6).reshape(2, 3, 1))[:, :, 0].tolist()
+        [[0, 3], [1, 4], [2, 5]]
     """
     return check_image("transpose", image).swapaxes(-3, -2)

@@ -65,32 +65,34 @@ def transform(
     output_shape: Sequence[int] | None = None,
     fill_value: npt.ArrayLike = 0.0,
 ) -> npt.NDArray[Any]:
-    """Transform an image (H, W, C) or each of a batch (N, H, W, C) projectively.
+    """Apply a projective transformation to an image (H, W, C), or to each image of a batch (N, H, W, C).
 
     Eight numbers a map the pixel (x, y) of the result to the point `((a0 x + a1 y + a2) / k, (a3 x + a4 y + a5) / k)`
     of the image, where `k = a6 x + a7 y + 1`; x counts columns and y rows, from 0. It is TensorFlow's
-    ImageProjectiveTransformV3, with the same bits. Runs without the GIL for uint8 and float32, a batch in one call.
-
-    >>> row = np.array([[[1], [2], [3]]], np.uint8)
-    >>> to_the_left = [1, 0, 1, 0, 1, 0, 0, 0]
-    >>> [transform(row, to_the_left, fill_mode=mode).ravel().tolist() for mode in ("constant", "reflect", "wrap")]
-    [[2, 3, 0], [2, 3, 3], [2, 3, 1]]
+    ImageProjectiveTransformV3, with the same bits. The function releases the GIL for uint8 and float32, a batch in one
+    call.
 
     Args:
-        images: integers or floats.
+        images: Integers or floats.
         transforms: (8,), or for a batch (N, 8).
         interpolation: "nearest", or "bilinear": a mean of the four pixels around the point, cut off for integers.
-        fill_mode: beyond the edge comes the "constant" `fill_value`, the image mirrored ("reflect"), the image again
+        fill_mode: Beyond the edge comes the "constant" `fill_value`, the image mirrored ("reflect"), the image again
             ("wrap"), or the "nearest" pixel.
-        output_shape: (height, width) of the result; that of the image if left out.
-        fill_value: a number that fits the dtype, or one for each channel.
+        output_shape: (height, width) of the result; that of the image by default.
+        fill_value: A number that fits the dtype, or one for each channel.
 
     Returns:
         Images of the same dtype.
 
     Raises:
-        InvalidArgumentError: ranks, sizes or choices that are not supported, or numbers that are not finite.
-        InvalidTypeError: images that are neither integers nor floats.
+        InvalidArgumentError: If the rank or an argument is invalid, or if a number is not finite.
+        InvalidTypeError: If the values are no integers or floats.
+
+    Example:
+        >>> row = np.array([[[1], [2], [3]]], np.uint8)
+        >>> to_the_left = [1, 0, 1, 0, 1, 0, 0, 0]
+        >>> [transform(row, to_the_left, fill_mode=mode).ravel().tolist() for mode in ("constant", "reflect", "wrap")]
+        [[2, 3, 0], [2, 3, 3], [2, 3, 1]]
     """
     array = _checked_images("transform", images)
     count = len(array) if array.ndim == 4 else 1

@@ -62,33 +62,37 @@ def decode_jpeg(
     acceptable_fraction: float = 1.0,
     dct_method: str = "",
 ) -> npt.NDArray[np.uint8]:
-    """Decode one JPEG into (height, width, channels) uint8, as tf.io.decode_jpeg does.
+    """Decode a JPEG, as tf.io.decode_jpeg does.
 
     The default is TensorFlow's: the fast integer DCT with smooth upsampling of colour. CMYK becomes RGB. An EXIF
     rotation is not applied. A progressive file that lacks scans is smoothed, by a few levels otherwise than there. A
     file whose colour is sampled in a rare way (none of 4:4:4, 4:2:2, 4:2:0, 4:4:0, 4:1:1) has the accurate DCT and
-    interpolated colour, whatever is asked for. Runs without the GIL; in `Dataset.map` a Block of pictures of one size
-    at a time.
-
-    >>> from penstock.image import encode_jpeg
-    >>> decode_jpeg(encode_jpeg(np.full((4, 6, 3), 200, np.uint8)), channels=1).shape
-    (4, 6, 1)
+    interpolated colour, whatever is asked for. The function releases the GIL; in `Dataset.map` a Block of images of one
+    size at a time.
 
     Args:
-        contents: the bytes of the file.
+        contents: The bytes of the file.
         channels: 3 for RGB, 1 for grey, 0 for what the file has.
-        ratio: decode to 1/1, 1/2, 1/4 or 1/8 of the size (rounded up), which costs less than decoding all.
-        fancy_upscaling: interpolate colour between its coarser samples; without, they are repeated.
-        try_recover_truncated: fill in what is missing at the end of a cut file, which gives grey. Where in a row of
+        ratio: Decode to 1/1, 1/2, 1/4 or 1/8 of the size (rounded up), which costs less than decoding all.
+        fancy_upscaling: Interpolate colour between its coarser samples; without, they are repeated.
+        try_recover_truncated: Fill in what is missing at the end of a cut file, which gives grey. Where in a row of
             units the file ends, TensorFlow makes up other pixels.
-        acceptable_fraction: accept a cut file if this share of its rows is whole; the missing rows are black.
+        acceptable_fraction: Accept a cut file if this share of its rows is whole; the missing rows are black.
         dct_method: "" or "INTEGER_FAST", or "INTEGER_ACCURATE" (as most other libraries decode).
 
+    Returns:
+        uint8 array of shape (height, width, channels).
+
     Raises:
-        DataLossError: the file is cut short, or damaged outside of its rows. Damage in the rows of a file with an end
-            marker is filled in as libjpeg and TensorFlow do: with grey, or with what the bytes happen to say.
-        InvalidArgumentError: not a JPEG, an absurd size, or an argument out of range.
-        MissingDependencyError: simplejpeg is not installed.
+        DataLossError: If the file is truncated, or damaged outside of its rows. Damaged rows of a file with an end
+            marker are filled as by libjpeg and TensorFlow.
+        InvalidArgumentError: If the file is no JPEG, if its size is implausible, or if an argument is out of range.
+        MissingDependencyError: If simplejpeg is not installed.
+
+    Example:
+        >>> from penstock.image import encode_jpeg
+        >>> decode_jpeg(encode_jpeg(np.full((4, 6, 3), 200, np.uint8)), channels=1).shape
+        (4, 6, 1)
     """
     data = check_contents("decode_jpeg", contents)
     check_decode_jpeg(channels, ratio, dct_method)
@@ -141,29 +145,34 @@ def decode_and_crop_jpeg(
     acceptable_fraction: float = 1.0,
     dct_method: str = "",
 ) -> npt.NDArray[np.uint8]:
-    """Decode a part of one JPEG into (crop_height, crop_width, channels) uint8, as tf.io.decode_and_crop_jpeg does.
+    """Decode a rectangle of a JPEG, as tf.io.decode_and_crop_jpeg does.
 
     Equal to `decode_jpeg(...)[y : y + height, x : x + width]`; rows outside of the window are not turned into pixels,
-    which saves a part of the time. TensorFlow interpolates colour in the first and last column as if the picture ended
+    which saves a part of the time. TensorFlow interpolates colour in the first and last column as if the image ended
     there, and may differ in them by a few levels.
 
-    >>> from penstock.image import encode_jpeg
-    >>> decode_and_crop_jpeg(encode_jpeg(np.zeros((40, 60, 3), np.uint8)), [10, 20, 5, 6]).shape
-    (5, 6, 3)
-
     Args:
-        contents: the bytes of the file.
-        crop_window: y, x, height and width, in pixels of the decoded picture, that is after `ratio`.
-        channels: as in `decode_jpeg`, like all that follow.
-        ratio: decode to 1/1, 1/2, 1/4 or 1/8 of the size.
-        fancy_upscaling: interpolate colour between its coarser samples.
-        try_recover_truncated: fill what is missing at the end of a cut file.
-        acceptable_fraction: accept a cut file if this share of its rows is whole.
+        contents: The bytes of the file.
+        crop_window: Y, x, height and width, in pixels of the decoded image, that is after `ratio`.
+        channels: As in `decode_jpeg`, like all that follow.
+        ratio: Decode to 1/1, 1/2, 1/4 or 1/8 of the size.
+        fancy_upscaling: Interpolate colour between its coarser samples.
+        try_recover_truncated: Fill what is missing at the end of a cut file.
+        acceptable_fraction: Accept a cut file if this share of its rows is whole.
         dct_method: "" or "INTEGER_FAST", or "INTEGER_ACCURATE".
 
+    Returns:
+        uint8 array of shape (crop_height, crop_width, channels).
+
     Raises:
-        DataLossError: the file is cut short or damaged, be it outside of the window.
-        InvalidArgumentError: not a JPEG, a window that is empty or not inside, or an argument out of range.
+        DataLossError: If the file is truncated or damaged, also outside of the window.
+        InvalidArgumentError: If the file is no JPEG, if the window is empty or not inside the image, or if an argument
+            is out of range.
+
+    Example:
+        >>> from penstock.image import encode_jpeg
+        >>> decode_and_crop_jpeg(encode_jpeg(np.zeros((40, 60, 3), np.uint8)), [10, 20, 5, 6]).shape
+        (5, 6, 3)
     """
     window = _window(crop_window)
     check_decode_jpeg(channels, ratio, dct_method)

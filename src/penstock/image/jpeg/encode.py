@@ -36,20 +36,24 @@ def encode_jpeg(
 ) -> bytes:
     r"""Encode a uint8 image (H, W, 1 or 3) as JPEG, as tf.io.encode_jpeg does.
 
-    >>> encode_jpeg(np.zeros((4, 6, 3), np.uint8))[:2]
-    b'\xff\xd8'
-
     Args:
-        image: grey or RGB, 0 to 255.
+        image: Grey or RGB, 0 to 255.
         format: "grayscale", "rgb", or "" to go by the number of channels.
         quality: 0 to 100; 100 is the largest file and still loses a little.
-        progressive: store coarse to fine.
-        optimize_size: spend more time on a smaller file of the same pixels.
-        chroma_downsampling: store colour at half the resolution, as cameras do.
+        progressive: Store coarse to fine.
+        optimize_size: Spend more time on a smaller file of the same pixels.
+        chroma_downsampling: Store colour at half the resolution, as cameras do.
+
+    Returns:
+        The bytes of the file.
 
     Raises:
-        InvalidArgumentError: a shape, dtype or argument out of range.
-        MissingDependencyError: OpenCV is not installed.
+        InvalidArgumentError: If the shape, the dtype or an argument is out of range.
+        MissingDependencyError: If OpenCV is not installed.
+
+    Example:
+        >>> encode_jpeg(np.zeros((4, 6, 3), np.uint8))[:2]
+        b'\xff\xd8'
     """
     array = _checked("encode_jpeg", image, (np.uint8,), (1, 3))
     check_choice("encode_jpeg", "format", format, ("", "grayscale", "rgb"))
@@ -79,22 +83,26 @@ def encode_jpeg(
 @of_nature(rules.COSTLY)
 @traceable("image.adjust_jpeg_quality", rules.same_shape)
 def adjust_jpeg_quality(image: npt.NDArray[Any], jpeg_quality: int, dct_method: str = "") -> npt.NDArray[Any]:
-    """Encode an image as JPEG of this quality and decode it again, as tf.image.adjust_jpeg_quality does.
+    """Encode an image as a JPEG of a given quality and decode it again, as tf.image.adjust_jpeg_quality does.
 
     Of a batch each image is a JPEG of its own. It becomes uint8 on the way and is converted back, both as
     `convert_image_dtype` with saturation does.
 
-    >>> image = np.arange(192, dtype=np.uint8).reshape(8, 8, 3)
-    >>> int(np.abs(adjust_jpeg_quality(image, 95).astype(int) - image).max()) <= 8
-    True
-
     Args:
         image: (H, W, 1 or 3), or a batch of such, of any dtype that `convert_image_dtype` takes; floats from 0 to 1.
         jpeg_quality: 0 to 100.
-        dct_method: of the decoding, as in `decode_jpeg`.
+        dct_method: Of the decoding, as in `decode_jpeg`.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: a shape, dtype or argument out of range.
+        InvalidArgumentError: If the shape, the dtype or an argument is out of range.
+
+    Example:
+        >>> image = np.arange(192, dtype=np.uint8).reshape(8, 8, 3)
+        >>> int(np.abs(adjust_jpeg_quality(image, 95).astype(int) - image).max()) <= 8
+        True
     """
     return _adjusted("adjust_jpeg_quality", image, jpeg_quality, dct_method)
 
@@ -134,22 +142,26 @@ def _drawn(op: str, key: int, min_jpeg_quality: Any, max_jpeg_quality: Any) -> i
 def random_jpeg_quality(
     image: npt.NDArray[Any], min_jpeg_quality: int, max_jpeg_quality: int, seed: int | None = None
 ) -> npt.NDArray[Any]:
-    """`adjust_jpeg_quality` with a random quality, as tf.image.random_jpeg_quality does; a batch draws once for all.
+    """Call `adjust_jpeg_quality` with a random quality, the same for a whole batch.
 
     In a data set the quality follows from its seed, the epoch and the element's number, see `element_key`.
 
-    >>> image = np.zeros((8, 8, 3), np.uint8)
-    >>> random_jpeg_quality(image, 75, 95, seed=1).shape
-    (8, 8, 3)
-
     Args:
         image: (H, W, 1 or 3) or a batch of such, as in `adjust_jpeg_quality`.
-        min_jpeg_quality: the least quality, 0 to 100.
-        max_jpeg_quality: above the greatest quality, 0 to 100.
-        seed: any integer; equal seeds draw alike for the same element.
+        min_jpeg_quality: The least quality, 0 to 100.
+        max_jpeg_quality: Above the greatest quality, 0 to 100.
+        seed: An integer. equal seeds draw alike for the same element.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: a shape, dtype or argument out of range.
+        InvalidArgumentError: If the shape, the dtype or an argument is out of range.
+
+    Example:
+        >>> image = np.zeros((8, 8, 3), np.uint8)
+        >>> random_jpeg_quality(image, 75, 95, seed=1).shape
+        (8, 8, 3)
     """
     op = "random_jpeg_quality"
     return _adjusted(op, image, _drawn(op, element_key(seed), min_jpeg_quality, max_jpeg_quality))
@@ -159,14 +171,24 @@ def random_jpeg_quality(
 def stateless_random_jpeg_quality(
     image: npt.NDArray[Any], min_jpeg_quality: int, max_jpeg_quality: int, seed: int | Sequence[int]
 ) -> npt.NDArray[Any]:
-    """`random_jpeg_quality` that follows from `seed` alone, an integer or a pair of integers.
+    """Do the same as `random_jpeg_quality`, with random numbers that depend on `seed` only.
 
-    >>> image = np.zeros((8, 8, 3), np.uint8)
-    >>> stateless_random_jpeg_quality(image, 75, 95, (1, 2)).shape
-    (8, 8, 3)
+    Args:
+        image: (H, W, 1 or 3) or a batch of such, as in `adjust_jpeg_quality`.
+        min_jpeg_quality: The least quality, 0 to 100.
+        max_jpeg_quality: Above the greatest quality, 0 to 100.
+        seed: An integer or a pair of integers. The result depends on the seed and the arguments only.
+
+    Returns:
+        An image or batch of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: a shape, dtype or argument out of range.
+        InvalidArgumentError: If the shape, the dtype or an argument is out of range.
+
+    Example:
+        >>> image = np.zeros((8, 8, 3), np.uint8)
+        >>> stateless_random_jpeg_quality(image, 75, 95, (1, 2)).shape
+        (8, 8, 3)
     """
     op = "stateless_random_jpeg_quality"
     return _adjusted(op, image, _drawn(op, stateless_key(op, seed), min_jpeg_quality, max_jpeg_quality))

@@ -48,15 +48,23 @@ def check_decode_jpeg(channels: int, ratio: int, dct_method: str) -> None:
 
 
 def extract_jpeg_shape(contents: bytes, output_type: npt.DTypeLike = np.int32) -> npt.NDArray[Any]:
-    """Read `[height, width, channels]` from the header without decoding; channels as stored, 4 for CMYK.
+    """Read the shape of a JPEG from its header, without decoding it.
 
-    >>> from penstock.image import encode_jpeg
-    >>> extract_jpeg_shape(encode_jpeg(np.zeros((4, 6, 1), np.uint8))).tolist()
-    [4, 6, 1]
+    Args:
+        contents: The bytes of the file.
+        output_type: Integer dtype of the result. Default: int32.
+
+    Returns:
+        Array `[height, width, channels]`. The channels are those of the file, 4 for CMYK.
 
     Raises:
-        DataLossError: the header is damaged.
-        InvalidArgumentError: not a JPEG.
+        DataLossError: If the header is damaged.
+        InvalidArgumentError: If the file is no JPEG.
+
+    Example:
+        >>> from penstock.image import encode_jpeg
+        >>> extract_jpeg_shape(encode_jpeg(np.zeros((4, 6, 1), np.uint8))).tolist()
+        [4, 6, 1]
     """
     data = check_contents("extract_jpeg_shape", contents)
     height, width, space = _header(data)
@@ -65,15 +73,22 @@ def extract_jpeg_shape(contents: bytes, output_type: npt.DTypeLike = np.int32) -
 
 @traceable("image.is_jpeg", rules.told)
 def is_jpeg(contents: bytes) -> np.bool_:
-    """Whether the bytes begin as a JPEG does, as tf.io.is_jpeg says; the rest is not looked at.
+    """Return True if the bytes begin like a JPEG, as tf.io.is_jpeg does.
 
-    >>> from penstock.image import encode_jpeg, encode_png
-    >>> image = np.zeros((4, 6, 1), np.uint8)
-    >>> bool(is_jpeg(encode_jpeg(image))), bool(is_jpeg(encode_png(image)))
-    (True, False)
+    Args:
+        contents: The bytes of the file.
+
+    Returns:
+        True or False. The rest of the bytes is not read.
 
     Raises:
-        InvalidTypeError: not a bytes-like object.
+        InvalidTypeError: If `contents` is no bytes-like object.
+
+    Example:
+        >>> from penstock.image import encode_jpeg, encode_png
+        >>> image = np.zeros((4, 6, 1), np.uint8)
+        >>> bool(is_jpeg(encode_jpeg(image))), bool(is_jpeg(encode_png(image)))
+        (True, False)
     """
     return np.bool_(bytes(check_contents("is_jpeg", contents)[:3]) == b"\xff\xd8\xff")
 

@@ -320,25 +320,29 @@ def png_block(column: Any, params: Mapping[str, Any], rows: int, allocate: Alloc
 @of_nature(rules.DECODER)
 @traceable("image.decode_png", rules.decoded, block=png_block, fresh=True)
 def decode_png(contents: bytes, channels: int = 0, dtype: npt.DTypeLike = np.uint8) -> npt.NDArray[Any]:
-    """Decode one PNG into (height, width, channels), as tf.io.decode_png does.
+    """Decode a PNG, as tf.io.decode_png does.
 
     A palette becomes RGB, or RGBA if it has transparency. 16-bit files read as uint8 keep the upper byte, 8-bit files
     read as uint16 repeat theirs. Colour becomes grey by ITU-R BT.601 weights, in linear light if the file says its
-    gamma. Of an animation it is the picture for readers that do not know them. Profiles and rotation are not applied.
-    In `Dataset.map` the files of a Block are decoded in one go.
-
-    >>> from penstock.image import encode_png
-    >>> decode_png(encode_png(np.full((2, 3, 1), 7, np.uint8)), channels=3)[0, 0].tolist()
-    [7, 7, 7]
+    gamma. Of an animation it is the image for readers that do not know them. Profiles and rotation are not applied. In
+    `Dataset.map` the files of a Block are decoded in one go.
 
     Args:
-        contents: the bytes of the file.
+        contents: The bytes of the file.
         channels: 1 grey, 3 RGB, 4 RGBA, 0 what the file has (2 for grey with transparency).
         dtype: uint8 or uint16.
 
+    Returns:
+        Array of shape (height, width, channels), uint8 or uint16.
+
     Raises:
-        DataLossError: the file is cut short or damaged.
-        InvalidArgumentError: not a PNG, an absurd size, or an argument out of range.
+        DataLossError: If the file is truncated or damaged.
+        InvalidArgumentError: If the file is no PNG, if its size is implausible, or if an argument is out of range.
+
+    Example:
+        >>> from penstock.image import encode_png
+        >>> decode_png(encode_png(np.full((2, 3, 1), 7, np.uint8)), channels=3)[0, 0].tolist()
+        [7, 7, 7]
     """
     data = bytes(check_contents("decode_png", contents))
     dtype = np.dtype(dtype)

@@ -30,15 +30,19 @@ COLOUR_TYPES = {1: GREY, 2: GREY_ALPHA, 3: RGB, 4: RGBA}
 def encode_png(image: npt.NDArray[Any], compression: int = -1) -> bytes:
     """Encode a uint8 or uint16 image (H, W, 1 to 4) as PNG, without loss.
 
-    >>> encode_png(np.zeros((4, 6, 3), np.uint8))[1:4]
-    b'PNG'
-
     Args:
-        image: grey, grey with alpha, RGB or RGBA.
+        image: Grey, grey with alpha, RGB or RGBA.
         compression: 0 (none) to 9 (smallest); -1 is zlib's default, 6.
 
+    Returns:
+        The bytes of the file.
+
     Raises:
-        InvalidArgumentError: a shape, dtype or argument out of range.
+        InvalidArgumentError: If the shape, the dtype or an argument is out of range.
+
+    Example:
+        >>> encode_png(np.zeros((4, 6, 3), np.uint8))[1:4]
+        b'PNG'
     """
     array = _checked("encode_png", image, (np.uint8, np.uint16), (1, 2, 3, 4))
     check_choice("encode_png", "compression", compression, tuple(range(-1, 10)))

@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 
 
 class ResizeMethod:
-    """Names of the ways to resize, as in tf.image.ResizeMethod."""
+    """Names of the methods of `resize`, as in tf.image.
+
+    Example:
+        >>> import penstock as ps
+        >>> ps.image.ResizeMethod.BILINEAR
+        'bilinear'
+    """
 
     BILINEAR = "bilinear"
     NEAREST_NEIGHBOR = "nearest"
@@ -73,39 +79,39 @@ def resize(
     preserve_aspect_ratio: bool = False,
     antialias: bool = False,
 ) -> npt.NDArray[Any]:
-    """Resize an image (H, W, C) or each of a batch (N, H, W, C), as tf.image.resize does.
+    """Resize an image (H, W, C), or each image of a batch (N, H, W, C), as tf.image.resize does.
 
     Pixel centres lie at halves, and results are float32 in the range of the input, also where the size stays the same;
     cubic and Lanczos filters overshoot it by some percent at edges. "nearest" copies pixels and keeps the dtype. Runs
     without the GIL. Equal inputs give equal bits, whatever their layout and the batch they come in.
 
-    | method | made of |
-    |---|---|
-    | "bilinear" | the 2 × 2 pixels around |
-    | "bicubic" | the 4 × 4 pixels around, by Keys' cubic |
-    | "area" | the pixels covered, by the share that is; `antialias` changes nothing |
-    | "lanczos3", "lanczos5" | a sinc window of radius 3 or 5 |
-    | "gaussian" | a Gaussian of radius 1.5 and standard deviation 0.5 |
-    | "mitchellcubic" | Mitchell and Netravali's cubic of radius 2, which blurs a little |
-
-    >>> resize(np.array([[[0], [100]]], np.uint8), (1, 4)).ravel().tolist()
-    [0.0, 25.0, 75.0, 100.0]
-    >>> resize(np.array([[[0], [100]]], np.uint8), (1, 4), method="nearest").ravel().tolist()
-    [0, 0, 100, 100]
-    >>> resize(np.array([[[0], [100], [50]]], np.uint8), (1, 1), method="area").ravel().tolist()
-    [50.0]
+    | method | made of | |---|---| | "bilinear" | the 2 × 2 pixels around | | "bicubic" | the 4 × 4 pixels around, by
+    Keys' cubic | | "area" | the pixels covered, by the share that is; `antialias` changes nothing | | "lanczos3",
+    "lanczos5" | a sinc window of radius 3 or 5 | | "gaussian" | a Gaussian of radius 1.5 and standard deviation 0.5 | |
+    "mitchellcubic" | Mitchell and Netravali's cubic of radius 2, which blurs a little |
 
     Args:
-        images: any number type; all but uint8 are taken as float32.
+        images: Any number type; all but uint8 are taken as float32.
         size: (height, width) of the result, in pixels.
-        method: one of `ResizeMethod`.
-        preserve_aspect_ratio: shrink one of the two sizes so that nothing is stretched.
-        antialias: widen the filter when shrinking, so that every pixel of the input counts; for photographs that
-            become smaller. Without effect on "nearest" and "area".
+        method: One of `ResizeMethod`.
+        preserve_aspect_ratio: Shrink one of the two sizes so that nothing is stretched.
+        antialias: Widen the filter when shrinking, so that every pixel of the input counts; for photographs that become
+            smaller. Without effect on "nearest" and "area".
+
+    Returns:
+        An image or batch of the given size, float32 unless the method is "nearest" or the size stays the same.
 
     Raises:
-        InvalidArgumentError: a rank, size or method that is not supported, or an image without pixels.
-        InvalidTypeError: the images are not numbers.
+        InvalidArgumentError: If the rank, the size or the method is invalid, or if the image has no pixels.
+        InvalidTypeError: If the images have no numbers.
+
+    Example:
+        >>> resize(np.array([[[0], [100]]], np.uint8), (1, 4)).ravel().tolist()
+        [0.0, 25.0, 75.0, 100.0]
+        >>> resize(np.array([[[0], [100]]], np.uint8), (1, 4), method="nearest").ravel().tolist()
+        [0, 0, 100, 100]
+        >>> resize(np.array([[[0], [100], [50]]], np.uint8), (1, 1), method="area").ravel().tolist()
+        [50.0]
     """
     array = check_image("resize", images)
     height, width = check_resize(size, method)
@@ -156,25 +162,29 @@ def resize_with_pad(
     method: str = ResizeMethod.BILINEAR,
     antialias: bool = False,
 ) -> npt.NDArray[Any]:
-    """Resize an image (H, W, C), or each of a batch, to fit into a size unstretched, with zeros around it.
+    """Resize an image (H, W, C), or each image of a batch, without distortion, and pad it with zeros to a given size.
 
     As tf.image.resize_with_pad does it: both sides are divided by the larger of the two ratios, in float32, and rounded
     down; of an odd number of rows or columns to fill, the larger half comes below and to the right. A side never
     becomes less than one pixel, where TensorFlow refuses. Gives float32, "nearest" the dtype of the image.
 
-    >>> resize_with_pad(np.full((2, 4, 1), 9, np.uint8), 4, 4)[..., 0].tolist()
-    [[0.0, 0.0, 0.0, 0.0], [9.0, 9.0, 9.0, 9.0], [9.0, 9.0, 9.0, 9.0], [0.0, 0.0, 0.0, 0.0]]
-
     Args:
-        image: any number type.
-        target_height: rows of the result, at least 1.
-        target_width: columns of the result, at least 1.
-        method: one of `ResizeMethod`.
-        antialias: as in `resize`.
+        image: Any number type.
+        target_height: Rows of the result, at least 1.
+        target_width: Columns of the result, at least 1.
+        method: One of `ResizeMethod`.
+        antialias: As in `resize`.
+
+    Returns:
+        A float32 image or batch of the given size.
 
     Raises:
-        InvalidArgumentError: a rank, size or method that is not supported, or an image without pixels.
-        InvalidTypeError: the image is no array of numbers.
+        InvalidArgumentError: If the rank, the size or the method is invalid, or if the image has no pixels.
+        InvalidTypeError: If the image is no array of numbers.
+
+    Example:
+        >>> resize_with_pad(np.full((2, 4, 1), 9, np.uint8), 4, 4)[..., 0].tolist()
+        [[0.0, 0.0, 0.0, 0.0], [9.0, 9.0, 9.0, 9.0], [9.0, 9.0, 9.0, 9.0], [0.0, 0.0, 0.0, 0.0]]
     """
     array = check_image("resize_with_pad", image)
     target = check_resize((target_height, target_width), method, "resize_with_pad")
@@ -221,14 +231,10 @@ def crop_and_resize(
     method: str = "bilinear",
     extrapolation_value: float = 0.0,
 ) -> Floats:
-    """Cut boxes out of a batch of images and resize them to one size, as tf.image.crop_and_resize does.
+    """Crop boxes of a batch of images and resize them to one size, as tf.image.crop_and_resize does.
 
     A box reaches from the centre of one pixel to that of another: (0, 0, 1, 1) is all of an image, and its corners are
     the result's corners. It may reach outside, and from the right to the left, which mirrors.
-
-    >>> image = np.arange(9, dtype=np.float32).reshape(1, 3, 3, 1)
-    >>> crop_and_resize(image, [[0, 0, 0.5, 0.5], [1, 1, 0, 0]], [0, 0], (2, 2))[..., 0].tolist()
-    [[[0.0, 1.0], [3.0, 4.0]], [[8.0, 6.0], [2.0, 0.0]]]
 
     Args:
         image: (N, H, W, C) of any number type.
@@ -236,14 +242,19 @@ def crop_and_resize(
         box_indices: (B,) which image each box is of.
         crop_size: (height, width) of the result, in pixels.
         method: "bilinear" or "nearest".
-        extrapolation_value: what lies outside of the image.
+        extrapolation_value: The part outside of the image.
 
     Returns:
         (B, height, width, C) float32.
 
     Raises:
-        InvalidArgumentError: a shape, index, size or method out of range, or a box that is not finite.
-        InvalidTypeError: the image is not of numbers.
+        InvalidArgumentError: If a shape, an index, the size or the method is invalid, or if a box is not finite.
+        InvalidTypeError: If the image has no numbers.
+
+    Example:
+        >>> image = np.arange(9, dtype=np.float32).reshape(1, 3, 3, 1)
+        >>> crop_and_resize(image, [[0, 0, 0.5, 0.5], [1, 1, 0, 0]], [0, 0], (2, 2))[..., 0].tolist()
+        [[[0.0, 1.0], [3.0, 4.0]], [[8.0, 6.0], [2.0, 0.0]]]
     """
     batch = check_image(OP, image, (4,))
     places, indices, (height, width) = _checked(batch, boxes, box_indices, crop_size)

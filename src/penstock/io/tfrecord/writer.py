@@ -16,21 +16,26 @@ _GATHER = 1 << 18  # small records are joined to writes of about this size
 
 
 class TFRecordWriter:
-    """Writes byte strings as the records of a new TFRecord file, local or at a URL.
+    """Writer of byte strings as the records of a new TFRecord file.
 
-    `options` is a `TFRecordOptions` or the name of a compression, "GZIP" or "ZLIB". The same records always give the
-    same bytes. The file is complete once the writer is closed, which leaving the `with` block does. One at a URL is not
-    there before that, and never if the block ends by an error.
+    Equal records give equal bytes. The file is complete when the writer is closed, at the end of the `with` block. A
+    file at a URL appears only then, and not at all if the block ends with an error. A writer is not thread-safe.
 
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "two.tfrecord"
-    >>> with TFRecordWriter(path) as writer:
-    ...     writer.write(b"one")
-    ...     writer.write(b"two")
-    >>> path.stat().st_size
-    38
+    Args:
+        path: Path or URL of the file.
+        options: A `TFRecordOptions` object, or the name of a compression: `"GZIP"` or `"ZLIB"`.
 
-    Raises NotFoundError where the directory is missing. Not for use by several threads at once.
+    Raises:
+        NotFoundError: If the directory does not exist.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "two.tfrecord"
+        >>> with TFRecordWriter(path) as writer:
+        ...     writer.write(b"one")
+        ...     writer.write(b"two")
+        >>> path.stat().st_size
+        38
     """
 
     def __init__(self, path: storage.Path, options: TFRecordOptions | str | None = None) -> None:

@@ -81,16 +81,21 @@ class _Latest:
 
 
 def prometheus_collector() -> Any:
-    """A collector of what passes of this process do, for `prometheus_client`; observing them begins here.
+    """Create a collector of the iterations of this process for `prometheus_client`, and start to observe them.
 
-    Counters: elements, time waited, CPU seconds and failures of each step. Gauges: what buffers hold, the share waited,
-    which step holds the others back. Labels: `pipeline`, the line on which it is defined, `step`.
+    Counters: elements, waiting time, CPU seconds and failures of each step. Gauges: the memory of buffers, the share of
+    waiting time, and the step that is the bottleneck. Labels: `pipeline` (the line that defines it) and `step`.
 
-        from prometheus_client import REGISTRY, start_http_server
-        REGISTRY.register(ps.profiler.prometheus_collector())
-        start_http_server(9100, addr="127.0.0.1")
+    Returns:
+        The collector.
 
-    Raises MissingDependencyError without the extra: `pip install 'penstock[prometheus]'`.
+    Raises:
+        MissingDependencyError: If the extra `prometheus` is not installed.
+
+    Example:
+        >>> from prometheus_client import REGISTRY, start_http_server  # doctest: +SKIP
+        >>> REGISTRY.register(ps.profiler.prometheus_collector())  # doctest: +SKIP
+        >>> start_http_server(9100, addr="127.0.0.1")  # doctest: +SKIP
     """
     core = optional_package("prometheus_client.core", "Offering metrics", "prometheus")
     want()
@@ -124,14 +129,22 @@ class _Collector:
 
 
 def opentelemetry_meters(meter_provider: Any = None) -> Any:
-    """Tell OpenTelemetry what passes of this process do; observing them begins here. Returns the meter.
+    """Create OpenTelemetry meters of the iterations of this process, and start to observe them.
 
-    Observable counters and gauges of the same names as `prometheus_collector` has, with dots: `penstock.step.elements`.
-    `meter_provider` is by default the one that the program has set.
+    The observable counters and gauges have the names of `prometheus_collector`, with dots: `penstock.step.elements`.
 
-        ps.profiler.opentelemetry_meters()
+    Args:
+        meter_provider: A meter provider. Default: the one that the program has set.
 
-    Raises MissingDependencyError without the extra: `pip install 'penstock[otel]'`.
+    Returns:
+        The meter.
+
+    Raises:
+        MissingDependencyError: If the extra `otel` is not installed.
+
+    Example:
+        >>> import penstock as ps
+        >>> meter = ps.profiler.opentelemetry_meters()  # doctest: +SKIP
     """
     metrics = optional_package("opentelemetry.metrics", "Offering metrics", "otel")
     meter = metrics.get_meter("penstock", meter_provider=meter_provider)

@@ -170,18 +170,23 @@ _lock = new_lock()
 
 
 def monitor() -> Monitor:
-    """Let `penstock top` look at the passes of this process that begin from now on.
+    """Let `penstock top` show the iterations of this process that start after this call.
 
-    The process listens on a local socket in a folder that only this user can enter, and a thread of its own answers;
-    nothing is sent to anybody else, and nothing is written. `PENSTOCK_MONITOR=1` in the environment does the same for a
-    program that you do not want to change. It ends with the process, with `stop()`, or at the end of a `with` block. A
-    second call gives the monitor that is there. A forked child does not answer; it may call `monitor()` itself.
+    A thread answers requests on a local socket, in a folder that only this user can enter. Nothing is sent to another
+    machine, and nothing is written to disk. `PENSTOCK_MONITOR=1` in the environment does the same for a program that
+    you do not want to change. A second call returns the same monitor. A forked child process must call `monitor()`
+    itself.
 
-    >>> import penstock as ps
-    >>> with ps.monitor():
-    ...     elements = list(ps.Dataset.range(3))
+    Returns:
+        A context manager. The end of its block, its method `stop`, or the end of the process stops the monitor.
 
-    Raises FailedPreconditionError where the folder of the socket is not this user's alone.
+    Raises:
+        FailedPreconditionError: If other users can enter the folder of the socket.
+
+    Example:
+        >>> import penstock as ps
+        >>> with ps.monitor():
+        ...     elements = list(ps.Dataset.range(3))
     """
     global _monitor
     with _lock:

@@ -63,26 +63,33 @@ def progress(
     total: int | None = None,
     bar: str = "auto",
 ) -> Progress[T]:
-    """The elements of a data set, an iterator or any iterable, with a bar that goes along while they are taken.
+    """Iterate over a data set, an iterator or any iterable, and show a progress bar.
 
-    The bar has how many elements came, of how many (`cardinality()`, `len()`, or `total`), how many came a second, the
-    time left, and the share of the time that the loop waited for data, both of the last seconds.
+    The bar shows the number of elements and their total, the elements per second and the remaining time, and the share
+    of the time that your loop waited for data. `PENSTOCK_PROGRESS=0` in the environment switches all bars off.
 
-    >>> import penstock as ps
-    >>> for batch in ps.progress(ps.Dataset.range(6).batch(2), desc="epoch 1", bar="off"):
-    ...     print(batch)
-    [0 1]
-    [2 3]
-    [4 5]
+    Args:
+        data: The iterable.
+        desc: Text before the bar.
+        total: Number of elements. Default: `cardinality()` or `len()` of `data`.
+        bar: `"rich"`, `"tqdm"`, `"lines"` (one line every ten seconds, for a log) or `"off"`. `"auto"` uses tqdm if the
+            program has imported it, lines if stderr is not a terminal, and otherwise rich. Default: `"auto"`.
 
-    `bar` is "rich", "tqdm", "lines" (one every ten seconds, for a log) or "off"; "auto" takes tqdm where the program
-    has imported it, else rich. It writes lines if stderr is no terminal, and one line that moves in a notebook without
-    ipywidgets.
-    `PENSTOCK_PROGRESS=0` in the environment switches all of them off. Nothing is added to the elements: `state_dict`
-    and the like are those of the iterator that was given.
+    Returns:
+        An iterator over the elements of `data`, with the attributes of the iterator of `data`, such as `state_dict`.
 
-    Raises InvalidTypeError for what cannot be iterated over, InvalidArgumentError for another `bar`, and
-    MissingDependencyError for "tqdm" where it is not installed.
+    Raises:
+        InvalidTypeError: If `data` is not iterable.
+        InvalidArgumentError: If `bar` is another string.
+        MissingDependencyError: If `bar` is `"tqdm"` and tqdm is not installed.
+
+    Example:
+        >>> import penstock as ps
+        >>> for batch in ps.progress(ps.Dataset.range(6).batch(2), desc="epoch 1", bar="off"):
+        ...     print(batch)
+        [0 1]
+        [2 3]
+        [4 5]
     """
     if not isinstance(data, Iterable):
         message = f"progress is of a data set or another iterable, got {type(data).__name__}."

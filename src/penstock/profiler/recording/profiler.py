@@ -136,27 +136,33 @@ def _sampled(step: Step) -> tuple[int, float]:
 
 
 class Profiler:
-    """Records what pipelines and the training loop do, into a folder, while they do it.
+    """Recorder of pipelines and of the training loop, which writes a report.
 
-    In a `with` block around a training loop, or between `start()` and `stop()`. Every pass that begins meanwhile is
-    recorded, those of worker processes included. `stop` writes, into `folder`:
+    Use it in a `with` block around your training loop, or between `start()` and `stop()`. It records every iteration
+    that starts in this time, also in worker processes. `stop` writes these files to `folder`:
 
-    - `report.html`: the verdict, a timeline, a table of the steps; needs no network.
+    - `report.html`: the verdict, a timeline and a table of the steps. It needs no network.
     - `summary.json`: the same figures for programs.
     - `trace.json.gz`: for ui.perfetto.dev or chrome://tracing.
-    - what `tensorboard --logdir logs` shows: scalars, the verdict as text, the Profile tab (with `xprof`).
+    - Files for `tensorboard --logdir logs`: scalars, the verdict as text, and the Profile tab (with `xprof`).
 
-    Files and memory stay bounded however long the run is: old spans are thinned, sums stay exact. A process that is
-    killed leaves all but its last second; `penstock report FOLDER` makes the same files of it. Where nothing can be
-    written, a warning says so and the training goes on.
+    Files and memory stay bounded in long runs: old spans are thinned out, sums stay exact. If the process is killed,
+    only its last second is lost, and `penstock report FOLDER` writes the files. If the folder cannot be written,
+    penstock warns, and the training continues.
 
-    >>> import tempfile
-    >>> import penstock as ps
-    >>> with tempfile.TemporaryDirectory() as logs, ps.profiler.Profiler(logs) as profiler:
-    ...     for batch in ps.Dataset.range(1000).map(lambda x: x + 1).batch(10):
-    ...         ps.profiler.step()
+    Args:
+        logs: Folder for the folders of all runs. Default: `logs`.
+        run: Name of the folder of this run. Default: the time.
 
-    Raises FailedPreconditionError where `stop` comes before `start`.
+    Raises:
+        FailedPreconditionError: If `stop` is called before `start`.
+
+    Example:
+        >>> import tempfile
+        >>> import penstock as ps
+        >>> with tempfile.TemporaryDirectory() as logs, ps.profiler.Profiler(logs) as profiler:
+        ...     for batch in ps.Dataset.range(1000).map(lambda x: x + 1).batch(10):
+        ...         ps.profiler.step()
     """
 
     def __init__(self, logs: str | os.PathLike[str] = "logs", *, run: str | None = None) -> None:
@@ -221,9 +227,13 @@ class Profiler:
 
 
 def step() -> None:
-    """Say that a training step is over. Without it steps are taken to be what lies between two batches.
+    """Mark the end of a training step for the profiler. Without this call, a step is the time between two batches.
 
-    Nothing happens where no profiler is on.
+    The call does nothing if no profiler runs.
+
+    Example:
+        >>> import penstock as ps
+        >>> ps.profiler.step()
     """
     made: Any = profiled.recording
     if made is not None:
@@ -232,7 +242,19 @@ def step() -> None:
 
 @contextmanager
 def annotate(name: str) -> Iterator[None]:
-    """A span of your own in the timeline: `with ps.profiler.annotate("forward"):`."""
+    """Add a span of your own to the timeline of the profiler.
+
+    Args:
+        name: Name of the span.
+
+    Returns:
+        A context manager: the span is its block.
+
+    Example:
+        >>> import penstock as ps
+        >>> with ps.profiler.annotate("forward"):
+        ...     pass
+    """
     made: Any = profiled.recording
     if made is None:
         yield
