@@ -147,11 +147,15 @@ def rand_augment(
     its own. An operation may come twice. What has a sign takes either with probability one half. In a data set the
     operations follow from its seed, the epoch and the element's number, see `element_key`.
 
-    | operation | amount at magnitude 0 … `num_magnitude_bins - 1`, in equal steps | |---|---| | identity, autocontrast,
-    equalize | none | | shear_x, shear_y | ± 0 … 0.3 pixels per pixel | | translate_x, translate_y | ± 0 … 150/331 of
-    the width or height, in whole pixels | | rotate | ± 0 … 30 degrees | | brightness, color, contrast, sharpness |
-    factor 1 ± 0 … 0.9 of PIL's ImageEnhance | | posterize | 8 … 4 bits | | solarize | levels from 255 … 0 on are
-    inverted |
+    | operation | amount at magnitude 0 … `num_magnitude_bins - 1`, in equal steps |
+    |---|---|
+    | identity, autocontrast, equalize | none |
+    | shear_x, shear_y | ± 0 … 0.3 pixels per pixel |
+    | translate_x, translate_y | ± 0 … 150/331 of the width or height, in whole pixels |
+    | rotate | ± 0 … 30 degrees |
+    | brightness, color, contrast, sharpness | factor 1 ± 0 … 0.9 of PIL's ImageEnhance |
+    | posterize | 8 … 4 bits |
+    | solarize | levels from 255 … 0 on are inverted |
 
     Args:
         image: uint8.
@@ -202,10 +206,15 @@ def trivial_augment(
     W, C) has its own random numbers. What has a sign takes either with probability one half. In a data set they follow
     from its seed, the epoch and the element's number, see `element_key`.
 
-    | operation | amount at magnitude 0 … `num_magnitude_bins - 1`, in equal steps | |---|---| | identity, autocontrast,
-    equalize | none | | shear_x, shear_y | ± 0 … 0.99 pixels per pixel | | translate_x, translate_y | ± 0 … 32 pixels,
-    whole ones | | rotate | ± 0 … 135 degrees | | brightness, color, contrast, sharpness | factor 1 ± 0 … 0.99 of PIL's
-    ImageEnhance | | posterize | 8 … 2 bits | | solarize | levels from 255 … 0 on are inverted |
+    | operation | amount at magnitude 0 … `num_magnitude_bins - 1`, in equal steps |
+    |---|---|
+    | identity, autocontrast, equalize | none |
+    | shear_x, shear_y | ± 0 … 0.99 pixels per pixel |
+    | translate_x, translate_y | ± 0 … 32 pixels, whole ones |
+    | rotate | ± 0 … 135 degrees |
+    | brightness, color, contrast, sharpness | factor 1 ± 0 … 0.99 of PIL's ImageEnhance |
+    | posterize | 8 … 2 bits |
+    | solarize | levels from 255 … 0 on are inverted |
 
     Args:
         image: uint8.

@@ -85,10 +85,14 @@ def resize(
     cubic and Lanczos filters overshoot it by some percent at edges. "nearest" copies pixels and keeps the dtype. Runs
     without the GIL. Equal inputs give equal bits, whatever their layout and the batch they come in.
 
-    | method | made of | |---|---| | "bilinear" | the 2 × 2 pixels around | | "bicubic" | the 4 × 4 pixels around, by
-    Keys' cubic | | "area" | the pixels covered, by the share that is; `antialias` changes nothing | | "lanczos3",
-    "lanczos5" | a sinc window of radius 3 or 5 | | "gaussian" | a Gaussian of radius 1.5 and standard deviation 0.5 | |
-    "mitchellcubic" | Mitchell and Netravali's cubic of radius 2, which blurs a little |
+    | method | made of |
+    |---|---|
+    | "bilinear" | the 2 × 2 pixels around |
+    | "bicubic" | the 4 × 4 pixels around, by Keys' cubic |
+    | "area" | the pixels covered, by the share that is; `antialias` changes nothing |
+    | "lanczos3", "lanczos5" | a sinc window of radius 3 or 5 |
+    | "gaussian" | a Gaussian of radius 1.5 and standard deviation 0.5 |
+    | "mitchellcubic" | Mitchell and Netravali's cubic of radius 2, which blurs a little |
 
     Args:
         images: Any number type; all but uint8 are taken as float32.
