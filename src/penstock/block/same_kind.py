@@ -18,10 +18,10 @@ from penstock.block.origin import Origin
 from penstock.block.structure import Structure, flatten
 from penstock.errors import Context, InvalidTypeError
 
-# the nest, what its leaves are, and the ranks of what a function made the element of
+# The nest, dtype and rank of each leaf, and the ranks of the values of which a function made the element.
 Kind = tuple[Structure, list[str], list[int | None] | None]
-Kinds = tuple[tuple[int, Kind], ...]  # of what steps in a row return, each behind the place of its step
-Decided = Sequence[Kind | None]  # for each step
+Kinds = tuple[tuple[int, Kind], ...]  # the place of each step in its row, and the kind of its results
+Decided = Sequence[Kind | None]  # one entry for each step
 
 
 def written(kind: Kind) -> str | None:
