@@ -160,7 +160,7 @@ class _Windows(RowFile):
         return np.require(windows[which], self._dtype, ("C", "A"))
 
     def close(self) -> None:
-        """Blocks may point into the map: it goes when nobody holds it."""
+        """Leave the map open: Blocks may point into it, and it ends with the last of them."""
 
 
 def segments(bounds: np.ndarray, starts: np.ndarray, length: int) -> list[np.ndarray]:
