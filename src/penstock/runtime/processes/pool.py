@@ -122,7 +122,7 @@ class ProcessPool:
         return self._in_halves(task, block, numbers, kinds, poison(task.transforms, codes))
 
     def _in_halves(
-        self, task: ProcessTask, block: Block, numbers: Numbers, kinds: Decided, error: Exception
+        self, task: ProcessTask, block: Block, numbers: Numbers, kinds: Decided, error: PenstockError
     ) -> Stretch:
         """The Block's halves, one after the other; a single element fails."""
         if block.size == 1:
