@@ -140,3 +140,37 @@ QUIET = {
 @pytest.mark.parametrize("case", QUIET)
 def test_what_only_computes_uses_no_generator(case):
     assert generators(QUIET[case]) == {}
+
+
+HELD = torch.Generator()
+
+
+def from_held(x):
+    return x + torch.rand(2, generator=HELD).numpy()
+
+
+def from_seeded(x):
+    HELD.manual_seed(int(x))
+    return x + torch.rand(2, generator=HELD).numpy()
+
+
+class FromOwn:
+    def __init__(self):
+        self.generator = torch.Generator()
+
+    def __call__(self, x):
+        return x + torch.rand(2, generator=self.generator).numpy()
+
+
+@pytest.mark.parametrize(("function", "name"), [(from_held, "HELD"), (FromOwn(), "self.generator")])
+def test_a_captured_generator_is_named(function, name):
+    ds = ps.Dataset.range(3).map(function)
+    (advice,) = ds.lint()
+    assert advice.code == "random-unkeyed"
+    assert f"draws from {name}, which is no part of the pipeline" in str(advice)
+    with pytest.warns(ps.errors.RandomnessWarning, match=f"draws from {name}, which"):
+        list(ds)
+
+
+def test_a_captured_generator_that_is_seeded_per_element_is_fine():
+    assert ps.Dataset.range(3).map(from_seeded).lint() == ()

@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -29,6 +30,11 @@ def source(kind, folder):
 
 def number(x):
     return int(x["x"]) if isinstance(x, dict) else int(x)
+
+
+class Pair(NamedTuple):
+    left: int
+    right: int
 
 
 def two_dtypes(i):
@@ -141,3 +147,13 @@ def test_in_free_order_all_have_one_dtype(tmp_path):
     found = list(ds.ignore_errors())
     assert len({x.dtype for x in found}) == 1
     assert sorted(map(int, found)) == [x for x in range(COUNT) if two_dtypes(x).dtype == found[0].dtype]
+
+
+def test_worker_processes_of_a_sequential_map_follow_the_first_element():
+    ds = ps.Dataset.range(COUNT).map(lambda x: two_dtypes(int(x)), executor="process")
+    assert listed(ds, "thread") == listed(ds, "inline") == [repr(np.float32(x)) for x in range(0, COUNT, 3)]
+
+
+def test_elements_of_a_class_whose_kind_no_state_holds_resume_too():
+    ds = ps.Dataset.range(6).map(lambda x: Pair(x, x + 1), num_parallel_calls=2)
+    assert_resumes_exactly(ds)

@@ -32,6 +32,8 @@ SOURCES = {
     "dates": np.arange(2 * N).reshape(N, 2).astype("M8[s]"),
     "texts": np.array([[b"a", b"bc"]] * N, object),
     "large": np.ones((N, 3000)),
+    "records": np.zeros((N, 2), [("a", "i1"), ("when", "M8[s]"), ("b", "f8", 3)]),
+    "void": np.zeros((N, 2), "V5"),
 }
 STEPS = {
     "source": lambda ds: ds,

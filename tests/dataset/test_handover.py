@@ -286,6 +286,9 @@ def test_zero_copy_gives_views_that_cannot_be_written_to(build):
         elements = [*ds, *ds.as_numpy_iterator()]
         assert all(np.shares_memory(element, LARGE) for element in elements)
         assert not any(element.flags.writeable for element in elements)
+        for element in elements:
+            with pytest.raises(ValueError, match="cannot set WRITEABLE flag"):
+                element.setflags(write=True)
 
 
 @settings(max_examples=20)

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -281,6 +282,14 @@ def test_a_handle_travels_as_its_address(service):
     assert [int(x) for x in dataset] == [1, 2, 3]
 
 
+def test_a_folder_may_begin_with_a_tilde(monkeypatch):
+    with tempfile.TemporaryDirectory(dir="/tmp") as home:
+        monkeypatch.setenv("HOME", home)
+        with ps.service.start(workers=1, folder="~/service") as service:
+            assert service.folder == f"{home}/service"
+            assert ps.service.connect("unix://~/service").status()["pid"] == service.status()["pid"]
+
+
 def test_wrong_calls_say_what_to_do(service, tmp_path):
     open_to_all = tmp_path / "open"
     open_to_all.mkdir(mode=0o755)
@@ -316,6 +325,19 @@ def test_the_command_line_starts_tells_and_stops(capsys):
     assert main(["service", "stop", address]) == 1
     assert "No service answers" in capsys.readouterr().err
     assert not Path(address.removeprefix("unix://")).exists()
+
+
+def test_the_command_line_takes_a_folder_with_a_tilde(capsys, monkeypatch):
+    with tempfile.TemporaryDirectory(dir="/tmp") as home:
+        monkeypatch.setenv("HOME", home)
+        command = [sys.executable, "-m", "penstock.cli", "service", "start", "--workers", "1", "--folder", "~/service"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+            try:
+                assert running.stdout.readline().strip() == f"unix://{home}/service"
+                assert main(["service", "stop", "unix://~/service"]) == 0
+                assert running.wait() == 0
+            finally:
+                running.kill()
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9)), max_size=40), st.integers(0, 3))

@@ -123,6 +123,10 @@ def records(folder, parallel=ps.AUTOTUNE):
     return names(folder).interleave(ps.TFRecordDataset, cycle_length=4, num_parallel_calls=parallel)
 
 
+def with_labels(labels):
+    return ps.Dataset.from_tensor_slices((np.zeros((len(labels), 2)), labels))
+
+
 def numbers(count=1000):
     return ps.Dataset.range(count)
 
@@ -198,6 +202,7 @@ ADVISED = {
     "shuffle_split.take": lambda folder: split(numbers().filter(branching).shuffle(1000)),
     "sorted_split": lambda folder: images(folder).map(lambda content, label: label).skip(4),
     "sorted_split.take": lambda folder: split(images(folder), 4),
+    "sorted_split.arrays": lambda folder: with_labels(np.repeat(np.arange(3), 4)).skip(8),
     "uneven_shards": lambda folder: numbers(103).shard(4, 1).batch(13, drop_remainder=True),
     "uneven_shards.elements": lambda folder: numbers(103).shard(4, 1),
     "uneven_shards.files": lambda folder: (
@@ -302,6 +307,8 @@ QUIET = {
     "a buffer of a few pictures": lambda folder: records(folder).map(logged, ps.AUTOTUNE).shuffle(16).batch(8),
     "one file, read to its end": lambda folder: ps.TFRecordDataset(folder / "part-0.tfrecord").shuffle(10),
     "a buffer larger than a file": lambda folder: ps.TFRecordDataset(sorted(folder.glob("*"))).shuffle(100),
+    "a split of mixed labels": lambda folder: with_labels(np.arange(12) % 3).skip(8),
+    "a split of numbered rows": lambda folder: with_labels(np.arange(12)).skip(8),
     "a missing file": lambda folder: ps.TFRecordDataset([folder / "none", folder / "nothing"]).shuffle(10),
     "a branch, which a batch has not": lambda folder: numbers().map(branching, 4).batch(32),
     "sums over the row": lambda folder: rows_of_numbers().map(lambda v: fraction(v.cumsum())).batch(8),

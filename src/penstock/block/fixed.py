@@ -68,10 +68,10 @@ def _locked(array: np.ndarray) -> np.ndarray:
         safe = type(owner) is np.ndarray and owner.base is None and not owner.flags.writeable
     if array.dtype.hasobject and not safe:  # numpy needs 50 µs for a buffer of objects
         return fix(array.copy()).view()
-    if safe or array.dtype.kind == "V":
+    if safe or not array.itemsize:
         return fixed_array(array.view())
-    if array.dtype.kind in "mM":  # which have no buffers
-        return _locked(array.view(np.int64)).view(array.dtype)
+    if array.dtype.kind in "mMV":  # which have no buffers, or none that numpy reads back
+        return _locked(array[..., None].view(np.uint8)).view(array.dtype)[..., 0]
     found: np.ndarray = np.asarray(array.data.toreadonly())
     return found
 

@@ -13,7 +13,7 @@ import numpy as np
 from penstock.block.arena import ARENA
 from penstock.block.block import Block
 from penstock.block.column import Column, DenseColumn
-from penstock.block.fixed import fix
+from penstock.block.fixed import fix, fixed
 from penstock.block.tensors import RaggedTensor, SparseTensor
 
 
@@ -32,11 +32,18 @@ def handed_over(block: Block, *, read_only: bool = False, zero_copy: bool = Fals
     if zero_copy:
         if read_only:
             return block.elements()
-        values = [column.values() for column in block.columns]
+        values = [_views(column) for column in block.columns]
     else:
         taken = _Taken()
         values = [taken.values(column, read_only=read_only) for column in block.columns]
     return block.structure.rows(values) if values else block.elements()
+
+
+def _views(column: Column) -> list[Any]:
+    """The values, of which those in somebody else's memory cannot be made writable."""
+    if isinstance(column, DenseColumn):
+        return list(column.array if column.array.flags.writeable else fixed(column.array))
+    return [fixed(v) if isinstance(v, np.ndarray) and not v.flags.writeable else v for v in column.values()]
 
 
 class _Taken:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import signal
+from pathlib import Path
 from typing import Any
 
 
@@ -46,7 +47,7 @@ def start(chosen: argparse.Namespace) -> int:
         print(start_service(workers, on=cluster, folder=chosen.folder, name=chosen.name).address)
         return 0
     size = granted_cpus() if chosen.workers is None else check_int("--workers", chosen.workers, least=1, hint=hint)
-    folder = chosen.folder or tempfile.mkdtemp(prefix="penstock-", dir="/tmp")
+    folder = str(Path(chosen.folder or tempfile.mkdtemp(prefix="penstock-", dir="/tmp")).expanduser())
     service = Dispatcher(folder, size, auto=chosen.workers is None)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: service.stop())

@@ -8,6 +8,7 @@ import tempfile
 import time
 import weakref
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from penstock.delivery.dispatcher import Dispatcher, Line, check_free, wait_until_there
@@ -121,7 +122,7 @@ def folder_of(address: str) -> str:
     if not address.startswith(PREFIX):
         message = f"The address of a service begins with {PREFIX}, got {address!r}."
         raise InvalidArgumentError(message, hint="It is what `penstock service start` prints, and Handle.address.")
-    return address.removeprefix(PREFIX)
+    return str(Path(address.removeprefix(PREFIX)).expanduser())
 
 
 def _ended(process: Process, folder: str | None) -> None:

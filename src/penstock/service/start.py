@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from penstock.delivery import handle, ray_service
 from penstock.delivery.handle import Handle
@@ -58,7 +59,7 @@ def start(
         if name is not None:
             message = f"A service of this machine is found by its folder, got name={name!r}."
             raise InvalidArgumentError(message, hint="Give folder=..., or start it with on='ray'.")
-        return handle.start(count, None if folder is None else os.fspath(folder))
+        return handle.start(count, None if folder is None else str(Path(folder).expanduser()))
     if on not in ("ray", "auto") and ":" not in on:
         message = f"on must be 'local', 'ray' or the address of a cluster of Ray, got on={on!r}."
         raise InvalidArgumentError(message, hint="Such as 'ray://host:10001', or 'host:6379' on one of its nodes.")

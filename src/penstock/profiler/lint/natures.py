@@ -67,7 +67,7 @@ def randomness(function: Callable[..., Any]) -> str | None:
 def _is_random(use: Use) -> bool:
     generators = (*_GENERATORS, np.random.BitGenerator)
     value = use.value
-    if isinstance(value, generators):
+    if isinstance(value, generators) or is_torchs(value):
         return True
     if isinstance(value, type) and issubclass(value, generators):
         return use.bare
@@ -93,8 +93,15 @@ def draws_by_itself(use: Use) -> bool:
     value = use.value
     if not _is_random(use) or is_penstocks(value):
         return False
-    drawing = isinstance(value, _GENERATORS) or isinstance(attribute(value, "__self__"), _GENERATORS)
+    drawing = (
+        isinstance(value, _GENERATORS) or isinstance(attribute(value, "__self__"), _GENERATORS) or is_torchs(value)
+    )
     return (drawing or _module(value) == "secrets") and _name(value) not in _SETTERS
+
+
+def is_torchs(value: Any) -> bool:
+    """Return True for a generator of torch, as functions get it by `generator=`."""
+    return _module(type(value)) == "torch._C" and _name(type(value)) == "Generator"
 
 
 def _name(value: Any) -> str:

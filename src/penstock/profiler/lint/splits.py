@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from penstock.errors import RandomnessWarning
 from penstock.hints import tell
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.inputs import Scan
 from penstock.plan.node import Node
 from penstock.plan.ops import Enumerate, Map, Prefetch, Shuffle, Skip, Take
+from penstock.sources.arrays import ArraysSource
 from penstock.sources.image_folder import ImageFolderSource
+from penstock.sources.source import Source
 
 _ALIKE = (Map, Enumerate, Prefetch)  # give as many elements as they get, in the same order
 
@@ -29,12 +33,23 @@ def reshuffled(node: Node) -> Shuffle | GlobalShuffle | None:
 
 
 def sorted_by_class(node: Node) -> Scan | None:
-    """Return the folder of images that the elements of `node` come from, if it has several classes one by one."""
+    """Return the images or arrays that the elements of `node` come from, if they have several classes one by one."""
     node = ordering(node)
-    if not isinstance(node, Scan) or not isinstance(node.source, ImageFolderSource):
-        return None
-    labels = node.source.labels or (0,)
-    return node if labels[0] < labels[-1] and list(labels) == sorted(labels) else None
+    labels = _labels(node.source) if isinstance(node, Scan) else np.empty(0)
+    changes = np.diff(labels)
+    grouped = 0 < np.count_nonzero(changes) < len(labels) // 2 and bool((changes >= 0).all())
+    return node if grouped and isinstance(node, Scan) else None
+
+
+def _labels(source: Source) -> np.ndarray:
+    """Return what may be labels: those of a folder of images, or whole numbers in the last of several columns."""
+    if isinstance(source, ImageFolderSource):
+        return np.array(source.labels or ())
+    if isinstance(source, ArraysSource) and len(source.columns) > 1:
+        array = getattr(source.columns[-1], "array", np.empty(0))
+        if array.ndim == 1 and array.dtype.kind in "iu":
+            return array.astype(np.int64)
+    return np.empty(0)
 
 
 def is_split(node: Node) -> bool:

@@ -19,7 +19,7 @@ from penstock.plan.node import Node
 from penstock.plan.ops import Filter, Map
 from penstock.plan.seeding import unseeded, uses_generators, warn_of_unseeded
 from penstock.profiler.lint.kept import KEEPERS, functions_of
-from penstock.profiler.lint.natures import draws_by_itself, draws_by_key
+from penstock.profiler.lint.natures import draws_by_itself, draws_by_key, is_torchs
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,9 @@ def _drawn(function: Callable[..., Any]) -> list[Use]:
 def _read(function: Callable[..., Any]) -> list[Use]:
     if isinstance(function, np.ufunc):
         return []
-    found = [use for use in uses(function) if draws_by_itself(use)]
+    named = list(uses(function))
+    seeds = any(use.spelled.endswith(".manual_seed") for use in named)
+    found = [use for use in named if draws_by_itself(use) and not (seeds and is_torchs(use.value))]
     return found + [use for name, use in generators(function).items() if name == "torch"]
 
 

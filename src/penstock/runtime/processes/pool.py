@@ -68,9 +68,7 @@ class ProcessPool:
 
     # -- Blocks
 
-    def run(
-        self, task: ProcessTask, block: Block, numbers: Numbers, decided: Decided = (), *, alone: bool = False
-    ) -> Stretch:
+    def run(self, task: ProcessTask, block: Block, numbers: Numbers, kinds: Decided, *, alone: bool = False) -> Stretch:
         """What becomes of a Block; `alone`: of an element of one that was too late.
 
         A Block whose worker dies is done once more, and then in halves, until the element that kills them is found. One
@@ -81,9 +79,9 @@ class ProcessPool:
         packed: Packed | None = None
         while len(codes) < 2:
             try:
-                packed = packed or Packed.of(*pack((portable(block), decided), by_value=by_value))
+                packed = packed or Packed.of(*pack((portable(block), kinds), by_value=by_value))
             except Exception as error:
-                return self._in_halves(task, block, numbers, decided, unsendable(error))
+                return self._in_halves(task, block, numbers, kinds, unsendable(error))
             worker = self._take()
             started = time.perf_counter()
             try:
@@ -94,11 +92,11 @@ class ProcessPool:
                 codes.append(self._lose(worker, PATIENCE))
             except Late:
                 self._lose(worker)
-                return self._too_late(task, block, numbers, decided, alone=alone)
+                return self._too_late(task, block, numbers, kinds, alone=alone)
             except Unreadable as error:
                 self._give_back(worker)
                 if by_value:
-                    return self._in_halves(task, block, numbers, decided, unsendable(error))
+                    return self._in_halves(task, block, numbers, kinds, unsendable(error))
                 packed, by_value = None, True
             except Ended as ended:
                 self._give_back(worker)
@@ -121,24 +119,24 @@ class ProcessPool:
                     seconds = min(answer.seconds, done - answer.since)
                     worker_done(worker.process.popen.pid, task.label, answer.since, seconds)
                 return answer.made
-        return self._in_halves(task, block, numbers, decided, poison(task.transforms, codes))
+        return self._in_halves(task, block, numbers, kinds, poison(task.transforms, codes))
 
     def _in_halves(
-        self, task: ProcessTask, block: Block, numbers: Numbers, decided: Decided, error: PenstockError
+        self, task: ProcessTask, block: Block, numbers: Numbers, kinds: Decided, error: PenstockError
     ) -> Stretch:
         """The Block's halves, one after the other; a single element fails."""
         if block.size == 1:
             return in_place(error, task.transforms, block, numbers)
         middle = block.size // 2
         parts = [(block.slice(*span), numbers.part(*span)) for span in ((0, middle), (middle, block.size))]
-        return join([self.run(task, part, those, decided) for part, those in parts])
+        return join([self.run(task, part, those, kinds) for part, those in parts])
 
-    def _too_late(self, task: ProcessTask, block: Block, numbers: Numbers, decided: Decided, *, alone: bool) -> Stretch:
+    def _too_late(self, task: ProcessTask, block: Block, numbers: Numbers, kinds: Decided, *, alone: bool) -> Stretch:
         if alone:
             assert task.element_timeout is not None
             return in_place(too_late(task.transforms, task.element_timeout), task.transforms, block, numbers)
         parts = [(block.slice(row, row + 1), numbers.part(row, row + 1)) for row in range(block.size)]
-        return join([self.run(task, part, those, decided, alone=True) for part, those in parts])
+        return join([self.run(task, part, those, kinds, alone=True) for part, those in parts])
 
     # -- workers
 
