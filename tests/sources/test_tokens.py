@@ -72,7 +72,13 @@ def test_tokens_keep_their_dtype(dtype, tmp_path):
         ps.TokenDataset(tmp_path / "a.bin", dtype, 5),
         *(ps.TokenDataset(tmp_path / n, None, 5) for n in ("a.npy", "b.idx")),
     ]
-    for ds in sets:
+    turned = np.dtype(dtype).newbyteorder(">")
+    tokens.astype(turned).tofile(tmp_path / "turned.bin")
+    for ds in (
+        *sets,
+        ps.TokenDataset(tmp_path / "turned.bin", turned, 5),
+        ps.TokenDataset(tmp_path / "a.npy", turned, 5),
+    ):
         assert ds.element_spec == ps.TensorSpec((5,), dtype)
         assert_same_elements(list(ds), [tokens[:5], tokens[5:10]])
 

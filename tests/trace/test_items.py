@@ -473,6 +473,42 @@ def test_a_large_array_is_looked_up_in_as_it_is(name):
         MATRIX[:] = np.random.default_rng(0).standard_normal((1000, 20))
 
 
+@pytest.fixture
+def tokens(tmp_path):
+    np.arange(1 << 16, dtype=np.uint16).tofile(tmp_path / "tokens.bin")
+    return np.memmap(tmp_path / "tokens.bin", np.uint16, "r+")
+
+
+def test_a_memory_map_is_looked_up_in_as_it_is(tokens):
+    def windows(i):
+        window = tokens[i : i + 9].astype(np.int64)
+        return window[:-1], window[1:]
+
+    rows = np.random.default_rng(0).integers(0, len(tokens) - 9, 60)
+    for function in (windows, lambda i: tokens[i : i + 8], lambda i: tokens[i], lambda i: (tokens[i + 1], len(tokens))):
+        assert graph_of(function, rows) is not None
+        ds = ps.Dataset.from_tensor_slices(rows).map(function)
+        for _ in range(2):
+            found = [[bits(leaf) for leaf in flatten(element)[0]] for element in ds]
+            assert found == outcome(function, rows, by_block=False)
+            tokens[:] = tokens[::-1].copy()
+
+
+def test_a_memory_map_that_is_used_otherwise_runs_as_written(tokens):
+    rows = np.arange(60)
+    for function in (
+        lambda i: tokens[i : i + 8].sum() + tokens.sum(),
+        lambda i: tokens[:8] + i,
+        lambda i: tokens[i : 2 * i],
+    ):
+        assert graph_of(function, rows) is None
+    rows[50] = len(tokens) - 3
+    same(lambda i: tokens[i : i + 3], rows)
+    assert outcome(lambda i: tokens[i : i + 8], rows, by_block=True) == outcome(
+        lambda i: tokens[i : i + 8], rows, by_block=False
+    )
+
+
 def test_empty_tables_and_rows():
     nothing = np.zeros((0, 3))
     same(lambda y: nothing[y], np.arange(3))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.block.spec import as_dtype
 from penstock.dataset.dataset import Dataset
 from penstock.dataset.files import paths, read_files
 from penstock.errors import InvalidArgumentError, InvalidTypeError
@@ -202,8 +203,7 @@ def TokenDataset(
 
     Args:
         filenames: A path or URL, a sequence of them, or a data set of names.
-        dtype: The dtype of the tokens, an integer dtype in the byte order of the machine. None takes it from the file,
-            which raw files do not allow.
+        dtype: The dtype of the tokens, one of integers. None takes it from the file, which raw files do not allow.
         length: Number of tokens in a window.
         step: Number of tokens from the start of a window to the start of the next. Default: `length`. With 1 there is
             a window at each token, and `shuffle(ps.ALL)` gives random windows.
@@ -234,18 +234,15 @@ def TokenDataset(
         (2, (array([4, 5, 6, 7], dtype=uint16), array([5, 6, 7, 8], dtype=uint16)))
     """
     check_choice("documents", documents, DOCUMENTS)
-    try:
-        known = None if dtype is None else np.dtype(dtype)
-    except TypeError:
-        known = np.dtype(object)
-    if known is not None and known.kind not in "iu":
+    known = None if dtype is None else as_dtype(dtype)
+    if known is bytes or (isinstance(known, np.dtype) and known.kind not in "iu"):
         message = f"dtype must be a dtype of integers, got {dtype!r}."
         raise InvalidTypeError(message, hint="nanoGPT writes np.uint16.")
     length = check_int("length", length, least=1, hint="It is the number of tokens in a window.")
     step = length if step is None else step
     source = TokensSource(
         (),
-        dtype=None if known is None else known.name,
+        dtype=None if dtype is None else np.dtype(dtype).str,
         length=length,
         step=check_int("step", step, least=1, hint="It is the number of tokens from one window to the next."),
         shift=bool(shift),

@@ -74,16 +74,14 @@ class TokensSource(RowFilesSource):
     def _tokens(self, name: str) -> Tokens:
         known = name.endswith((".npy", ".idx"))
         if known and self.offset:
-            message = (
-                f"offset={self.offset} skips the header of a raw file; this file says itself where its tokens are."
-            )
+            message = f"offset={self.offset} skips the header of a raw file; this file says where its tokens begin."
             raise InvalidArgumentError(message, hint="Leave offset out.", file=name)
         if self.documents != "ignore" and not name.endswith(".idx"):
             message = f"documents={self.documents!r} needs the bounds of documents, which only a Megatron index has."
             hint = "Give the path of the .idx file beside the .bin file."
             raise InvalidArgumentError(message, hint=hint, file=name)
         found = _npy(name) if name.endswith(".npy") else _megatron(name) if known else self._raw(name)
-        if self.dtype is not None and found.values.dtype.newbyteorder("=") != np.dtype(self.dtype):
+        if self.dtype is not None and found.values.dtype.newbyteorder("=") != np.dtype(self.dtype).newbyteorder("="):
             message = f"The tokens of this file are {found.values.dtype}, not {np.dtype(self.dtype)}."
             raise InvalidTypeError(message, hint="Give dtype=None to take it from the file.", file=name)
         return found
@@ -96,10 +94,7 @@ class TokensSource(RowFilesSource):
         dtype = np.dtype(self.dtype)
         more = (len(content) - self.offset) % dtype.itemsize
         if more or len(content) < self.offset:
-            message = (
-                f"A file holds a whole number of tokens: {len(content)} bytes are a header of {self.offset} bytes and "
-                f"{max(len(content) - self.offset, 0) // dtype.itemsize} tokens of {dtype}, and {more} bytes more."
-            )
+            message = f"{len(content)} bytes are no header of {self.offset} bytes and a whole number of {dtype} tokens."
             hint = "Are dtype and offset right? Else the file was cut short, or something was added to it."
             raise DataLossError(message, hint=hint, file=name, offset=max(len(content) - more, 0))
         return Tokens(content[self.offset :].view(dtype), self.offset)

@@ -424,7 +424,11 @@ class _Inspection:
             return self._container(value, spelled)
         if isinstance(value, set):
             return f"it uses {spelled}: a set may change unseen; make it a frozenset"
-        if type(value) is np.ndarray or (isinstance(value, np.ndarray) and is_penstocks(type(value))):
+        if (
+            _is_live(value)
+            or type(value) is np.ndarray
+            or (isinstance(value, np.ndarray) and is_penstocks(type(value)))
+        ):
             return self._array(value, spelled)
         if isinstance(value, (type, BuiltinFunctionType)) and value in _BUILTINS:
             return None
@@ -483,7 +487,8 @@ def _is_namespace(value: Any) -> bool:
 
 def _is_live(value: Any) -> bool:
     """Whether it is an array that is too large to be watched."""
-    return type(value) is np.ndarray and value.nbytes > _WATCHED and value.ndim > 0 and not value.dtype.hasobject
+    known = type(value) in (np.ndarray, np.memmap)
+    return known and value.nbytes > _WATCHED and value.ndim > 0 and not value.dtype.hasobject
 
 
 def has_constants(value: Any) -> bool:

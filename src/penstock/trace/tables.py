@@ -96,7 +96,7 @@ class Live:
     """An array too large to be watched for changes: it can be looked up in as it will be, and nothing else."""
 
     def __init__(self, array: np.ndarray) -> None:
-        self._array = array
+        self._array = array if type(array) is np.ndarray else array.view(np.ndarray)  # a memory map
 
     def __getitem__(self, index: Any) -> Any:
         if not holds_stand_ins(index):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from penstock.native.library import Kernels
@@ -83,22 +85,14 @@ def assign(
 
 
 class Trial:
-    """Places sequences one by one in a table of its own, which costs a sixth of `assign`."""
+    """Places sequences one by one in a table of its own, by the `rules` of `assign`, which costs a sixth of it."""
 
-    def __init__(
-        self,
-        table: np.ndarray,
-        opened: int,
-        lengths: np.ndarray,
-        most_sequences: int,
-        most_open: int,
-        best: bool,  # noqa: FBT001 - as `assign`
-    ) -> None:
+    def __init__(self, table: np.ndarray, opened: int, lengths: np.ndarray, *rules: Any) -> None:
         features = len(lengths)
         self._table, self._opened, self._left = table, opened, 0
-        self._rules = lengths, most_sequences, most_open, best
+        self._rules = lengths, *rules
         self._sizes = np.empty((1, features), np.int64)
-        capacity = max(len(table), most_open) + 1
+        capacity = max(len(table), rules[1]) + 1  # rows that may be open
         self._rows, self._next = np.empty((2, capacity, features + 2), np.int64)
         placed, left, left_at = np.empty((3, 1), np.int64)
         starts, segments = np.empty((1, features), np.int64), np.empty(1, np.int32)

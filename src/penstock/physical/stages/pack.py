@@ -5,8 +5,9 @@ OpenRows are rows that are filling up; Pieces are the sequences of a Block, cut 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from operator import gt
+from operator import le
 
 import numpy as np
 
@@ -48,21 +49,9 @@ class Pieces:
     offsets: np.ndarray
 
     @classmethod
-    def of(cls, block: Block, sizes: np.ndarray) -> Pieces:
+    def of(cls, flat: Iterable[np.ndarray], sizes: np.ndarray) -> Pieces:
         """Each element as one piece; its components are 1-D arrays of these sizes."""
-        offsets = np.cumsum(sizes, axis=0) - sizes
-        return cls(tuple(map(_joined, block.columns)), np.arange(block.size), sizes, offsets)
-
-    @classmethod
-    def of_values(cls, values: list[list[np.ndarray]]) -> Pieces:
-        """Each element as one piece; its components are in a list."""
-        sizes = np.array([[len(each) for each in element] for element in values], np.int64)
-        return cls(
-            tuple(map(np.concatenate, zip(*values, strict=True))),
-            np.arange(len(values)),
-            sizes,
-            np.cumsum(sizes, axis=0) - sizes,
-        )
+        return cls(tuple(flat), np.arange(len(sizes)), sizes, np.cumsum(sizes, axis=0) - sizes)
 
     def __len__(self) -> int:
         return len(self.elements)
@@ -282,6 +271,7 @@ class Pack(StretchStage):
         self._note()
         ask = elements_for(want, self._pulled, self._given)
         values: list[list[np.ndarray]] = []
+        sizes: list[list[int]] = []
         rest: list[Block | Stretch] = []
         trial = self._rows.trial() if self._rows is not None and self.seen else None
         try:
@@ -292,7 +282,8 @@ class Pack(StretchStage):
                     rest.append(block)
                     break
                 values.append(arrays)
-                if trial.leaving([len(array) for array in arrays]) >= want:
+                sizes.append([*map(len, arrays)])
+                if trial.leaving(sizes[-1]) >= want:
                     break
             else:
                 self._ended = True
@@ -301,7 +292,8 @@ class Pack(StretchStage):
         parts: list[Stretch] = []
         if values:
             assert self._rows is not None
-            parts.append(Stretch(self._rows.add(Pieces.of_values(values), self._pulled)[0]))
+            pieces = Pieces.of(map(np.concatenate, zip(*values, strict=True)), np.array(sizes, np.int64))
+            parts.append(Stretch(self._rows.add(pieces, self._pulled)[0]))
             self._pulled += len(values)
         for each in rest:
             parts.append(self._packed(each) if isinstance(each, Block) else each)
@@ -320,9 +312,8 @@ class Pack(StretchStage):
         if block.size > 1 or (block.structure is not self._structure and block.structure != self._structure):
             return None
         values = [column.values()[0] for column in block.columns]
-        if any(getattr(value, "ndim", 0) != 1 for value in values) or not any(map(len, values)):
-            return None
-        return None if any(map(gt, map(len, values), self._rows.layout.lengths)) else values
+        fits = all(getattr(value, "ndim", 0) == 1 for value in values) and any(map(len, values))
+        return values if fits and all(map(le, map(len, values), self._rows.layout.lengths)) else None
 
     def _note(self) -> None:
         if not self._past.ends_at(self._pulled):
@@ -369,7 +360,7 @@ class Pack(StretchStage):
             order = self._structure.flatten(block.structure.build(range(len(block.columns))))
             block = block.with_columns(self._structure, [block.columns[i] for i in order])
             sizes = sizes[:, order]
-        return Pieces.of(block, sizes)
+        return Pieces.of(map(_joined, block.columns), sizes)
 
     def _fitting(self, pieces: Pieces, lengths: np.ndarray) -> tuple[Pieces, np.ndarray]:
         """What goes into rows, and the elements that fail."""
