@@ -56,3 +56,15 @@ def test_the_package_says_that_it_is_typed():
 def test_the_version_stands_in_the_changelog_or_is_unreleased():
     changelog = (ROOT / "CHANGELOG.md").read_text()
     assert "## [Unreleased]" in changelog or f"## [{PROJECT['project']['version']}]" in changelog
+
+
+def test_the_citation_has_the_version_and_the_address_of_the_project():
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"version: {PROJECT['project']['version']}\n" in citation
+    assert f'repository-code: "{PROJECT["project"]["urls"]["Repository"]}"\n' in citation
+
+
+def test_the_extras_of_the_readme_are_those_of_the_project():
+    rows = re.findall(r"^\| (`[^|]*) \|", (ROOT / "README.md").read_text(), re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`([a-z0-9_]+)`", row)}
+    assert named == set(PROJECT["project"]["optional-dependencies"])
