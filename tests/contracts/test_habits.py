@@ -136,7 +136,7 @@ def _parameters(method):
 
 def test_methods_keep_their_signature_and_documentation():
     assert list(inspect.signature(ps.Dataset.map).parameters)[:3] == ["self", "map_func", "num_parallel_calls"]
-    assert ps.Dataset.map.__doc__.startswith("`map_func(element)`")
+    assert ps.Dataset.map.__doc__.startswith("Apply a function to every element.")
     assert ps.Dataset.map.__qualname__ == "Transform.map"
 
 
