@@ -29,7 +29,7 @@ class AutotuneOptions(Group):
         **others: No other names are accepted.
 
     Raises:
-        UnknownNameError: If a name is no setting of this group.
+        UnknownNameError: If a name is not a setting of this group.
         InvalidTypeError: If a value has another type.
         InvalidArgumentError: If a number is too small.
 
@@ -100,7 +100,7 @@ class ThreadingOptions(Group):
         **others: No other names are accepted.
 
     Raises:
-        UnknownNameError: If a name is no setting of this group.
+        UnknownNameError: If a name is not a setting of this group.
         InvalidTypeError: If a value has another type.
         InvalidArgumentError: If a number is too small.
 
@@ -177,9 +177,9 @@ class Options(Group):
             has no effect here.
 
     Raises:
-        UnknownNameError: If a name is no setting.
+        UnknownNameError: If a name is not a setting.
         InvalidTypeError: If a value has another type.
-        InvalidArgumentError: If a number is too small, or a string is no allowed value.
+        InvalidArgumentError: If a number is too small, or a string is not an allowed value.
         FrozenError: If an attribute is set after a data set has used the options.
 
     Example:

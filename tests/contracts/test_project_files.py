@@ -68,3 +68,15 @@ def test_each_changelog_entry_has_a_kind_and_a_sentence():
         _, kind, suffix = path.name.rsplit(".", 2)
         assert (kind in kinds, suffix) == (True, "md"), path.name
         assert path.read_text(encoding="utf-8").strip()[-1:] in {".", ")"}, path.name
+
+
+def test_the_citation_has_the_version_and_the_address_of_the_project():
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"version: {PROJECT['project']['version']}\n" in citation
+    assert f'repository-code: "{PROJECT["project"]["urls"]["Repository"]}"\n' in citation
+
+
+def test_the_extras_of_the_readme_are_those_of_the_project():
+    rows = re.findall(r"^\| (`[^|]*) \|", (ROOT / "README.md").read_text(), re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`([a-z0-9_]+)`", row)}
+    assert named == set(PROJECT["project"]["optional-dependencies"])

@@ -10,6 +10,7 @@ modules publish, as directives of mkdocstrings.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import re
@@ -17,15 +18,18 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import penstock as ps
 
 ROOT = Path(__file__).parents[2]
 API = "reference/api"
-COPIED = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}  # from the root into the site
+# Pages of the root, and their places in the site.
+COPIED = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md"}
 LINK = re.compile(r"(\]\()(?!\w+:|#)([^)#\s]*)((?:#[^)\s]*)?\))")
 
 LOADED = re.compile(r"<(?:script|img|iframe)[^>]*\bsrc=\"?(?:https?:)?//[^\s>]*|<link[^>]*stylesheet[^>]*//[^\s>]*")
@@ -113,14 +117,27 @@ def defining_files() -> Iterator[Path]:
             yield Path(file)
 
 
+@cache
+def constants() -> dict[str, str]:
+    """Return the docstrings of constants by their names: the strings below assignments."""
+    found = {}
+    for file in set(defining_files()):
+        body = ast.parse(file.read_text(encoding="utf-8")).body
+        for assigned, text in pairwise(body):
+            if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+                target = getattr(assigned, "target", None) or getattr(assigned, "targets", [None])[0]
+                found[getattr(target, "id", "")] = str(text.value.value)
+    return found
+
+
 def first_sentence(identifier: str) -> str:
     """Return the first paragraph of a docstring, for a cell of a table."""
     owner, _, name = identifier.rpartition(".")
     thing = ps.Dataset if owner == "penstock.Dataset" else modules().get(owner)
     value = inspect.getattr_static(thing, name) if isinstance(thing, type) else member(thing, name)
     value = getattr(value, "__func__", value)
-    described = callable(value) or isinstance(value, (property, ModuleType))
-    text = (inspect.getdoc(value) or "") if described else ""
+    described = isinstance(value, (type, property, ModuleType, FunctionType))
+    text = (inspect.getdoc(value) if described else constants().get(name)) or ""
     return " ".join(text.partition("\n\n")[0].split()).replace("|", "\\|")
 
 

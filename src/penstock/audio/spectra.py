@@ -105,7 +105,7 @@ def stft(
         The spectra of shape (..., frames, fft_length // 2 + 1): complex64, or complex128 for float64.
 
     Raises:
-        InvalidTypeError: If the signals are no floats.
+        InvalidTypeError: If the signals are not floats.
 
     Example:
         >>> stft(np.zeros(16000, np.float32), frame_length=255, frame_step=128).shape
@@ -141,7 +141,7 @@ def spectrogram(
         Values of shape (..., frames, fft_length // 2 + 1): float32, or float64 for float64.
 
     Raises:
-        InvalidTypeError: If the signals are no floats.
+        InvalidTypeError: If the signals are not floats.
 
     Example:
         >>> spectrogram(np.ones(16, np.float32), 4, 4, window=None)[0].tolist()

@@ -92,7 +92,7 @@ def at(dataset: Dataset, index: int) -> Any:
         The element.
 
     Raises:
-        InvalidTypeError: If `dataset` is no Dataset.
+        InvalidTypeError: If `dataset` is not a Dataset.
         OutOfRangeError: If there is no element with this index.
         UnimplementedError: If the elements have no index.
 
@@ -123,7 +123,7 @@ def index_shuffle(index: Any, seed: Any, max_index: int) -> Any:
 
     Raises:
         InvalidArgumentError: If a place or `max_index` is out of range.
-        InvalidTypeError: If `index` or `seed` is no integer.
+        InvalidTypeError: If `index` or `seed` is not an integer.
 
     Example:
         >>> import numpy as np
@@ -244,7 +244,7 @@ def group_by_reducer(key_func: Callable[..., Any], reducer: Reducer) -> Callable
         A function from a data set to a data set.
 
     Raises:
-        InvalidTypeError: If `key_func` cannot be called, or if `reducer` is no Reducer.
+        InvalidTypeError: If `key_func` cannot be called, or if `reducer` is not a Reducer.
 
     Example:
         >>> import penstock as ps

@@ -141,7 +141,7 @@ class Batching(Base):
             A data set of batches of the new size.
 
         Raises:
-            InvalidArgumentError: If a size is smaller than 1, or if the elements are no batches.
+            InvalidArgumentError: If a size is smaller than 1, or if the elements are not batches.
 
         Example:
             >>> import penstock as ps
@@ -167,7 +167,7 @@ class Batching(Base):
         Raises:
             InvalidArgumentError: If the data set has more elements. If their number is unknown, the error is raised
                 during the iteration.
-            InvalidTypeError: If the elements are no dicts of arrays.
+            InvalidTypeError: If the elements are not dicts of arrays.
 
         Example:
             >>> import penstock as ps

@@ -66,7 +66,7 @@ class Converting(Base):
             A data set of dicts with one value for each column. Its elements have an index.
 
         Raises:
-            InvalidTypeError: If `frame` is no DataFrame, or if an array cannot hold the values of a column.
+            InvalidTypeError: If `frame` is not a DataFrame, or if an array cannot hold the values of a column.
             InvalidArgumentError: If there is no column of a given name, or, during the iteration, if a value is
                 missing.
 
@@ -96,7 +96,7 @@ class Converting(Base):
             A data set of dicts with one value for each column. Its elements have an index.
 
         Raises:
-            InvalidTypeError: If `frame` is no DataFrame, or if an array cannot hold the values of a column.
+            InvalidTypeError: If `frame` is not a DataFrame, or if an array cannot hold the values of a column.
             InvalidArgumentError: If there is no column of a given name, or, during the iteration, if a value is null.
 
         Example:

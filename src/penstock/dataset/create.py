@@ -55,7 +55,7 @@ class Create(Base):
             A data set of scalars in the order of `range`. Its elements have an index.
 
         Raises:
-            InvalidTypeError: If an argument is no integer, or if `output_type` is not numeric.
+            InvalidTypeError: If an argument is not an integer, or if `output_type` is not numeric.
             InvalidArgumentError: If the step is 0, or if a number fits neither `output_type` nor 64 bits.
 
         Example:
@@ -155,8 +155,8 @@ class Create(Base):
             A data set of the elements in the order of the generator.
 
         Raises:
-            InvalidTypeError: If `generator` is no function, if `output_signature` is no nest of specs, or, during the
-                iteration, if an element differs from the signature or from the first element.
+            InvalidTypeError: If `generator` is not a function, if `output_signature` is not a nest of specs, or, during
+                the iteration, if an element differs from the signature or from the first element.
             InvalidArgumentError: If, during the iteration, a shape differs from the signature.
 
         Example:
@@ -250,7 +250,7 @@ class Create(Base):
             A data set whose elements have the structure of the nest. It ends with the shortest data set.
 
         Raises:
-            InvalidTypeError: If a part of the nest is no Dataset, or if both `args` and `datasets` are passed.
+            InvalidTypeError: If a part of the nest is not a Dataset, or if both `args` and `datasets` are passed.
 
         Example:
             >>> import penstock as ps
@@ -349,7 +349,7 @@ class Sequences(Base):
 
         Raises:
             InvalidArgumentError: If the list is empty.
-            InvalidTypeError: If `elements` is no list, or if its elements differ in structure, dtype or rank.
+            InvalidTypeError: If `elements` is not a list, or if its elements differ in structure, dtype or rank.
 
         Example:
             >>> import penstock as ps
@@ -414,7 +414,7 @@ def from_list(elements: Sequence[Any]) -> Dataset:
 
     Raises:
         InvalidArgumentError: If the list is empty.
-        InvalidTypeError: If `elements` is no list, or if its elements differ in structure, dtype or rank.
+        InvalidTypeError: If `elements` is not a list, or if its elements differ in structure, dtype or rank.
 
     Example:
         >>> import penstock as ps

@@ -76,7 +76,7 @@ class Distributing(Base, Generic[T_co]):
         Raises:
             InvalidArgumentError: If an argument is invalid, or, when an iteration starts, if a worker process cannot
                 run the plan, such as one with an open file.
-            InvalidTypeError: If `service` or `job_name` is no string.
+            InvalidTypeError: If `service` or `job_name` is not a string.
             MissingDependencyError: If Ray is asked for and not installed.
 
         Example:

@@ -45,8 +45,8 @@ class Explaining(Base):
         With `analyze=True`, penstock also runs the data set: first in one thread for a quarter of the time, then as
         `iter(ds)` does. The report then has, for each step, its threads or processes, elements per second, CPU and wall
         time per element, waiting times and memory; the bottleneck; and the changes that would help. A data set that
-        ends earlier is run again, with empty caches. These iterations are no epochs and fill no cache. The figures stay
-        with this object for `what_if`.
+        ends earlier is run again, with empty caches. These iterations are not epochs and fill no cache. The figures
+        stay with this object for `what_if`.
 
         Args:
             analyze: If True, run and measure the data set. Default: False.
@@ -257,7 +257,7 @@ class Explaining(Base):
             A context manager. Its end, or its method `stop`, stops the updates.
 
         Raises:
-            FailedPreconditionError: If the program is no notebook.
+            FailedPreconditionError: If the program is not a notebook.
             InvalidArgumentError: If `seconds` is out of range.
 
         Example:

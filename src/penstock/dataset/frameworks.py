@@ -265,7 +265,7 @@ class Frameworks(Base):
 
         Raises:
             MissingDependencyError: If Keras is not installed.
-            InvalidTypeError: If `class_weight` is no dict of integers and numbers.
+            InvalidTypeError: If `class_weight` is not a dict of integers and numbers.
 
         Example:
             >>> import penstock as ps
@@ -322,7 +322,7 @@ class Frameworks(Base):
 
         Raises:
             MissingDependencyError: If TensorFlow is not installed.
-            InvalidTypeError: If `dataset` is no `tf.data.Dataset`, or if a ragged tensor has an unknown rank.
+            InvalidTypeError: If `dataset` is not a `tf.data.Dataset`, or if a ragged tensor has an unknown rank.
 
         Example:
             >>> import penstock as ps

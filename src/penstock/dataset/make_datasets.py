@@ -343,7 +343,7 @@ def parse_example_dataset(
         A function from a data set of batches of byte strings to a data set of dicts of tensors.
 
     Raises:
-        InvalidTypeError: If `features` is no dict. Records fail as in `ps.io.parse_example`.
+        InvalidTypeError: If `features` is not a dict. Records fail as in `ps.io.parse_example`.
 
     Example:
         >>> import numpy as np, penstock as ps
@@ -409,7 +409,7 @@ def make_batched_features_dataset(
 
     Raises:
         NotFoundError: If no file matches.
-        InvalidArgumentError: If `label_key` is no feature.
+        InvalidArgumentError: If `label_key` is not a feature.
 
     Example:
         >>> import pathlib, tempfile, numpy as np, penstock as ps

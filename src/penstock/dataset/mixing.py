@@ -61,7 +61,7 @@ class Mixing(Base):
             A data set of the elements of all data sets. It also ends if all data sets of positive weight have ended.
 
         Raises:
-            InvalidTypeError: If `datasets` is no list of data sets, or if their structures or dtypes differ.
+            InvalidTypeError: If `datasets` is not a list of data sets, or if their structures or dtypes differ.
             InvalidArgumentError: If a weight is negative or not finite, if all weights are 0, or if the number of
                 weights is wrong. Weights of a function or data set are checked during the iteration.
 
@@ -108,9 +108,9 @@ class Mixing(Base):
             A data set of the chosen elements. It ends with the choices at the latest.
 
         Raises:
-            InvalidTypeError: If `datasets` is no list of data sets, if `choice_dataset` is no data set of integers, or
-                if the structures or dtypes differ.
-            InvalidArgumentError: If, during the iteration, a choice is no index of a data set.
+            InvalidTypeError: If `datasets` is not a list of data sets, if `choice_dataset` is not a data set of
+                integers, or if the structures or dtypes differ.
+            InvalidArgumentError: If, during the iteration, a choice is not an index of a data set.
 
         Example:
             >>> import penstock as ps
@@ -158,7 +158,7 @@ class Mixing(Base):
         Raises:
             InvalidArgumentError: If a distribution is invalid, if `initial_dist` is 0 for a class that `target_dist`
                 needs, or, during the iteration, if a class is out of range.
-            InvalidTypeError: If, during the iteration, a class is no integer.
+            InvalidTypeError: If, during the iteration, a class is not an integer.
 
         Determinism: The result depends on the seed, the epoch and the data only. Each epoch has other random numbers.
 

@@ -50,12 +50,12 @@ class Packing(Base):
 
         Returns:
             A data set of rows. Each array comes with its segment ids (from 1, and 0 for padding) and the positions
-            within each segment, both int32. An array that is no value of a dict becomes a dict of "tokens",
+            within each segment, both int32. An array that is not a value of a dict becomes a dict of "tokens",
             "segment_ids" and "positions". An array with the key "x" of a dict gets the additional keys "x_segment_ids"
             and "x_positions".
 
         Raises:
-            InvalidTypeError: If the elements are no one-dimensional arrays of numbers.
+            InvalidTypeError: If the elements are not one-dimensional arrays of numbers.
             InvalidArgumentError: If an argument is out of range, or, during the iteration, if a sequence is longer than
                 a row.
 

@@ -150,7 +150,7 @@ def LmdbDataset(
     Pairs are in the order of their keys. penstock reads the pages itself: no package is needed, processes and forks may
     share a data set, and a damaged file raises an error. LMDB has no checksums, so a changed byte of a value is not
     detected. Do not write to a database while it is read. Databases of LSUN, Caffe and mmcv contain pairs too; use
-    `filter` to drop keys that are no examples, such as `__len__`.
+    `filter` to drop keys that are not examples, such as `__len__`.
 
     Args:
         filenames: A database, which is a file or a folder with a file data.mdb; a sequence of databases; or a data set
@@ -163,7 +163,7 @@ def LmdbDataset(
         A data set of pairs. Its elements have an index.
 
     Raises:
-        InvalidTypeError: If `database` is no string.
+        InvalidTypeError: If `database` is not a string.
         InvalidArgumentError: If a file name is a URL, or if there is no database of the given name.
         UnimplementedError: If a database has several values for a key.
         NotFoundError: If a file is missing.

@@ -49,7 +49,7 @@ class ImageFolderDataset(Dataset):
     Raises:
         NotFoundError: If the directory, or the subdirectory of a class, contains no images.
         InvalidArgumentError: If `labels` or `class_names` do not fit the files.
-        InvalidTypeError: If `labels` are no integers, or if `extensions` are no strings.
+        InvalidTypeError: If `labels` are not integers, or if `extensions` are not strings.
 
     Example:
         >>> import pathlib, tempfile, penstock as ps
@@ -230,8 +230,8 @@ def WebDataset(
 
     A sample consists of consecutive files with the same key. The key is the path of a file up to the first dot after
     its last slash. The rest, in lower case, is the suffix. All samples have the same suffixes. Files without a suffix,
-    hidden files, and members that are no regular files are ignored. Local uncompressed archives are mapped into memory,
-    and contents are not copied. Archives that are compressed with gzip are detected.
+    hidden files, and members that are not regular files are ignored. Local uncompressed archives are mapped into
+    memory, and contents are not copied. Archives that are compressed with gzip are detected.
 
     Args:
         shards: A path or URL, a sequence of them, or a data set of file names. Braces are expanded as in a shell:
@@ -245,7 +245,7 @@ def WebDataset(
         `map`.
 
     Raises:
-        InvalidTypeError: If `suffixes` are no strings, or, during the iteration, if a sample has other suffixes.
+        InvalidTypeError: If `suffixes` are not strings, or, during the iteration, if a sample has other suffixes.
         InvalidArgumentError: If a suffix is given twice, or, during the iteration, if a sample has a suffix twice.
         NotFoundError: If, during the iteration, an archive is missing.
         DataLossError: If, during the iteration, an archive is damaged. The next archive follows.

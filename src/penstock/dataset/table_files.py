@@ -188,10 +188,11 @@ def JsonLinesDataset(
         A data set of dicts.
 
     Raises:
-        InvalidTypeError: If `defaults` is no dict of values, or, during the iteration, if a line has other keys, a
+        InvalidTypeError: If `defaults` is not a dict of values, or, during the iteration, if a line has other keys, a
             null, or a value of another type.
         NotFoundError: If, during the iteration, a file is missing.
-        DataLossError: If, during the iteration, a line is no JSON object. The error names the file and the byte offset.
+        DataLossError: If, during the iteration, a line is not a JSON object. The error names the file and the
+            byte offset.
         InvalidArgumentError: If, during the iteration, an integer is out of range, or if the items of a list differ in
             shape.
 
@@ -264,7 +265,7 @@ def SqlDataset(driver_name: str, data_source_name: str | os.PathLike[str], query
     Raises:
         InvalidArgumentError: If `driver_name` is another string; during the iteration, if SQLite refuses the query, if
             the number of columns differs, or if a number is out of range.
-        InvalidTypeError: If `query` is no string, or if `output_types` has another dtype; during the iteration, if a
+        InvalidTypeError: If `query` is not a string, or if `output_types` has another dtype; during the iteration, if a
             value cannot be converted.
         NotFoundError: If, during the iteration, the database is missing.
         DataLossError: If, during the iteration, the database is damaged.

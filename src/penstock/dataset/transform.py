@@ -413,7 +413,7 @@ class Transform(Base, Generic[T_co]):
             A data set of all elements of this data set, then all elements of `dataset`.
 
         Raises:
-            InvalidTypeError: If `dataset` is no Dataset, or if the structures or dtypes differ.
+            InvalidTypeError: If `dataset` is not a Dataset, or if the structures or dtypes differ.
 
         Example:
             >>> import penstock as ps
@@ -509,7 +509,7 @@ class Transform(Base, Generic[T_co]):
             A data set of the same elements with these options.
 
         Raises:
-            InvalidTypeError: If `options` is no `ps.Options` object.
+            InvalidTypeError: If `options` is not a `ps.Options` object.
 
         Example:
             >>> import penstock as ps

@@ -37,6 +37,7 @@ FORMATS = {
     "wav": "WAV files",
     "video": "videos, such as MP4",
 }
+"""Names of the known formats, each with a description."""
 _ENDINGS = {
     "tfrecord": (".tfrecord", ".tfrecords"),
     "arrow": (".arrow", ".feather"),

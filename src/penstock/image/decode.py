@@ -52,8 +52,8 @@ def decode_bmp(contents: bytes, channels: int = 0) -> npt.NDArray[np.uint8]:
 
     Raises:
         DataLossError: If the file is truncated or damaged.
-        InvalidArgumentError: If the file is no BMP, is compressed or has another depth, if its size is implausible, or
-            if an argument is out of range.
+        InvalidArgumentError: If the file is not a BMP, is compressed or has another depth, if its size is implausible,
+            or if an argument is out of range.
 
     Example:
         >>> row = b"\x03\x02\x01\x00"  # blue, green, red, and a byte that fills up to four
@@ -129,7 +129,7 @@ def decode_webp(contents: bytes, channels: int = 0) -> npt.NDArray[np.uint8]:
 
     Raises:
         DataLossError: If the file is truncated or damaged.
-        InvalidArgumentError: If the file is no WebP, if its size is implausible, or if an argument is out of range.
+        InvalidArgumentError: If the file is not a WebP, if its size is implausible, or if an argument is out of range.
         MissingDependencyError: If OpenCV is not installed.
 
     Example:

@@ -36,7 +36,7 @@ def decode_gif(contents: bytes) -> npt.NDArray[np.uint8]:
     Raises:
         DataLossError: If the file is truncated, or if a frame is damaged. (TensorFlow returns the frames before the
             damage.)
-        InvalidArgumentError: If the file is no GIF, or if its size is implausible.
+        InvalidArgumentError: If the file is not a GIF, or if its size is implausible.
 
     Example:
         >>> contents = b"GIF89a" + bytes(4) + b"\x80\0\0" + b"\1\2\3\4\5\6"  # two colours

@@ -28,7 +28,7 @@ def psnr(a: npt.NDArray[Any], b: npt.NDArray[Any], max_val: float) -> npt.NDArra
         float32, a number for each image.
 
     Raises:
-        InvalidArgumentError: If the shapes differ or are no shapes of images, or if `max_val` is not positive.
+        InvalidArgumentError: If the shapes differ or are not shapes of images, or if `max_val` is not positive.
         InvalidTypeError: If the images have no numbers.
 
     Example:

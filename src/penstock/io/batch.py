@@ -54,7 +54,7 @@ def parse_columns(
     Raises:
         InvalidArgumentError: If a feature is missing, or has another type or number of values. `error.context.element`
             is the index of the first such record.
-        DataLossError: If a record is no Example.
+        DataLossError: If a record is not an Example.
 
     Example:
         >>> from penstock.io.example import encode_example
@@ -306,7 +306,7 @@ def parse_example(serialized: Sequence[bytes] | np.ndarray, features: Mapping[st
     Raises:
         InvalidArgumentError: If a feature without a default value is missing, or has another type or number of values.
             `error.context.element` is the position in the batch.
-        DataLossError: If a byte string is no Example.
+        DataLossError: If a byte string is not an Example.
 
     Example:
         >>> from penstock.io.example import encode_example
@@ -353,7 +353,7 @@ def parse_single_example(serialized: bytes, features: Mapping[str, Feature]) -> 
 
     Raises:
         InvalidArgumentError: If a feature without a default value is missing, or has another type or number of values.
-        DataLossError: If `serialized` is no Example.
+        DataLossError: If `serialized` is not an Example.
 
     Example:
         >>> import numpy as np

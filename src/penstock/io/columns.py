@@ -180,6 +180,7 @@ class PartitionedValues:
 
 
 ParsedColumn = DenseValues | BytesValues | FlatValues | PartitionedValues
+"""Type of the columns that `parse_columns` returns."""
 
 
 def plain_columns(

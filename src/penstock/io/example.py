@@ -45,7 +45,7 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
         The serialized Example.
 
     Raises:
-        InvalidTypeError: If a value is no number, string, byte string, or list or array of them.
+        InvalidTypeError: If a value is not a number, string, byte string, or list or array of them.
         InvalidArgumentError: If an integer does not fit int64.
 
     Example:
@@ -70,7 +70,7 @@ def decode_example(serialized: bytes) -> dict[str, np.ndarray | list[bytes]]:
         empty list.
 
     Raises:
-        DataLossError: If `serialized` is no Example.
+        DataLossError: If `serialized` is not an Example.
 
     Example:
         >>> decode_example(encode_example({"label": 3, "name": "cat"}))
@@ -246,7 +246,7 @@ def encode_sequence_example(context: Mapping[str, Any], feature_lists: Mapping[s
         The serialized SequenceExample.
 
     Raises:
-        InvalidTypeError: If a value is no number, string, byte string, or list or array of them.
+        InvalidTypeError: If a value is not a number, string, byte string, or list or array of them.
         InvalidArgumentError: If an integer does not fit int64.
 
     Example:
@@ -274,7 +274,7 @@ def decode_sequence_example(serialized: bytes) -> tuple[dict[str, np.ndarray | l
         A pair of the context and the feature lists, both dicts. The values are those of `decode_example`.
 
     Raises:
-        DataLossError: If `serialized` is no SequenceExample.
+        DataLossError: If `serialized` is not a SequenceExample.
 
     Example:
         >>> record = encode_sequence_example({"length": 2}, {"words": [["a", "b"], ["c"]]})

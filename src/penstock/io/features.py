@@ -111,7 +111,7 @@ class FixedLenSequenceFeature(_ByContent):
         default_value: Value of the padding, a scalar. Default: 0 or b"".
 
     Raises:
-        InvalidArgumentError: If a dimension is unknown or 0, or if the default value is no scalar.
+        InvalidArgumentError: If a dimension is unknown or 0, or if the default value is not a scalar.
         InvalidTypeError: If `dtype` is another dtype.
 
     Example:

@@ -79,7 +79,7 @@ def parse_single_sequence_example(
 
     Raises:
         InvalidArgumentError: If a feature is missing, or if a step has another type or number of values.
-        DataLossError: If `serialized` is no SequenceExample.
+        DataLossError: If `serialized` is not a SequenceExample.
 
     Example:
         >>> from penstock.io.features import VarLenFeature

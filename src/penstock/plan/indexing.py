@@ -97,6 +97,7 @@ class All:
 
 
 ALL: Final = All()
+"""Argument of `Dataset.shuffle` that shuffles all elements by index, without a buffer."""
 
 
 class GlobalShuffle(UnaryNode):

@@ -94,7 +94,7 @@ class MixWeights:
         weights: Weights from step 0 on: a list of numbers that are not negative.
 
     Raises:
-        InvalidTypeError: If the weights are no list of numbers.
+        InvalidTypeError: If the weights are not a list of numbers.
         InvalidArgumentError: If a weight is negative.
 
     Example:

@@ -20,8 +20,11 @@ from penstock.keys import fold
 from penstock.plan.node_base import Frozen, once
 
 AUTOTUNE = -1
+"""Value of an argument that lets penstock choose the number."""
 INFINITE_CARDINALITY = -1
+"""Result of `Dataset.cardinality` for an infinite data set."""
 UNKNOWN_CARDINALITY = -2
+"""Result of `Dataset.cardinality` if only an iteration can count the elements."""
 DEEP = 300  # steps in a row from which only a pass tells whether the next one fits: it would ask all of them
 EXECUTORS = ("auto", "thread", "process", "inline")  # who may call a step's function
 

@@ -142,7 +142,7 @@ def element_key(seed: int | None = None) -> int:
         An integer of 64 bits.
 
     Raises:
-        TypeError: If `seed` is no integer.
+        TypeError: If `seed` is not an integer.
 
     Example:
         >>> import numpy as np

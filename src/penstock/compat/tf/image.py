@@ -33,7 +33,7 @@ def _resized(
 
 
 _resize = through(ps.image.resize)
-_described = (ps.image.resize.__doc__ or "").partition("    >>>")[0]  # its example has an array
+_described = (ps.image.resize.__doc__ or "").partition("    Example:")[0]  # its example has an array
 resize = resize_images = named(_resized, "resize", _described)
 resize_image_with_crop_or_pad = resize_with_crop_or_pad = through(ps.image.resize_with_crop_or_pad)
 resize_image_with_pad = resize_with_pad = through(ps.image.resize_with_pad)

@@ -287,7 +287,7 @@ def random_erasing(
 
     Raises:
         InvalidArgumentError: If the rank or an argument is invalid.
-        InvalidTypeError: If the image is no array of numbers.
+        InvalidTypeError: If the image is not an array of numbers.
 
     Example:
         >>> erased = random_erasing(np.ones((32, 32, 3), np.uint8), probability=1, scale=(0.25, 0.25), ratio=(1, 1))
@@ -323,7 +323,7 @@ def stateless_random_erasing(
 
     Raises:
         InvalidArgumentError: If the rank or an argument is invalid.
-        InvalidTypeError: If the image is no array of numbers.
+        InvalidTypeError: If the image is not an array of numbers.
 
     Example:
         >>> image = np.ones((8, 8, 1), np.uint8)

@@ -139,7 +139,7 @@ def random_resized_crop(
 
     Raises:
         InvalidArgumentError: If the rank or an argument is invalid.
-        InvalidTypeError: If the image is no array of numbers.
+        InvalidTypeError: If the image is not an array of numbers.
 
     Example:
         >>> image = np.zeros((375, 500, 3), np.uint8)
@@ -178,7 +178,7 @@ def stateless_random_resized_crop(
 
     Raises:
         InvalidArgumentError: If the rank or an argument is invalid.
-        InvalidTypeError: If the image is no array of numbers.
+        InvalidTypeError: If the image is not an array of numbers.
 
     Example:
         >>> image = np.arange(100.0).reshape(10, 10, 1)
@@ -249,7 +249,7 @@ def sample_distorted_bounding_box(
 
     Raises:
         InvalidArgumentError: If an argument is invalid, or if there are no boxes.
-        InvalidTypeError: If `min_object_covered` is no number.
+        InvalidTypeError: If `min_object_covered` is not a number.
 
     Example:
         >>> image = np.zeros((40, 60, 3), np.uint8)
@@ -293,7 +293,7 @@ def stateless_sample_distorted_bounding_box(
 
     Raises:
         InvalidArgumentError: If an argument is invalid, or if there are no boxes.
-        InvalidTypeError: If `min_object_covered` is no number.
+        InvalidTypeError: If `min_object_covered` is not a number.
 
     Example:
         >>> size, box = (40, 60, 3), [[[0.25, 0.5, 0.75, 1.0]]]

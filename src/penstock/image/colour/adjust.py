@@ -45,7 +45,7 @@ def adjust_brightness(image: npt.NDArray[Any], delta: Any) -> npt.NDArray[Any]:
 
     Raises:
         InvalidArgumentError: If the image has another rank, or if `delta` is not finite.
-        InvalidTypeError: If the values are no integers or floats.
+        InvalidTypeError: If the values are not integers or floats.
 
     Example:
         >>> import numpy as np
@@ -84,7 +84,7 @@ def random_brightness(image: npt.NDArray[Any], max_delta: float, seed: int | Non
 
     Raises:
         InvalidArgumentError: If the image has another rank, or if `max_delta` is negative.
-        InvalidTypeError: If the values are no integers or floats.
+        InvalidTypeError: If the values are not integers or floats.
 
     Example:
         >>> import numpy as np
@@ -110,7 +110,7 @@ def stateless_random_brightness(image: npt.NDArray[Any], max_delta: float, seed:
 
     Raises:
         InvalidArgumentError: If the image has another rank, if `max_delta` is negative, or if the seed is invalid.
-        InvalidTypeError: If the values are no integers or floats.
+        InvalidTypeError: If the values are not integers or floats.
 
     Example:
         >>> import numpy as np
@@ -140,7 +140,7 @@ def adjust_contrast(images: npt.NDArray[Any], contrast_factor: Any) -> npt.NDArr
 
     Raises:
         InvalidArgumentError: If the image has another rank, or if the factor is not finite.
-        InvalidTypeError: If the values are no integers or floats.
+        InvalidTypeError: If the values are not integers or floats.
 
     Example:
         >>> import numpy as np
@@ -180,7 +180,7 @@ def random_contrast(image: npt.NDArray[Any], lower: float, upper: float, seed: i
 
     Raises:
         InvalidArgumentError: If the image has another rank, or unless `0 <= lower < upper`.
-        InvalidTypeError: If the values are no integers or floats.
+        InvalidTypeError: If the values are not integers or floats.
 
     Example:
         >>> import numpy as np
@@ -207,7 +207,7 @@ def stateless_random_contrast(image: npt.NDArray[Any], lower: float, upper: floa
 
     Raises:
         InvalidArgumentError: If the image has another rank, unless `0 <= lower < upper`, or if the seed is invalid.
-        InvalidTypeError: If the values are no integers or floats.
+        InvalidTypeError: If the values are not integers or floats.
 
     Example:
         >>> import numpy as np
@@ -271,7 +271,7 @@ def adjust_hue(image: npt.NDArray[Any], delta: Any) -> npt.NDArray[Any]:
 
     Raises:
         InvalidArgumentError: If the image has another rank or number of channels, or if `delta` is out of range.
-        InvalidTypeError: If the values are no integers or floats.
+        InvalidTypeError: If the values are not integers or floats.
 
     Example:
         >>> import numpy as np
@@ -311,7 +311,7 @@ def random_hue(image: npt.NDArray[Any], max_delta: float, seed: int | None = Non
 
     Raises:
         InvalidArgumentError: If the image has another rank or number of channels, or if `max_delta` is not in [0, 0.5].
-        InvalidTypeError: If the values are no integers or floats.
+        InvalidTypeError: If the values are not integers or floats.
 
     Example:
         >>> import numpy as np
@@ -339,7 +339,7 @@ def stateless_random_hue(image: npt.NDArray[Any], max_delta: float, seed: Any) -
     Raises:
         InvalidArgumentError: If the image has another rank or number of channels, if `max_delta` is not in [0, 0.5], or
             if the seed is invalid.
-        InvalidTypeError: If the values are no integers or floats.
+        InvalidTypeError: If the values are not integers or floats.
 
     Example:
         >>> import numpy as np
@@ -370,7 +370,7 @@ def adjust_saturation(image: npt.NDArray[Any], saturation_factor: Any) -> npt.ND
 
     Raises:
         InvalidArgumentError: If the image has another rank or number of channels, or if the factor is not finite.
-        InvalidTypeError: If the values are no integers or floats.
+        InvalidTypeError: If the values are not integers or floats.
 
     Example:
         >>> import numpy as np
@@ -411,7 +411,7 @@ def random_saturation(image: npt.NDArray[Any], lower: float, upper: float, seed:
 
     Raises:
         InvalidArgumentError: If the image has another rank or number of channels, or unless `0 <= lower < upper`.
-        InvalidTypeError: If the values are no integers or floats.
+        InvalidTypeError: If the values are not integers or floats.
 
     Example:
         >>> import numpy as np
@@ -440,7 +440,7 @@ def stateless_random_saturation(image: npt.NDArray[Any], lower: float, upper: fl
     Raises:
         InvalidArgumentError: If the image has another rank or number of channels, unless `0 <= lower < upper`, or if
             the seed is invalid.
-        InvalidTypeError: If the values are no integers or floats.
+        InvalidTypeError: If the values are not integers or floats.
 
     Example:
         >>> import numpy as np

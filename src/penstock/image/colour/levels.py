@@ -40,7 +40,7 @@ def adjust_gamma(image: npt.NDArray[Any], gamma: float = 1, gain: float = 1) -> 
 
     Raises:
         InvalidArgumentError: If the image has another rank, if `gamma` is negative, or if a number is not finite.
-        InvalidTypeError: If the values are no integers or floats.
+        InvalidTypeError: If the values are not integers or floats.
 
     Example:
         >>> adjust_gamma(np.array([[[0], [128], [255]]], np.uint8), 2).ravel().tolist()
@@ -212,7 +212,7 @@ def per_image_standardization(image: npt.NDArray[Any]) -> npt.NDArray[np.float32
 
     Raises:
         InvalidArgumentError: If the image has another rank or no pixels.
-        InvalidTypeError: If the values are no integers or floats.
+        InvalidTypeError: If the values are not integers or floats.
 
     Example:
         >>> per_image_standardization(np.array([[[1], [3]]], np.uint8)).ravel().tolist()
@@ -242,7 +242,7 @@ def normalize(image: npt.NDArray[Any], mean: Any, std: Any) -> npt.NDArray[np.fl
 
     Raises:
         InvalidArgumentError: If the image has another rank, if a `std` is 0, or if the numbers do not fit the channels.
-        InvalidTypeError: If the values are no integers or floats.
+        InvalidTypeError: If the values are not integers or floats.
 
     Example:
         >>> normalize(np.array([[[10, 20, 30]]], np.uint8), [10, 10, 10], [5, 5, 10]).ravel().tolist()

@@ -90,7 +90,7 @@ def rgb_to_grayscale(images: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
     Raises:
         InvalidArgumentError: If the image has another rank or number of channels.
-        InvalidTypeError: If the values are no integers or floats.
+        InvalidTypeError: If the values are not integers or floats.
 
     Example:
         >>> import numpy as np

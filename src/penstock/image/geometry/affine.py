@@ -56,7 +56,7 @@ def rotate(
 
     Raises:
         InvalidArgumentError: If the rank or an argument is invalid, or if an angle is not finite.
-        InvalidTypeError: If the values are no integers or floats.
+        InvalidTypeError: If the values are not integers or floats.
 
     Example:
         >>> image = np.array([[[1], [2]], [[3], [4]]], np.uint8)
@@ -125,7 +125,7 @@ def translate(
 
     Raises:
         InvalidArgumentError: If the rank or an argument is invalid, or if a translation is not finite.
-        InvalidTypeError: If the values are no integers or floats.
+        InvalidTypeError: If the values are not integers or floats.
 
     Example:
         >>> translate(np.array([[[1], [2], [3]]], np.uint8), [1, 0], fill_value=9).ravel().tolist()
@@ -165,7 +165,7 @@ def shear_x(
 
     Raises:
         InvalidArgumentError: If the rank or an argument is invalid, or if a level is not finite.
-        InvalidTypeError: If the values are no integers or floats.
+        InvalidTypeError: If the values are not integers or floats.
 
     Example:
         >>> shear_x(np.array([[[1], [2]], [[3], [4]]], np.uint8), 1.0)[:, :, 0].tolist()
@@ -196,7 +196,7 @@ def shear_y(
 
     Raises:
         InvalidArgumentError: If the rank or an argument is invalid, or if a level is not finite.
-        InvalidTypeError: If the values are no integers or floats.
+        InvalidTypeError: If the values are not integers or floats.
 
     Example:
         >>> shear_y(np.array([[[1], [2]], [[3], [4]]], np.uint8), 1.0)[:, :, 0].tolist()
@@ -277,7 +277,7 @@ def random_rotate(
 
     Raises:
         InvalidArgumentError: If the rank or an argument is invalid.
-        InvalidTypeError: If the values are no integers or floats.
+        InvalidTypeError: If the values are not integers or floats.
 
     Example:
         >>> image = np.array([[[1], [2]], [[3], [4]]], np.uint8)
@@ -313,7 +313,7 @@ def stateless_random_rotate(
 
     Raises:
         InvalidArgumentError: If the rank or an argument is invalid.
-        InvalidTypeError: If the values are no integers or floats.
+        InvalidTypeError: If the values are not integers or floats.
 
     Example:
         >>> image = np.ones((32, 32, 3), np.uint8)

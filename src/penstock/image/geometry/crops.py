@@ -245,7 +245,7 @@ def pad(x: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0)
     Raises:
         InvalidArgumentError: If the paddings have another shape or are negative, if the mode is unknown, if the
             constant does not fit the dtype, or if an axis is too short to be mirrored.
-        InvalidTypeError: If the value is no array of numbers.
+        InvalidTypeError: If the value is not an array of numbers.
 
     Example:
         >>> row = np.array([1, 2, 3], np.uint8)

@@ -241,7 +241,7 @@ def rot90(image: npt.NDArray[Any], k: int = 1) -> npt.NDArray[Any]:
         A view of the image or batch.
 
     Raises:
-        InvalidArgumentError: If the image has another rank, or if `k` is no integer.
+        InvalidArgumentError: If the image has another rank, or if `k` is not an integer.
 
     Example:
         >>> rot90(np.arange(6).reshape(2, 3, 1))[:, :, 0].tolist()

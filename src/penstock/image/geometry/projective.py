@@ -86,7 +86,7 @@ def transform(
 
     Raises:
         InvalidArgumentError: If the rank or an argument is invalid, or if a number is not finite.
-        InvalidTypeError: If the values are no integers or floats.
+        InvalidTypeError: If the values are not integers or floats.
 
     Example:
         >>> row = np.array([[[1], [2], [3]]], np.uint8)

@@ -86,7 +86,7 @@ def decode_jpeg(
     Raises:
         DataLossError: If the file is truncated, or damaged outside of its rows. Damaged rows of a file with an end
             marker are filled as by libjpeg and TensorFlow.
-        InvalidArgumentError: If the file is no JPEG, if its size is implausible, or if an argument is out of range.
+        InvalidArgumentError: If the file is not a JPEG, if its size is implausible, or if an argument is out of range.
         MissingDependencyError: If simplejpeg is not installed.
 
     Example:
@@ -166,8 +166,8 @@ def decode_and_crop_jpeg(
 
     Raises:
         DataLossError: If the file is truncated or damaged, also outside of the window.
-        InvalidArgumentError: If the file is no JPEG, if the window is empty or not inside the image, or if an argument
-            is out of range.
+        InvalidArgumentError: If the file is not a JPEG, if the window is empty or not inside the image, or if an
+            argument is out of range.
 
     Example:
         >>> from penstock.image import encode_jpeg

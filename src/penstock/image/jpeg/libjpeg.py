@@ -59,7 +59,7 @@ def extract_jpeg_shape(contents: bytes, output_type: npt.DTypeLike = np.int32) -
 
     Raises:
         DataLossError: If the header is damaged.
-        InvalidArgumentError: If the file is no JPEG.
+        InvalidArgumentError: If the file is not a JPEG.
 
     Example:
         >>> from penstock.image import encode_jpeg
@@ -82,7 +82,7 @@ def is_jpeg(contents: bytes) -> np.bool_:
         True or False. The rest of the bytes is not read.
 
     Raises:
-        InvalidTypeError: If `contents` is no bytes-like object.
+        InvalidTypeError: If `contents` is not a bytes-like object.
 
     Example:
         >>> from penstock.image import encode_jpeg, encode_png

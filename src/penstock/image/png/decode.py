@@ -337,7 +337,7 @@ def decode_png(contents: bytes, channels: int = 0, dtype: npt.DTypeLike = np.uin
 
     Raises:
         DataLossError: If the file is truncated or damaged.
-        InvalidArgumentError: If the file is no PNG, if its size is implausible, or if an argument is out of range.
+        InvalidArgumentError: If the file is not a PNG, if its size is implausible, or if an argument is out of range.
 
     Example:
         >>> from penstock.image import encode_png

@@ -103,7 +103,7 @@ def resize(
             smaller. Without effect on "nearest" and "area".
 
     Returns:
-        An image or batch of the given size, float32 unless the method is "nearest" or the size stays the same.
+        An image or batch of the given size: float32, or the dtype of the image with the method "nearest".
 
     Raises:
         InvalidArgumentError: If the rank, the size or the method is invalid, or if the image has no pixels.
@@ -180,11 +180,11 @@ def resize_with_pad(
         antialias: As in `resize`.
 
     Returns:
-        A float32 image or batch of the given size.
+        An image or batch of the given size: float32, or the dtype of the image with the method "nearest".
 
     Raises:
         InvalidArgumentError: If the rank, the size or the method is invalid, or if the image has no pixels.
-        InvalidTypeError: If the image is no array of numbers.
+        InvalidTypeError: If the image is not an array of numbers.
 
     Example:
         >>> resize_with_pad(np.full((2, 4, 1), 9, np.uint8), 4, 4)[..., 0].tolist()
