@@ -13,6 +13,7 @@ import numpy as np
 from penstock.block.block import Block, Builder
 from penstock.block.column import ListColumn
 from penstock.block.numbers import Numbers
+from penstock.block.origin import Origin
 from penstock.block.passing import FEWEST, PassingBuilder
 from penstock.block.same_kind import SameKind
 from penstock.block.structure import LISTS, SAME_NEST, Structure, components
@@ -138,6 +139,18 @@ class FunctionTransform(Transform):
             warn_of_unseeded(self.label, next(iter(self.generators.values())), self.where)
         return drawing(draws, self.generators, rows)
 
+    def goes_singly(self, block: Block, draws: Draws) -> bool:
+        """Look at the first elements; return True if nothing would be gained by Blocks of these."""
+        self.look(block)
+        if self.vectoriser is None or self._parted is None:
+            return True
+        return self.vectoriser.run(block, None, draws) is None and not self._parted.has_end(block, draws)
+
+    def rest(self, block: Block, draws: Draws) -> Calls | None:
+        """Return how to call the function for each row where its beginning has run by Block, else None."""
+        with self.drawing(draws, block.size) as now:
+            return None if self._parted is None else self._parted.rest(block, draws, now)
+
     def _failure(
         self, raised: Exception, block: Block, row: int, numbers: Numbers, elements: Sequence[Any] | None
     ) -> Exception:
@@ -260,11 +273,17 @@ class MapTransform(FunctionTransform):
     def run(self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
         if not self._looked:
             self.look(block)
-        if self.vectoriser is not None:
-            found = self.vectoriser.run(block, allocate, self.draws(numbers))
-            if found is not None and self.admits(found):
-                return Outcome(found)
-        return self._per_element(block, numbers, allocate)
+        found = self.by_block(block, numbers, allocate)
+        return self._per_element(block, numbers, allocate) if found is None else Outcome(found)
+
+    def by_block(
+        self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None
+    ) -> Block | None:
+        """Return the results of a function that is known to give them for a Block at a time, else None."""
+        if self.vectoriser is None:
+            return None
+        found = self.vectoriser.run(block, allocate, self.draws(numbers))
+        return found if found is not None and self.admits(found) else None
 
     def joined(self, maps: Sequence[MapTransform]) -> Joined:
         """Return these maps, of which this is the first, as one."""
@@ -303,11 +322,10 @@ class MapTransform(FunctionTransform):
                     if elements is not None:
                         builder.add(self._called(elements[row], block.structure))
                     elif calls is not None:
-                        builder.add(self._result(calls(row)))
+                        builder.add(self.result(calls(row)))
                 except Exception as raised:
                     failures.append((row, self._failure(raised, block, row, numbers, elements)))
-                    if self._lists and isinstance(raised, InvalidTypeError) and raised.hint is SAME_NEST:
-                        raised.hint = f"A list that a function returns is a tuple of components. {LISTS}"
+                    self.explain(raised)
         if isinstance(calls, Calls):
             calls.parts.spent.add(block.size, time.thread_time() - began)
         rows: np.ndarray | None = None
@@ -317,14 +335,7 @@ class MapTransform(FunctionTransform):
             origin = None if origin is None or not len(rows) else origin.take(rows)
         if not len(builder):
             return Outcome(None, rows, failures)
-        if self._given is None:
-            self._given = ranks_of(block)
-        built, mixed = self._same_kind.build(builder, origin)
-        if mixed and not self._same_kind.any_rank and (None in self._given or ranks_of(block) != self._given):
-            self._same_kind.any_rank = True
-            built, mixed = self._same_kind.build(builder, origin)
-        if self._structure is None and built is not None and not built.structure.has_names:
-            self._structure = built.structure  # dicts keep the order of each Block: Blocks are not run in order
+        built, mixed = self.built(builder, origin, block)
         if mixed:
             rows = np.arange(block.size) if rows is None else rows
             for at, error in mixed:
@@ -334,11 +345,31 @@ class MapTransform(FunctionTransform):
             failures.sort(key=_place)
         return Outcome(built, rows, failures)
 
+    def built(
+        self, builder: Builder, origin: Origin | None, block: Block
+    ) -> tuple[Block | None, list[tuple[int, InvalidTypeError]]]:
+        """Return the results for elements of a Block that are of one kind, and (row, error) for the others."""
+        if self._given is None:
+            self._given = ranks_of(block)
+        built, mixed = self._same_kind.build(builder, origin)
+        if mixed and not self._same_kind.any_rank and (None in self._given or ranks_of(block) != self._given):
+            self._same_kind.any_rank = True
+            built, mixed = self._same_kind.build(builder, origin)
+        if self._structure is None and built is not None and not built.structure.has_names:
+            self._structure = built.structure  # dicts keep the order of each Block: Blocks are not run in order
+        return built, mixed
+
+    def explain(self, raised: Exception) -> None:
+        """Add what is known of lists to an error."""
+        if self._lists and isinstance(raised, InvalidTypeError) and raised.hint is SAME_NEST:
+            raised.hint = f"A list that a function returns is a tuple of components. {LISTS}"
+
     def _called(self, element: Any, structure: Structure) -> Any:
         """The result of one element, which nobody else holds: a fresh array is not copied."""
-        return self._result(self.function(*element) if structure.unpacks else self.function(element))
+        return self.result(self.function(*element) if structure.unpacks else self.function(element))
 
-    def _result(self, result: Any) -> Any:
+    def result(self, result: Any) -> Any:
+        """Return what the function returned as an element: of a list its items are components."""
         if isinstance(result, list):
             self._lists = True
             return components(result)
