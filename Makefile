@@ -45,7 +45,8 @@ frameworks: $(FRAMEWORKS)/stamp ## tests, docs and examples of the adaptors with
 		src/penstock/jax.py src/penstock/dataset/frameworks.py
 	@$(FRAMEWORKS)/bin/python -m pytest tests/contracts/test_docs_code.py -k train-with
 	@$(FRAMEWORKS)/bin/python -m pytest tests/compat  # with Keras, and held to TensorFlow itself
-	@$(FRAMEWORKS)/bin/python -m pytest tests/sources/test_lmdb.py tests/profiler/live/test_metrics.py  # with what they speak to
+	@$(FRAMEWORKS)/bin/python -m pytest tests/sources/test_lmdb.py tests/profiler/live/test_metrics.py \
+		tests/physical/test_tokenising.py  # with what they speak to
 
 check: $(VENV)/dev.stamp ## lint, types, import contracts, and the size of each package against tests/budget.json
 	@echo "ruff";         $(VENV)/bin/ruff check --quiet . && $(VENV)/bin/ruff format --quiet --check .

@@ -76,8 +76,9 @@ def ParquetDataset(
     `filenames` is a path or URL, a sequence of them, or a Dataset of names. Only `columns` are read, in that order, or
     all. Numbers keep their dtype, text and binaries become bytes, times datetime64; fixed-size lists are arrays of that
     shape, lists arrays of differing length, lists of lists RaggedTensors, structs dicts. A null stands for an error,
-    unless `fill_null` says by what it is replaced: `{"label": -1, "meta.name": ""}`. Decimals become float64, with a
-    warning; `decimals=np.float64` is without the warning, and `decimals=bytes` reads their text.
+    unless `fill_null` says by what it is replaced: `{"label": -1, "meta.name": ""}`. The path of a struct of `bytes`
+    and `path`, as Hugging Face writes images, is empty where it is null. Decimals become float64, with a warning;
+    `decimals=np.float64` is without the warning, and `decimals=bytes` reads their text.
 
     The files' footers say how many rows there are: `len()` reads nothing else, and rows can be asked for by number,
     which decodes the row group they are in. With `num_parallel_reads` the files are interleaved row by row instead,

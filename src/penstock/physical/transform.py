@@ -24,6 +24,8 @@ from penstock.physical.key_function import truth, verdicts
 from penstock.physical.parted import Calls, Parted
 from penstock.physical.stacking import ranks_of
 from penstock.physical.stretch import Stretch
+from penstock.physical.tokenising import Calls as Tokenised
+from penstock.physical.tokenising import Tokenising
 from penstock.physical.vectorise import Vectoriser
 from penstock.plan.seeding import seeded, warn_of_unseeded
 from penstock.trace.drawing import Draws, can_seed, drawing
@@ -92,6 +94,7 @@ class FunctionTransform(Transform):
         # what runs it a Block at a time, where it may
         self.vectoriser = Vectoriser(function) if vectorise else None
         self._parted = Parted(function) if vectorise else None  # for what runs per element
+        self._tokenising = Tokenising.of(function) if vectorise else None  # for what calls tokenisers
         self._drawn: dict[str, str] | None = None  # its generators, once they are known
         self._key = key
         self._batches = batches
@@ -109,7 +112,12 @@ class FunctionTransform(Transform):
 
     @property
     def computes(self) -> bool:
-        return self.vectoriser is not None and self.vectoriser.by_block
+        return self.tokenises or (self.vectoriser is not None and self.vectoriser.by_block)
+
+    @property
+    def tokenises(self) -> bool:
+        """Whether a library gets the texts of a Block in one call."""
+        return self._tokenising is not None and self._tokenising.by_block
 
     def context(self, block: Block, row: int, numbers: Numbers) -> Context:
         found = super().context(block, row, numbers)
@@ -301,7 +309,11 @@ class MapTransform(FunctionTransform):
         failures: list[tuple[int, Exception]] = []
         draws = self.draws(numbers)
         with self.drawing(draws, block.size) as now:
-            calls = None if self._parted is None else self._parted.calls(block, draws, now, allocate)
+            calls: Tokenised | Calls | Endings | None = None
+            if self._tokenising is not None:
+                calls = self._tokenising.calls(block, now)
+            if calls is None and self._parted is not None:
+                calls = self._parted.calls(block, draws, now, allocate)
             if isinstance(calls, Endings) and calls.whole is not None and self.admits(calls.whole):
                 return Outcome(calls.whole)
             passing: PassingBuilder | None = None

@@ -6,7 +6,7 @@ StatefulMap: a function that hands a state from element to element.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from time import perf_counter
+from time import perf_counter, process_time
 from types import NoneType
 from typing import Any
 
@@ -23,8 +23,12 @@ from penstock.physical.chained import Chained, ChainedStage, Place, Portioned, S
 from penstock.physical.singly import Singly
 from penstock.physical.stage import CountingStage, Stage, State
 from penstock.physical.stretch import Stretch
-from penstock.physical.transform import RunAll, Transform, run_all
+from penstock.physical.transform import FunctionTransform, RunAll, Transform, run_all
 from penstock.trace.kinds.reader import warn_of_text_in
+
+_TEXTS = (
+    4  # times as many elements if their texts are tokenised: by threads of the library, which first have to wake up
+)
 
 
 class Apply(ChainedStage):
@@ -54,7 +58,10 @@ class Apply(ChainedStage):
         first = self._count
         stint = self._stint
         try:
-            block = self._upstream.next(want if stint is None else min(want, stint.most))
+            tokenises = any(isinstance(each, FunctionTransform) and each.tokenises for each in self.transforms)
+            if stint is not None:
+                want = _TEXTS * stint.most if tokenises else min(want, stint.most)
+            block = self._upstream.next(want)
         except Exception:
             self._passed(1)
             raise
@@ -66,9 +73,10 @@ class Apply(ChainedStage):
         if _holds_objects(block.structure):  # a class of the user's may do anything, under any name
             self.acts, self._stint = True, None
             self.look_again()
-        started = perf_counter()
+        started, before = perf_counter(), process_time()
         made = self._run(self.transforms, block, Numbers(first, self._epoch), None)
-        stint.took(block.size, perf_counter() - started)
+        took = perf_counter() - started
+        stint.took(block.size, min(took, process_time() - before) if tokenises else took)  # threads may have no core
         return made
 
     def singly(self, raised: list[BaseException]) -> Iterator[Any] | None:
