@@ -4,8 +4,14 @@
 
 `unknown` calls a C library through ctypes: penstock neither vectorises it nor knows what it does, so it calls the
 function for each element, in order, when your loop asks for the element. A row subtracts the same calls by hand and the
-iteration over the source alone. All figures are CPU time of the process, medians of rounds in which the sides take
-turns.
+iteration over the source alone.
+
+    texts.map(tokenise)                              # tokenizer.encode(text).ids, as an array
+
+A tokeniser in a `map`, beside its own batch call for 250 texts, and its calls in a loop. It is trained here,
+as nothing can be downloaded; without the library `tokenizers` this row is left out.
+
+All figures are CPU time of the process, medians of rounds in which the sides take turns.
 
     python benchmarks/peers.py [--rounds N] [--only WORD]
 """
@@ -14,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import importlib.util
 import json
 import tempfile
 import time
@@ -25,6 +32,7 @@ from typing import Any
 import numpy as np
 
 NUMBERS, TEXTS = 40_000, 8_000
+BATCH = 250
 FOLDER = Path(tempfile.gettempdir()) / "penstock-peers"
 GOALS = {"numbers": 5.0, "texts": 10.0}  # µs of the engine's own per element
 LOCK_STEP = 20.0  # the same for generators, of which nothing is read before your loop asks for it
@@ -120,12 +128,61 @@ def unknown_functions(rounds: int, only: str) -> None:
             )
 
 
+def tokeniser(rounds: int) -> None:
+    """Print what a text costs by the tokeniser's own batch call, by hand, in a map, and in one with AUTOTUNE."""
+    import penstock as ps
+
+    if importlib.util.find_spec("tokenizers") is None:
+        print("tokeniser left out: tokenizers is not installed")
+        return
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    values = texts()[:2000]
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
+    trainer = trainers.BpeTrainer(vocab_size=3000, show_progress=False)
+    tokenizer.train_from_iterator([value.decode() for value in values[:300]], trainer)
+
+    def tokenise(value: bytes) -> np.ndarray:
+        return np.array(tokenizer.encode(value.decode()).ids, np.int32)
+
+    def batches() -> Iterable[np.ndarray]:
+        for at in range(0, len(values), BATCH):
+            for found in tokenizer.encode_batch([value.decode() for value in values[at : at + BATCH]]):
+                yield np.array(found.ids, np.int32)
+
+    source = ps.Dataset.from_tensor_slices(values)
+    sides: dict[str, Callable[[], Iterable[np.ndarray]]] = {
+        "own batch call": batches,
+        "loop by hand": lambda: map(tokenise, values),
+        "map": lambda: source.map(tokenise),
+        "map, AUTOTUNE": lambda: source.map(tokenise, num_parallel_calls=ps.AUTOTUNE),
+    }
+    expected = list(batches())
+    for make in sides.values():
+        assert all(map(np.array_equal, make(), expected))
+    runs = [{name: clocked(make()) for name, make in sides.items()} for _ in range(rounds)]
+    for name in sides:
+        wall, cpu = (median(run[name][i] for run in runs) / len(values) * 1e6 for i in range(2))
+        ratios = [median(run["own batch call"][i] / run[name][i] for run in runs) for i in range(2)]
+        print(f"tokeniser, {name:16}{wall:8.0f} µs wall{cpu:8.0f} µs CPU   ratio {ratios[0]:.2f}, {ratios[1]:.2f}")
+
+
+def clocked(elements: Iterable[Any]) -> tuple[float, float]:
+    """Return the seconds of an iteration, by the clock and of CPU time."""
+    began = time.perf_counter()
+    cpu = spent(elements)
+    return time.perf_counter() - began, cpu
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="runs of each side (%(default)s)")
     parser.add_argument("--only", default="", metavar="WORD", help="rows with this in their name")
     chosen = parser.parse_args()
     unknown_functions(chosen.rounds, chosen.only)
+    if chosen.only in "tokeniser":
+        tokeniser(chosen.rounds)
 
 
 if __name__ == "__main__":

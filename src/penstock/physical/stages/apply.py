@@ -94,10 +94,11 @@ class Apply(ChainedStage):
         return self._one_by_one(self._singly, raised)
 
     def _one_by_one(self, singly: Singly, raised: list[BaseException]) -> Iterator[Any]:
-        while self.seen and (block := tidied(self._ahead, raised)) is not None:
-            yield from singly.elements(block, Numbers(self._count, self._epoch), raised)
-            if raised:
-                return
+        try:
+            while self.seen and not raised and (block := tidied(self._ahead, raised)) is not None:
+                yield from singly.elements(block, Numbers(self._count, self._epoch), raised)
+        except Exception as error:  # of no function: it ends the run
+            raised.append(error)
 
     def _ahead(self, raised: list[BaseException]) -> Block | None:
         """The elements that the upstream has at hand; None at the end and for a failure, which is put into `raised`."""
