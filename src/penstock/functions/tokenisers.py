@@ -17,6 +17,7 @@ ATTRIBUTES = words(  # of results, which only tell what they hold
     """ids type_ids tokens words word_ids sequence_ids offsets attention_mask special_tokens_mask overflowing input_ids
     token_type_ids offset_mapping data encodings"""
 )
+LIBRARIES = frozenset(("sentencepiece", "tiktoken", "tokenizers", "transformers"))
 LOCK = threading.RLock()  # fast tokenisers of transformers change themselves in each call
 
 

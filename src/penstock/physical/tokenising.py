@@ -7,6 +7,7 @@ the second call they give its results. The first elements are also made as writt
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
@@ -16,13 +17,14 @@ from penstock.block.block import Block
 from penstock.block.structure import components
 from penstock.functions.memory import notes_of
 from penstock.functions.ownership import is_plain_object
-from penstock.functions.tokenisers import LOCK, SingleCalls, Tokeniser, tokeniser_of
+from penstock.functions.tokenisers import LIBRARIES, LOCK, SingleCalls, Tokeniser, tokeniser_of
 from penstock.physical.vectorise import Trial, equal_blocks
 from penstock.plan.visible import why_seen_of
 from penstock.trace.drawing import Element
 from penstock.trace.tables import Among
 
 _NOTE = "tokenising"
+_MOST = 64  # items of a container that may hold tokenisers
 
 
 class _Noted(BaseException):
@@ -152,6 +154,10 @@ class _Among(Among):
         self._calls = calls
         self.found: list[Tokeniser] = []
 
+    def _found(self, value: Any) -> Any:
+        large = type(value) in (tuple, list, dict) and len(value) > _MOST
+        return value if large else super()._found(value)
+
     def owner(self, value: Any) -> Any:
         if not is_plain_object(value):
             return value
@@ -174,7 +180,8 @@ class _Among(Among):
 def tokenisers_in(function: Callable[..., Any]) -> list[Tokeniser]:
     """Return the known tokenisers that a function of the user's may call."""
     among = _Among(None)
-    among.called(function)
+    if not LIBRARIES.isdisjoint(sys.modules):
+        among.called(function)
     return among.found
 
 

@@ -8,6 +8,7 @@ with a few functions in which they are known too.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import combinations
 from types import CellType, CodeType, FunctionType, MethodType
@@ -183,7 +184,8 @@ class Among:
         self._known[id(function)] = function, made  # so that it calls itself, if it does
         names.update((name, self.of(used[name])) for name in _names(own.__code__) if name in used)
         for cell, held in zip(cells, own.__closure__ or (), strict=True):
-            cell.cell_contents = self.of(held.cell_contents)
+            with suppress(ValueError):  # nothing is in it yet
+                cell.cell_contents = self.of(held.cell_contents)
         made.__defaults__, made.__kwdefaults__ = self.of(function.__defaults__), self.of(function.__kwdefaults__)
         return made
 
