@@ -46,7 +46,8 @@ frameworks: $(FRAMEWORKS)/stamp ## tests, docs and examples of the adaptors with
 		src/penstock/jax.py src/penstock/dataset/frameworks.py
 	@$(FRAMEWORKS)/bin/python -m pytest tests/contracts/test_docs_code.py -k train-with
 	@$(FRAMEWORKS)/bin/python -m pytest tests/compat  # with Keras, and held to TensorFlow itself
-	@$(FRAMEWORKS)/bin/python -m pytest tests/sources/test_lmdb.py tests/profiler/live/test_metrics.py  # with what they speak to
+	@$(FRAMEWORKS)/bin/python -m pytest tests/sources/test_lmdb.py tests/profiler/live/test_metrics.py \
+		tests/physical/test_tokenising.py  # with what they speak to
 
 check: $(VENV)/dev.stamp ## lint, types, import contracts, sizes against tests/budget.json, habits against tests/ratchets.json
 	@echo "ruff";         $(VENV)/bin/ruff check --quiet . && $(VENV)/bin/ruff format --quiet --check .

@@ -319,3 +319,20 @@ def test_decimals_as_text(tmp_path, kind):
 def test_decimals_is_a_dtype():
     with pytest.raises(errors.InvalidTypeError, match=r"bytes or np\.float64"):
         ps.ParquetDataset("a.parquet", decimals="text")
+
+
+def test_images_of_hugging_face_open_where_their_path_is_null(tmp_path):
+    images = [{"bytes": b"one", "path": None}, {"bytes": b"two", "path": "two.png"}]
+    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    pq.write_table(pa.table({"image": pa.array(images, kind), "label": [0, 1]}), tmp_path / "a.parquet")
+    found = [row["image"] for row in ps.ParquetDataset(tmp_path / "a.parquet")]
+    assert found == [{"bytes": b"one", "path": b""}, {"bytes": b"two", "path": b"two.png"}]
+    named = ps.ParquetDataset(tmp_path / "a.parquet", fill_null={"image.path": "none"})
+    assert next(iter(named))["image"]["path"] == b"none"
+
+
+def test_files_of_hugging_face_without_bytes_are_an_error(tmp_path):
+    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    pq.write_table(pa.table({"image": pa.array([{"bytes": None, "path": "a"}], kind)}), tmp_path / "a.parquet")
+    with pytest.raises(ps.errors.InvalidArgumentError, match=r"'image\.bytes' is null"):
+        list(ps.ParquetDataset(tmp_path / "a.parquet"))

@@ -166,6 +166,8 @@ def _walk(array: Array, place: _Place) -> Any:
     if types.is_run_end_encoded(array.type):
         return _walk(pa.compute.run_end_decode(array), place)
     if types.is_struct(array.type):  # the nulls of a struct become those of its fields
+        if {field.name for field in array.type} == {"bytes", "path"}:  # a file of Hugging Face: its path may be null
+            place = replace(place, fill={f"{place.name}.path": "", **place.fill})
         return _nest(array.type, array.flatten(), place)
     array = _without_nulls(array, place)
     if types.is_nested(array.type) and not types.is_union(array.type):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 NESTED = "__penstock_dataset__"  # marks a data set, which may itself be a leaf (window, flat_map)
 
-_INT64 = np.iinfo(np.int64)
+_LEAST, _MOST = -(2**63), 2**63 - 1  # of int64
 
 
 def as_leaf(value: Any) -> Any:
@@ -37,12 +37,10 @@ def as_leaf(value: Any) -> Any:
     kind = type(value)
     if kind is np.ndarray:
         return _array(value)
-    if isinstance(value, np.generic):
-        return _text(value) if isinstance(value, (bytes, str)) else value
     if kind is bytes:
         return value
     if kind is int:
-        if not _INT64.min <= value <= _INT64.max:
+        if not _LEAST <= value <= _MOST:
             message = f"The integer {value} does not fit int64."
             raise InvalidArgumentError(message, hint="Return np.uint64(value), a float, or bytes.")
         return np.int64(value)
@@ -54,6 +52,8 @@ def as_leaf(value: Any) -> Any:
         return _utf8(value)
     if kind is list:
         return list_leaf(value)
+    if isinstance(value, np.generic):
+        return _text(value) if isinstance(value, (bytes, str)) else value
     return _other(value)
 
 
@@ -110,7 +110,7 @@ def _utf8(text: str) -> bytes:
 
 
 def _range(value: range) -> np.ndarray:
-    if value and not _INT64.min <= min(value[0], value[-1]) <= max(value[0], value[-1]) <= _INT64.max:
+    if value and not _LEAST <= min(value[0], value[-1]) <= max(value[0], value[-1]) <= _MOST:
         message = f"{value} holds an integer that does not fit int64."
         raise InvalidArgumentError(message)
     try:
@@ -269,7 +269,7 @@ def _numbers(values: Sequence[Any]) -> np.ndarray:
 
 def rounded(array: np.ndarray, values: Any) -> bool:
     """Return True if numpy has made floats of integers alone, as it does of those below and above 2⁶³."""
-    if array.dtype != np.float64 or not array.size or array.max() < _INT64.max:
+    if array.dtype != np.float64 or not array.size or array.max() < _MOST:
         return False
     return not any(map(_holds_float, values))
 

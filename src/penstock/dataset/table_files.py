@@ -87,7 +87,8 @@ def ParquetDataset(
     """Create a data set of the rows of Parquet files.
 
     Numbers keep their dtype. Strings and binaries become byte strings, times datetime64, fixed-size lists arrays of
-    that shape, lists arrays of different lengths, lists of lists RaggedTensors, and structs dicts.
+    that shape, lists arrays of different lengths, lists of lists RaggedTensors, and structs dicts. A null `path` in a
+    struct of `bytes` and `path`, as Hugging Face writes images, becomes empty.
 
     `len(ds)` reads only the footers of the files. `ds[i]` decodes the row group of the row.
 

@@ -24,6 +24,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from time import perf_counter
 from typing import Any, Protocol
 
 from penstock.block.block import Block
@@ -212,15 +213,45 @@ class ChainedStage(StretchStage):
         """Have a `Portioned` below."""
 
 
+_SECONDS = 0.01  # of work that nobody may ask for
+_MOST = 1 << 16
+_FASTER = 8
+
+
+class Stint:
+    """How many elements are made at a time, ahead of who asks: for some milliseconds at most.
+
+    >>> stint = Stint()
+    >>> stint.took(1, 1e-6)
+    >>> stint.most
+    8
+    >>> stint.took(8, 0.4)
+    >>> stint.most
+    1
+    """
+
+    __slots__ = ("most",)
+
+    def __init__(self) -> None:
+        self.most = 1
+
+    def took(self, count: int, seconds: float) -> None:
+        """Take in how long so many elements took."""
+        fitting = int(_SECONDS * count / seconds) if seconds else _MOST
+        self.most = max(1, min(fitting, self.most * _FASTER, _MOST))
+
+
 class Portioned(Stage):
     """The upstream in Blocks of no more elements than are wanted, for a step that is seen to take them.
 
-    What of a Block was not asked for yet is, in its state, so many elements of the upstream to be dropped.
+    It asks for as many as are made in some milliseconds, unless somebody sees what is made. The state counts the
+    elements of a Block that were asked for: so many of the upstream's are to be dropped.
     """
 
     def __init__(self, upstream: Stage) -> None:
         super().__init__(upstream.label, (upstream,), upstream.where)
         self._cursor = Cursor(upstream)
+        self._stint = Stint()
 
     @classmethod
     def over(cls, upstream: Stage) -> Portioned:
@@ -232,7 +263,25 @@ class Portioned(Stage):
         return self._cursor.stage.at_hand
 
     def next(self, want: int) -> Block | None:
-        return self._cursor.take_available(want) if self._cursor.fill(want) else None
+        return self._cursor.take_available(want) if self.fill(want) else None
+
+    def fill(self, want: int) -> bool:
+        """Have elements at hand; False at the end."""
+        cursor = self._cursor
+        if cursor.stage.seen or cursor.available():
+            return cursor.fill(want)
+        started = perf_counter()
+        found = cursor.fill(max(want, self._stint.most))
+        self._stint.took(cursor.available(), perf_counter() - started)
+        return found
+
+    def peek(self) -> Block:
+        """As `Cursor.peek`."""
+        return self._cursor.peek()
+
+    def pass_by(self, count: int) -> None:
+        """As `Cursor.pass_by`."""
+        self._cursor.pass_by(count)
 
     def can_skip(self) -> bool:
         return self._cursor.stage.can_skip()

@@ -214,9 +214,11 @@ def _lowered(node: Node, lowering: Lowering, build: Builder | None) -> Stage:
     stage = (build or _BUILDERS[type(node)])(node, lowering)
     stage.acts = stage.acts or lowering.acts(node)
     if not stage.is_observed:  # else a step that does nothing has given the stage below it
-        observers = [key_order(node) if build is None else None, lowering.memory.observer(node, stage)]
+        observers = [lowering.memory.observer(node, stage)]
         if lowering.meter is not None:
             observers.append(lowering.meter(node, stage))
+        stage.watched = any(observer is not None for observer in observers)
+        observers.insert(0, key_order(node) if build is None else None)
         if found := [observer for observer in observers if observer is not None]:
             stage.observe(found)
     return stage

@@ -54,6 +54,11 @@ class Parted:
             return Endings(self._function, found, found.ends, block, draws, now, allocate, _values)
         return None if found is None else self._rest(found, block, draws, now)
 
+    def has_end(self, block: Block, draws: Draws) -> bool:
+        """Return True if the end of the function may run by Block, too."""
+        found = self._found(block, draws, gives_elements=True)
+        return found is not None and found.ends is not None and found.ends.split is not None
+
     def rest(self, block: Block, draws: Draws, now: Element) -> Calls | None:
         """The same, where what the function gives is no element: its end is called with the rest."""
         found = self._found(block, draws, gives_elements=False)

@@ -104,6 +104,7 @@ class Stage(ABC):
     acts = False  # calls what may do more than give its result, by itself: see `plan.visible`
     alone = True  # only what calls it, from `next` to `close`, changes its state
     is_observed = False  # whether somebody looks at what `next` gives
+    watched = False  # whether it is looked at for more than the order of its dicts
     _place_said: State = None  # what `state` said last, unless the stage has moved since
     latest_look: ClassVar[object] = object()  # another when data sets were opened, or another stream's turn has come
     _is_seen: tuple[object, bool] = (None, False)  # as of a look
@@ -167,6 +168,14 @@ class Stage(ABC):
 
     @abstractmethod
     def next(self, want: int) -> Block | None: ...
+
+    def singly(self, raised: list[BaseException]) -> Iterator[Any] | None:
+        """Return the next elements as the consumer gets them, each made when it is asked for; None where `next` serves.
+
+        They are some of those that follow; once they have ended, this is asked again. `state` holds between any two. An
+        exception ends them, too, and is put into `raised`: a failure, or what ends the run.
+        """
+        return None
 
     def observe(self, observers: Sequence[Around]) -> None:
         """Have `next` called through functions that are given it and return what is called instead; the last outermost.

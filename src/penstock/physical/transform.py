@@ -13,6 +13,7 @@ import numpy as np
 from penstock.block.block import Block, Builder
 from penstock.block.column import ListColumn
 from penstock.block.numbers import Numbers
+from penstock.block.origin import Origin
 from penstock.block.passing import FEWEST, PassingBuilder
 from penstock.block.same_kind import Kind, Kinds, SameKind
 from penstock.block.structure import LISTS, SAME_NEST, Structure, components
@@ -23,6 +24,8 @@ from penstock.physical.key_function import truth, verdicts
 from penstock.physical.parted import Calls, Parted
 from penstock.physical.stacking import ranks_of
 from penstock.physical.stretch import Stretch
+from penstock.physical.tokenising import Calls as Tokenised
+from penstock.physical.tokenising import Tokenising
 from penstock.physical.vectorise import Vectoriser
 from penstock.plan.seeding import seeded, warn_of_unseeded
 from penstock.trace.drawing import Draws, can_seed, drawing
@@ -100,6 +103,7 @@ class FunctionTransform(Transform):
         # what runs it a Block at a time, where it may
         self.vectoriser = Vectoriser(function) if vectorise else None
         self._parted = Parted(function) if vectorise else None  # for what runs per element
+        self._tokenising = Tokenising.of(function) if vectorise else None  # for what calls tokenisers
         self._drawn: dict[str, str] | None = None  # its generators, once they are known
         self._key = key
         self._batches = batches
@@ -117,7 +121,12 @@ class FunctionTransform(Transform):
 
     @property
     def computes(self) -> bool:
-        return self.vectoriser is not None and self.vectoriser.by_block
+        return self.tokenises or (self.vectoriser is not None and self.vectoriser.by_block)
+
+    @property
+    def tokenises(self) -> bool:
+        """Whether a library gets the texts of a Block in one call."""
+        return self._tokenising is not None and self._tokenising.by_block
 
     def context(self, block: Block, row: int, numbers: Numbers) -> Context:
         found = super().context(block, row, numbers)
@@ -146,6 +155,18 @@ class FunctionTransform(Transform):
         if self.generators and not can_seed(draws):
             warn_of_unseeded(self.label, next(iter(self.generators.values())), self.where)
         return drawing(draws, self.generators, rows)
+
+    def goes_singly(self, block: Block, draws: Draws) -> bool:
+        """Look at the first elements; return True if nothing would be gained by Blocks of these."""
+        self.look(block)
+        if self.vectoriser is None or self._parted is None:
+            return True
+        return self.vectoriser.run(block, None, draws) is None and not self._parted.has_end(block, draws)
+
+    def rest(self, block: Block, draws: Draws) -> Calls | None:
+        """Return how to call the function for each row where its beginning has run by Block, else None."""
+        with self.drawing(draws, block.size) as now:
+            return None if self._parted is None else self._parted.rest(block, draws, now)
 
     def _failure(
         self, raised: Exception, block: Block, row: int, numbers: Numbers, elements: Sequence[Any] | None
@@ -281,11 +302,17 @@ class MapTransform(FunctionTransform):
     def run(self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
         if not self._looked:
             self.look(block)
-        if self.vectoriser is not None:
-            found = self.vectoriser.run(block, allocate, self.draws(numbers))
-            if found is not None and (admitted := self.admitted(found, block)):
-                return admitted
-        return self._per_element(block, numbers, allocate)
+        found = self.by_block(block, numbers, allocate)
+        return self._per_element(block, numbers, allocate) if found is None else found
+
+    def by_block(
+        self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None
+    ) -> Outcome | None:
+        """Return the results of a function that is known to give them for a Block at a time, else None."""
+        if self.vectoriser is None:
+            return None
+        found = self.vectoriser.run(block, allocate, self.draws(numbers))
+        return None if found is None else self.admitted(found, block)
 
     def joined(self, maps: Sequence[MapTransform]) -> Joined:
         """Return these maps, of which this is the first, as one."""
@@ -295,7 +322,7 @@ class MapTransform(FunctionTransform):
 
     def admitted(self, made: Block, given: Block) -> Outcome | None:
         """Return results that were made of a Block as the outcome, or None if they are of another kind than decided."""
-        same = self._same_kind(given)
+        same = self.same_kind(given)
         return self._outcome(same, Outcome(made)) if same.admits(made) else None
 
     def _outcome(self, same: SameKind, made: Outcome) -> Outcome:
@@ -304,7 +331,8 @@ class MapTransform(FunctionTransform):
             self.decided = same.expected
         return made
 
-    def _same_kind(self, given: Block) -> SameKind:
+    def same_kind(self, given: Block) -> SameKind:
+        """Return the kind of the results so far, for the results of one more Block."""
         same = SameKind("The function's result", any_rank=self._ranks_differ)
         same.expected = self.decided
         if same.expected is None:
@@ -317,10 +345,14 @@ class MapTransform(FunctionTransform):
         failures: list[tuple[int, Exception]] = []
         draws = self.draws(numbers)
         with self.drawing(draws, block.size) as now:
-            calls = None if self._parted is None else self._parted.calls(block, draws, now, allocate)
+            calls: Tokenised | Calls | Endings | None = None
+            if self._tokenising is not None:
+                calls = self._tokenising.calls(block, now)
+            if calls is None and self._parted is not None:
+                calls = self._parted.calls(block, draws, now, allocate)
             if isinstance(calls, Endings) and calls.whole is not None and (whole := self.admitted(calls.whole, block)):
                 return whole
-            same = self._same_kind(block)
+            same = self.same_kind(block)
             structure = same.structure
             passing: PassingBuilder | None = None
             elements: list[Any] | None = None
@@ -340,11 +372,10 @@ class MapTransform(FunctionTransform):
                     if elements is not None:
                         builder.add(self._called(elements[row], block.structure))
                     elif calls is not None:
-                        builder.add(self._result(calls(row)))
+                        builder.add(self.result(calls(row)))
                 except Exception as raised:
                     failures.append((row, self._failure(raised, block, row, numbers, elements)))
-                    if self._lists and isinstance(raised, InvalidTypeError) and raised.hint is SAME_NEST:
-                        raised.hint = f"A list that a function returns is a tuple of components. {LISTS}"
+                    self.explain(raised)
         if isinstance(calls, Calls):
             calls.parts.spent.add(block.size, time.thread_time() - began)
         rows: np.ndarray | None = None
@@ -354,12 +385,7 @@ class MapTransform(FunctionTransform):
             origin = None if origin is None or not len(rows) else origin.take(rows)
         if not len(builder):
             return Outcome(None, rows, failures)
-        built, mixed = same.build(builder, origin)
-        assert same.expected is not None
-        given = same.expected[2]
-        if mixed and not same.any_rank and given is not None and (None in given or ranks_of(block) != given):
-            self._ranks_differ = same.any_rank = True
-            built, mixed = same.build(builder, origin)
+        built, mixed = self.built(same, builder, origin, block)
         if mixed:
             rows = np.arange(block.size) if rows is None else rows
             for at, error in mixed:
@@ -369,11 +395,31 @@ class MapTransform(FunctionTransform):
             failures.sort(key=_place)
         return self._outcome(same, Outcome(built, rows, failures))
 
+    def built(
+        self, same: SameKind, builder: Builder, origin: Origin | None, block: Block
+    ) -> tuple[Block | None, list[tuple[int, InvalidTypeError]]]:
+        """Return the results for elements of a Block that are of one kind, and (row, error) for the others."""
+        built, mixed = same.build(builder, origin)
+        assert same.expected is not None
+        given = same.expected[2]
+        if mixed and not same.any_rank and given is not None and (None in given or ranks_of(block) != given):
+            self._ranks_differ = same.any_rank = True
+            built, mixed = same.build(builder, origin)
+        if not self.apart:
+            self.decided = same.expected
+        return built, mixed
+
+    def explain(self, raised: Exception) -> None:
+        """Add what is known of lists to an error."""
+        if self._lists and isinstance(raised, InvalidTypeError) and raised.hint is SAME_NEST:
+            raised.hint = f"A list that a function returns is a tuple of components. {LISTS}"
+
     def _called(self, element: Any, structure: Structure) -> Any:
         """The result of one element, which nobody else holds: a fresh array is not copied."""
-        return self._result(self.function(*element) if structure.unpacks else self.function(element))
+        return self.result(self.function(*element) if structure.unpacks else self.function(element))
 
-    def _result(self, result: Any) -> Any:
+    def result(self, result: Any) -> Any:
+        """Return what the function returned as an element: of a list its items are components."""
         if isinstance(result, list):
             self._lists = True
             return components(result)

@@ -70,6 +70,12 @@ def _verdict(function: Any) -> tuple[str | None, bool] | None:
     return recalled(function, "seen", read, by_value=True)[0]
 
 
+def why_seen_of(function: Any) -> str | None:
+    """Why somebody could see when a function is called; None for one that is certain to do nothing but compute."""
+    verdict = _verdict(function)
+    return None if verdict is None else verdict[0]
+
+
 def opens_visibly(function: Callable[..., Any]) -> bool:
     """Whether somebody could see when `flat_map` calls its function, which then does more than make a data set."""
     from penstock.functions.effects import why_visible_here  # its tables are large

@@ -19,6 +19,7 @@ from penstock.options import Options
 from penstock.physical.inner_plans import inside
 from penstock.physical.joined import graph_of
 from penstock.physical.parted import differs
+from penstock.physical.tokenising import described
 from penstock.physical.vectorise import optimised, what_came, why_not_equal
 from penstock.plan.counted import count_text
 from penstock.plan.distribution import Distribute, Remote, parted
@@ -45,7 +46,7 @@ from penstock.rewrite.driver import outcomes, rewrite
 from penstock.rewrite.phases import RULES
 from penstock.runtime.autotune.remembered import recall, tuning_digest
 from penstock.runtime.machine.granted import at_most, autotuned_workers, granted_cpus
-from penstock.trace.parts import broken_by, in_parts
+from penstock.trace.parts import REMEDY, broken_by, in_parts
 from penstock.trace.traced import traced, traced_spec
 
 
@@ -242,6 +243,8 @@ def _verdict(step: Map | Filter, spec: Any, options: Options) -> str:
     if why := why_not_equal(found):
         return f"runs per element: {why}"
     if found.graph is None:
+        if tokens := described(function):
+            return f"runs per element: {tokens}"
         beginning = in_parts(function, structure, leaves)
         used = beginning is not None and (isinstance(step, Map) or beginning.gains)
         if beginning is not None and used and differs(beginning):
@@ -250,7 +253,7 @@ def _verdict(step: Map | Filter, spec: Any, options: Options) -> str:
             return beginning.described(optimised, may_end=isinstance(step, Map))
         line = getattr(found.reason, "line", None)
         where = "" if line is None else f"line {line}: "
-        return f"runs per element: {broken_by(function, structure, leaves) or where + found.reason}"
+        return f"runs per element: {broken_by(function, structure, leaves) or where + found.reason}. {REMEDY}"
     return f"runs by Block: {optimised(found.graph, copied=range(len(found.graph.outputs))).describe()}"
 
 

@@ -11,12 +11,13 @@ from collections.abc import Iterator as AbstractIterator
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import NoneType
 from typing import Any, Generic, NoReturn
 
 from penstock.block.block import Block
 from penstock.block.handover import handed_over
 from penstock.block.spec import T_co
-from penstock.errors import AnotherPlanError, FailedPreconditionError, InvalidTypeError
+from penstock.errors import AnotherPlanError, FailedPreconditionError, InvalidTypeError, is_failure
 from penstock.frames import let_go, tidied
 from penstock.image.backends import calm_opencv
 from penstock.options import Options
@@ -100,6 +101,7 @@ class Run:
         except Fatal as ended:
             raise ended.error from ended.error.__cause__ or ended.__cause__
         self._switching.open()
+        self.raised: list[BaseException] = []  # by the elements that were made one by one
         self._pulls = _pulls(self.root)
         next(self._pulls)
 
@@ -114,9 +116,14 @@ class Run:
             message = "This pass has ended with an error that was raised before."
             raise FailedPreconditionError(message, hint="Begin a new one, with iter(dataset).") from None
         except ValueError:  # the only one that comes out of it: the generator is running
-            message = "This iterator is at its next element already, for another thread or for the one it is made of."
-            hint = "Give each thread an iterator of its own, or a lock to all that share one."
-            raise FailedPreconditionError(message, hint=hint) from None
+            raise _busy() from None
+
+    def raised_failure(self) -> Exception:
+        """What ended the elements that were made one by one, if it is the failure of one. Raises what ends the run."""
+        error = self.raised.pop()
+        if isinstance(error, Exception) and is_failure(error):
+            return error
+        raise error
 
     def close(self) -> None:
         self._switching.close()
@@ -124,6 +131,12 @@ class Run:
         self.scope.close(self.root.close)
         if not live_ledgers():
             _TRIMMER.rest()
+
+
+def _busy() -> FailedPreconditionError:
+    message = "This iterator is at its next element already, for another thread or for the one it is made of."
+    hint = "Give each thread an iterator of its own, or a lock to all that share one."
+    return FailedPreconditionError(message, hint=hint)
 
 
 def _pulls(root: Stage) -> Generator[Block | Exception | None, int, None]:
@@ -217,6 +230,7 @@ class Iterator(Generic[T_co]):
         placing = self._settings.placing
         self._variant = self._with_cache(None if placing is None else placing.place)
         self._sizer = BlockSizer()
+        self._zero_copy = options.zero_copy or self._settings.views
         self._start(epoch, None, 0)
 
     def _with_cache(self, place: str | None) -> _Variant:
@@ -245,6 +259,7 @@ class Iterator(Generic[T_co]):
         self._finalizer.atexit = False  # the scheduler ends all runs then
         self._ended_by: Exception | None = None  # an error that was no failure of an element
         self._elements: AbstractIterator[Any] = _NOTHING
+        self._singly = False  # whether the elements at hand are made one by one
         self._size = 0  # positions of the Block at hand
         self._skip = skip  # positions that an earlier run has given
         self._passed = 0  # of the Block at hand
@@ -259,51 +274,54 @@ class Iterator(Generic[T_co]):
         return self
 
     def __next__(self) -> T_co:
-        for element in self._elements:
-            return element  # type: ignore[no-any-return]
         try:
+            for element in self._elements:
+                return element  # type: ignore[no-any-return]
             return self._refill()  # type: ignore[no-any-return]
         except StopIteration:
             raise
         except Exception as error:
+            if getattr(self._elements, "gi_running", False):
+                raise _busy() from None
             error.with_traceback(folded(error))
             raise
 
     def _refill(self) -> Any:
         if self._ended_by is not None:
             raise copy(self._ended_by)
-        try:
-            found = self._found()
-        except FailedPreconditionError:
-            raise  # it cannot be asked here, or now: see Run.pull
-        except Aborted:
-            self.close()
-            raise StopIteration from None
-        except BaseException as raised:
-            self._end(raised)
-        if found is None:
-            raise StopIteration
-        if isinstance(found, Exception):
-            let_go(found)
+        while True:
             try:
-                raise found  # one failure: the pass goes on
-            finally:
-                del found  # the error leads to this frame
-        self._elements = found
-        return next(self._elements)
+                found = self._found()
+            except FailedPreconditionError:
+                raise  # it cannot be asked here, or now: see Run.pull
+            except Aborted:
+                self.close()
+                raise StopIteration from None
+            except BaseException as raised:
+                self._end(raised)
+            if found is None:
+                raise StopIteration
+            if isinstance(found, Exception):
+                let_go(found)
+                try:
+                    raise found  # one failure: the pass goes on
+                finally:
+                    del found  # the error leads to this frame
+            self._elements = found
+            for element in found:
+                return element
 
     def _found(self) -> AbstractIterator[Any] | Exception | None:
         """The elements of the next Block, a failure, or None at the end."""
         block = self._next_block()
-        if isinstance(block, Exception):
+        if not isinstance(block, (Block, NoneType)):
             return block
         if block is None:
             if self._watching is not None:
                 self._watching.ended()
             self.close()
             return None
-        views, read_only = self._options.zero_copy or self._settings.views, self._settings.read_only
-        return iter(handed_over(block, read_only=read_only, zero_copy=views))
+        return iter(handed_over(block, read_only=self._settings.read_only, zero_copy=self._zero_copy))
 
     def _end(self, raised: BaseException) -> NoReturn:
         """What was raised is no failure of an element, behind which the pass could go on."""
@@ -323,14 +341,23 @@ class Iterator(Generic[T_co]):
         finally:
             del error  # it leads to this frame
 
-    def _next_block(self) -> Block | Exception | None:
-        """The next Block, less the elements that an earlier iterator had already given."""
+    def _next_block(self) -> Block | AbstractIterator[Any] | Exception | None:
+        """The next Block, less the elements that an earlier iterator had already given; or those made one by one."""
         self._elements = _NOTHING  # lets go of the last batch before the next is made
         while self._run is not None:
-            root = self._run.root
+            run, root = self._run, self._run.root
             self._before, self._size = root.state(), 0
+            if run.raised:
+                return run.raised_failure()
+            seen = root.seen
+            if seen and not (self._singly or self._skip or self._zero_copy or self._settings.read_only):
+                elements = root.singly(run.raised)
+                if elements is not None:
+                    self._singly = True
+                    return elements
+            self._singly = False
             started = time.perf_counter()
-            block = self._run.pull((1 if root.seen else self._sizer.want) + self._skip)
+            block = run.pull((1 if seen else self._sizer.want) + self._skip)
             if isinstance(block, Exception):
                 self._before = root.state()
                 if self._skip:
@@ -414,7 +441,7 @@ class Iterator(Generic[T_co]):
     def _place(self) -> tuple[State, int]:
         """A state of the stages, and the positions to pass over from there."""
         left = operator.length_hint(self._elements)
-        if self._size and not left and self._run is not None:
+        if self._run is not None and (self._singly or (self._size and not left)):
             return self._run.root.state(), 0
         return self._before, self._skip if not self._size else self._size - left
 

@@ -30,11 +30,14 @@ _PATIENCE = 0.002  # seconds: what comes slowly is handed over as it is
 class GeneratorSource(Source):
     """`function(*args)` is called once for every pass and iterated; with a signature its elements are checked."""
 
-    calls: ClassVar[bool] = True
     holds_spec: ClassVar[bool] = True
     function: Callable[..., Any]
     args: tuple[Any, ...] = ()
     signature: Any = None
+
+    @property
+    def calls(self) -> bool:
+        return True
 
     @property
     def label(self) -> str:

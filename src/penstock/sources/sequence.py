@@ -6,7 +6,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
+
+import numpy as np
 
 from penstock.block.block import Block, Builder
 from penstock.block.same_kind import SameKind
@@ -16,6 +18,7 @@ from penstock.sources.source import FetchedSource
 
 _PATIENCE = 0.002  # seconds: elements that take long are handed over as they come
 _MOST = 256  # elements of one `__getitems__`
+_PLAIN = (list, tuple, range, np.ndarray)  # whose items come without a call of anybody's code
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,9 +28,12 @@ class SequenceSource(FetchedSource):
     Elements have the kind of the first that can be fetched, wherever a pass begins.
     """
 
-    calls: ClassVar[bool] = True
     sequence: Any
     name: str = "from_sequence"
+
+    @property
+    def calls(self) -> bool:
+        return type(self.sequence) not in _PLAIN
 
     @property
     def label(self) -> str:

@@ -43,10 +43,14 @@ class Reader(ABC):
 class Source(ABC):
     """An origin of elements that can be read again and again, from the start or from any position."""
 
-    calls: ClassVar[bool] = False  # a user's code, for each element
     holds_spec: ClassVar[bool] = False  # so that asking for it reads nothing
     costly_by_number: ClassVar[str | None] = None  # what one element by number costs, where that is more than itself
     index_hint: ClassVar[str] = "Write its elements out once with save(); what load() gives can be read by number."
+
+    @property
+    def calls(self) -> bool:
+        """Return True if reading an element calls code of the user's."""
+        return False
 
     @property
     @abstractmethod

@@ -171,6 +171,8 @@ class drawing:
     """
 
     __slots__ = ("_draws", "_generators", "_outer", "_rows", "_states")
+    _outer: tuple[Any, ...] | None
+    _states: Sequence[tuple[Callable[[Any], object], Any]]
 
     def __init__(self, draws: Draws, generators: Collection[str] = (), rows: int = 0) -> None:
         self._draws = draws
@@ -179,8 +181,11 @@ class drawing:
 
     def __enter__(self) -> Element:
         element = _element
-        self._outer = element.draws, element.row, element.ordinal, element.seeders, element.seeds
-        element.draws, element.seeders, self._states = self._draws, (), []
+        self._outer = None
+        if element.draws is not None:
+            self._outer = element.draws, element.row, element.ordinal, element.seeders, element.seeds
+            element.seeders = ()
+        element.draws, self._states = self._draws, ()
         if self._generators and can_seed(self._draws):
             found = [*map(_generator, self._generators)]
             self._states = [(restore, state()) for state, restore, _ in found]
@@ -193,7 +198,12 @@ class drawing:
     def __exit__(self, *raised: object) -> None:
         for restore, state in self._states:
             restore(state)
-        _element.draws, _element.row, _element.ordinal, _element.seeders, _element.seeds = self._outer
+        if self._outer is not None:
+            _element.draws, _element.row, _element.ordinal, _element.seeders, _element.seeds = self._outer
+        else:
+            _element.draws = None
+            if self._states:
+                _element.seeders = ()
 
 
 _SEEDS = Keys(-1)  # that seed the generators of the process

@@ -46,6 +46,9 @@ _CHEAP = (*UFUNCS.values(), ASTYPE, TRIED_ASTYPE, WHERE)  # numpy does as well b
 Step = tuple[FunctionType, list[str], list[str]]  # what it does, from which variables, to which
 
 
+REMEDY = "Functions of numpy or penstock in its place may run by Block; AUTOTUNE runs calls at once."
+
+
 @dataclass(slots=True)
 class Spent:
     """What calling the part that is called per element has cost so far."""
@@ -112,7 +115,8 @@ class Parts:
         each = f", {self.spent.seconds / self.spent.calls * 1e6:,.3g} µs each" if self.spent.calls else ""
         more = "" if ended is not None or ends is None or ends.split is None else ", and what follows from it"
         if not by_block:
-            return f"runs per element{alone}{each}: {self.broken}{more and f'{more} runs by Block if it can be traced'}"
+            after = "What follows runs by Block if it can be traced. " if more else ""
+            return f"runs per element{alone}{each}: {self.broken}. {after}{REMEDY}"
         return f"runs by Block: {by_block}; called per element{alone}{each}: {self.broken}{more}"
 
     def rows(self, itself: Any, columns: Sequence[list[Any]], count: int) -> Iterator[tuple[Any, ...]]:

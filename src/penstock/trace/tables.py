@@ -8,6 +8,7 @@ with a few functions in which they are known too.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import combinations
 from types import CellType, CodeType, FunctionType, MethodType
@@ -123,24 +124,35 @@ def among_stand_ins(
     return found if among.changed else None
 
 
-class _Among:
-    """Values as they are among stand-ins: the same one for the same."""
+class Among:
+    """Functions in a form that finds other values in place of some: the same one for the same."""
 
-    def __init__(self, builder: GraphBuilder, live: Collection[np.ndarray]) -> None:
-        self._numpy = _Numpy(builder)
-        self._known: dict[int, tuple[Any, Any]] = {id(array): (array, Live(array)) for array in live}
-        self.changed = bool(live)  # whether anything is another
+    def __init__(self, known: dict[int, tuple[Any, Any]]) -> None:
+        self._known = known
+        self.changed = bool(known)  # whether anything is another
+
+    def leaf(self, value: Any) -> Any:
+        """What stands for a value that is no function, list, tuple or dict of the user's."""
+        return value
+
+    def form(self, function: FunctionType) -> FunctionType:
+        """The function whose code is used."""
+        return function
 
     def called(self, function: Any) -> Any:
         """What is mapped: a function, a method, a partial or an object that can be called."""
         if type(function) is partial:
             return partial(self.called(function.func), *self.of(function.args), **self.of(function.keywords))
         if type(function) is MethodType:
-            return MethodType(self.of(function.__func__), function.__self__)
+            return MethodType(self.of(function.__func__), self.owner(function.__self__))
         method = vars(type(function)).get("__call__")
         if type(function) is not FunctionType and type(method) is FunctionType:
-            return MethodType(self.of(method), function)
+            return MethodType(self.of(method), self.owner(function))
         return self.of(function)
+
+    def owner(self, value: Any) -> Any:
+        """What stands for an object whose method is called."""
+        return value
 
     def of(self, value: Any) -> Any:
         known = self._known.get(id(value))
@@ -159,18 +171,12 @@ class _Among:
             return made if kind is dict else kind(made.values())
         if kind is FunctionType and is_users(value):
             return self._function(value)
-        found = value
-        if value is np:
-            found = self._numpy
-        elif kind is np.ndarray:
-            found = _table(value)
-        elif callable(value):
-            found = self._numpy.like(value)
+        found = self.leaf(value)
         self.changed = self.changed or found is not value
         return found
 
     def _function(self, function: FunctionType) -> FunctionType:
-        used, own = function.__globals__, straightened(function)
+        used, own = function.__globals__, self.form(function)
         names: dict[str, Any] = {"__builtins__": used.get("__builtins__", __builtins__)}
         self.changed = self.changed or own is not function
         cells = tuple(CellType() for _ in own.__closure__ or ())
@@ -178,9 +184,28 @@ class _Among:
         self._known[id(function)] = function, made  # so that it calls itself, if it does
         names.update((name, self.of(used[name])) for name in _names(own.__code__) if name in used)
         for cell, held in zip(cells, own.__closure__ or (), strict=True):
-            cell.cell_contents = self.of(held.cell_contents)
+            with suppress(ValueError):  # nothing is in it yet
+                cell.cell_contents = self.of(held.cell_contents)
         made.__defaults__, made.__kwdefaults__ = self.of(function.__defaults__), self.of(function.__kwdefaults__)
         return made
+
+
+class _Among(Among):
+    """Values as they are among stand-ins."""
+
+    def __init__(self, builder: GraphBuilder, live: Collection[np.ndarray]) -> None:
+        super().__init__({id(array): (array, Live(array)) for array in live})
+        self._numpy = _Numpy(builder)
+
+    def form(self, function: FunctionType) -> FunctionType:
+        return straightened(function)
+
+    def leaf(self, value: Any) -> Any:
+        if value is np:
+            return self._numpy
+        if type(value) is np.ndarray:
+            return _table(value)
+        return self._numpy.like(value) if callable(value) else value
 
 
 def _names(code: CodeType) -> set[str]:

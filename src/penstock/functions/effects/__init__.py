@@ -44,6 +44,7 @@ from penstock.functions.effects.values import (
     spelling,
 )
 from penstock.functions.ownership import is_users
+from penstock.functions.tokenisers import ATTRIBUTES, tokeniser_of
 
 
 def why_visible(function: Any, watched: list[Watched]) -> str | None:
@@ -125,12 +126,17 @@ class Certain(_Here):
         return super()._of_module(atom, module, name)
 
     def _attribute(self, frame: Frame, atom: Atom, name: str) -> Value:
-        if isinstance(atom, Own) and name not in METHODS:
+        if isinstance(atom, Own) and name not in METHODS and name not in ATTRIBUTES:
             message = f"uses .{name}"
             raise Visible(message)
         return super()._attribute(frame, atom, name)
 
     def _call(self, frame: Frame, atom: Atom, arguments: Arguments) -> Value:
+        owner = atom.owner if isinstance(atom, Bound) else atom
+        kind = tokeniser_of(owner.object) if isinstance(owner, Known) else None
+        if kind is not None and (atom.name if isinstance(atom, Bound) else "__call__") in kind.methods:
+            self.escaped(frame, arguments)
+            return OWN
         if isinstance(atom, Bound):
             self._check_method(atom)
         return super()._call(frame, atom, arguments)

@@ -10,13 +10,13 @@ from typing import Any
 from penstock.cache.memory import MemoryStore
 from penstock.keys import fold
 from penstock.physical.access import Fetch
-from penstock.physical.chained import Portioned
+from penstock.physical.chained import Portioned, Stint
 from penstock.physical.executor import BatchTask, Reader
 from penstock.physical.inner_plans import Opening
 from penstock.physical.lower import Lowering, Service, lower, register, transforms_of
 from penstock.physical.stage import Stage
 from penstock.physical.stages import shuffle as stages
-from penstock.physical.stages.apply import Apply, Stint
+from penstock.physical.stages.apply import Apply
 from penstock.physical.stages.batch import Unbatch, stack_block
 from penstock.physical.stages.cached import Cached
 from penstock.physical.stages.combine import Agreed, Enumerate, Rounds, Sequence, Zip

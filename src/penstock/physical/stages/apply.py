@@ -5,8 +5,8 @@ StatefulMap: a function that hands a state from element to element.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from time import perf_counter
+from collections.abc import Callable, Iterator, Sequence
+from time import perf_counter, process_time
 from types import NoneType
 from typing import Any
 
@@ -18,38 +18,16 @@ from penstock.block.same_kind import SameKind
 from penstock.block.scan_state import ScanState
 from penstock.block.structure import Structure
 from penstock.errors import Context, InvalidTypeError, as_failure
-from penstock.physical.chained import Chained, ChainedStage, Place, Portioned, ratios_of
+from penstock.frames import tidied
+from penstock.physical.chained import Chained, ChainedStage, Place, Portioned, Stint, ratios_of
+from penstock.physical.singly import Singly
 from penstock.physical.stage import CountingStage, Stage, State
 from penstock.physical.stretch import Stretch
-from penstock.physical.transform import RunAll, Transform, agreed, run_all
+from penstock.physical.transform import FunctionTransform, RunAll, Transform, agreed, run_all
 from penstock.trace.kinds.reader import warn_of_text_in
 
-_SECONDS = 0.01  # of work that nobody may ask for
-_MOST = 1 << 16
-_FASTER = 8
-
-
-class Stint:
-    """How many elements functions are called for at a time, ahead of who asks: for some milliseconds at most.
-
-    >>> stint = Stint()
-    >>> stint.took(1, 1e-6)
-    >>> stint.most
-    8
-    >>> stint.took(8, 0.4)
-    >>> stint.most
-    1
-    """
-
-    __slots__ = ("most",)
-
-    def __init__(self) -> None:
-        self.most = 1
-
-    def took(self, count: int, seconds: float) -> None:
-        """Take in how long the functions took for so many elements."""
-        fitting = int(_SECONDS * count / seconds) if seconds else _MOST
-        self.most = max(1, min(fitting, self.most * _FASTER, _MOST))
+# Times as many elements if their texts are tokenised: the threads of the library first have to wake up.
+_TEXTS = 4
 
 
 class Apply(ChainedStage):
@@ -73,30 +51,77 @@ class Apply(ChainedStage):
         self._epoch = epoch
         self.ratios = self._ratios = ratios_of(transforms)
         self._stint = stint
+        self._singly = Singly.of(transforms) if run is run_all else None
         self._count: int | None = 0  # None behind a filter that another run had in the same stage
 
     def make(self, want: int) -> Stretch | None:
+        self._catch_up()
         first = self._count
         stint = self._stint
         try:
-            block = self._upstream.next(want if stint is None else min(want, stint.most))
+            tokenises = any(isinstance(each, FunctionTransform) and each.tokenises for each in self.transforms)
+            if stint is not None:
+                want = _TEXTS * stint.most if tokenises else min(want, stint.most)
+            block = self._upstream.next(want)
         except Exception:
             self._passed(1)
             raise
         if block is None:
             return None
         self._passed(block.size)
-        if stint is not None and _holds_objects(
-            block.structure
-        ):  # a class of the user's may do anything, under any name
+        if stint is not None and _holds_objects(block.structure):  # a class of the user's may do anything
             self.acts, self._stint = True, None
             self.look_again()
-        started = perf_counter()
+        started, before = perf_counter(), process_time()
         made = self._run(self.transforms, block, Numbers(first, self._epoch), None)
         agreed(self.transforms, made.kinds)  # which worker processes leave to this one
         if stint is not None:
-            stint.took(block.size, perf_counter() - started)
+            took = perf_counter() - started
+            stint.took(
+                block.size, min(took, process_time() - before) if tokenises else took
+            )  # threads may have no core
         return made
+
+    def singly(self, raised: list[BaseException]) -> Iterator[Any] | None:
+        if self._singly is None or self._stretch is not None or self._stretch_skip or self.watched or not self.seen:
+            return None
+        if self.alone:  # until now
+            self.portion()
+            first = tidied(self._ahead, raised)
+            if first is None:
+                return iter(()) if raised else None
+            if not self._singly.suits(first, Numbers(self._count, self._epoch)):
+                self._singly = None
+                return None
+            self.alone = self._upstream.alone = False
+        return self._one_by_one(self._singly, raised)
+
+    def _one_by_one(self, singly: Singly, raised: list[BaseException]) -> Iterator[Any]:
+        try:
+            while self.seen and not raised and (block := tidied(self._ahead, raised)) is not None:
+                yield from singly.elements(block, Numbers(self._count, self._epoch), raised)
+        except Exception as error:  # of no function: it ends the run
+            raised.append(error)
+
+    def _ahead(self, raised: list[BaseException]) -> Block | None:
+        """The elements that the upstream has at hand; None at the end and for a failure, which is put into `raised`."""
+        self._catch_up()
+        upstream = self._upstream
+        assert isinstance(upstream, Portioned)
+        try:
+            return upstream.peek() if upstream.fill(1) else None
+        except BaseException as error:
+            self._passed(isinstance(error, Exception))
+            raised.append(error)
+            return None
+
+    def _catch_up(self) -> None:
+        """Pass by what was made one by one."""
+        if self._singly is not None and self._singly.done:
+            assert isinstance(self._upstream, Portioned)
+            self._upstream.pass_by(self._singly.done)
+            self._passed(self._singly.done)
+            self._singly.done = 0
 
     def _passed(self, count: int) -> None:
         if self._count is not None:
@@ -111,6 +136,7 @@ class Apply(ChainedStage):
         return passed
 
     def place(self) -> State:
+        self._catch_up()
         return [self._upstream.state(), self._count]
 
     def go_to(self, place: State) -> None:
@@ -125,6 +151,9 @@ class Apply(ChainedStage):
         return Chained(below, 0, count, self._ratios, skip, self.transforms)
 
     def go_on(self, place: Place) -> int:
+        if isinstance(self._upstream, Portioned):  # no function is called for what is dropped
+            self.go_to([Chained(place.below, 0, 0, (), place.first), place.count])
+            return place.skip
         self.go_to([place.below, None if place.count is None else place.count - place.first])
         return place.first + place.skip
 
@@ -133,6 +162,7 @@ class Apply(ChainedStage):
         self.inputs = (self._upstream,)
         self.transforms = self.transforms[count:]
         self._ratios = self._ratios[count:]
+        self._singly = Singly.of(self.transforms) if self._run is run_all else None
 
     def portion(self) -> None:
         self._upstream = Portioned.over(self._upstream)

@@ -146,7 +146,7 @@ def search_path() -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    return {**_ONE_THREAD, **os.environ}
+    return {**_ONE_THREAD, "TOKENIZERS_PARALLELISM": "false", **os.environ}
 
 
 @contextmanager

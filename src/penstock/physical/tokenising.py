@@ -1,0 +1,196 @@
+"""Tokenising: the tokenisers that a function calls for one text each get all texts of a Block in one call.
+
+The function only computes, so that nobody sees how often it is called. It is called twice for each element in a form
+whose tokenisers are others. In the first call they note the text and end the call. Then the library gets all texts. In
+the second call they give its results. The first elements are also made as written, and compared.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
+from typing import Any
+
+from penstock.block.block import Block
+from penstock.block.structure import components
+from penstock.functions.memory import notes_of
+from penstock.functions.ownership import is_plain_object
+from penstock.functions.tokenisers import LIBRARIES, LOCK, SingleCalls, Tokeniser, tokeniser_of
+from penstock.physical.vectorise import Trial, equal_blocks
+from penstock.plan.visible import why_seen_of
+from penstock.trace.drawing import Element
+from penstock.trace.tables import Among
+
+_NOTE = "tokenising"
+_MOST = 64  # items of a container that may hold tokenisers
+
+
+class _Noted(BaseException):
+    """The function has come to its first text."""
+
+
+class Tokenising:
+    """A function that calls tokenisers, and only computes."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._trial = Trial()
+        self.by_block = True  # whether the library got the texts of the last Block in one call
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> Tokenising | None:
+        """Return None for functions that call no known tokeniser, or whose calls somebody could see."""
+        found = tokenisers_in(function)
+        return cls(function) if found and why_seen_of(function) is None else None
+
+    def calls(self, block: Block, now: Element) -> Calls | None:
+        """Return how to call the function for the rows of a Block; None where that is to be done as written."""
+        if self._trial.failed or block.size == 1:
+            return None  # a batch of one text gains nothing
+        calls = Calls(self._function, block, now)
+        for row in () if calls.why else range(block.size):
+            if self._trial.over:
+                break
+            self._trial.checked += 1
+            if not calls.as_written(row):
+                self._trial.failed, calls.why = True, "some of its results were others than those of single calls"
+        self.by_block = not calls.why
+        notes = notes_of(self._function)
+        if notes is not None:
+            notes[_NOTE] = calls.why
+        return calls if self.by_block else None
+
+
+class Calls:
+    """The calls for the rows of one Block. `why` is the reason if texts went to the library one by one."""
+
+    given = None
+
+    def __init__(self, function: Callable[..., Any], block: Block, now: Element) -> None:
+        self.why = ""
+        self._plain, self._now = function, now
+        self._function = _Among(self).called(function)
+        self._elements = block.elements()
+        self._unpacks = block.structure.unpacks
+        self._asks: dict[int, tuple[Any, ...]] = {}  # by row
+        self._answers: dict[int, Any] = {}
+        self._row, self._noting = 0, True
+        for row in range(block.size):
+            now.begin(row)
+            try:
+                self(row)
+            except (_Noted, Exception):  # what fails, fails again when it is called for its result
+                continue
+        self._noting = False
+        self._ask_for_all()
+
+    def __call__(self, row: int, function: Callable[..., Any] | None = None) -> Any:
+        """Call the function for the element in a row."""
+        self._row, element = row, self._elements[row]
+        function = function or self._function
+        return function(*element) if self._unpacks else function(element)
+
+    def _ask_for_all(self) -> None:
+        left = dict(self._asks)
+        while left:
+            own, kind, method, _, options = next(iter(left.values()))
+            same = [row for row, ask in left.items() if (ask[0], ask[2], ask[4]) == (own, method, options)]
+            texts = [left.pop(row)[3] for row in same]
+            try:
+                with LOCK if kind.name.endswith("transformers") else nullcontext():
+                    answers = kind.many(own, method, [text[0] if len(text) == 1 else text for text in texts], options)
+                self._answers.update(zip(same, answers, strict=True))
+            except SingleCalls as error:
+                self.why = f"{kind.name} is called for each text, as {error}"
+            except Exception:  # of one of the texts: its own call raises it again
+                continue
+
+    def as_written(self, row: int) -> bool:
+        """Return True if an element becomes what it becomes as written. Its answer is used up."""
+        made: list[Block] = []
+        for function in (self._plain, self._function):
+            self._now.begin(row)
+            try:
+                made.append(Block.from_elements([components(self(row, function))]))
+            except Exception:
+                break
+        return not made or (len(made) == 2 and equal_blocks(made[1], made[0]))
+
+    def asked(self, own: Any, kind: Tokeniser, method: str, call: Any, /, *texts: Any, **options: Any) -> Any:
+        """Take the call of a tokeniser."""
+        ask = own, kind, method, texts, options
+        known = all(type(text) is str for text in texts) and 0 < len(texts) <= (2 if "tokenizers." in kind.name else 1)
+        if self._noting and known:
+            self._asks[self._row] = ask
+            raise _Noted
+        answer = self._answers.pop(self._row, None)
+        if answer is not None and ask == self._asks[self._row]:
+            return answer
+        with LOCK if kind.name.endswith("transformers") else nullcontext():
+            return call(*texts, **options)
+
+
+class _StandIn:
+    """A tokeniser whose calls are taken."""
+
+    def __init__(self, own: Any, kind: Tokeniser, calls: Calls) -> None:
+        self._own, self._kind, self._calls = own, kind, calls
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._own, name)
+        return partial(self._calls.asked, self._own, self._kind, name, found) if name in self._kind.methods else found
+
+    def __call__(self, *texts: Any, **options: Any) -> Any:
+        return self.__getattr__("__call__")(*texts, **options)
+
+
+class _Among(Among):
+    """Functions with others in place of their tokenisers, which are told in `found`."""
+
+    def __init__(self, calls: Calls | None) -> None:
+        super().__init__({})
+        self._calls = calls
+        self.found: list[Tokeniser] = []
+
+    def _found(self, value: Any) -> Any:
+        large = type(value) in (tuple, list, dict) and len(value) > _MOST
+        return value if large else super()._found(value)
+
+    def owner(self, value: Any) -> Any:
+        if not is_plain_object(value):
+            return value
+        own = vars(value)
+        held = {name: self.of(item) for name, item in own.items()}
+        if all(held[name] is item for name, item in own.items()):
+            return value
+        made = object.__new__(type(value))
+        vars(made).update(held)
+        return made
+
+    def leaf(self, value: Any) -> Any:
+        kind = tokeniser_of(value)
+        if kind is None:
+            return value
+        self.found.append(kind)
+        return value if self._calls is None else _StandIn(value, kind, self._calls)
+
+
+def tokenisers_in(function: Callable[..., Any]) -> list[Tokeniser]:
+    """Return the known tokenisers that a function of the user's may call."""
+    among = _Among(None)
+    if not LIBRARIES.isdisjoint(sys.modules):
+        among.called(function)
+    return among.found
+
+
+def described(function: Callable[..., Any]) -> str:
+    """Say how the tokenisers of a function are called; nothing of a function that has none."""
+    found = tokenisers_in(function)
+    if not found:
+        return ""
+    seen = why_seen_of(function)
+    if seen is not None:
+        return f"{found[0].name} is called for each text, as the function does more than compute: {seen}"
+    return (notes_of(function) or {}).get(_NOTE) or f"{found[0].name} gets the texts of a Block in one call"
