@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -247,6 +248,26 @@ def _place(failed: tuple[int, Exception]) -> int:
     return failed[0]
 
 
+def checked(
+    same: SameKind,
+    builder: Builder,
+    block: Block,
+    failed: Sequence[tuple[int, Exception]],
+    context: Callable[[int], Context],
+) -> Outcome:
+    """Return what a function has made of a Block, with a failure in the place of each result of another kind."""
+    rows = np.arange(block.size)
+    if failed:
+        rows = np.delete(rows, [row for row, _ in failed])
+    if not len(rows):
+        return Outcome(None, rows, failed)
+    built, mixed = same.build(builder, block.origin.take(rows) if failed and block.origin else block.origin)
+    for at, error in mixed:
+        error.context = context(int(rows[at]))
+    failures = sorted([*failed, *((int(rows[at]), error) for at, error in mixed)], key=_place)
+    return Outcome(built, np.delete(rows, [at for at, _ in mixed]) if failures else None, failures)
+
+
 class MapTransform(FunctionTransform):
     """`function(element)` for every element, a Block at a time where that is known to be equal.
 
@@ -347,27 +368,14 @@ class MapTransform(FunctionTransform):
                         raised.hint = f"A list that a function returns is a tuple of components. {LISTS}"
         if isinstance(calls, Calls):
             calls.parts.spent.add(block.size, time.thread_time() - began)
-        rows: np.ndarray | None = None
-        origin = block.origin
-        if failures:
-            rows = np.delete(np.arange(block.size), [row for row, _ in failures])
-            origin = None if origin is None or not len(rows) else origin.take(rows)
-        if not len(builder):
-            return Outcome(None, rows, failures)
-        built, mixed = same.build(builder, origin)
-        assert same.expected is not None
-        given = same.expected[2]
-        if mixed and not same.any_rank and given is not None and (None in given or ranks_of(block) != given):
+        context = partial(self.context, block, numbers=numbers)
+        made = checked(same, builder, block, failures, context)
+        given = None if same.expected is None else same.expected[2]
+        mixed = len(made.failures) > len(failures) and not same.any_rank
+        if mixed and given is not None and (None in given or ranks_of(block) != given):
             self._ranks_differ = same.any_rank = True
-            built, mixed = same.build(builder, origin)
-        if mixed:
-            rows = np.arange(block.size) if rows is None else rows
-            for at, error in mixed:
-                error.context = self.context(block, int(rows[at]), numbers)
-                failures.append((int(rows[at]), error))
-            rows = np.delete(rows, [at for at, _ in mixed])
-            failures.sort(key=_place)
-        return self._outcome(same, Outcome(built, rows, failures))
+            made = checked(same, builder, block, failures, context)
+        return self._outcome(same, made)
 
     def _called(self, element: Any, structure: Structure) -> Any:
         """The result of one element, which nobody else holds: a fresh array is not copied."""
