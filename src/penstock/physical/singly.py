@@ -158,9 +158,12 @@ class _Step:
         builder.add(transform.result(held.pop()))
         if not self._looked:
             self.suits(given, self._numbers)
-        built, mixed = transform.built(same, builder, None, given)
+        built, mixed = same.build(builder, None)
+        if mixed and transform.relaxed(same, given):
+            built, mixed = same.build(builder, None)
         if built is None:
             raise mixed[0][1]
+        transform.decided = same.expected
         self._structure = built.structure
         found = (handed_over(built) if self._last else built.elements())[0]
         self._kinds = [*map(_kind, built.structure.flatten(found))]

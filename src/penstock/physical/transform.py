@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +14,6 @@ import numpy as np
 from penstock.block.block import Block, Builder
 from penstock.block.column import ListColumn
 from penstock.block.numbers import Numbers
-from penstock.block.origin import Origin
 from penstock.block.passing import FEWEST, PassingBuilder
 from penstock.block.same_kind import Kind, Kinds, SameKind
 from penstock.block.structure import LISTS, SAME_NEST, Structure, components
@@ -268,6 +268,26 @@ def _place(failed: tuple[int, Exception]) -> int:
     return failed[0]
 
 
+def checked(
+    same: SameKind,
+    builder: Builder,
+    block: Block,
+    failed: Sequence[tuple[int, Exception]],
+    context: Callable[[int], Context],
+) -> Outcome:
+    """Return what a function has made of a Block, with a failure in the place of each result of another kind."""
+    rows = np.arange(block.size)
+    if failed:
+        rows = np.delete(rows, [row for row, _ in failed])
+    if not len(rows):
+        return Outcome(None, rows, failed)
+    built, mixed = same.build(builder, block.origin.take(rows) if failed and block.origin else block.origin)
+    for at, error in mixed:
+        error.context = context(int(rows[at]))
+    failures = sorted([*failed, *((int(rows[at]), error) for at, error in mixed)], key=_place)
+    return Outcome(built, np.delete(rows, [at for at, _ in mixed]) if failures else None, failures)
+
+
 class MapTransform(FunctionTransform):
     """`function(element)` for every element, a Block at a time where that is known to be equal.
 
@@ -378,36 +398,19 @@ class MapTransform(FunctionTransform):
                     self.explain(raised)
         if isinstance(calls, Calls):
             calls.parts.spent.add(block.size, time.thread_time() - began)
-        rows: np.ndarray | None = None
-        origin = block.origin
-        if failures:
-            rows = np.delete(np.arange(block.size), [row for row, _ in failures])
-            origin = None if origin is None or not len(rows) else origin.take(rows)
-        if not len(builder):
-            return Outcome(None, rows, failures)
-        built, mixed = self.built(same, builder, origin, block)
-        if mixed:
-            rows = np.arange(block.size) if rows is None else rows
-            for at, error in mixed:
-                error.context = self.context(block, int(rows[at]), numbers)
-                failures.append((int(rows[at]), error))
-            rows = np.delete(rows, [at for at, _ in mixed])
-            failures.sort(key=_place)
-        return self._outcome(same, Outcome(built, rows, failures))
+        context = partial(self.context, block, numbers=numbers)
+        made = checked(same, builder, block, failures, context)
+        if len(made.failures) > len(failures) and self.relaxed(same, block):
+            made = checked(same, builder, block, failures, context)
+        return self._outcome(same, made)
 
-    def built(
-        self, same: SameKind, builder: Builder, origin: Origin | None, block: Block
-    ) -> tuple[Block | None, list[tuple[int, InvalidTypeError]]]:
-        """Return the results for elements of a Block that are of one kind, and (row, error) for the others."""
-        built, mixed = same.build(builder, origin)
-        assert same.expected is not None
-        given = same.expected[2]
-        if mixed and not same.any_rank and given is not None and (None in given or ranks_of(block) != given):
-            self._ranks_differ = same.any_rank = True
-            built, mixed = same.build(builder, origin)
-        if not self.apart:
-            self.decided = same.expected
-        return built, mixed
+    def relaxed(self, same: SameKind, block: Block) -> bool:
+        """Let ranks differ from here on, if those of the Block differ from the first ones; return False otherwise."""
+        given = None if same.expected is None else same.expected[2]
+        if same.any_rank or given is None or not (None in given or ranks_of(block) != given):
+            return False
+        self._ranks_differ = same.any_rank = True
+        return True
 
     def explain(self, raised: Exception) -> None:
         """Add what is known of lists to an error."""

@@ -6,11 +6,10 @@ StatefulMap: a function that hands a state from element to element.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from time import perf_counter, process_time
 from types import NoneType
 from typing import Any
-
-import numpy as np
 
 from penstock.block.block import Block, Builder
 from penstock.block.numbers import Numbers
@@ -23,7 +22,7 @@ from penstock.physical.chained import Chained, ChainedStage, Place, Portioned, S
 from penstock.physical.singly import Singly
 from penstock.physical.stage import CountingStage, Stage, State
 from penstock.physical.stretch import Stretch
-from penstock.physical.transform import FunctionTransform, RunAll, Transform, agreed, run_all
+from penstock.physical.transform import FunctionTransform, RunAll, Transform, agreed, checked, run_all
 from penstock.trace.kinds.reader import warn_of_text_in
 
 # Times as many elements if their texts are tokenised: the threads of the library first have to wake up.
@@ -221,21 +220,8 @@ class StatefulMap(CountingStage):
                 builder.add(held.pop())
             except Exception as raised:
                 failures.append((row, as_failure(raised, self._context(block, row, first))))
-        if not len(builder):
-            return Stretch(None, tuple(failures))
-        return self._stretch_of(builder, failures, block, first)
-
-    def _stretch_of(self, builder: Builder, failures: list[tuple[int, Exception]], block: Block, first: int) -> Stretch:
-        rows = np.arange(block.size)
-        origin = block.origin
-        if failures:
-            rows = np.delete(rows, [row for row, _ in failures])
-            origin = None if origin is None else origin.take(rows)
-        built, mixed = self._same_kind.build(builder, origin)
-        for at, error in mixed or ():
-            error.context = self._context(block, int(rows[at]), first)
-            failures.append((int(rows[at]), error))
-        return Stretch(built, tuple(sorted(failures, key=lambda failed: failed[0])))
+        made = checked(self._same_kind, builder, block, failures, partial(self._context, block, first=first))
+        return Stretch(made.block, tuple(made.failures))
 
     def _context(self, block: Block, row: int, first: int) -> Context:
         return Context(self.label, self.where, first + row, *block.origin_at(row))
