@@ -24,9 +24,10 @@ from penstock.block.block import Block
 from penstock.block.numbers import Numbers
 from penstock.errors import InternalError
 from penstock.physical import builders as _builders  # noqa: F401 - imports every stage
+from penstock.physical.filter_transform import FilterTransform
 from penstock.physical.stage import Stage, StretchStage, _failures_only
 from penstock.physical.stretch import Fatal
-from penstock.physical.transform import FilterTransform, MapTransform, Transform
+from penstock.physical.transform import MapTransform, Transform
 from penstock.runtime.filling import Filling
 from penstock.runtime.processes.pool import ProcessPool
 from penstock.runtime.transform_runner import task_of

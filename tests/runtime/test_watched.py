@@ -12,7 +12,8 @@ from penstock.block.column import DenseColumn
 from penstock.block.numbers import Numbers
 from penstock.block.origin import Origin
 from penstock.errors import DeadlineExceededError
-from penstock.physical.transform import FilterTransform, MapTransform, run_all
+from penstock.physical.filter_transform import FilterTransform
+from penstock.physical.transform import MapTransform, run_all
 from penstock.runtime.transform_runner import watched
 
 SECONDS = 30

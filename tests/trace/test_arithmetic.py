@@ -15,7 +15,8 @@ from penstock.block.column import DenseColumn
 from penstock.block.numbers import Numbers
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import LEAF, flatten
-from penstock.physical.transform import FilterTransform, MapTransform
+from penstock.physical.filter_transform import FilterTransform
+from penstock.physical.transform import MapTransform
 from penstock.physical.vectorise import Vectoriser
 from penstock.testing import assert_same_elements
 from penstock.trace.arithmetic import RESHAPE

@@ -40,7 +40,7 @@ def handed_over(block: Block, *, read_only: bool = False, zero_copy: bool = Fals
 
 
 def _views(column: Column) -> list[Any]:
-    """The values, of which those in somebody else's memory cannot be made writable."""
+    """Return the values. Arrays over read-only memory cannot be made writable."""
     if isinstance(column, DenseColumn):
         return list(column.array if column.array.flags.writeable else fixed(column.array))
     return [fixed(v) if isinstance(v, np.ndarray) and not v.flags.writeable else v for v in column.values()]

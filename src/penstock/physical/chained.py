@@ -33,7 +33,7 @@ from penstock.errors import InvalidArgumentError
 from penstock.physical.stage import Cursor, Stage, State, StretchStage, as_of_now
 from penstock.physical.transform import Transform
 
-Ratios = tuple[int | None, ...]  # elements that each step takes for one result, None where nobody can tell: a filter
+Ratios = tuple[int | None, ...]  # elements that each step takes for one result, None if it is unknown, as for a filter
 
 _KEYS = {"below", "skip", "steps"}
 
@@ -213,13 +213,13 @@ class ChainedStage(StretchStage):
         """Have a `Portioned` below."""
 
 
-_SECONDS = 0.01  # of work that nobody may ask for
+_SECONDS = 0.01  # of work that the consumer may not need
 _MOST = 1 << 16
 _FASTER = 8
 
 
 class Stint:
-    """How many elements are made at a time, ahead of who asks: for some milliseconds at most.
+    """The number of elements that are made at a time, ahead of the consumer: work for some milliseconds at most.
 
     >>> stint = Stint()
     >>> stint.took(1, 1e-6)
@@ -244,7 +244,7 @@ class Stint:
 class Portioned(Stage):
     """The upstream in Blocks of no more elements than are wanted, for a step that is seen to take them.
 
-    It asks for as many as are made in some milliseconds, unless somebody sees what is made. The state counts the
+    It asks for as many as are made in some milliseconds, unless making them has side effects. The state counts the
     elements of a Block that were asked for: so many of the upstream's are to be dropped.
     """
 
@@ -276,11 +276,11 @@ class Portioned(Stage):
         return found
 
     def peek(self) -> Block:
-        """As `Cursor.peek`."""
+        """Return the elements at hand, see `Cursor.peek`."""
         return self._cursor.peek()
 
     def pass_by(self, count: int) -> None:
-        """As `Cursor.pass_by`."""
+        """Pass by elements at hand, see `Cursor.pass_by`."""
         self._cursor.pass_by(count)
 
     def can_skip(self) -> bool:

@@ -18,10 +18,11 @@ from penstock.errors import Context, InvalidTypeError, called_for, raise_as_fail
 from penstock.keys import fold
 from penstock.options import Options
 from penstock.physical.executor import Executor
+from penstock.physical.filter_transform import FilterTransform
 from penstock.physical.key_order import key_order
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Around, Stage
-from penstock.physical.transform import FilterTransform, FunctionTransform, MapTransform
+from penstock.physical.transform import FunctionTransform, MapTransform
 from penstock.plan.distribution import Remote
 from penstock.plan.fused import FusedMap
 from penstock.plan.inputs import Scan

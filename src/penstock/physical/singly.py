@@ -34,7 +34,7 @@ class Singly:
     """
 
     def __init__(self, transforms: Sequence[FunctionTransform]) -> None:
-        self._steps = [_Step(each, last=each is transforms[-1]) for each in transforms]
+        self._steps = [_SingleStep(each, last=each is transforms[-1]) for each in transforms]
         self.done = 0
 
     @classmethod
@@ -70,8 +70,8 @@ class Singly:
             del made
 
 
-def _made(steps: Sequence[_Step], row: int, element: Any, drawn: drawing, raised: list[BaseException]) -> Any:
-    """What one element becomes."""
+def _made(steps: Sequence[_SingleStep], row: int, element: Any, drawn: drawing, raised: list[BaseException]) -> Any:
+    """Return the result of all steps for one element, or the mark of an element that a filter leaves out."""
     with drawn as now:
         for step in steps:
             now.draws, now.row, now.ordinal = step.draws, row, 0
@@ -88,7 +88,7 @@ def _made(steps: Sequence[_Step], row: int, element: Any, drawn: drawing, raised
     return element
 
 
-class _Step:
+class _SingleStep:
     """One transform, called for the elements of one Block, or for what the step before makes of them."""
 
     draws: Draws
@@ -105,7 +105,7 @@ class _Step:
         self._only: Any = None  # the type of results that are a single number or byte string
 
     def suits(self, block: Block, numbers: Numbers) -> bool:
-        """As `Singly.suits`, where this is the first step."""
+        """Answer `Singly.suits` for the first step."""
         self._looked = True
         return not self._acts or self._transform.goes_singly(block, self._transform.draws(numbers))
 
@@ -178,7 +178,7 @@ class _Step:
 
 
 def _kind(leaf: Any) -> Any:
-    """What is equal of two leaves that need no look at each other; of rare kinds nothing is."""
+    """Return a key that is equal for two leaves of one kind. Leaves of rare types have a key of their own."""
     kind = type(leaf)
     if kind is np.ndarray:
         return leaf.dtype, leaf.ndim, leaf.flags.writeable

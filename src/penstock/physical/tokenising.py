@@ -1,8 +1,9 @@
 """Tokenising: the tokenisers that a function calls for one text each get all texts of a Block in one call.
 
-The function only computes, so that nobody sees how often it is called. It is called twice for each element in a form
-whose tokenisers are others. In the first call they note the text and end the call. Then the library gets all texts. In
-the second call they give its results. The first elements are also made as written, and compared.
+The function has no side effects, so it may be called twice for each element, in a form with placeholders for its
+tokenisers. In the first call, a placeholder notes the text and ends the call. Then the library gets all texts. In the
+second call, the placeholder returns the result of the library. The first elements are also made as written, and
+compared.
 """
 
 from __future__ import annotations
@@ -41,15 +42,15 @@ class Tokenising:
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Tokenising | None:
-        """Return None for functions that call no known tokeniser, or whose calls somebody could see."""
+        """Return None for functions that call no known tokeniser, or that have side effects."""
         found = tokenisers_in(function)
         return cls(function) if found and why_seen_of(function) is None else None
 
-    def calls(self, block: Block, now: Element) -> Calls | None:
+    def calls(self, block: Block, now: Element) -> TokeniserCalls | None:
         """Return how to call the function for the rows of a Block; None where that is to be done as written."""
         if self._trial.failed or block.size == 1:
             return None  # a batch of one text gains nothing
-        calls = Calls(self._function, block, now)
+        calls = TokeniserCalls(self._function, block, now)
         for row in () if calls.why else range(block.size):
             if self._trial.over:
                 break
@@ -63,7 +64,7 @@ class Tokenising:
         return calls if self.by_block else None
 
 
-class Calls:
+class TokeniserCalls:
     """The calls for the rows of one Block. `why` is the reason if texts went to the library one by one."""
 
     given = None
@@ -71,7 +72,7 @@ class Calls:
     def __init__(self, function: Callable[..., Any], block: Block, now: Element) -> None:
         self.why = ""
         self._plain, self._now = function, now
-        self._function = _Among(self).called(function)
+        self._function = _TokenisersAmong(self).called(function)
         self._elements = block.elements()
         self._unpacks = block.structure.unpacks
         self._asks: dict[int, tuple[Any, ...]] = {}  # by row
@@ -132,10 +133,10 @@ class Calls:
             return call(*texts, **options)
 
 
-class _StandIn:
+class _TokeniserPlaceholder:
     """A tokeniser whose calls are taken."""
 
-    def __init__(self, own: Any, kind: Tokeniser, calls: Calls) -> None:
+    def __init__(self, own: Any, kind: Tokeniser, calls: TokeniserCalls) -> None:
         self._own, self._kind, self._calls = own, kind, calls
 
     def __getattr__(self, name: str) -> Any:
@@ -146,10 +147,10 @@ class _StandIn:
         return self.__getattr__("__call__")(*texts, **options)
 
 
-class _Among(Among):
+class _TokenisersAmong(Among):
     """Functions with others in place of their tokenisers, which are told in `found`."""
 
-    def __init__(self, calls: Calls | None) -> None:
+    def __init__(self, calls: TokeniserCalls | None) -> None:
         super().__init__({})
         self._calls = calls
         self.found: list[Tokeniser] = []
@@ -174,12 +175,12 @@ class _Among(Among):
         if kind is None:
             return value
         self.found.append(kind)
-        return value if self._calls is None else _StandIn(value, kind, self._calls)
+        return value if self._calls is None else _TokeniserPlaceholder(value, kind, self._calls)
 
 
 def tokenisers_in(function: Callable[..., Any]) -> list[Tokeniser]:
     """Return the known tokenisers that a function of the user's may call."""
-    among = _Among(None)
+    among = _TokenisersAmong(None)
     if not LIBRARIES.isdisjoint(sys.modules):
         among.called(function)
     return among.found

@@ -20,12 +20,10 @@ from penstock.block.structure import LISTS, SAME_NEST, Structure, components
 from penstock.errors import Context, InvalidTypeError, as_failure
 from penstock.physical.ended import Endings
 from penstock.physical.joined import Joined
-from penstock.physical.key_function import truth, verdicts
 from penstock.physical.parted import Calls, Parted
 from penstock.physical.stacking import ranks_of
 from penstock.physical.stretch import Stretch
-from penstock.physical.tokenising import Calls as Tokenised
-from penstock.physical.tokenising import Tokenising
+from penstock.physical.tokenising import TokeniserCalls, Tokenising
 from penstock.physical.vectorise import Vectoriser
 from penstock.plan.seeding import seeded, warn_of_unseeded
 from penstock.trace.drawing import Draws, can_seed, drawing
@@ -125,7 +123,7 @@ class FunctionTransform(Transform):
 
     @property
     def tokenises(self) -> bool:
-        """Whether a library gets the texts of a Block in one call."""
+        """True if a tokeniser gets the texts of a Block in one call."""
         return self._tokenising is not None and self._tokenising.by_block
 
     def context(self, block: Block, row: int, numbers: Numbers) -> Context:
@@ -365,7 +363,7 @@ class MapTransform(FunctionTransform):
         failures: list[tuple[int, Exception]] = []
         draws = self.draws(numbers)
         with self.drawing(draws, block.size) as now:
-            calls: Tokenised | Calls | Endings | None = None
+            calls: TokeniserCalls | Calls | Endings | None = None
             if self._tokenising is not None:
                 calls = self._tokenising.calls(block, now)
             if calls is None and self._parted is not None:
@@ -427,43 +425,3 @@ class MapTransform(FunctionTransform):
             self._lists = True
             return components(result)
         return result
-
-
-class FilterTransform(FunctionTransform):
-    """The elements for which `predicate(element)` is true."""
-
-    def run(self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
-        if not self._looked:
-            self.look(block)
-        failures: Sequence[tuple[int, Exception]] = ()
-        mask = None if self.vectoriser is None else verdicts(self.vectoriser, block, self.draws(numbers))
-        if mask is None:
-            mask, failures = self._per_element(block, numbers)
-        if np.count_nonzero(mask) == block.size:
-            return Outcome(block)
-        kept = np.flatnonzero(mask)
-        return Outcome(block.take(kept) if len(kept) else None, kept, failures)
-
-    def _per_element(self, block: Block, numbers: Numbers) -> tuple[np.ndarray, Sequence[tuple[int, Exception]]]:
-        predicate = self.function
-        unpacks = block.structure.unpacks
-        mask = np.zeros(block.size, bool)
-        failures: list[tuple[int, Exception]] = []
-        draws = self.draws(numbers)
-        with self.drawing(draws, block.size) as now:
-            calls = None if self._parted is None else self._parted.rest(block, draws, now)
-            elements = block.elements() if calls is None else None
-            began = time.thread_time()
-            for row in range(block.size):
-                now.begin(row)
-                try:
-                    if elements is not None:
-                        element = elements[row]
-                        mask[row] = truth(predicate(*element) if unpacks else predicate(element))
-                    elif calls is not None:
-                        mask[row] = truth(calls(row))
-                except Exception as raised:
-                    failures.append((row, self._failure(raised, block, row, numbers, elements)))
-        if calls is not None:
-            calls.parts.spent.add(block.size, time.thread_time() - began)
-        return mask, failures

@@ -119,7 +119,7 @@ class Run:
             raise _busy() from None
 
     def raised_failure(self) -> Exception:
-        """What ended the elements that were made one by one, if it is the failure of one. Raises what ends the run."""
+        """Return the failure that ended the elements made one by one. Raise an exception that ends the run."""
         error = self.raised.pop()
         if isinstance(error, Exception) and is_failure(error):
             return error

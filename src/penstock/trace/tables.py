@@ -119,7 +119,7 @@ def among_stand_ins(
     function: Any, builder: GraphBuilder, live: Collection[np.ndarray] = ()
 ) -> Callable[..., Any] | None:
     """The function in the form that knows stand-ins, and `live` arrays as such; None where that would be no other."""
-    among = _Among(builder, live)
+    among = _TracedAmong(builder, live)
     found = among.called(function)
     return found if among.changed else None
 
@@ -132,7 +132,7 @@ class Among:
         self.changed = bool(known)  # whether anything is another
 
     def leaf(self, value: Any) -> Any:
-        """What stands for a value that is no function, list, tuple or dict of the user's."""
+        """Return the tracer of a value that is no function, list, tuple or dict of the user's."""
         return value
 
     def form(self, function: FunctionType) -> FunctionType:
@@ -151,7 +151,7 @@ class Among:
         return self.of(function)
 
     def owner(self, value: Any) -> Any:
-        """What stands for an object whose method is called."""
+        """Return the tracer of an object whose method is called."""
         return value
 
     def of(self, value: Any) -> Any:
@@ -190,7 +190,7 @@ class Among:
         return made
 
 
-class _Among(Among):
+class _TracedAmong(Among):
     """Values as they are among stand-ins."""
 
     def __init__(self, builder: GraphBuilder, live: Collection[np.ndarray]) -> None:
