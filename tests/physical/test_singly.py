@@ -233,3 +233,26 @@ def test_plain_lists_are_read_by_block_and_other_sequences_when_asked():
     assert [int(next(elements)) for _ in range(60)] == list(range(60))
     assert asked == list(range(60))
     assert not ps.Dataset.from_sequence([1, 2])._plan.source.calls
+
+
+def test_a_state_from_between_two_steps_calls_each_function_once():
+    """A parallel map ahead of a filter has results to drop: the sequential stage is parted there."""
+
+    def tenfold(x):
+        LABS(1)
+        return int(x) * 10
+
+    def kept(x):
+        LABS(1)
+        return int(x) % 30 != 10
+
+    def made(calls, ahead):
+        return ps.Dataset.range(60).map(tenfold, num_parallel_calls=calls).prefetch(ahead).filter(kept)
+
+    whole = list(made(None, 0))
+    saving, resumed = iter(made(2, 3)), iter(made(None, 0))
+    for _ in range(7):
+        next(saving)
+    resumed.load_state_dict(saving.state_dict())
+    saving.close()
+    assert list(resumed) == whole[7:]
