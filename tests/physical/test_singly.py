@@ -256,3 +256,19 @@ def test_a_state_from_between_two_steps_calls_each_function_once():
     resumed.load_state_dict(saving.state_dict())
     saving.close()
     assert list(resumed) == whole[7:]
+
+
+def test_a_filter_gets_a_copy_and_hands_over_what_it_was_given():
+    rows = {"n": np.arange(6), "v": np.zeros((6, 2))}
+
+    def changes(row):
+        LABS(1)
+        number, row["n"] = int(row["n"]), -1
+        row["more"] = 1
+        return number % 2 == 0
+
+    kept = list(ps.Dataset.from_tensor_slices(rows).filter(changes))
+    assert [(list(row), int(row["n"])) for row in kept] == [(["n", "v"], 0), (["n", "v"], 2), (["n", "v"], 4)]
+    for row in kept:
+        row["v"][:] = 1
+    assert not rows["v"].any()

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from penstock.forked import new_rlock
 from penstock.functions.code import words
 
 ATTRIBUTES = words(  # of results, which only tell what they hold
@@ -18,7 +18,7 @@ ATTRIBUTES = words(  # of results, which only tell what they hold
     token_type_ids offset_mapping data encodings"""
 )
 LIBRARIES = frozenset(("sentencepiece", "tiktoken", "tokenizers", "transformers"))
-LOCK = threading.RLock()  # fast tokenisers of transformers change themselves in each call
+LOCK = new_rlock()  # fast tokenisers of transformers change themselves in each call
 
 
 class SingleCalls(Exception):

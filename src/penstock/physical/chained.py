@@ -82,7 +82,8 @@ class Chained:
         count = self.count
         for transform, ratio in zip_longest(self.transforms, self.ratios):
             kind = transform and transform.decided
-            own.append([count, 0, kind and written(kind)])
+            text = kind and written(kind)
+            own.append([count, 0, text] if text else [count, 0])
             count = count if ratio == 1 else None
         first, steps = _dropping(first, steps, self.first)
         return _dropping(first, [*steps, *own], self.skip)

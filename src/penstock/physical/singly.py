@@ -124,12 +124,12 @@ class _SingleStep:
 
     def __call__(self, row: int, element: Any) -> Any:
         """Return the result for an element, which a filter may leave out."""
+        if not self.is_map:
+            return self._filtered(element)
         if self._calls is not None:
             result = self._calls(row)
         else:
             result = self._function(*element) if type(element) is tuple else self._function(element)
-        if not self.is_map:
-            return element if truth(result) else _LEFT_OUT
         kind = type(result)
         if kind is self._only:
             return result
@@ -138,6 +138,16 @@ class _SingleStep:
         held = [result]
         del result  # so that `settle` sees who else holds an array
         return self._settled(held, element)
+
+    def _filtered(self, element: Any) -> Any:
+        """Return an element that the filter keeps. The predicate gets a copy, as it may change what it is given."""
+        if type(element) in _SURE:
+            return element if truth(self._function(element)) else _LEFT_OUT
+        held = Block.from_elements([element])
+        given = held.elements()[0]
+        if not truth(self._function(*given) if type(given) is tuple else self._function(given)):
+            return _LEFT_OUT
+        return (handed_over(held) if self._last else held.elements())[0]
 
     def _settled(self, held: list[Any], element: Any) -> Any:
         """The result that is held, as the consumer or the next function gets it."""
