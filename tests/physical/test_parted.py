@@ -531,7 +531,7 @@ def test_another_thread_may_give_up_the_end_while_a_block_begins(monkeypatch: py
     begun, made = [], Endings._made
 
     class GivenUp:
-        """A Block; who asks for a row of it finds the end given up."""
+        """A Block that gives up the end of the function when one of its rows is read."""
 
         def __init__(self, endings: Endings) -> None:
             self._endings, self._block = endings, endings._block

@@ -114,13 +114,13 @@ def by_hand(function: Any, texts: list[bytes]) -> list[Any]:
 def batches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of texts that libraries got in one call."""
     found: list[int] = []
-    init = tokenising.Calls.__init__
+    init = tokenising.TokeniserCalls.__init__
 
     def counted(self, *given):
         init(self, *given)
         found.append(len(self._answers))
 
-    monkeypatch.setattr(tokenising.Calls, "__init__", counted)
+    monkeypatch.setattr(tokenising.TokeniserCalls, "__init__", counted)
     return found
 
 
@@ -163,9 +163,9 @@ def test_generated_texts(texts: list[bytes], length: int | None, fixed: bool) ->
 
 
 def test_a_text_of_one_million_characters_and_bytes_that_are_no_text() -> None:
-    texts = [b"the fox", ("dog 😀 " * 170_000).encode(), b"\xff\xfe", b"", b"the end"] * 2
+    texts = [b"the fox", b"\xff\xfe", b"", b"the end"] * 2 + [("dog 😀 " * 170_000).encode(), b"the dog"]
     expected = by_hand(strict, texts)
-    assert "str" not in map(type, expected[:2])
+    assert not isinstance(expected[-2], str)
     assert any(isinstance(one, str) for one in expected)  # lone surrogates are no text for the library
     assert outcomes(ps.Dataset.from_tensor_slices(texts).map(strict)) == expected
 

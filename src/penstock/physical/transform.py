@@ -33,9 +33,9 @@ from penstock.trace.kinds.reader import warn_of_text
 
 @dataclass(slots=True)
 class Outcome:
-    """What a Block became: the elements left, the rows they come from (None: all), and (row, error) of the failed.
+    """The results for a Block: the elements left, their rows (None: all rows), and (row, error) of each failure.
 
-    `kind` is what all elements had to be of, if there was one.
+    `kind` is the nest, the dtypes and the ranks that all results had to have, or None if no result was checked.
     """
 
     block: Block | None

@@ -71,13 +71,13 @@ def _verdict(function: Any) -> tuple[str | None, bool] | None:
 
 
 def why_seen_of(function: Any) -> str | None:
-    """Why somebody could see when a function is called; None for one that is certain to do nothing but compute."""
+    """Return the reason why calls of a function may have side effects, or None if the function only computes."""
     verdict = _verdict(function)
     return None if verdict is None else verdict[0]
 
 
 def opens_visibly(function: Callable[..., Any]) -> bool:
-    """Whether somebody could see when `flat_map` calls its function, which then does more than make a data set."""
+    """Return True if the function of `flat_map` may do more than create a data set."""
     from penstock.functions.effects import why_visible_here  # its tables are large
 
     return not _is_ours(type(function)) and why_visible_here(function) is not None

@@ -115,7 +115,7 @@ class Parts:
         each = f", {self.spent.seconds / self.spent.calls * 1e6:,.3g} µs each" if self.spent.calls else ""
         more = "" if ended is not None or ends is None or ends.split is None else ", and what follows from it"
         if not by_block:
-            after = "What follows runs by Block if it can be traced. " if more else ""
+            after = "The lines after it run by Block if they can be traced. " if more else ""
             return f"runs per element{alone}{each}: {self.broken}. {after}{REMEDY}"
         return f"runs by Block: {by_block}; called per element{alone}{each}: {self.broken}{more}"
 

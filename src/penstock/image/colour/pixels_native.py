@@ -1,4 +1,4 @@
-"""What concerns pixels, compiled: the numbers of `pixels`, bit for bit, without the GIL.
+"""Kernels of the colour operations of single pixels: the bits of the functions in `pixels`, without the GIL.
 
 Written without branches, so that LLVM makes vectors of it: a branch, or a division that may raise, costs a factor of
 twenty here. No fast-math flag: these are the same operations in the same order.

@@ -1,4 +1,4 @@
-"""What a worker process does: receive transforms once, then Blocks, and send back what became of them.
+"""The loop of a worker process: it receives transforms once, then Blocks, and sends back the results.
 
 Messages from the parent, each a tuple: ("transforms", number, folder, path) with the packed transforms;
 ("forget", number); ("region", number, bytes) with an open file; ("drop", number); ("run", number, numbers, region) with

@@ -1,9 +1,10 @@
 """Reading a file at an address: bytes, and the bits of coded data.
 
-A reader's state is four numbers: the address of the next byte; 64 bits, the next one uppermost; how many of them count;
-and how many of those were made up behind a marker or the end. All reads lie before `end`.
+The state of a reader is four numbers: the address of the next byte; a word of 64 bits, whose uppermost bit is the next
+one; the number of valid bits in the word; and the number of valid bits that are filler after a marker or the end. All
+reads lie before `end`.
 
-Addresses, as files of a Block lie in any number of buffers. What may be read is checked by those who call; in a
+The reader takes addresses because the files of a Block lie in several buffers. The caller checks the bounds. In a
 library of checked kernels, each read also calls `penstock_checked_read`.
 """
 

@@ -1,4 +1,4 @@
-"""find_record: where records go on behind a damage."""
+"""find_record: the position of the next whole record after a damaged one."""
 
 from __future__ import annotations
 
