@@ -243,7 +243,8 @@ def _reshaped_rule(tensor: Any, shape: Any) -> Any:
 @op("reshape", rule=_reshaped_rule, block=_wide)
 def reshape(tensor: Any, shape: Any) -> Any:
     """The same numbers in another shape; one extent may be -1."""
-    return np.reshape(array_of(tensor), _extents(shape))[()]
+    array = array_of(tensor)
+    return np.reshape(array.flat_values if is_ragged(array) else array, _extents(shape))[()]
 
 
 @op("expand_dims", block=lambda input, axis: np.expand_dims(input, inside(_numbers(axis))))  # noqa: A006
@@ -281,7 +282,7 @@ def _squeezed_rule(spec: Any, axis: Any = None, squeeze_dims: Any = None) -> Any
 @op("squeeze", rule=_squeezed_rule)
 def squeeze(input: Any, axis: Any = None, squeeze_dims: Any = None) -> Any:
     wanted = squeeze_dims if axis is None else axis
-    return np.squeeze(array_of(input), None if wanted is None else _numbers(wanted) or None)[()]
+    return _rows.squeezed(array_of(input), None if wanted is None else _numbers(wanted))
 
 
 def _transposed(a: Any, perm: Any = None, conjugate: bool = False) -> Any:
@@ -343,6 +344,10 @@ def unstack(value: Any, num: Any = None, axis: Any = 0) -> Any:
 def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None) -> Any:
     """An array in parts: so many of one size, or of these sizes, one of which may be -1."""
     array, at, wanted = array_of(value), _numbers(axis), _numbers(num_or_size_splits)
+    if is_ragged(array) and at == 0:
+        rows = split(np.arange(len(array)), num_or_size_splits)
+        return tuple(_rows.chosen(array, np.asarray(part)) for part in rows)
+    array = whole(array)
     if isinstance(wanted, int):
         return tuple(np.split(array, wanted, at))
     sizes = list(wanted)

@@ -69,7 +69,10 @@ def _gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any =
 @op("gather_nd")
 def gather_nd(params: Any, indices: Any, batch_dims: int = 0) -> Any:
     """Parts by the numbers along the first axes, which the last axis of `indices` holds."""
-    array, at = whole(params), whole(indices)
+    array, at = array_of(params), whole(indices)
+    if is_ragged(array) and not batch_dims:
+        return _rows.parts(array, at)
+    array = whole(array)
     if batch_dims:
         return np.stack([gather_nd(one, own, batch_dims - 1) for one, own in zip(array, at, strict=True)])
     flat: Any = np.int64(0)

@@ -17,7 +17,7 @@ for _name in ["in_top_k", "l2_normalize", "log_softmax", "moments", "sigmoid", "
     globals()[_name] = getattr(_math, _name)
 
 
-@op("nn.relu")
+@op("nn.relu", exact=True, ragged=True)
 def relu(features: Any) -> Any:
     array = array_of(features)
     return np.maximum(array, np.zeros((), np.asarray(array).dtype))
