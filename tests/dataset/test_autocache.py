@@ -173,7 +173,7 @@ def test_explain_says_what_is_estimated_and_what_happened(nothing_is_too_little)
     text = ds.explain()
     assert "a cache in memory behind map#1, map(costly) (test_autocache.py:" in text
     assert "s of CPU time saved in every epoch, for 480 bytes" in text
-    assert "the next whole pass fills it" in text
+    assert "the next whole iteration fills it" in text
     assert "not behind shuffle#1, shuffle(4) (test_autocache.py:" in text
     list(ds)
     assert "it is full, with 480 bytes, and serves every further epoch" in ds.explain()

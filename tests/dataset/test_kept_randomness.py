@@ -94,7 +94,7 @@ def test_it_is_said_once_on_the_line_of_the_step(keep):
 
 
 def hint(ds):
-    return f"Put the step behind {ds._plan.name}(), so that every epoch has its own."
+    return f"Put the step after {ds._plan.name}(), so that every epoch has its own."
 
 
 @pytest.mark.parametrize("shuffled", [lambda ds: ds.shuffle(3), lambda ds: ds.shuffle(ps.ALL)])

@@ -254,8 +254,8 @@ class TorchLoader(Loader):
         message = f"{type(self).__name__!r} object has no attribute {name!r}"
         if name in ("sampler", "batch_sampler"):
             message += (
-                ": nothing has to be read to skip batches. load_state_dict() goes on behind those that were given; "
-                "tell a Trainer of Hugging Face so with TrainingArguments(ignore_data_skip=True)"
+                ": nothing has to be read to skip batches. load_state_dict() continues after the delivered ones. "
+                "Tell a Trainer of Hugging Face with TrainingArguments(ignore_data_skip=True)"
             )
         raise AttributeError(message)
 

@@ -25,7 +25,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--part", metavar="NAME", help="a split of tfds, a table, a list in JSON, a snapshot")
     parser.add_argument("-n", type=int, default=3, metavar="N", help="how many elements to show (default: %(default)s)")
     parser.add_argument("--check", action="store_true", help="read every element, also where the number is known")
-    parser.add_argument("--sheet", metavar="FILE", help="write a PNG of pictures of all classes with their labels")
+    parser.add_argument("--sheet", metavar="FILE", help="write a PNG of images of all classes with their labels")
     parser.add_argument("--pictures", type=int, default=25, metavar="N", help="of the sheet (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON, an object for each path")
     parser.set_defaults(run=run)
@@ -36,7 +36,7 @@ def run(chosen: argparse.Namespace) -> int:
     from penstock.errors import InvalidArgumentError
 
     if chosen.sheet and len(chosen.paths) > 1:
-        message = f"--sheet draws the pictures of one path, got {len(chosen.paths)}."
+        message = f"--sheet draws the images of one path, got {len(chosen.paths)}."
         raise InvalidArgumentError(message)
     if chosen.n < 0:
         message = f"-n must be at least 0, got {chosen.n}."

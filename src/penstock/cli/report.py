@@ -8,7 +8,7 @@ from typing import Any
 
 def add_to(commands: Any) -> None:
     """Add the sub-command to the parsers of `commands`."""
-    text = "Say what a profiled run shows, and write its report anew; of two runs, say what changed."
+    text = "Print the findings of a profiled run and write its report again; for two runs, print what changed."
     parser = commands.add_parser("report", help="say what a profile shows, or compare two", description=text)
     parser.add_argument("folder", metavar="RUN", help="the folder of a run: logs/20261124-101500-4711-…")
     parser.add_argument("other", metavar="OTHER", nargs="?", help="a later run, to compare with")

@@ -14,7 +14,7 @@ def add_to(commands: Any) -> None:
     text = "Worker processes of this machine that several programs share: Dataset.distribute(service=ADDRESS)."
     parser = commands.add_parser("service", help="workers that several programs share", description=text)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    begin = actions.add_parser("start", help="run a service until it is told to stop, or by Ctrl-C")
+    begin = actions.add_parser("start", help="run a service until a stop request or Ctrl-C")
     begin.add_argument("--workers", type=int, metavar="N", help="processes (default: as many as help, up to the cores)")
     begin.add_argument("--folder", metavar="DIR", help="where its sockets are (default: a new folder in /tmp)")
     begin.add_argument("--ray", nargs="?", const="ray", metavar="CLUSTER", help="on Ray, by default the local cluster")

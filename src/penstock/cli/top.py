@@ -13,10 +13,8 @@ _LEAST_FIRST = 16
 
 def add_to(commands: Any) -> None:
     """Add the sub-command to the parsers of `commands`."""
-    text = (
-        "Look at the passes of a running process that has called ps.monitor(), or was started with PENSTOCK_MONITOR=1."
-    )
-    parser = commands.add_parser("top", help="look at the passes of a running process", description=text)
+    text = "Look at the iterations of a process that called ps.monitor(), or was started with PENSTOCK_MONITOR=1."
+    parser = commands.add_parser("top", help="look at the iterations of a running process", description=text)
     parser.add_argument("pid", metavar="PID", nargs="?", type=int, help="the process (default: the one there is)")
     parser.add_argument("--once", action="store_true", help="print one table and end")
     parser.add_argument("--seconds", type=float, default=1.0, metavar="S", help="between two looks (default: 1)")

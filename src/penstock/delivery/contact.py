@@ -82,7 +82,7 @@ def check_version(theirs: str, who: str) -> None:
     """Raise FailedPreconditionError for a side that is of another version."""
     if theirs != version():
         message = f"{who} runs {theirs}, and this process {version()}."
-        raise FailedPreconditionError(message, hint="Functions travel as bytecode: start the service anew with these.")
+        raise FailedPreconditionError(message, hint="Functions travel as bytecode: use one version for both.")
 
 
 def folder() -> str:

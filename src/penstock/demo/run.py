@@ -35,7 +35,7 @@ def run_demo(settings: Settings, report: Report | None = None) -> bool:
         on_epoch = report.begin(title, steps)
         return train(title, pipeline(files, settings), learner, settings.epochs, held_out, on_epoch, inline=inline)
 
-    naive = trained("naive", "read, decode, resize, train: one by one, every epoch anew", pipelines.naive, inline=True)
+    naive = trained("naive", "read, decode, resize, train: one by one, in every epoch", pipelines.naive, inline=True)
     pipelined = trained(
         "pipelined", "interleave, map, cache, shuffle, batch, prefetch", pipelines.pipelined, inline=False
     )
@@ -69,7 +69,7 @@ def _prepared(
     files = {name: [str(path) for path in split.filepaths] for name, split in info.splits.items()}
     start = time.perf_counter()
     held_out = _in_memory(files["test"])
-    report.say(f"held-out pictures decoded ({time.perf_counter() - start:.1f} s)")
+    report.say(f"held-out images decoded ({time.perf_counter() - start:.1f} s)")
     return files["train"], held_out, _num_classes(info)
 
 

@@ -142,7 +142,7 @@ def convert(
         if error.errno not in FULL:
             raise
         message = f"The disk that {str(where)!r} lies on is full."
-        raise FailedPreconditionError(message, hint="Make room; nothing was left behind.") from error
+        raise FailedPreconditionError(message, hint="Make room. No partial output remains.") from error
     finally:
         if part.is_dir():
             shutil.rmtree(part, ignore_errors=True)

@@ -37,7 +37,7 @@ class ImageFolder(TableWriter):
         pictures = [name for name in left if is_bytes(self._schema.field(name).type)]
         if len(pictures) != 1 or len(left) > 1:
             held = ", ".join(f"{field.name}: {field.type}" for field in self._schema)
-            message = f"A folder of images holds one picture for each row, its class and its name, and here is {held}."
+            message = f"A folder of images holds one image for each row, its class and its name, and here is {held}."
             raise InvalidArgumentError(message, hint=_CHOOSE)
         self._picture = pictures[0]
         folder.mkdir()
@@ -46,7 +46,7 @@ class ImageFolder(TableWriter):
         for row in flattened(batch).to_pylist():
             content = row[self._picture]
             if content is None or not is_picture(content):
-                message = f"Row {self._number} has no picture in {self._picture!r}, but {content!r:.40}."
+                message = f"Row {self._number} has no image in {self._picture!r}, but {content!r:.40}."
                 raise InvalidArgumentError(message, hint="A folder of images holds JPEG, PNG, GIF, BMP and WebP.")
             where = self._where(row, content)
             where.parent.mkdir(parents=True, exist_ok=True)

@@ -114,7 +114,7 @@ def refuse_absurd_size(op: str, height: int, width: int, channels: int) -> None:
             f"{op}: the header claims {width} x {height} pixels of {channels} channels; "
             f"the limit is 2**29 = {MAX_VALUES} values."
         )
-        raise InvalidArgumentError(message, hint="The header is damaged, or the picture must be tiled first.")
+        raise InvalidArgumentError(message, hint="The header is damaged, or the image must be tiled first.")
 
 
 def format_of(contents: bytes | memoryview) -> str:

@@ -200,7 +200,7 @@ def _claimed(data: bytes) -> tuple[int, int, int]:
         return (packed >> 14 & 0x3FFF) + 1, (packed & 0x3FFF) + 1, 0
     if kind == b"VP8 " and len(data) >= 30:
         return number(28, 2) & 0x3FFF, number(26, 2) & 0x3FFF, 0
-    message = f"WebP cut short or damaged: its {len(data)} bytes begin with no header of a picture."
+    message = f"WebP cut short or damaged: its {len(data)} bytes do not begin with the header of an image."
     raise DataLossError(message)
 
 
@@ -224,7 +224,7 @@ def _block(column: Any, params: Mapping[str, Any], rows: int, allocate: Allocate
         return None
     kinds = np.array([format_of(file) for file in column.views()])
     if params["expand_animations"] and np.isin(kinds, ("GIF", "WebP")).any():
-        message = "A GIF or WebP among pictures: its frames are an axis more."  # they are decoded one by one
+        message = "A GIF or WebP has one more axis than other images: its frames."  # they are decoded one by one
         raise InvalidArgumentError(message)
     if np.dtype(params["dtype"]) != np.uint8:
         return None

@@ -74,7 +74,7 @@ class CsvFormat:
         if status == QUOTE_INSIDE:
             message = "A field that does not begin with a quote has one inside."
         elif status == TEXT_BEHIND:
-            message = "Text stands behind the quote that closes a field."
+            message = "A field continues after the quote that closes it."
         else:
             message = f"A quoted field is never closed: bytes {offset} to {stop}, the end, are lost."
         return InvalidArgumentError(message, hint=hint, file=file, offset=offset)

@@ -470,7 +470,7 @@ class Iterator(Generic[T_co]):
         variant = self._variant if place == self._variant.place else self._with_cache(place)
         if state["plan"] != variant.fingerprint:
             if place is not None and self._settings.placing is None:
-                message = "This state is of a pass in which Options.autocache had put a cache, and here it is not set."
+                message = "This state is of an iteration with a cache of Options.autocache, which is not set here."
                 raise AnotherPlanError(message, hint="Set the same options as in the run that saved the state.")
             difference = _difference(state.get("steps", []), steps(self._written))
             message = f"This state belongs to another data set: {difference}."

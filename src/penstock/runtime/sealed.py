@@ -51,7 +51,7 @@ def opened(state: Any) -> dict[str, Any]:
     version = state["version"]
     if version != VERSION or isinstance(version, bool):
         message = f"This state has format {version!r:.40}; this version of penstock reads format {VERSION}."
-        hint = "Finish the epoch with the version of penstock that saved it, or begin it anew."
+        hint = "Finish the epoch with the version of penstock that saved it, or start it again."
         raise FailedPreconditionError(message, hint=hint)
     try:
         text = _text({name: part for name, part in state.items() if name != "checksum"})

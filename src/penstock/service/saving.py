@@ -125,7 +125,7 @@ def _save(dataset: Dataset, path: Any, service: Any, workers: Any, compression: 
 def _both(before: Any, spec: Any) -> Any:
     found = relaxed(before, spec)
     if found is None:
-        message = f"An element of {spec} cannot be stored behind elements of {before}."
+        message = f"An element of {spec} cannot be stored after elements of {before}."
         raise InvalidTypeError(message, hint="A saved data set has elements of one kind: convert them in a map.")
     return found
 

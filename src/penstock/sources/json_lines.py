@@ -328,7 +328,7 @@ class _JsonFile(FileReader):
             message = f"The line holds a number of more than {sys.get_int_max_str_digits()} digits."
             raise DataLossError(message, hint="Write it as a text, or as a floating-point number.") from error
         if end != len(text):
-            message = f"More stands behind the JSON of the line, at its character {end}: {_around(text, end)}."
+            message = f"The line continues after its JSON, at character {end}: {_around(text, end)}."
             raise DataLossError(message, hint="A file of JSON Lines has one object on every line.")
         if not isinstance(found, dict):
             message = f"A line is a JSON object, and this one is {_around(text, 0)}."

@@ -149,7 +149,7 @@ class LmdbFile:
         """Where on overflow pages a value of that size begins."""
         begin = number * self._page_size
         if begin + _OVERFLOW.size + size > self.bytes:
-            raise self._damaged(number, f"a value of {size} bytes would end behind its end")
+            raise self._damaged(number, f"a value of {size} bytes would end after its end")
         stated, _, flags, pages = _OVERFLOW.unpack(self._bytes(begin, _OVERFLOW.size))
         if stated != number or not flags & _OVER or _OVERFLOW.size + size > pages * self._page_size:
             raise self._damaged(number, "there is no value where there should be one")
@@ -187,7 +187,7 @@ class LmdbFile:
     def _count(self, leaf: int) -> int:
         begin = leaf * self._page_size
         if begin + self._page_size > self.bytes:
-            raise self._damaged(leaf, "a page lies behind its end")
+            raise self._damaged(leaf, "a page lies after its end")
         number, _, flags, lower, upper = _PAGE.unpack(self._bytes(begin, _PAGE.size))
         self._check(leaf, number, flags, lower, upper, _LEAF)
         return int(lower - _PAGE.size) // 2
@@ -196,7 +196,7 @@ class LmdbFile:
         """A page, of which the head is right."""
         begin = number * self._page_size
         if begin + self._page_size > self.bytes:
-            raise self._damaged(number, "a page lies behind its end")
+            raise self._damaged(number, "a page lies after its end")
         page = self._bytes(begin, self._page_size)
         stated, _, flags, lower, upper = _PAGE.unpack_from(page)
         self._check(number, stated, flags, lower, upper, kind)

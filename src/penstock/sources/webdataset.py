@@ -96,7 +96,7 @@ def read_member(buffer: np.ndarray, begin: int) -> Member | None:
             break
         stop = start + _padded(length)
         if stop > len(view):
-            message = f"the {length} bytes of an extended header end behind the file"
+            message = f"the {length} bytes of an extended header end after the file"
             raise CutShort(message, at, stop - begin)
         body = bytes(view[start : start + length])
         if kind == b"L":

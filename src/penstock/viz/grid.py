@@ -125,8 +125,8 @@ def drawn(
     """The grid of examples that have a picture."""
     shown = [example for example in examples if example.image is not None]
     if not shown:
-        message = "There are no pictures in these elements."
-        hint = "A picture has 2 or 3 axes, or is the content of an image file. For others: penstock.viz.table."
+        message = "There are no images in these elements."
+        hint = "An image has 2 or 3 axes, or is the content of an image file. For others: penstock.viz.table."
         raise InvalidArgumentError(message, hint=hint)
     if not 8 <= size <= 2048 or (columns is not None and columns < 1):
         message = f"size must be from 8 to 2048 pixels and columns at least 1, got size={size}, columns={columns}."

@@ -64,7 +64,7 @@ def take_apart(
         pictures = None if where is None else _pictures(values, where)
         if where is not None and pictures is None:
             message = f"The value {where!r} is no picture: {_kind(values[where])}."
-            raise InvalidArgumentError(message, hint="A picture has 2 or 3 axes, or is the content of an image file.")
+            raise InvalidArgumentError(message, hint="An image has 2 or 3 axes, or is the content of an image file.")
         batched = pictures is not None and pictures[1]
         for number, picture in enumerate(pictures[0] if pictures else [None]):
             rest = {key: _at(value, number) if batched else value for key, value in values.items() if key != where}

@@ -240,7 +240,7 @@ def make_room(folder: Path, most: int, own: Path) -> None:
         try:
             removed = remove(str(kept.folder))
         except OSError as error:
-            _LOG.warning("%s, a cache that nobody uses, could not be removed: %s", kept.folder, error)
+            _LOG.warning("%s, a cache that is not in use, could not be removed: %s", kept.folder, error)
             continue
         finally:
             lock.release()

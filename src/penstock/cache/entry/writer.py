@@ -257,8 +257,8 @@ class _Work:
         except Exception as error:
             self.failed = True
             _LOG.warning(
-                "%s: nothing is written in the rest of this pass, which goes on without: %s. "
-                "%d elements are kept in %s; the next pass goes on behind them.",
+                "%s: nothing more is written in this iteration: %s. "
+                "%d elements are kept in %s; the next iteration continues after them.",
                 self._label,
                 error,
                 self._committer.elements,

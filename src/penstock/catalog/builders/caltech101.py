@@ -32,7 +32,7 @@ _TRAIN = 30  # of each class
 
 
 class Caltech101(Builder):
-    """Pictures of objects: of each class 30 drawn at random to train, and the others to test.
+    """Images of objects: of each class 30 drawn at random to train, and the others to test.
 
     They are drawn by tfds's generator and seed, from names that are sorted; tfds draws from names in the order in which
     the file system lists them, so that its splits differ from machine to machine, and from these.
@@ -59,7 +59,7 @@ class Caltech101(Builder):
                 }
             ),
             description=(
-                "Pictures of objects of 101 classes, 40 to 800 of each, of 200 to 300 pixels, and pictures of none of "
+                "Images of objects of 101 classes, 40 to 800 of each, of 200 to 300 pixels, and images of none of "
                 "them, the class background_google."
             ),
             supervised_keys=("image", "label"),

@@ -50,7 +50,7 @@ class Cifar10(Builder):
                     "label": features.ClassLabel(num_classes=10),
                 }
             ),
-            description="Colour pictures of 32 by 32 pixels, 6,000 of each of 10 classes.",
+            description="Colour images of 32 by 32 pixels, 6,000 of each of 10 classes.",
             supervised_keys=("image", "label"),
             homepage=HOMEPAGE,
             citation=CITATION,
@@ -73,7 +73,7 @@ class Cifar10(Builder):
         for file in files:
             content = np.fromfile(file, np.uint8)
             if len(content) % (ahead + _PIXELS):
-                message = f"a file of {len(content)} bytes does not hold whole pictures of {ahead + _PIXELS} bytes."
+                message = f"a file of {len(content)} bytes does not hold whole images of {ahead + _PIXELS} bytes."
                 raise DataLossError(message, hint="Was it cut short?", file=str(file))
             for row in content.reshape(-1, ahead + _PIXELS):
                 labels = dict(zip(self.LABELS, row[:ahead].tolist(), strict=True))

@@ -34,7 +34,7 @@ class Cifar100(Cifar10):
                     "coarse_label": features.ClassLabel(num_classes=20),
                 }
             ),
-            description="Colour pictures of 32 by 32 pixels, 600 of each of 100 classes, which form 20 groups.",
+            description="Colour images of 32 by 32 pixels, 600 of each of 100 classes, which form 20 groups.",
             supervised_keys=("image", "label"),
             homepage=HOMEPAGE,
             citation=CITATION,

@@ -20,8 +20,8 @@ from penstock.errors import DataLossError, InvalidArgumentError, NotFoundError
 _OTHER_TASKS = ("captions_", "panoptic_", "person_keypoints_", "stuff_")
 _BESIDE = ("_annotations.coco.json", "annotations.json")  # the name of a file of annotations among its pictures
 _LAYOUTS = (
-    "annotations/instances_<split>.json with the pictures in <split>/ or images/<split>/, or "
-    "<split>/_annotations.coco.json with the pictures beside it"
+    "annotations/instances_<split>.json with the images in <split>/ or images/<split>/, or "
+    "<split>/_annotations.coco.json with the images beside it"
 )
 
 
@@ -35,7 +35,7 @@ class _Picture(NamedTuple):
 class CocoFolder(Items):
     """Pictures and the JSON that says what is on them, by split: `annotations/instances_train2017.json`, `train2017/`.
 
-    Or `train/_annotations.coco.json` with the pictures beside it. Examples are those of tfds's coco: "image",
+    Or `train/_annotations.coco.json` with the images beside it. Examples are those of tfds's coco: "image",
     "image/filename", "image/id" and "objects", of each "id", "area", "bbox", "label" and "is_crowd", in the order of
     their ids. Boxes are shares of the picture's height and width; what of them lies outside is cut off. A split of
     which the JSON is `image_info_<split>.json`, as those to test, has no objects. Files for other tasks, such as
@@ -76,7 +76,7 @@ class CocoFolder(Items):
                     "objects": features.Sequence(objects),
                 }
             ),
-            description="Pictures with boxes around things.",
+            description="Images with boxes around things.",
         )
 
     def _items(self) -> Mapping[str, Sequence[_Picture]]:

@@ -53,7 +53,7 @@ class EMNIST(MNIST):
     def _info(self) -> DatasetInfo:
         return self._described_as(
             "Handwritten letters and digits of NIST's Special Database 19 in the format of MNIST. As published, the "
-            "pictures are mirrored and turned by 90 degrees; transposed, they are as they were written.",
+            "images are mirrored and turned by 90 degrees; transposed, they are as they were written.",
             features.ClassLabel(num_classes=self._config.classes),
             homepage="https://www.nist.gov/itl/products-and-services/emnist-dataset",
             citation=(

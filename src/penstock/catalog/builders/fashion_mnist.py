@@ -46,7 +46,7 @@ class FashionMNIST(MNIST):
 
     def _info(self) -> DatasetInfo:
         return self._described_as(
-            "Pictures of Zalando's articles in the format of MNIST: gray, 28 by 28 pixels, of 10 classes.",
+            "Images of Zalando's articles in the format of MNIST: gray, 28 by 28 pixels, of 10 classes.",
             features.ClassLabel(names=_NAMES),
             homepage="https://github.com/zalandoresearch/fashion-mnist",
             citation=(

@@ -83,7 +83,7 @@ class OxfordFlowers102(Builder):
         (kinds,) = (found.reshape(-1).tolist() for found in read_mat(labels, "labels"))
         numbers = [found.reshape(-1).tolist() for found in read_mat(splits, *_SPLITS.values())]
         if not all(1 <= number <= len(kinds) for part in numbers for number in part):
-            message = f"a split names a picture that is none of 1 to {len(kinds)}."
+            message = f"a split names an image that is none of 1 to {len(kinds)}."
             raise DataLossError(message, hint="Delete the file, and it is downloaded again.", file=str(splits))
         folder = dl_manager.extract(archive) / "jpg"
         return {

@@ -34,7 +34,7 @@ class Stl10(Builder):
                 {"image": features.Image(shape=(_SIDE, _SIDE, 3)), "label": features.ClassLabel(num_classes=10)}
             ),
             description=(
-                "Colour pictures of 96 by 96 pixels from ImageNet: few with a label, of ten classes, and many without, "
+                "Colour images of 96 by 96 pixels from ImageNet: few with a label, of ten classes, and many without, "
                 "of these and of similar things."
             ),
             supervised_keys=("image", "label"),

@@ -68,8 +68,8 @@ class SvhnCropped(Builder):
         pictures, digits = read_mat(path, "X", "y")
         digits = digits.reshape(-1)
         if pictures.shape != (*_SHAPE, len(digits)) or not ((digits >= 1) & (digits <= 10)).all():
-            message = f"there are pictures of shape {pictures.shape} and {len(digits)} labels."
-            raise DataLossError(message, hint="Pictures in the last axis, and labels 1 to 10, were expected.")
+            message = f"there are images of shape {pictures.shape} and {len(digits)} labels."
+            raise DataLossError(message, hint="Expected the images along the last axis and labels from 1 to 10.")
         for number, digit in enumerate(digits.tolist()):
             picture = np.ascontiguousarray(pictures[..., number])
             # The digit 0 has the label 10 in the file.

@@ -24,7 +24,7 @@ _CHUNK = 1 << 20
 _TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tbz2", ".tar.xz", ".txz")
 _BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, gzip.BadGzipFile)
 _ENCRYPTED = 1  # the bit of a zip's member that says so
-_AGAIN = "Delete it and get it again: a download is fetched anew by the next call."
+_AGAIN = "Delete it: the next call downloads it again."
 
 
 @dataclass(frozen=True)

@@ -192,7 +192,7 @@ class DownloadManager:
             aside = part.with_name(f"{part.name.removesuffix('.part')}.wrong")
             part.replace(aside)
             part.with_name(f"{part.name}.json").unlink(missing_ok=True)
-            hint = "It is kept aside. Was it changed by those who publish it, or damaged on its way? Try once more."
+            hint = "It is kept aside. Was it changed by those who publish it, or damaged on its way? Try again."
             raise DataLossError(wrong, hint=hint, file=str(aside))
 
     def _check_space(self, urls: list[str], sizes: list[int | None]) -> None:

@@ -79,7 +79,7 @@ class Image(Feature):
             message = f"dtype must be uint8, or for PNG uint16 or float32, got {self.dtype}."
             raise InvalidArgumentError(message, hint="Any other array is a Tensor.")
         if self.dtype == np.float32 and shape[2] != 1:
-            message = f"a float32 picture has one channel, got shape {shape}."
+            message = f"a float32 image has one channel, got shape {shape}."
             raise InvalidArgumentError(message, hint="The four bytes of each number take the four channels of a PNG.")
 
     def encode_example(self, value: Any, name: str) -> bytes:
@@ -95,7 +95,7 @@ class Image(Feature):
         wanted = self.encoding_format
         if wanted is not None and not value.startswith(_MAGIC[wanted]):
             message = f"feature {name!r} must be {wanted.upper()}, but its bytes begin with {value[:4]!r}."
-            raise InvalidArgumentError(message, hint="Change encoding_format in _info(), or decode the picture first.")
+            raise InvalidArgumentError(message, hint="Change encoding_format in _info(), or decode the image first.")
         return value
 
     def _encoded(self, array: NDArray[Any], name: str) -> bytes:

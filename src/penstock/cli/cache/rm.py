@@ -21,7 +21,7 @@ def add_to(actions: Any) -> None:
     parser.add_argument("keys", metavar="KEY", nargs="*", help="the first digits of a key")
     parser.add_argument("--all", action="store_true", help="all entries")
     parser.add_argument("--incomplete", action="store_true", help="those that no pass has completed")
-    parser.add_argument("--older-than", type=float, metavar="DAYS", help="those that nobody has written to since then")
+    parser.add_argument("--older-than", type=float, metavar="DAYS", help="those that were not written to since then")
     parser.set_defaults(run=run)
 
 
@@ -57,7 +57,7 @@ def _wanted(arguments: argparse.Namespace) -> list[Found]:
     found = []
     for entry in entries:
         if entry.changed is None:
-            message = f"{redacted(str(entry.folder))} lies where nobody is told when a file was written."
+            message = f"{redacted(str(entry.folder))} lies in a place that does not tell when a file was written."
             raise FailedPreconditionError(message, hint="Give keys: `penstock cache ls` says when each was created.")
         if time.time_ns() - entry.changed > arguments.older_than * _DAY:
             found.append(entry)

@@ -39,7 +39,7 @@ def run(chosen: argparse.Namespace) -> int:
         return 1
     if storage.is_url(folder):
         if not remove_remote(str(folder), FILE_NAME):
-            message = f"{named} is being removed, or prepared, by somebody else."
+            message = f"{named} is being removed, or prepared, by another process."
             raise FailedPreconditionError(message, hint="Try again when they have done it.")
         print(f"removed {named}, {size}")
         return 0
@@ -62,6 +62,6 @@ def _agreed(folder: str, size: str) -> bool:
     from penstock.errors import FailedPreconditionError
 
     if not sys.stdin.isatty():
-        message = f"remove asks before it removes {folder} ({size}), and nobody can answer here."
+        message = f"remove asks before it removes {folder} ({size}), and there is no terminal to answer."
         raise FailedPreconditionError(message, hint="Give --yes.")
     return input(f"Remove {folder} ({size})? [y/N] ").strip().lower() in ("y", "yes")

@@ -19,7 +19,7 @@ def add_to(actions: Any) -> None:
     )
     parser = actions.add_parser("verify", help="read a prepared data set and look for damage", description=text)
     add_name(parser)
-    parser.add_argument("--decode", action="store_true", help="decode every example too, pictures included")
+    parser.add_argument("--decode", action="store_true", help="decode every example too, images included")
     parser.set_defaults(run=run)
 
 

@@ -254,7 +254,7 @@ class JpegBlock:
             try:
                 image = self._decoded(row, out.shape[3], windows, settings)
                 if image.shape != out.shape[1:]:
-                    message = f"decode: a picture of shape {image.shape} does not fit a batch of {out.shape[1:]}."
+                    message = f"decode: an image of shape {image.shape} does not fit a batch of {out.shape[1:]}."
                     raise InvalidArgumentError(message)
                 out[row] = image
             except PenstockError as error:

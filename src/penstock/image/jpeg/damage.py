@@ -95,18 +95,18 @@ def describe(contents: bytes, complaint: str) -> PenstockError:
       Use decode_image, which finds out the format.
     >>> print(describe(b"\xff\xd8\xff\xe0", "Premature end of JPEG file"))
     JPEG cut short: it ends after 4 bytes without its end marker (libjpeg: Premature end of JPEG file).
-      Write the file anew, or accept the loss with try_recover_truncated=True.
+      Write the file again, or accept the loss with try_recover_truncated=True.
     """
     if not contents.startswith(START):
         return not_a("JPEG", "decode_jpeg", contents)
     if "Premature end of JPEG file" in complaint or END not in contents[-1024:]:
         message = f"JPEG cut short: it ends after {len(contents)} bytes without its end marker (libjpeg: {complaint})."
-        hint = "Write the file anew, or accept the loss with try_recover_truncated=True."
+        hint = "Write the file again, or accept the loss with try_recover_truncated=True."
         return DataLossError(message, hint=hint)
     factors = sampling(contents) if is_unnamed(complaint) else ""
     if factors:
         message = f"decode_jpeg: this JPEG samples its components {factors}, which simplejpeg does not read."
-        return InvalidArgumentError(message, hint="Write it anew as 4:4:4, 4:2:2 or 4:2:0; OpenCV can read it.")
+        return InvalidArgumentError(message, hint="Write it again as 4:4:4, 4:2:2 or 4:2:0; OpenCV can read it.")
     return DataLossError(f"JPEG damaged: libjpeg reports {complaint!r} in {len(contents)} bytes.")
 
 

@@ -127,7 +127,7 @@ def decode_into(
     channels = channels or min(components, 3)
     cmyk = components == 4
     if cmyk and channels == 1:
-        message = "decode_jpeg: a CMYK picture cannot be decoded to channels=1."
+        message = "decode_jpeg: a CMYK image cannot be decoded to channels=1."
         raise InvalidArgumentError(message, hint="Decode it with channels=3 and convert the result.")
     colorspace = "CMYK" if cmyk else "GRAY" if channels == 1 else "RGB"
     if callable(buffer):
@@ -203,9 +203,9 @@ def _by_opencv(
         factors = sampling(contents)
         if not is_whole(contents):
             message = f"decode_jpeg: this JPEG samples its components {factors}: not in whole ratios."
-            raise InvalidArgumentError(message, hint="Write it anew as 4:4:4, 4:2:2 or 4:2:0.")
+            raise InvalidArgumentError(message, hint="Write it again as 4:4:4, 4:2:2 or 4:2:0.")
         message = f"JPEG damaged: libjpeg cannot read it, with components sampled {factors}, in {len(contents)} bytes."
-        raise DataLossError(message, hint="Write it anew as 4:4:4, 4:2:2 or 4:2:0.")
+        raise DataLossError(message, hint="Write it again as 4:4:4, 4:2:2 or 4:2:0.")
     return image[..., None] if channels == 1 else np.ascontiguousarray(image[..., ::-1])
 
 

@@ -67,7 +67,7 @@ def cropped(op: str, image: npt.NDArray[np.uint8], window: npt.NDArray[np.int64]
     if min(y, x) < 0 or min(height, width) < 1 or y + height > image.shape[0] or x + width > image.shape[1]:
         message = (
             f"{op}: the window (y={y}, x={x}, height={height}, width={width}) "
-            f"does not lie inside the picture of {image.shape[0]} rows and {image.shape[1]} columns."
+            f"does not lie inside the image of {image.shape[0]} rows and {image.shape[1]} columns."
         )
         raise InvalidArgumentError(message)
     return image[y : y + height, x : x + width]

@@ -166,8 +166,8 @@ def _given_up(error: Exception, url: str, doing: str, offset: int | None, tries:
     often = "once" if tries == 1 else f"{tries} times in {spent:.1f} s"
     message = f"{doing} {redacted(url)!r} was tried {often}, and failed: {_text(error)}"
     hint = (
-        "The server, or the way to it, is down or overloaded. What was read stays good: go on from the last "
-        "state_dict(). PENSTOCK_REMOTE_TRIES and PENSTOCK_REMOTE_PATIENCE (seconds) allow more."
+        "The server, or the way to it, is down or overloaded. The data that was read is not lost: resume from "
+        "the last state_dict(). PENSTOCK_REMOTE_TRIES and PENSTOCK_REMOTE_PATIENCE (seconds) allow more."
     )
     return UnavailableError(message, hint=hint, file=url, offset=offset)
 

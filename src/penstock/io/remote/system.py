@@ -147,7 +147,7 @@ def _number(field: str, text: str) -> int | float:
     except ValueError:
         number = 0
     if not 0 < number < float("inf"):
-        what = "a number of seconds" if seconds else "a positive number, with K, M, G or T behind it for a larger one"
+        what = "a number of seconds" if seconds else "a positive number, with the suffix K, M, G or T for a larger one"
         message = f"{_NAMES[field]} is {what}, got {text!r:.40}."
         raise InvalidArgumentError(message, hint="Correct the environment variable, or leave it out.")
     return number

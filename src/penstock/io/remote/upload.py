@@ -95,7 +95,7 @@ def put(url: str, content: bytes | Path) -> None:
     try:
         retrying(lambda: _put(url, content), url, "Writing")
     except NotFoundError as error:
-        message = f"There is no place for {redacted(url)!r}: its bucket, or what is in front of it, is missing."
+        message = f"There is no place for {redacted(url)!r}: its bucket or a parent folder is missing."
         raise NotFoundError(message, hint="Create it first.", file=url) from error.__cause__
 
 

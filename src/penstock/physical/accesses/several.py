@@ -256,7 +256,7 @@ class _Opened(Access):
         return access(plan, self._lowering.inside(plan, number))
 
 
-_NO_NUMBERS = "A cache() behind the flat_map has numbers: it is filled first, by a pass."
+_NO_NUMBERS = "The elements of a cache() after the flat_map have an index. An iteration fills it first."
 
 
 def _never_opened(node: ops.FlatMap) -> str | None:

@@ -182,7 +182,7 @@ class ForkedPool(ProcessPool):
     def _replaced(self) -> Worker:
         with self.here.forking():
             if self._stopped:
-                message = "nobody wants it any more"
+                message = "it is no longer needed"
                 raise ChildProcessError(message)
             return Worker(self.memory, self._made)
 

@@ -55,7 +55,7 @@ class Shapes(Builder):
     def _info(self) -> DatasetInfo:
         return DatasetInfo(
             description=(
-                "Drawn pictures that are as costly to decode as photographs and as large: one shape on a textured, "
+                "Drawn images that are as costly to decode as photographs and as large: one shape on a textured, "
                 "unevenly lit and cluttered ground, seen by a noisy sensor. Place, size, turn and colours are random."
             ),
             features=features.FeaturesDict(
