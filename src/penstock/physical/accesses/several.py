@@ -232,15 +232,9 @@ class _Opened(Access):
         return found
 
     def _made(self, numbers: np.ndarray) -> Iterator[Access | Exception]:
-        at = 0
-        for piece in self._outer.rows(numbers).pieces():
-            if isinstance(piece, Exception):
-                yield piece
-                at += 1
-                continue
-            for element in piece.elements():
-                yield self._of(element, int(numbers[at]))
-                at += 1
+        for number in numbers.tolist():
+            for piece in self._outer.rows(np.array([number])).pieces():
+                yield piece if isinstance(piece, Exception) else self._of(piece.elements()[0], number)
 
     def _of(self, element: object, number: int) -> Access | Exception:
         try:
