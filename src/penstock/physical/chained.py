@@ -214,7 +214,8 @@ class ChainedStage(StretchStage):
         """Have a `Portioned` below."""
 
 
-_SECONDS, _BYTES = 0.01, 1 << 22  # of work that the consumer may not need, and of its results
+_SECONDS = 0.01  # of work that the consumer may not need
+_BYTES = 1 << 18  # of each component, which stay in the processor's cache until the consumer has them
 _MOST = 1 << 16
 _FASTER = 8
 
@@ -238,7 +239,7 @@ class Stint:
         self.seconds = seconds
 
     def took(self, count: int, seconds: float, nbytes: int = 0) -> None:
-        """Take in how long so many elements took, and their bytes."""
+        """Take in how long so many elements took, and the mean bytes of their components."""
         fitting = int(count / max(seconds / self.seconds, nbytes / _BYTES, count / _MOST))
         self.most = max(1, min(fitting, max(self.most, count) * _FASTER))
 
@@ -276,7 +277,8 @@ class Portioned(Stage):
         started = perf_counter()
         found = cursor.fill(max(self._stint.most // want, 1) * want)
         if found:
-            self._stint.took(cursor.available(), perf_counter() - started, cursor.peek().nbytes)
+            block = cursor.peek()
+            self._stint.took(block.size, perf_counter() - started, block.nbytes // max(len(block.columns), 1))
         return found
 
     def peek(self) -> Block:
