@@ -11,7 +11,7 @@ from penstock.block.leaf import as_leaf
 from penstock.block.origin import NOBODY, Origin, concat_origins
 from penstock.block.rows import Rows
 from penstock.block.tensors import RaggedTensor
-from penstock.errors import InvalidTypeError
+from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.testing import assert_same_elements, difference
 
 BINARY = st.binary(max_size=4)
@@ -96,6 +96,18 @@ def test_many_rows_are_taken_as_numpy_takes_them(seed, count, shape, dtype):
     assert np.array_equal(found, array[rows])
     assert found.flags.writeable
     assert not np.may_share_memory(found, array)
+
+
+@given(st.lists(st.one_of(st.text(max_size=20), st.text(st.characters(max_codepoint=127))), min_size=1))
+def test_texts_are_kept_as_utf8(texts):
+    column = BytesColumn.from_texts(texts)
+    assert column.values() == [text.encode() for text in texts]
+    assert len(column) == len(texts)
+
+
+def test_half_a_character_is_refused_in_a_column_of_texts():
+    with pytest.raises(InvalidArgumentError, match="surrogate without its other half"):
+        BytesColumn.from_texts(["a", "b\ud800"])
 
 
 def test_dense_slices_and_batches_share_memory():

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from penstock.block.arena import ARENA, SMALLEST
-from penstock.block.leaf import as_leaf
+from penstock.block.leaf import as_leaf, utf8
 from penstock.block.spec import LeafSpec, TensorSpec, dtype_name, spec_of
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError
 
@@ -142,11 +142,24 @@ class BytesColumn(Column):
 
         `count` is the number of elements, which arrays without strings do not tell.
         """
+        return cls._of(values, b"".join(values), (-1 if count is None else count, *shape))
+
+    @classmethod
+    def from_texts(cls, values: Sequence[str]) -> BytesColumn:
+        """Copy texts into a column as UTF-8: all at once if each character is one byte."""
+        whole = "".join(values)
+        if whole.isascii():
+            return cls._of(values, whole.encode(), (-1,))
+        try:
+            return cls.from_values([*map(str.encode, values)])
+        except UnicodeEncodeError:
+            return cls.from_values([*map(utf8, values)])  # which says what is wrong
+
+    @classmethod
+    def _of(cls, values: Sequence[bytes] | Sequence[str], whole: bytes, shape: tuple[int, ...]) -> BytesColumn:
         lengths = np.fromiter(map(len, values), np.int64, len(values))
         starts = np.cumsum(lengths) - lengths
-        buffer = np.frombuffer(b"".join(values), np.uint8)
-        whole = (-1 if count is None else count, *shape)
-        return cls((buffer,), starts.reshape(whole), lengths.reshape(whole))
+        return cls((np.frombuffer(whole, np.uint8),), starts.reshape(shape), lengths.reshape(shape))
 
     def __len__(self) -> int:
         return len(self.starts)
