@@ -110,6 +110,10 @@ def slices_source(structure: Structure, leaves: Sequence[Any]) -> ArraysSource:
             columns.append(ListColumn(list(leaf)))
             sizes.append(len(leaf))
             continue
+        if type(leaf) is list and set(map(type, leaf)) == {str}:
+            columns.append(BytesColumn.from_texts(leaf))
+            sizes.append(len(leaf))
+            continue
         value = as_leaf(leaf)
         where = f" {path}" if path else ""
         if hasattr(type(value), NESTED):

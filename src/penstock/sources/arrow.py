@@ -30,9 +30,9 @@ from penstock.sources.arrow_pieces import (
 from penstock.sources.row_files import RowFile, RowFilesSource, gather
 from penstock.sources.source import IndexedSource
 
-_PIECE_BYTES = 1 << 23  # of Arrow memory that becomes columns at a time
-_MOST_ROWS = 1 << 16
-_MOST_PIECES = 64  # whose columns are kept; numbers and text point into the table's memory and cost next to nothing
+_PIECE_BYTES = 1 << 25  # of Arrow memory that becomes columns at a time
+_MOST_ROWS = 1 << 18
+_MOST_PIECES = 16  # whose columns are kept; numbers and text point into the table's memory and cost next to nothing
 
 
 @dataclass(frozen=True, eq=False)
