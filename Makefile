@@ -44,7 +44,7 @@ quick: $(VENV)/dev.stamp kernels ## at every save: the engine and its interfaces
 frameworks: $(FRAMEWORKS)/stamp ## tests, docs and examples of the adaptors with torch, JAX, Keras and TensorFlow installed
 	@$(FRAMEWORKS)/bin/python -m pytest --numprocesses 2 tests/adaptors src/penstock/adaptors src/penstock/torch \
 		src/penstock/jax.py src/penstock/dataset/frameworks.py
-	@$(FRAMEWORKS)/bin/python -m pytest tests/contracts/test_docs_code.py -k train-with
+	@$(FRAMEWORKS)/bin/python -m pytest tests/contracts/test_docs_code.py  # pages with `needs`
 	@$(FRAMEWORKS)/bin/python -m pytest tests/compat  # with Keras, and held to TensorFlow itself
 	@$(FRAMEWORKS)/bin/python -m pytest tests/sources/test_lmdb.py tests/profiler/live/test_metrics.py \
 		tests/physical/test_tokenising.py  # with what they speak to
