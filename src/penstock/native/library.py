@@ -62,12 +62,20 @@ class Kernels:
 
 
 def plain_versions() -> list[str]:
-    """List the kernels that are missing in this process, each with the reason. Their plain versions run."""
+    """List the kernels that are missing in this process, each with the reason. Their plain versions run.
+
+    >>> plain_versions()
+    []
+    """
     return sorted(f"{kernels.name}: {kernels.reason}" for kernels in Kernels.ASKED)
 
 
 def serving() -> str:
-    """Describe the libraries that this process uses, and the missing ones."""
+    """Describe the libraries that this process uses, and the missing ones.
+
+    >>> serving().startswith("compiled for")
+    True
+    """
     try:
         best = level()
     except OSError as error:

@@ -73,6 +73,11 @@ class End(Switches, outermost=True):
 
 class MapVectorizationOptions(Group):
     """Switch of vectorisation, which calls functions on many elements at once. It can be set to True or False directly.
+
+    Example:
+        >>> import penstock as ps
+        >>> ps.Options(experimental_optimization={"map_vectorization": False})
+        Options(experimental_optimization=OptimizationOptions(map_vectorization=MapVectorizationOptions(enabled=False)))
     """
 
     path = "experimental_optimization.map_vectorization"

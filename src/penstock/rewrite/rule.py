@@ -160,8 +160,7 @@ def _alike(steps: Steps, node: Map | Filter) -> bool:
 
 
 def _counts_behind_filter(steps: Steps, node: Map | Filter) -> bool:
-    """Return True if the node's function may use its element's number. A step that filters does not know this number.
-    """
+    """Return True if the node's function may use its element's number, which a step that filters does not know."""
     return Filter in kinds_of(steps) and may_draw(_function(node))
 
 
