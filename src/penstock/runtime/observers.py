@@ -78,7 +78,7 @@ class Placing(Protocol):
         """The place of the cache in iterations that begin now."""
 
     def placed(self, place: str | None) -> Node:
-        """The plan with a cache at that place, as written where there is none or nobody knows the place."""
+        """Return the plan with a cache at that place, or the original plan if the place is None or unknown."""
 
     def watch(self, running: Node, place: str | None) -> Watching:
         """Observe an iteration over `running`, which has a cache at `place`."""

@@ -65,7 +65,7 @@ class Packed:
         return Packed(self.content, [], self.sizes, self.starts, self.nbytes)
 
     def moved(self, memory: np.ndarray | None = None) -> Packed:
-        """The same with its buffers in `memory`, or in memory of their own: what they were made from can go."""
+        """Return the value with its buffers in `memory`, or in new memory, so that the originals can be freed."""
         if memory is None:
             memory = np.zeros(self.nbytes, np.uint8)
         self.write(memory)
