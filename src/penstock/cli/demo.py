@@ -45,7 +45,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Run the demo; the status is 1 if the two runs disagree."""
+    """Run the demo. Return status 1 if the two runs disagree."""
     from penstock.demo import Settings, run_demo
 
     settings = Settings(

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-_DAMAGES = 5  # that are told
+_DAMAGES = 5  # displayed damages
 
 
 def add_to(commands: Any) -> None:
@@ -32,7 +32,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Print what each path holds; the status is 1 where something is damaged."""
+    """Print the content of each path. Return status 1 if something is damaged."""
     from penstock.errors import InvalidArgumentError
 
     if chosen.sheet and len(chosen.paths) > 1:
@@ -96,7 +96,7 @@ def _described(path: str, chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 def _first(dataset: Any, n: int) -> tuple[list[Any], list[str]]:
-    """The first elements that can be read, and what is wrong with those before them."""
+    """Return the first readable elements, and messages about the damage before them."""
     good: list[Any] = []
     damages: list[str] = []
     with dataset.iterator() as elements:
@@ -111,7 +111,7 @@ def _first(dataset: Any, n: int) -> tuple[list[Any], list[str]]:
 
 
 def _read(dataset: Any, path: str) -> tuple[int, list[str]]:
-    """How many elements can be read, and what is wrong with the others."""
+    """Return the number of readable elements, and messages about the others."""
     from penstock.catalog.progress import Progress
 
     good = 0
@@ -134,7 +134,7 @@ def _line(error: Exception) -> str:
 
 
 def _spec(opened: Any) -> list[str]:
-    """A line for each value of an element."""
+    """Return a line for each value of an element."""
     from penstock.errors import PenstockError
     from penstock.viz.parts import leaves
 

@@ -40,7 +40,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _read(folder: str) -> Any:
-    """The summary of a run, whose files are written anew; where they cannot be, it is told all the same."""
+    """Write the files of a run again and return its summary. Print a warning if the files cannot be written."""
     import sys
 
     from penstock.errors import NotFoundError

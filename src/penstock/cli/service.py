@@ -29,7 +29,7 @@ def add_to(commands: Any) -> None:
 
 
 def start(chosen: argparse.Namespace) -> int:
-    """Be the dispatcher."""
+    """Run the service in this process until it is stopped."""
     import shutil
     import tempfile
 
@@ -61,7 +61,7 @@ def start(chosen: argparse.Namespace) -> int:
 
 
 def status(chosen: argparse.Namespace) -> int:
-    """Print what a service says of itself."""
+    """Print the status of a service."""
     from penstock.service import connect
 
     print(json.dumps(connect(chosen.address).status(), indent=1))
@@ -69,7 +69,7 @@ def status(chosen: argparse.Namespace) -> int:
 
 
 def stop(chosen: argparse.Namespace) -> int:
-    """End a service."""
+    """Stop a service."""
     from penstock.service import connect
 
     connect(chosen.address).stop()

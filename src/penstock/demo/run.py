@@ -1,4 +1,4 @@
-"""`run_demo`: prepare data, train naively, train through the pipeline, compare."""
+"""The function `run_demo` prepares data, trains naively, trains with the pipeline, and compares."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Pipeline = Callable[[Sequence[str], Settings], ps.Dataset]
 
 
 def run_demo(settings: Settings, report: Report | None = None) -> bool:
-    """Run the demo and print what it finds; whether both loops got the same batches and results.
+    """Run the demo and print the results. Return True if both loops got the same batches and results.
 
-    Writes the prepared data below `settings.data_dir` and the timeline to `settings.out`.
+    The prepared data goes to a folder in `settings.data_dir`, and the timeline to `settings.out`.
     """
     report = report or Report()
     start = time.perf_counter()
@@ -55,7 +55,7 @@ def _learner(settings: Settings, classes: int) -> Learner:
 def _prepared(
     settings: Settings, report: Report
 ) -> tuple[list[str], tuple[NDArray[np.float32], NDArray[np.int64]], int]:
-    """The training files, the held-out pictures in memory, the number of classes."""
+    """Return the training files, the held-out images in memory, and the number of classes."""
     start = time.perf_counter()
     builder = catalog.builder("shapes", data_dir=settings.data_dir, num_examples=settings.examples)
     found = builder.is_prepared

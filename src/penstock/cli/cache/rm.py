@@ -26,7 +26,7 @@ def add_to(actions: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Remove them and say so; the status is 1 if one had to stay."""
+    """Remove the entries and print them. Return status 1 if an entry could not be removed."""
     from penstock.hints import size_text
 
     entries = _wanted(arguments)
@@ -65,7 +65,7 @@ def _wanted(arguments: argparse.Namespace) -> list[Found]:
 
 
 def _writable(entries: list[Found]) -> list[Found]:
-    """All of them, unless one that was asked for by its key is being written."""
+    """Return the entries without duplicates. Raises FailedPreconditionError if a process writes to one."""
     for entry in entries:
         if entry.writer is not None:
             message = f"{entry.key[:SHOWN]} is being written by {entry.written_by}. Nothing was removed."
@@ -74,7 +74,7 @@ def _writable(entries: list[Found]) -> list[Found]:
 
 
 def _remove(entry: Found) -> bool:
-    """As `cache.entry.removal.remove`."""
+    """Remove an entry. Return False if a process writes to it."""
     from penstock.cache.entry.entry import remove
 
     try:
