@@ -42,7 +42,7 @@ TITLES = {
     "batched": "batch, then map with numpy",
     "cached": "cache",
     "small_cache": "cache of uint8",
-    "snapshot": "snapshot, read by another run",
+    "snapshot": "snapshot, after the first epoch",
     "distributed": "the program with processes, in a service with 2 workers",
     "automatic": "the first program, with default options",
     "fast": "the whole program, with default options",
