@@ -55,6 +55,8 @@ def main(path: Path) -> None:
             if row["workload"] == workload and row["peer"].startswith(LIBRARIES):
                 chosen.append(line(row, title))
                 title = ""
+    said += " The ratio is the rate of penstock divided by the other rate: the median, and the lowest and the highest."
+    said += " [All rows](docs/benchmarks.md)."
     fill("README.md", {"benchmarks": "\n".join([*HEAD, *chosen]), "versions": said})
 
 

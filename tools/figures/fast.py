@@ -42,7 +42,7 @@ TITLES = {
     "batched": "batch, then map with numpy",
     "cached": "cache",
     "small_cache": "cache of uint8",
-    "snapshot": "snapshot, read by another run",
+    "snapshot": "snapshot, after the first epoch",
     "distributed": "the program with processes, in a service with 2 workers",
     "automatic": "the first program, with default options",
     "fast": "the whole program, with default options",
@@ -65,19 +65,24 @@ def variants() -> Iterator[dict[str, ps.Dataset[Any]]]:
         yield found
 
 
+def keep(measured: dict[str, Any]) -> None:
+    """Add figures to those of earlier runs."""
+    before = json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else {}
+    MEASURED.write_text(json.dumps(before | measured, indent=1) + "\n", encoding="utf-8")
+
+
 def measure(rounds: int, only: list[str]) -> None:
     """Measure each variant once in each round, and keep the best rate of all rounds so far."""
-    best = json.loads(MEASURED.read_text()) if MEASURED.exists() else {"rates": {}}
+    best = json.loads(MEASURED.read_text(encoding="utf-8"))["rates"] if MEASURED.exists() else {}
     with variants() as found:
         for _ in range(rounds):
             for name, ds in found.items():
                 if not only or name in only:
                     rate, waiting = program.train(ds)
                     print(f"{name}: {rate:.0f} images/s, {waiting:.0%}", flush=True)
-                    if rate > best["rates"].get(name, (0, 0))[0]:
-                        best["rates"][name] = (round(rate, 1), round(waiting, 3))
-    best["machine"] = machine()
-    MEASURED.write_text(json.dumps(best, indent=1) + "\n", encoding="utf-8")
+                    if rate > best.get(name, (0, 0))[0]:
+                        best[name] = (round(rate, 1), round(waiting, 3))
+    keep({"rates": best, "machine": machine()})
 
 
 def record(only: list[str]) -> None:
@@ -105,7 +110,7 @@ def held(ds: ps.Dataset[Any]) -> int:
 
 def memory() -> None:
     """Measure the shuffle buffers and the caches, and analyse the first program."""
-    best = json.loads(MEASURED.read_text())
+    best: dict[str, Any] = {}
     with variants() as found, tempfile.TemporaryDirectory() as folder:
         program.write_images(Path(folder))
         files = ps.Dataset.list_files(f"{folder}/*.tfrecord", seed=0)
@@ -118,7 +123,7 @@ def memory() -> None:
                     next(batches)
                 best[name] = max(row.nbytes for row in ds.memory().rows if row.kind == "cache")
         best["explained"] = found["slow"].explain(analyze=True, seconds=4, consumer_seconds=program.TRAINING_STEP)
-    MEASURED.write_text(json.dumps(best, indent=1) + "\n", encoding="utf-8")
+    keep(best)
 
 
 def write() -> None:

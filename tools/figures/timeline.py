@@ -23,8 +23,11 @@ KINDS = [
 ]
 # Parts of the names of spans, and the kinds that these spans have. The first match decides.
 WORDS = {
+    "distribute(": len(KINDS) - 1,
     "pull for": None,  # a worker that waits for its input
     "prefetch(": None,  # likewise
+    "batch(32)": None,
+    "repeat(": None,
     "wait for data": 1,
     "map(receive)": 2,
     "TFRecord": 2,
@@ -32,7 +35,7 @@ WORDS = {
     "map(annotate)": 4,
     "map(balance": 5,
 }
-LEFT, WIDTH, MOST_ROWS = 110, 610, 8
+LEFT, WIDTH, MOST_ROWS = 110, 610, 7
 
 
 def draw(runs: dict[str, Recorded], path: Path, seconds: float, label: str) -> None:
