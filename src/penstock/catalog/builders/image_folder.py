@@ -1,4 +1,4 @@
-"""ImageFolder: pictures in a folder for each split and class."""
+"""ImageFolder: images in a folder for each split and class."""
 
 from __future__ import annotations
 
