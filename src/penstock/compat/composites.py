@@ -118,7 +118,7 @@ class RaggedTensor(_Composite, ps.RaggedTensor, metaclass=_Taught):
 
     @classmethod
     def from_row_splits(cls, values: Any, row_splits: Any, name: Any = None, validate: bool = True) -> Any:
-        """Return rows with these limits."""
+        """Return rows between each two neighbouring positions in `row_splits`."""
         return _made(values, row_splits)
 
     @classmethod
@@ -137,12 +137,12 @@ class RaggedTensor(_Composite, ps.RaggedTensor, metaclass=_Taught):
 
     @classmethod
     def from_row_starts(cls, values: Any, row_starts: Any, name: Any = None, validate: bool = True) -> Any:
-        """Return rows that begin at these positions."""
+        """Return rows that begin at the positions in `row_starts`."""
         return _made(values, np.append(_row_splits(row_starts), len(_inner(values))))
 
     @classmethod
     def from_row_limits(cls, values: Any, row_limits: Any, name: Any = None, validate: bool = True) -> Any:
-        """Return rows that end at these positions."""
+        """Return rows that end at the positions in `row_limits`."""
         return _made(values, np.append(0, _row_splits(row_limits)))
 
     @classmethod

@@ -158,7 +158,7 @@ class Dataset(ps.Dataset):
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None, name: Any = None) -> Dataset:
-        """Combine the elements of several data sets."""
+        """Return a data set whose elements combine one element of each given data set."""
         return ours(ps.Dataset.zip(*args, datasets=datasets))
 
     def apply(self, transformation_func: Callable[[Any], Any]) -> Any:
@@ -166,12 +166,12 @@ class Dataset(ps.Dataset):
         return adopted(super().apply(transformation_func))
 
     def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Any], Any], name: Any = None) -> Any:
-        """Return the last state of an iteration, as tensors."""
+        """Call `reduce_func` for each element, and return its last state as tensors."""
         state = returned(list(initial_state) if type(initial_state) is tuple else map_leaves(_value, initial_state))
         return map_leaves(raised, super().reduce(state, called(reduce_func)))
 
     def scan(self, initial_state: Any, scan_func: Callable[[Any, Any], Any], name: Any = None) -> Dataset:
-        """Return a map with a state."""
+        """Return a map in which `scan_func(state, element)` returns the next state and a result."""
         return ours(super().scan(map_leaves(_value, initial_state), called(scan_func)))
 
     def interleave(self, map_func: Any, *args: Any, **kwargs: Any) -> Dataset:

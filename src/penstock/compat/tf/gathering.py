@@ -107,7 +107,7 @@ def _where_true(condition: Any) -> Any:
 
 @known
 def where(condition: Any, x: Any = None, y: Any = None, name: Any = None) -> Any:
-    """Return `x` where the condition is True, otherwise `y`. Without both, return the indices of True values."""
+    """Return `x` where the condition is True, otherwise `y`. Without `x` and `y`, return the indices of True values."""
     return _where_true(condition) if x is None and y is None else _where(condition, x, y)
 
 
