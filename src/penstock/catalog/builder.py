@@ -177,8 +177,8 @@ class Builder(Reading):
     on the examples and their keys only, not on the order, the speed or the parallelism of their computation.
 
     A recipe that needs a download requests it in `_split_generators(self, dl_manager)`, with the checksums in
-    `CHECKSUMS`. If examples are computed from items one by one, return `Each(items, function)` instead of a generator:
-    items are computed in parallel, and an interrupted preparation continues with the remaining items.
+    `CHECKSUMS`. If examples are computed from items one by one, return `Each(items, function)` instead of a generator.
+    Items are then computed in parallel, and an interrupted preparation continues with the remaining items.
 
     Args:
         data_dir: As in `load`.

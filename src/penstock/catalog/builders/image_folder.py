@@ -22,7 +22,7 @@ _ENDINGS = (".jpg", ".jpeg", ".png")
 class ImageFolder(Items):
     """Builder of the images in `data_dir/train/cat/1.jpg` and so on: a split, a class, a file.
 
-    It reads what tfds's ImageFolder reads.
+    It reads the same folders as tfds's ImageFolder.
 
     Examples have "image", "label" and "image/filename", the path. Classes are numbered in the order of their names. The
     order of the examples is random, and depends on the name of the split only.
