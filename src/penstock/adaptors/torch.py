@@ -1,7 +1,7 @@
 """torch: batches as its tensors.
 
-The module contains TorchLoader, which `Dataset.to_torch` returns, copies to a CUDA device during the step, a data set
-as torch's IterableDataset, and the ranks of torch.distributed.
+`TorchLoader` is the type of the result of `Dataset.to_torch`. The module also copies batches to a CUDA device during
+the step, offers a data set as torch's IterableDataset, and reads the ranks of torch.distributed.
 """
 
 from __future__ import annotations

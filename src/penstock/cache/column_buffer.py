@@ -95,8 +95,8 @@ def stored_as(spec: Any) -> Any:
 class ColumnBuffer:
     """Copies components of one shape into one array, and stores other components as they are.
 
-    The buffer also stores a Block as it is if its specs differ from those of the first Block, or if it alone has the
-    `expected` number of bytes. All later Blocks are then stored as they are.
+    Two kinds of Blocks are also stored as they are: a Block with other specs than the first one, and a Block that alone
+    has the `expected` number of bytes. All later Blocks are then stored as they are.
     """
 
     def __init__(self, expected: int) -> None:

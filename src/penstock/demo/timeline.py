@@ -1,6 +1,6 @@
 """The timeline shows training steps and pipeline stages. The naive run is above the pipelined run, on one time scale.
 
-The code of profiled runs' reports draws it.
+The drawing functions are those of the report of a profiled run.
 """
 
 from __future__ import annotations

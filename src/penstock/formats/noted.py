@@ -57,7 +57,7 @@ def seen_in(records: Iterable[bytes], most: int | None = None) -> Seen | None:
     >>> seen_in(records).lines
     ['box: float32, 2 values, in 1 of 2 records', 'label: int64']
 
-    Raises InvalidTypeError for a feature that holds values of another kind later, and what is wrong with a record.
+    Raises InvalidTypeError if the kind of a feature changes between records, and the errors of invalid records.
     """
     found: dict[str, Feature] = {}
     count = 0

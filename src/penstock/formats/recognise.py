@@ -90,7 +90,7 @@ class Found:
         return sum(os.stat(file).st_size for file in self.files)  # noqa: PTH116 - `files` contains strings
 
 
-def recognise(path: str | os.PathLike[str], format: str | None = None) -> Found:
+def recognise(path: str | os.PathLike[str], format: str | None = None) -> Found:  # noqa: A002 - as in argparse
     """Recognise the format of a file or folder by its first bytes, its name, and the files next to it.
 
     Args:

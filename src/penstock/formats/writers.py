@@ -228,8 +228,8 @@ class WebDatasetFile(TableWriter):
     """Writes a sample for each row. Without a column `__key__`, the key is the number of the row.
 
     The first row determines the suffixes of the columns, for all archives that share `suffixes`. The writer refuses
-    rows that would be read back differently: a key with a dot after its last slash, two consecutive samples with the
-    same key, a row without a value in a column.
+    rows that a reader would read differently. These are a key with a dot after its last slash, two consecutive samples
+    with the same key, and a row without a value in a column.
     """
 
     def __init__(

@@ -219,10 +219,10 @@ class ThreadReader(Reader):
     """Reads the inputs of an interleave. Its lane decides how many workers read at once.
 
     Workers read the inputs of the first cycle, unless the inputs of the previous iteration took no time. After that,
-    the consumer reads an input itself while the input takes no time, because the transfer of a small file to a worker
-    costs more than the read. If an input takes longer, a worker takes it over, and workers read the next inputs. After
-    some more inputs the reader tries one without a worker again. After many fast inputs one slow input is ignored,
-    because it may have waited for something else than its file.
+    the consumer reads fast inputs itself, because the transfer of a small file to a worker costs more than the read. If
+    an input takes longer, a worker takes it over, and workers read the next inputs. After some more inputs the reader
+    tries one without a worker again. After many fast inputs one slow input is ignored, because it may have waited for
+    something else than its file.
     """
 
     def __init__(self, executor: ThreadExecutor, lane: Lane, cycle_length: int, depth: int, driver: Driver) -> None:

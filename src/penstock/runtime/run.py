@@ -200,9 +200,9 @@ class Iterator(Generic[T_co]):
     """An iteration over a data set, which can be saved and resumed.
 
     If an element fails, `next` raises its error, and the next call returns the element after it. An error that belongs
-    to no element ends the iteration, and every further call raises it again. The workers stop when the iteration ends,
-    when `close` is called, at the end of a `with` block, or when no reference to the iterator is left. Use an iterator
-    in one thread at a time.
+    to no element ends the iteration, and every further call raises it again. The workers stop at the end of the
+    iteration, at `close`, at the end of a `with` block, or when the iterator has no reference. Use an iterator in one
+    thread at a time.
 
     `state_dict()` may be called between any two elements. `load_state_dict` continues from there with the same
     elements: in this process or another one, with any executor.

@@ -204,7 +204,7 @@ class Scheduler:
     The number of active workers is at most the wanted number of all runs, up to `cpus`. One run may want more for
     itself if its functions wait. A worker that waits for a result of another worker is not active, and an additional
     thread takes its place. The same holds for a worker that has been in a generator of the user for long, if another
-    thread waits for a result: generators may wait for each other, or for ever. A `fixed` pool has up to `cpus` threads
+    thread waits for a result. Generators may wait for each other, or for ever. A `fixed` pool has up to `cpus` threads
     in all.
     """
 

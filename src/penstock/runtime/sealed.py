@@ -1,8 +1,8 @@
 """Seals a state for the user with a version and a checksum, and opens and checks it again.
 
-A state may go through JSON, pickle or other programs. The checksum covers only properties that all of these preserve: a
-tuple equals a list, a key equals its string, the order of keys does not matter, and a numpy number equals a Python
-number. The path of a side file is not covered, because the file may be moved.
+A state may go through JSON, pickle or other programs. The checksum covers only properties that all of these preserve. A
+tuple equals a list, a key equals its string, and a numpy number equals a Python number. The order of keys does not
+matter. The path of a side file is not covered, because the file may be moved.
 
 The states of steps are nested. JSON and pickle follow only about a thousand levels, so a deep state is stored as one
 list of parts, innermost first. The parts refer to each other by their position in the list.

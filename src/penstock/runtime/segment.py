@@ -1,9 +1,8 @@
 """Segment: the part of a plan between two transfers of Blocks. Workers of the pool run it ahead of its consumer.
 
-Any free worker takes a step: it pulls the next task from upstream (one worker at a time), does the work (many at a
-time), and stores the result under the ticket of the task. The consumer takes results in ticket order. The bytes of
-waiting results are limited separately from the number of workers, so that one slow element does not idle the other
-workers.
+Any free worker takes a step. It pulls the next task from upstream (one worker at a time), does the work (many at a
+time), and stores the result under the task's ticket. The consumer takes results in ticket order. The bytes of waiting
+results are limited separately from the number of workers, so that one slow element does not idle the other workers.
 
 A worker that waits for the next result of an upstream segment works for that segment during the wait. Each wait is thus
 for work that some thread is doing, so a pool of any size cannot deadlock.

@@ -1,4 +1,4 @@
-"""Cifar10: 60,000 small pictures of ten classes."""
+"""Cifar10: 60,000 small images of ten classes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PIXELS = 3 * 32 * 32
 
 
 class Cifar10(Builder):
-    """Pictures of 32 by 32 pixels, of ten classes: 50,000 to train and 10,000 to test."""
+    """Images of 32 by 32 pixels, of ten classes: 50,000 for training and 10,000 for test."""
 
     VERSION = "3.0.2"
     EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 50_000, "test": 10_000}
@@ -38,7 +38,7 @@ class Cifar10(Builder):
         "train": [f"data_batch_{number}.bin" for number in range(1, 6)],
         "test": ["test_batch.bin"],
     }
-    # The labels in the order in which they precede the pixels, and the files with their names.
+    # The labels, in their order before the pixels, and the files with their names.
     LABELS: ClassVar[Mapping[str, str]] = {"label": "batches.meta.txt"}
 
     def _info(self) -> DatasetInfo:

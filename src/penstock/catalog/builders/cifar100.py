@@ -1,4 +1,4 @@
-"""Cifar100: 60,000 small pictures of a hundred classes."""
+"""Cifar100: 60,000 small images of a hundred classes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _URL = "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz"
 
 
 class Cifar100(Cifar10):
-    """Pictures of 32 by 32 pixels, of 100 classes in 20 groups: 50,000 to train and 10,000 to test."""
+    """Images of 32 by 32 pixels, of 100 classes in 20 groups: 50,000 for training and 10,000 for test."""
 
     URL: ClassVar[str] = _URL
     CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {

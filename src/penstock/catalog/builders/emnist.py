@@ -17,7 +17,7 @@ _URL = "https://biometrics.nist.gov/cs_links/EMNIST/gzip.zip"
 
 @dataclass(frozen=True, kw_only=True)
 class EMNISTConfig(BuilderConfig):
-    """One grouping: how many classes it has, and how many examples."""
+    """One grouping, with its number of classes and of examples."""
 
     classes: int
     train: int
@@ -25,7 +25,7 @@ class EMNISTConfig(BuilderConfig):
 
 
 class EMNIST(MNIST):
-    """Letters and digits of 28 by 28 pixels; as published they lie on their side: transpose them to read them."""
+    """Letters and digits of 28 by 28 pixels. The published images are transposed."""
 
     VERSION = "3.1.0"
     RELEASE_NOTES: ClassVar[Mapping[str, str]] = {

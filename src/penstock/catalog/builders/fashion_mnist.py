@@ -26,7 +26,7 @@ _NAMES = (
 
 
 class FashionMNIST(MNIST):
-    """Pieces of clothing in MNIST's format: 60,000 gray pictures to train and 10,000 to test."""
+    """Pieces of clothing in MNIST's format: 60,000 gray images for training and 10,000 for test."""
 
     URL: ClassVar[str] = _URL
     CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {

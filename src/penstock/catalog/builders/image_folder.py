@@ -1,4 +1,4 @@
-"""ImageFolder: pictures in a folder for each split and class."""
+"""ImageFolder: images in a folder for each split and class."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ENDINGS = (".jpg", ".jpeg", ".png")
 class ImageFolder(Items):
     """Builder of the images in `data_dir/train/cat/1.jpg` and so on: a split, a class, a file.
 
-    It reads what tfds's ImageFolder reads.
+    It reads the same folders as tfds's ImageFolder.
 
     Examples have "image", "label" and "image/filename", the path. Classes are numbered in the order of their names. The
     order of the examples is random, and depends on the name of the split only.

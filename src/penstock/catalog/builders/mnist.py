@@ -17,13 +17,13 @@ _URL = "https://storage.googleapis.com/cvdf-datasets/mnist/"
 
 
 def file_names(split: str) -> tuple[str, str]:
-    """The files with the images and the labels of a split, of MNIST and of its likes."""
+    """Return the names of the files with the images and the labels of a split of MNIST or a similar data set."""
     prefix = "train" if split == "train" else "t10k"
     return f"{prefix}-images-idx3-ubyte.gz", f"{prefix}-labels-idx1-ubyte.gz"
 
 
 class MNIST(Builder):
-    """Handwritten digits, 28 by 28 pixels, gray: 60,000 to train and 10,000 to test."""
+    """Handwritten digits, 28 by 28 pixels, gray: 60,000 for training and 10,000 for test."""
 
     VERSION = "3.0.1"
     EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 60_000, "test": 10_000}

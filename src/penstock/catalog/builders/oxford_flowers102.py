@@ -31,14 +31,14 @@ _NAMES = (
     "hippeastrum, bee balm, ball moss, foxglove, bougainvillea, camellia, mallow, mexican petunia, bromelia, "
     "blanket flower, trumpet creeper, blackberry lily"
 )
-# The arrays with the numbers of the pictures of each split.
+# The arrays with the numbers of the images of each split.
 _SPLITS = {"train": "trnid", "test": "tstid", "validation": "valid"}
 
 
 class OxfordFlowers102(Builder):
-    """Photographs of flowers: ten of each kind to train and ten to validate, and 6,149 to test.
+    """Photographs of flowers: ten of each kind for training and ten for validation, and 6,149 for test.
 
-    What picture is in which split stands in MATLAB files, which scipy reads: `pip install 'penstock[mat]'`.
+    The splits are in MATLAB files, which scipy reads: `pip install 'penstock[mat]'`.
     """
 
     VERSION = "2.1.1"

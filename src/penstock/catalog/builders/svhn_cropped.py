@@ -20,10 +20,10 @@ _SHAPE = (32, 32, 3)
 
 
 class SvhnCropped(Builder):
-    """Digits of house numbers, 32 by 32 pixels: 73,257 to train, 26,032 to test and 531,131 easier ones, "extra".
+    """Digits of house numbers, 32 by 32 pixels: 73,257 for training, 26,032 for test, and 531,131 "extra" ones.
 
-    The files are MATLAB's, which scipy reads (`pip install 'penstock[mat]'`), a split at a time: "extra" takes 1.7 GB
-    of memory while it is prepared.
+    The split "extra" has easier images. scipy reads the MATLAB files (`pip install 'penstock[mat]'`), one split at a
+    time. The preparation of "extra" uses 1.7 GB of memory.
     """
 
     VERSION = "3.1.0"

@@ -1,4 +1,4 @@
-"""BBoxFeature: a box in a picture."""
+"""BBoxFeature: a box in an image."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Image: a picture, stored compressed; LabeledImage: one whose pixels are numbers of classes."""
+"""Image: an image, stored compressed. LabeledImage: an image whose pixels are numbers of classes."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Image(Feature):
             raise InvalidArgumentError(message, hint="The four bytes of each number take the four channels of a PNG.")
 
     def encode_example(self, value: Any, name: str) -> bytes:
-        if isinstance(value, np.ndarray) or hasattr(value, "__array_interface__"):  # which Pillow's pictures have
+        if isinstance(value, np.ndarray) or hasattr(value, "__array_interface__"):  # images of Pillow have the latter
             return self._encoded(np.asarray(value), name)
         if isinstance(value, str | os.PathLike):
             value = Path(value).read_bytes()
@@ -184,7 +184,7 @@ class LabeledImage(Image):
 
     @property
     def has_names(self) -> bool:
-        """As of a `ClassLabel`."""
+        """True if the classes have names. See `ClassLabel`."""
         return self._label.has_names
 
     def facts(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`tf.nn`: what input pipelines use of it. Layers and losses are `tf.keras`'s."""
+"""`tf.nn`: the functions that input pipelines use. Layers and losses are in `tf.keras`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def relu(features: Any) -> Any:
 
 
 def _pooled(name: str, over: str) -> Any:
-    """Pooling of images (batch, height, width, channels)."""
+    """Return a pooling function for images (batch, height, width, channels)."""
 
     @op(f"nn.{name}")
     def call(input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NHWC") -> Any:

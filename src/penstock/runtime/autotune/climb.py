@@ -232,7 +232,8 @@ def _to_processes(view: View, name: str | None, *, sure: bool = False) -> Iterat
 def _more_than_processes(view: View, name: str) -> bool:
     """Return True if threads give more than one process per core could.
 
-    With few threads, each waited little for the others. A process is at most as fast as the fewest threads together.
+    The smallest number of threads had the shortest waits for each other. One process cannot be faster than all these
+    threads together.
     """
     known = _rates_of_threads(view, name, _LATELY)
     fewest = min(known, key=lambda found: (found[0], -found[1]), default=None)

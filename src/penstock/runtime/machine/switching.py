@@ -44,10 +44,11 @@ SEEN = _Seen()
 class Switching:
     """The switch interval that one iteration wants for the process: at most `seconds`, from `open` to `close`.
 
-    With None, measurements decide. If threads wait as long as the interval for the interpreter, and other threads than
-    workers compute, then such a thread runs Python code without a pause. The iterations then want `SHORT`. If many
-    workers wait only for each other, the interval stays: each waiting worker wakes up after an interval to demand the
-    interpreter, and 64 workers use twice the CPU time at `SHORT`. An iteration that is not `tuned` changes nothing.
+    With None, measurements decide. Suppose that threads wait as long as the interval for the interpreter, and other
+    threads than workers compute. Then such a thread runs Python code without a pause, and the iterations want `SHORT`.
+    If many workers wait only for each other, the interval stays. The reason is that each waiting worker wakes up after
+    an interval to demand the interpreter. With `SHORT`, 64 workers use twice the CPU time. An iteration that is not
+    `tuned` changes nothing.
 
     Source: sys.setswitchinterval.
     """
