@@ -65,8 +65,9 @@ class Member(Contact):
 
 
 def _kind(size: int, *, auto: bool) -> _Kind:
-    """Return a key that is equal for interchangeable crews. It has the environment, as workers may use keys and
-    addresses in it.
+    """Return a key that is equal for interchangeable crews.
+
+    It has the environment, as workers may use keys and addresses in it.
     """
     return size, auto, frozenset(item for item in os.environ.items() if item[0] not in _OF_THE_MOMENT)
 
@@ -119,7 +120,9 @@ class Crew(Workforce):
         self._scale.told(waiting, sum(member.ready for member in self._members.values()))
 
     def close(self) -> None:
-        """Offer this crew to the next consumer that needs this size. Without such a consumer, its processes end soon.
+        """Offer this crew to the next consumer that needs this size.
+
+        Without such a consumer, its processes end soon.
         """
         self._starts = self._failed = 0
         _RESTING.rest(self)
@@ -183,7 +186,8 @@ _RESTING = _Resting()
 
 
 def crew(size: int, *, auto: bool = False) -> Crew:
-    """Return processes for a consumer: a crew that has become free, or a new one. With `auto`, the crew grows on
-    demand.
+    """Return processes for a consumer: a crew that has become free, or a new one.
+
+    With `auto`, the crew grows on demand.
     """
     return _RESTING.take(_kind(size, auto=auto)) or Crew(size, auto=auto)

@@ -242,7 +242,9 @@ def check_free(folder: str) -> None:
 def wait_until_there(
     folder: str, seconds: float, workers: int = 1, alive: Callable[[], bool] = lambda: True
 ) -> dict[str, Any]:
-    """Return the dispatcher's status once it has enough workers. Raises FailedPreconditionError if this takes too long.
+    """Return the dispatcher's status once it has enough workers.
+
+    Raises FailedPreconditionError if this takes too long.
     """
     until = time.monotonic() + seconds
     line = Line(folder)

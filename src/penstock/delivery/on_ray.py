@@ -47,8 +47,9 @@ _NO_REGIONS = Regions()
 
 
 class Worker:
-    """The actor: takes parts once, then ranges. Element errors are in the results. Other errors become answers, so no
-    method raises.
+    """The actor: takes parts once, then ranges.
+
+    Element errors are in the results. Other errors become answers, so no method raises.
 
     An actor of a service knows its consumers and stores shared results, as `delivery.worker` does.
     """
@@ -393,8 +394,9 @@ def _end_if_stopped(pid: int, started: str) -> None:
 
 
 def _started(pid: int) -> str:
-    """Return the start time, which identifies a process if ids are used again. It is "" if the system does not report
-    it.
+    """Return the start time, which identifies a process if ids are used again.
+
+    It is "" if the system does not report it.
     """
     state = _stat(pid)
     return state[19] if len(state) > 19 else ""

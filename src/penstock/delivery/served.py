@@ -23,8 +23,9 @@ from penstock.runtime.machine.granted import granted_cpus
 
 @dataclass(frozen=True, slots=True)
 class Local(Service):
-    """`workers` local processes; None: on demand, up to the cores. At most `max_outstanding` ranges are requested
-    ahead.
+    """`workers` local processes; None: on demand, up to the cores.
+
+    At most `max_outstanding` ranges are requested ahead.
     """
 
     workers: int | None = None

@@ -71,8 +71,9 @@ def listening(path: str) -> socket.socket:
 
 
 def accepted(end: socket.socket, token: bytes) -> Link:
-    """Return the link to a program that has connected. Raises AuthenticationError or OSError if it does not know the
-    token.
+    """Return the link to a program that has connected.
+
+    Raises AuthenticationError or OSError if it does not know the token.
     """
     _bounded(end, _PATIENCE)
     with Connection(os.dup(end.fileno())) as talk:

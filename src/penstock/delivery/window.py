@@ -153,7 +153,9 @@ class Window:
         return made
 
     def arrived(self, worker: str, start: int, made: Any) -> bool:
-        """Store the result of the range at `start`. Return False if the worker was not asked, or has answered before.
+        """Store the result of the range at `start`.
+
+        Return False if the worker was not asked, or has answered before.
         """
         for each in self._ranges:
             if each.start == start and each.worker == worker and each.made is None:

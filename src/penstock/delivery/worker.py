@@ -46,7 +46,9 @@ def version() -> str:
 
 
 def serve(descriptor: int, lifeline: int) -> None:
-    """Answer until the parent ends. A descriptor of -1 means: read the socket from standard input, without a lifeline.
+    """Answer until the parent ends.
+
+    A descriptor of -1 means: read the socket from standard input, without a lifeline.
     """
     if descriptor < 0:
         end = socket.fromshare(sys.stdin.buffer.read())  # type: ignore[attr-defined]
