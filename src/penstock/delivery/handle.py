@@ -61,9 +61,7 @@ class Handle:
         return PREFIX + self.folder
 
     def status(self) -> dict[str, Any]:
-        """Return the state of the service:
-
-        `pid`, `workers`, `jobs`, `datasets`, `version`, `most_workers` and `waiting`.
+        """Return the state of the service as a dict.
 
         `pid` is the process of the dispatcher, and `workers` has the processes of the workers. `jobs` has the number of
         consumers of each job. `most_workers` is the limit of workers. `waiting` is the share of time that each consumer

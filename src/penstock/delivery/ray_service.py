@@ -416,9 +416,9 @@ class RayHandle:
             raise FailedPreconditionError(message, hint="ps.service.start(on='ray') starts one.") from error
 
     def status(self) -> dict[str, Any]:
-        """Return the state of the service:
+        """Return the state of the service as a dict.
 
-        `workers` by name, `jobs` with the number of consumers, `datasets`, `version`.
+        The keys are `workers` by name, `jobs` with the number of consumers, `datasets`, `version`.
         """
         found: dict[str, Any] = self.ask("status")
         return found

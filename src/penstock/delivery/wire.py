@@ -33,8 +33,9 @@ def check_compression(compression: Any) -> str | None:
 
 
 def compressed(packed: Packed, codec: str | None) -> tuple[bytes, list[Any], list[int] | None, float]:
-    """Return content and buffers to send, the sizes of buffers (None if not compressed), and the seconds of
-    compression.
+    """Return content and buffers to send, the sizes of buffers, and the seconds of compression.
+
+    The sizes are None if the buffers are not compressed.
     """
     if codec is None or packed.nbytes < _LEAST:
         return packed.content, packed.buffers, None, 0.0
