@@ -37,7 +37,7 @@ class IndexedRecordsSource(RowFilesSource):
 
 
 class RecordRows(RowFile):
-    """One mapped file, and the offsets of its records. Records and damages have the numbers of an iteration.
+    """One mapped file, and the offsets of its records. Records and damaged places are numbered as in an iteration.
 
     Raises the DataLossError of a file that has no record at all.
     """
