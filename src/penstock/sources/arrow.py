@@ -37,7 +37,10 @@ _MOST_PIECES = 64  # pieces whose columns are cached; numbers and strings point 
 
 @dataclass(frozen=True, eq=False)
 class TableSource(IndexedSource):
-    """Rows of a pyarrow.Table as dicts, in the order of `numbers` if they are passed."""
+    """Rows of a pyarrow.Table as dicts, in the order of `numbers` if they are passed.
+
+    Numbers, fixed-size lists and byte strings without nulls are not copied: columns point into the table.
+    """
 
     table: Any = field(repr=False)
     columns: Columns = field(default_factory=Columns)

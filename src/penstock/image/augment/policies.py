@@ -1,4 +1,4 @@
-"""rand_augment and trivial_augment: operations drawn from a list, which need no tuning."""
+"""rand_augment and trivial_augment: random operations from a list, without tuning."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAMES = tuple(OPERATIONS)
 def apply_operations(
     images: npt.NDArray[np.uint8], steps: Sequence[Any], interpolation: str, fill_value: int | tuple[int, ...]
 ) -> npt.NDArray[np.uint8]:
-    """Do to an image the `steps`, (name, amount) each, one behind the other; of a batch to each image its own.
+    """Apply the `steps`, (name, amount) each, to an image in order. In a batch, each image has its own steps.
 
     >>> apply_operations(np.array([[[10], [20]]], np.uint8), [("brightness", 0.5)], "nearest", 0).ravel().tolist()
     [15, 30]
@@ -61,7 +61,7 @@ def some_operations(
     interpolation: str,
     fill_value: Any,
 ) -> dict[str, Any]:
-    """What `rand_augment` does to an image of this shape, or to each image of a batch."""
+    """Return the random steps of `rand_augment` for an image of this shape, or for each image of a batch."""
     op = "rand_augment"
     count = check_integer(op, "num_ops", num_ops)
     bins = check_integer(op, "num_magnitude_bins", num_magnitude_bins, 2)
@@ -80,7 +80,7 @@ def some_operations(
 def some_operation(
     key: Keys, shape: Sequence[int], *, num_magnitude_bins: Any, interpolation: str, fill_value: Any
 ) -> dict[str, Any]:
-    """What `trivial_augment` does to an image of this shape, or to each image of a batch."""
+    """Return the random steps of `trivial_augment` for an image of this shape, or for each image of a batch."""
     op = "trivial_augment"
     bins = check_integer(op, "num_magnitude_bins", num_magnitude_bins, 2)
 
@@ -91,7 +91,7 @@ def some_operation(
 
 
 def _each(key: Keys, shape: Sequence[int], steps: Callable[[int], Steps]) -> Any:
-    """The steps for an image; for a batch, or for the keys of many elements, those of each."""
+    """Return the steps for an image. For a batch, or for the keys of many elements, return the steps of each."""
     if isinstance(key, np.ndarray):
         return tuple(_each(int(one), shape, steps) for one in key)
     return steps(key) if len(shape) == 3 else tuple(steps(fold(key, number)) for number in range(shape[0]))

@@ -1,4 +1,4 @@
-"""Change the brightness, contrast, sharpness, saturation and hue of images, by a given number or one drawn."""
+"""Changes of brightness, contrast, sharpness, saturation and hue, by a given or a random number."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def adjust_brightness(image: npt.NDArray[Any], delta: Any) -> npt.NDArray[Any]:
 
 
 def some_delta(key: Keys, shape: Sequence[int], *, max_delta: Any) -> dict[str, Any]:
-    """The arguments of `adjust_brightness` for an image of this shape."""
+    """Return random arguments of `adjust_brightness` for an image of this shape."""
     return {"delta": around_zero("random_brightness", key, max_delta)}
 
 
@@ -153,7 +153,7 @@ def adjust_contrast(images: npt.NDArray[Any], contrast_factor: Any) -> npt.NDArr
 
 
 def some_contrast(key: Keys, shape: Sequence[int], *, lower: Any, upper: Any) -> dict[str, Any]:
-    """The arguments of `adjust_contrast` for an image of this shape."""
+    """Return random arguments of `adjust_contrast` for an image of this shape."""
     return {"contrast_factor": between("random_contrast", key, lower, upper)}
 
 
@@ -249,7 +249,7 @@ def adjust_sharpness(image: npt.NDArray[Any], sharpness_factor: float) -> npt.ND
     return on_batch(lambda images: run.sharpen_by(images, factor), array)
 
 
-MAX_DELTA = 0.5  # half a circle in either direction is all of it
+MAX_DELTA = 0.5  # half a circle in either direction covers all hues
 
 
 @of_nature(rules.COSTLY)
@@ -284,7 +284,7 @@ def adjust_hue(image: npt.NDArray[Any], delta: Any) -> npt.NDArray[Any]:
 
 
 def some_turn(key: Keys, shape: Sequence[int], *, max_delta: Any) -> dict[str, Any]:
-    """The arguments of `adjust_hue` for an image of this shape."""
+    """Return random arguments of `adjust_hue` for an image of this shape."""
     return {"delta": around_zero("random_hue", key, max_delta, MAX_DELTA)}
 
 
@@ -383,7 +383,7 @@ def adjust_saturation(image: npt.NDArray[Any], saturation_factor: Any) -> npt.ND
 
 
 def some_saturation(key: Keys, shape: Sequence[int], *, lower: Any, upper: Any) -> dict[str, Any]:
-    """The arguments of `adjust_saturation` for an image of this shape."""
+    """Return random arguments of `adjust_saturation` for an image of this shape."""
     return {"saturation_factor": between("random_saturation", key, lower, upper)}
 
 
