@@ -56,7 +56,7 @@ def convert_image_dtype(image: Any, dtype: npt.DTypeLike, saturate: bool = False
     Args:
         image: Integers or floats, any shape.
         dtype: Integer or float type of the result.
-        saturate: Clip what does not fit, where it would wrap around otherwise.
+        saturate: If True, clip values outside the range. Otherwise they wrap around.
 
     Returns:
         An array of the same shape, with the new dtype.

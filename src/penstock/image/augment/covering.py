@@ -128,7 +128,7 @@ def random_cutout(
 ) -> npt.NDArray[Any]:
     """Call `cutout` with a random centre, another one for each image of a batch (N, H, W, C).
 
-    In a data set it follows from its seed, the epoch and the element's number, see `element_key`.
+    In a data set the result depends on its seed, the epoch and the element's number, see `element_key`.
 
     Args:
         images: Any number type.
@@ -280,7 +280,7 @@ def random_erasing(
 
     Args:
         image: Any number type; a batch is (N, H, W, C).
-        probability: That something is erased, 0 to 1.
+        probability: Probability of erasing a rectangle, 0 to 1.
         scale: The least and the most of the image's area that is erased, 0 to 1.
         ratio: The least and the most of height / width, above 0.
         value: A number, one for each channel, or "random": noise from 0 to the largest value of an integer dtype, with
@@ -317,7 +317,7 @@ def stateless_random_erasing(
     Args:
         image: Any number type; a batch is (N, H, W, C).
         seed: An integer or a pair of integers. The result depends on the seed and the arguments only.
-        probability: That something is erased, 0 to 1.
+        probability: Probability of erasing a rectangle, 0 to 1.
         scale: The least and the most of the image's area that is erased, 0 to 1.
         ratio: The least and the most of height / width, above 0.
         value: A number, one for each channel, or "random": noise from 0 to the largest value of an integer dtype, with

@@ -112,8 +112,8 @@ def mixup(
         labels: Integers (N,), or shares of classes (N, K).
         alpha: Above 0; 0.2 mixes most images little, 1.0 makes all shares equally likely.
         seed: An integer. Equal seeds give equal results for the same batch.
-        num_classes: How many classes there are; needed for integer labels.
-        per_image: A share for each image.
+        num_classes: Number of classes, needed for integer labels.
+        per_image: If True, each image has its own share.
 
     Returns:
         float32 images (float64 stay), in the range they had; float32 labels (N, K) that add up as they did.
@@ -162,8 +162,8 @@ def cutmix(
         labels: Integers (N,), or shares of classes (N, K).
         alpha: Above 0; 1.0 makes all shares equally likely.
         seed: An integer. Equal seeds give equal results for the same batch.
-        num_classes: How many classes there are; needed for integer labels.
-        per_image: A rectangle for each image.
+        num_classes: Number of classes, needed for integer labels.
+        per_image: If True, each image has its own rectangle.
 
     Returns:
         New images of the same dtype; float32 labels (N, K) that add up as they did.

@@ -144,7 +144,7 @@ def rand_augment(
     """Apply `num_ops` random operations of a list of 14, all of one magnitude, to a uint8 image (H, W, 1 or 3).
 
     RandAugment (Cubuk et al. 2019) with the list and ranges of torchvision. Each image of a batch (N, H, W, C) draws
-    its own. An operation may come twice. What has a sign takes either with probability one half. In a data set the
+    its own. An operation may come twice. A signed amount is negative with probability one half. In a data set the
     operations follow from its seed, the epoch and the element's number, see `element_key`.
 
     | operation | amount at magnitude 0 … `num_magnitude_bins - 1`, in equal steps |
@@ -159,15 +159,15 @@ def rand_augment(
 
     Args:
         image: uint8.
-        num_ops: How many operations, at least 0.
+        num_ops: Number of operations, at least 0.
         magnitude: From 0 to `num_magnitude_bins - 1`.
-        num_magnitude_bins: How many magnitudes there are, at least 2.
-        interpolation: "nearest" or "bilinear", of what moves pixels.
-        fill_value: What comes in from outside, 0 to 255, or one such number for each channel; 0 by default.
+        num_magnitude_bins: Number of magnitudes, at least 2.
+        interpolation: "nearest" or "bilinear", for operations that move pixels.
+        fill_value: Value of pixels outside of the image, 0 to 255, or one for each channel. Default: 0.
         seed: An integer. Equal seeds give equal results for the same element.
 
     Returns:
-        uint8 of the same shape; the image itself where nothing was done to it.
+        uint8 of the same shape, or the image itself if no operation changes it.
 
     Raises:
         InvalidArgumentError: If the rank, the number of channels or an argument is invalid.
@@ -203,7 +203,7 @@ def trivial_augment(
     """Apply one random operation of a list of 14, of a random magnitude, to a uint8 image (H, W, 1 or 3).
 
     TrivialAugment Wide (Müller and Hutter 2021) with the list and ranges of torchvision. Each image of a batch (N, H,
-    W, C) has its own random numbers. What has a sign takes either with probability one half. In a data set they follow
+    W, C) has its own random numbers. A signed amount is negative with probability one half. In a data set they follow
     from its seed, the epoch and the element's number, see `element_key`.
 
     | operation | amount at magnitude 0 … `num_magnitude_bins - 1`, in equal steps |
@@ -218,13 +218,13 @@ def trivial_augment(
 
     Args:
         image: uint8.
-        num_magnitude_bins: How many magnitudes there are, at least 2.
-        interpolation: "nearest" or "bilinear", of what moves pixels.
-        fill_value: What comes in from outside, 0 to 255, or one such number for each channel; 0 by default.
+        num_magnitude_bins: Number of magnitudes, at least 2.
+        interpolation: "nearest" or "bilinear", for operations that move pixels.
+        fill_value: Value of pixels outside of the image, 0 to 255, or one for each channel. Default: 0.
         seed: An integer. Equal seeds give equal results for the same element.
 
     Returns:
-        uint8 of the same shape; the image itself where nothing was done to it.
+        uint8 of the same shape, or the image itself if no operation changes it.
 
     Raises:
         InvalidArgumentError: If the rank, the number of channels or an argument is invalid.

@@ -124,7 +124,7 @@ def random_resized_crop(
     The area is uniform in `scale`, the logarithm of width / height uniform in that of `ratio`, the place uniform. What
     does not fit is chosen again; after ten attempts it is the largest part at the centre with a form in `ratio`. This
     is the crop of "Going deeper with convolutions" (Szegedy et al. 2014), drawn as torchvision's RandomResizedCrop
-    does. In a data set it follows from its seed, the epoch and the element's number, see `element_key`.
+    does. In a data set the result depends on its seed, the epoch and the element's number, see `element_key`.
 
     Args:
         image: Any number type; a batch is (N, H, W, C).

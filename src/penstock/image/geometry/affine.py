@@ -262,7 +262,7 @@ def random_rotate(
 ) -> npt.NDArray[Any]:
     """Call `rotate` with a random angle, uniform in [-max_angle, max_angle), another one for each image of a batch.
 
-    In a data set it follows from its seed, the epoch and the element's number, see `element_key`.
+    In a data set the result depends on its seed, the epoch and the element's number, see `element_key`.
 
     Args:
         image: Integers or floats.

@@ -39,8 +39,8 @@ def crop_to_bounding_box(
         image: Any number type.
         offset_height: The first row, from 0.
         offset_width: The first column, from 0.
-        target_height: How many rows, at least 1.
-        target_width: How many columns, at least 1.
+        target_height: Number of rows, at least 1.
+        target_width: Number of columns, at least 1.
 
     Returns:
         A view of the image or batch.
@@ -344,8 +344,8 @@ def pad_to_bounding_box(
 
     Args:
         image: Any number type.
-        offset_height: How many rows of zeros come above it.
-        offset_width: How many columns of zeros come left of it.
+        offset_height: Number of rows of zeros above the image.
+        offset_width: Number of columns of zeros left of the image.
         target_height: The height of the result, at least that of image and offset.
         target_width: The width of the result, likewise.
 

@@ -126,7 +126,7 @@ def random_flip_left_right(image: npt.NDArray[Any], seed: int | None = None) -> 
 
     Args:
         image: Any number type.
-        seed: An integer. equal seeds decide alike for the same element.
+        seed: An integer. Equal seeds give equal results for the same element.
 
     Returns:
         An image or batch of the same shape and dtype.
@@ -158,7 +158,7 @@ def random_flip_up_down(image: npt.NDArray[Any], seed: int | None = None) -> npt
 
     Args:
         image: Any number type.
-        seed: An integer. equal seeds decide alike for the same element.
+        seed: An integer. Equal seeds give equal results for the same element.
 
     Returns:
         An image or batch of the same shape and dtype.
@@ -235,7 +235,7 @@ def rot90(image: npt.NDArray[Any], k: int = 1) -> npt.NDArray[Any]:
 
     Args:
         image: Any number type.
-        k: An integer. negative ones turn clockwise.
+        k: An integer. Negative ones rotate clockwise.
 
     Returns:
         A view of the image or batch.

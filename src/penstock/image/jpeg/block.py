@@ -178,11 +178,11 @@ class JpegBlock:
             divide: divisor applied to each result; not both.
             flip_left_right: mirror "before" or "after" the resize, or (N,) with positions in `FLIPS`.
             flip_up_down: likewise.
-            windows: (N, 4) top, left, height and width of the part to resize; the whole picture if left out.
+            windows: (N, 4) top, left, height and width of the part to resize. Default: the whole image.
             levels: (C, 256) float32 that are resized in place of the values from 0 to 255, which stay if left out.
             last: what is calculated with the results, in order: an operation of `image.kernels` and a float32
                 number for each channel.
-            planes: write the channels of a picture one behind the other.
+            planes: If True, write each channel of an image as a plane of its own.
             fancy_upscaling: as in `decode_jpeg`.
             dct_method: as in `decode_jpeg`.
 

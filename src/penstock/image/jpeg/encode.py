@@ -150,7 +150,7 @@ def random_jpeg_quality(
         image: (H, W, 1 or 3) or a batch of such, as in `adjust_jpeg_quality`.
         min_jpeg_quality: The least quality, 0 to 100.
         max_jpeg_quality: Above the greatest quality, 0 to 100.
-        seed: An integer. equal seeds draw alike for the same element.
+        seed: An integer. Equal seeds give equal results for the same element.
 
     Returns:
         An image or batch of the same shape and dtype.

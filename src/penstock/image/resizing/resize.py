@@ -246,7 +246,7 @@ def crop_and_resize(
         box_indices: (B,) which image each box is of.
         crop_size: (height, width) of the result, in pixels.
         method: "bilinear" or "nearest".
-        extrapolation_value: The part outside of the image.
+        extrapolation_value: Value outside of the image.
 
     Returns:
         (B, height, width, C) float32.

@@ -80,9 +80,9 @@ def _sum(together: int) -> Callable[[Code], None]:
 sum_one, sum_three, sum_four = (vector_step(_sum(together), "aiiaiifai") for together in (1, 3, 4))
 """sum_three(lanes, at, stride, weights, first, taps, factor, out, to): sum up `taps` pixels of LANES rows.
 
-The first of three channels lies at `lanes[at]`, those of the next pixel `stride` further; the weights begin at
-`weights[first]`; the sums, times `factor`, go to `out[to]` and behind it. `sum_one` and `sum_four` do so for one
-channel, and for four.
+The first of three channels is at `lanes[at]`, and the next pixel `stride` further. The weights begin at
+`weights[first]`. The sums, times `factor`, are written to `out` from `to` on. `sum_one` sums one channel, and
+`sum_four` sums four.
 """
 
 
