@@ -21,7 +21,7 @@ def simplejpeg() -> Any:
     """Return the module `simplejpeg`: libjpeg-turbo; it works without the GIL.
 
     Raises:
-        MissingDependencyError: it is not installed.
+        MissingDependencyError: If the package is not installed.
     """
     return optional_package("simplejpeg", _ASKED_BY, "image")
 
@@ -30,7 +30,7 @@ def opencv() -> Any:
     """Return the module `cv2`, without threads of its own unless the user has set their number (see `threads`).
 
     Raises:
-        MissingDependencyError: it is not installed.
+        MissingDependencyError: If the package is not installed.
     """
     cv2 = optional_package("cv2", _ASKED_BY, "image")
     calm_opencv()

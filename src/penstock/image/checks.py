@@ -72,7 +72,7 @@ def check_image(op: str, image: Any, ranks: Collection[int] = (3, 4)) -> npt.NDA
 
     Raises:
         InvalidArgumentError: another rank, or channels on the first axis.
-        InvalidTypeError: not numbers.
+        InvalidTypeError: If the values are not numbers.
     """
     array = numbers(image)
     if array.dtype.kind not in "biuf":
@@ -95,7 +95,7 @@ def check_choice(op: str, name: str, value: Any, choices: tuple[Any, ...]) -> No
     """Refuse a `value` that is not among `choices`.
 
     Raises:
-        InvalidArgumentError: it is not.
+        InvalidArgumentError: If the value is invalid.
     """
     if (isinstance(value, np.ndarray) and value.ndim) or value not in choices:
         wanted = ", ".join(repr(choice) for choice in choices)
@@ -158,7 +158,7 @@ def check_encodable(op: str, image: Any, dtypes: tuple[Any, ...], channels: tupl
 
     Raises:
         InvalidArgumentError: another shape or dtype.
-        InvalidTypeError: not numbers.
+        InvalidTypeError: If the values are not numbers.
     """
     array = check_image(op, image, ranks=(3,))
     if array.dtype not in dtypes:

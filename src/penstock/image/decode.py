@@ -147,7 +147,7 @@ def webp_frames(op: str, data: bytes) -> npt.NDArray[np.uint8]:
     """Return the frames of `data`, (frames, height, width, 3 or 4).
 
     Raises:
-        DataLossError: the file is cut short or damaged.
+        DataLossError: If the file is truncated or damaged.
         InvalidArgumentError: an absurd size.
     """
     height, width, frames = _claimed(data)

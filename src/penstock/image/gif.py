@@ -50,7 +50,7 @@ def gif_frames(op: str, data: bytes, *, first_only: bool) -> npt.NDArray[np.uint
     """Return the frames of `data`, or only the first frame, whatever follows it.
 
     Raises:
-        DataLossError: the file is cut short or damaged.
+        DataLossError: If the file is truncated or damaged.
         InvalidArgumentError: not a GIF, or an absurd size.
     """
     frames = _frames(op, data, first_only=first_only)

@@ -25,7 +25,7 @@ def check_range(op: str, name: str, values: Any, low: float, high: float = math.
     (0.5, 1.0)
 
     Raises:
-        InvalidArgumentError: no such pair.
+        InvalidArgumentError: If `values` is no such pair.
     """
     pair = numbers(values)
     if (
@@ -47,7 +47,7 @@ def check_positive(op: str, name: str, value: Any) -> float:
     1.0
 
     Raises:
-        InvalidArgumentError: it is none.
+        InvalidArgumentError: If the value is invalid.
     """
     number = numbers(value)
     if number.ndim == 0 and number.dtype.kind in "iuf" and np.isfinite(number) and number > 0:
@@ -63,7 +63,7 @@ def check_probability(op: str, value: Any) -> float:
     1.0
 
     Raises:
-        InvalidArgumentError: it is none.
+        InvalidArgumentError: If the value is invalid.
     """
     number = numbers(value)
     if number.ndim == 0 and number.dtype.kind in "iuf" and 0 <= number <= 1:

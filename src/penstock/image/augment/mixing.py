@@ -61,7 +61,7 @@ def weights_of(op: str, labels: Any, count: int, num_classes: int | None) -> npt
 
     Raises:
         InvalidArgumentError: another shape, classes that do not fit, or a label that is none of them.
-        InvalidTypeError: not numbers.
+        InvalidTypeError: If the values are not numbers.
     """
     array = numbers(labels)
     if array.dtype.kind not in "biuf":

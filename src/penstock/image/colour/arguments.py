@@ -23,7 +23,7 @@ def check_numbers(op: str, image: Any) -> npt.NDArray[Any]:
     """Return `image` as an array (H, W, C) or (N, H, W, C) of integers or floats.
 
     Raises:
-        InvalidArgumentError: another rank.
+        InvalidArgumentError: If the image has another rank.
         InvalidTypeError: other values, also bool.
     """
     array = check_image(op, image)
@@ -56,7 +56,7 @@ def check_kind(op: str, image: Any, *, floats: bool) -> npt.NDArray[Any]:
     """Return the result of `check_image`, after a check for uint8, or float32 if `floats`.
 
     Raises:
-        InvalidArgumentError: another rank.
+        InvalidArgumentError: If the image has another rank.
         InvalidTypeError: another dtype.
     """
     array = check_image(op, image)

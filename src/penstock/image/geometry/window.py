@@ -81,7 +81,7 @@ def check_reach(starts: npt.NDArray[np.int64], extent: int, size: int, mode: int
     """Refuse a window that no single mirror image of `size` pixels fills.
 
     Raises:
-        InvalidArgumentError: it reaches further.
+        InvalidArgumentError: If a window reaches further.
     """
     reach = size if mode == reference.SYMMETRIC else size - 1
     if starts.size and (starts.min() < -reach or starts.max() + extent > size + reach):

@@ -115,7 +115,7 @@ def decode_into(
     ((4, 6, 3), True)
 
     Raises:
-        DataLossError: the file is cut short or damaged.
+        DataLossError: If the file is truncated or damaged.
         InvalidArgumentError: not a JPEG, or of an absurd size.
     """
     rows, columns, space = _header(data)

@@ -24,7 +24,7 @@ def check_places(out: npt.NDArray[Any], count: int, windows: Windows, *, planes:
     """Refuse a batch that has not `count` images, or windows that do not fit them.
 
     Raises:
-        InvalidArgumentError: it is not.
+        InvalidArgumentError: If the value is invalid.
     """
     channels = 1 if planes else 3  # the axis of the channels
     if out.ndim != 4 or len(out) != count or out.shape[channels] not in (1, 3) or not out.flags.c_contiguous:

@@ -168,9 +168,10 @@ def resize_with_pad(
 ) -> npt.NDArray[Any]:
     """Resize an image (H, W, C), or each image of a batch, without distortion, and pad it with zeros to a given size.
 
-    As tf.image.resize_with_pad does it: both sides are divided by the larger of the two ratios, in float32, and rounded
-    down; of an odd number of rows or columns to fill, the larger half comes below and to the right. A side never
-    becomes less than one pixel, where TensorFlow refuses. Gives float32, "nearest" the dtype of the image.
+    The result equals that of tf.image.resize_with_pad. Both sides are divided by the larger of the two ratios, in
+    float32, and rounded down. If the number of rows or columns to fill is odd, the larger half is below or on the
+    right. A side has at least one pixel, whereas TensorFlow raises an error. The result is float32; with "nearest" it
+    has the dtype of the image.
 
     Args:
         image: Any number type.
