@@ -36,9 +36,7 @@ def _lerp_pixel(*, falling: bool) -> Callable[[Code], None]:
 
 
 lerp_rising, lerp_falling = (vector_step(_lerp_pixel(falling=falling), "aiifai") for falling in (False, True))
-"""lerp_rising(levels, run, at, weight, out, to): interpolate two neighbouring pixels of a row.
-
-It writes one value too many.
+"""lerp_rising(levels, run, at, weight, out, to): interpolate two neighbours of a row; write one value too many.
 
 The row is three runs of `run` values. The neighbours are at `at` and at the next position. `weight` is the share of the
 second pixel; with `lerp_falling` it is the share of the first. LLVM does not find these vectors of four.
