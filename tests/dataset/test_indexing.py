@@ -397,7 +397,7 @@ def test_what_a_flat_map_opens_is_asked_for_numbers_when_it_is_there():
     lines = ps.Dataset.range(3).flat_map(lambda n: ps.Dataset.range(5).filter(lambda x: x > n))
     with pytest.raises(errors.UnimplementedError, match=r"flat_map.*by number.*filter") as caught:
         lines[0]
-    assert "cache() behind" in caught.value.hint
+    assert "cache() after" in caught.value.hint
     assert int(lines.batch_at(4)) == 2  # runs it
     assert "shuffle(AUTOTUNE" in repr(lines.shuffle(ps.AUTOTUNE))
     assert int(lines.cache()[4]) == 2

@@ -121,7 +121,7 @@ def test_an_entry_that_becomes_unreadable_ends_a_follower_once(tmp_path):
     assert found.count("DataLossError") == 1
 
 
-@pytest.mark.parametrize(("kind", "said"), [("snapshot", "goes on without what is in"), ("cache", "written anew")])
+@pytest.mark.parametrize(("kind", "said"), [("snapshot", "goes on without what is in"), ("cache", "written again")])
 def test_a_pass_goes_on_without_an_entry_that_becomes_unreadable(kind, said, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("penstock.physical.storage._LOOK", 0.0)
     monkeypatch.setattr("penstock.cache.entry.writer._BYTES", 1 << 24)  # so that there is nothing to read meanwhile

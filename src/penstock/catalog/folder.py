@@ -137,6 +137,15 @@ def builder_from_directories(folders: Sequence[str | os.PathLike[str]]) -> Folde
 def find_folder(dirs: Sequence[Path], name: str, config: str | None, version: str | None) -> Path | None:
     """Return the folder of the newest wanted version of a data set, in the first of `dirs` that has one, or None.
 
+    Args:
+        dirs: Folders that hold data sets.
+        name: Name of the data set.
+        config: Name of its config, or None.
+        version: Version, also with `*` for parts of it. None stands for any version.
+
+    Returns:
+        The folder of the version, or None if no folder has one.
+
     Raises:
         FailedPreconditionError: If there are several configs and none was named.
     """

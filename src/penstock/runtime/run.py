@@ -393,6 +393,9 @@ class Iterator(Generic[T_co]):
 
         Args:
             side_file: Path of a file for parts of the state above 4 KiB. The state then contains the name of the file.
+
+        Returns:
+            The state, for `load_state_dict()` of an iterator of the same data set.
         """
         below, skip = self._closed_at or self._place()
         state = {
@@ -414,10 +417,12 @@ class Iterator(Generic[T_co]):
         The next iteration of the data set is then the epoch after the one of the state, as in the run that saved the
         state.
 
+        Args:
+            state: State that `state_dict()` returned, in this process or another one.
+
         Raises:
             AnotherPlanError: If the state belongs to another data set. The message names the first different step. The
-                error is
-                a FailedPreconditionError and a NotFoundError.
+                error is a FailedPreconditionError and a NotFoundError.
             DataLossError: If the state was changed after it was saved.
         """
         (epoch, below, skip), self._variant = self._checked(state)
