@@ -45,7 +45,7 @@ REFUSED = {
     "beside a shuffle": (lambda: ps.Dataset.zip(numbers(), numbers().shuffle(4)), "another order in every epoch"),
     "random numbers": (lambda: numbers().map(lambda x: x + random.random()), "uses random numbers of random.random"),
     "element keys": (lambda: numbers().map(lambda x: x + ps.element_key()), "uses random numbers of ps.element_key"),
-    "random filters": (lambda: numbers().filter(lambda x: np.random.rand() < 0.5), "uses random numbers of np.random.rand"),
+    "random filters": (lambda: numbers().filter(lambda x: np.random.rand() < 0.5), "numbers of np.random.rand"),
     "effects": (lambda: numbers().map(noted), "may not be left out: it"),
     "a generator": (
         lambda: ps.Dataset.from_generator(generated, output_signature=ps.TensorSpec((), np.int64)),
