@@ -270,7 +270,7 @@ class _Work:
         except Exception as error:
             self.failed = True
             _LOG.warning(
-                "%s: nothing more is written in this iteration: %s. "
+                "%s: nothing is written in the rest of this iteration: %s. "
                 "%d elements are kept in %s; the next iteration continues after them.",
                 self._label,
                 error,
