@@ -125,9 +125,9 @@ class Endings:
         return _settled(lambda: self._function(*element) if unpacks else self._function(element))
 
     def _sound(self, row: int, result: Any) -> Any:
-        """The result, or that of the function as written where a stand-in has got into it, which must not be.
+        """Return the result, or the result of the function as written if the parts cannot give it.
 
-        It is called, too, if exceptions are left to it.
+        That is so if a tracer is in the result, and if a straight function raised: its handlers were left out.
         """
         if type(result) is not _Raised or not (self._parts.is_straight or isinstance(result.error, NotTraceable)):
             return result

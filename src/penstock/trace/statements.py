@@ -104,9 +104,9 @@ class Cut:
 
 
 def cut(function: FunctionType, *, straight: bool = False) -> Cut | None:
-    """A function in statements, or None where nothing says what they are or somebody could tell the parts.
+    """Split a function into statements. Return None if its source is unknown or the split has a side effect.
 
-    With `straight` the statements are those that run while nothing raises; None if that makes no difference.
+    With `straight`, return the statements that run while nothing raises, or None if these are all statements.
     """
     code = function.__code__
     if code.co_flags & (0x20 | 0x80 | 0x100 | 0x200) or _sees_all(function):
