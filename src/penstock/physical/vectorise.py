@@ -22,6 +22,7 @@ from penstock.trace.arithmetic import VIEWS
 from penstock.trace.drawing import UNNUMBERED, Draws, drawing
 from penstock.trace.graph import Allocate, Const, Graph, Ref
 from penstock.trace.lift import families
+from penstock.trace.pieces import is_of_each_value, run_in_pieces
 from penstock.trace.traced import Traced, traced
 
 ELEMENTS = 8  # that are compared: all over one Block, or of several small ones
@@ -52,13 +53,17 @@ class Ready:
     graph: Graph
     sharing: tuple[tuple[int, int], ...]
     views: tuple[bool, ...]
+    of_each_value: bool
 
     @classmethod
     def of(cls, graph: Graph) -> Ready:
-        return cls(graph, graph.sharing(), tuple(is_view(graph, k) for k in range(len(graph.outputs))))
+        views = tuple(is_view(graph, k) for k in range(len(graph.outputs)))
+        return cls(graph, graph.sharing(), views, is_of_each_value(graph))
 
     def run(self, block: Block, allocate: Callable[[int], Allocate] | None, draws: Draws) -> Block:
-        made = self.graph.run(block.columns, block.size, allocate, draws.of(block.size))
+        made = run_in_pieces(self.graph, block.columns, allocate) if self.of_each_value else None
+        if made is None:
+            made = self.graph.run(block.columns, block.size, allocate, draws.of(block.size))
         for k, column in enumerate(made):
             view = self.views[k]
             if view or type(column) is not DenseColumn or not column.array.flags.c_contiguous:
