@@ -88,3 +88,22 @@ def test_data_sets_that_a_function_makes_are_forgotten_when_their_elements_have_
             next(elements)
         gc.collect()
         assert sum(type(found) is Concatenate for found in gc.get_objects()) < 20
+
+
+def test_inputs_are_asked_for_more_than_a_turn_at_a_time(monkeypatch):
+    """Sixteen inputs of 256 elements: 128 at a time after the first ones, in batches and alone."""
+    wants = []
+    filled = inner_inputs.Input._filled
+
+    def counting(slot, cursor, want):
+        wants.append(want)
+        return filled(slot, cursor, want)
+
+    monkeypatch.setattr(inner_inputs.Input, "_filled", counting)
+    monkeypatch.setattr(Opening, "small", lambda opening, made: None)
+    monkeypatch.setattr("penstock.physical.stages.interleave.AT_ONCE", 10.0)  # no input takes long
+    ds = ps.Dataset.range(16).interleave(lambda i: ps.Dataset.range(256), cycle_length=16, block_length=4)
+    with ds.batch(32).iterator(executor="inline") as elements:
+        assert sum(len(batch) for batch in elements) == 16 * 256
+    assert max(wants) == 128
+    assert len(wants) < 16 * 6

@@ -361,7 +361,7 @@ class Interleave(Stage):
                 return None
             self._changed(self._turn)
             try:
-                more = slot.fill(1 if self._singly else self._share())
+                more = slot.at_hand > 0 or self._filled(slot)
             except Exception as error:
                 if behind is not None:
                     slot.keep(error)
@@ -378,6 +378,13 @@ class Interleave(Stage):
                 self._pass_turn()
             elif not self._put_together(want):
                 return self._rest_of_turn(slot, want, behind)
+
+    def _filled(self, slot: Input) -> bool:
+        """Read elements of the input whose turn it is. Return False at its end."""
+        began = time.perf_counter()
+        more = slot.fill(1 if self._singly else self._share())
+        self._learn(1, time.perf_counter() - began)
+        return more
 
     def _share(self) -> int:
         """Elements to ask one input for: of all slots that there will be, or they would run out one after the other."""
