@@ -67,14 +67,15 @@ def _in_cardinality(ours: int, theirs: int, run: Outcome) -> str | None:
 def _in_spec(text: str, ours: Any, theirs: Any) -> str | None:
     """A dimension that TensorFlow leaves open may be known: penstock may have looked at an element.
 
-    What is padded is open then: another element may be of another shape, which TensorFlow knows from its tracing.
+    What is padded is open then: another element may be of another shape, which TensorFlow knows from its tracing. What
+    a function that is not traced returned for one element is open, too: then that element's spec has to fit.
     """
     try:
         mine = ours.element_spec
     except Exception as error:  # an element that was to be looked at failed, or there was none
         return None if not _first(ours) else f"element_spec: {error!r}"
     other = theirs.element_spec
-    same = alike(mine, other, may_be_open=SEEN_AND_PADDED.search(text) is not None)
+    same = alike(mine, other, may_be_open=SEEN_AND_PADDED.search(text) is not None) or alike(ours._known.spec, other)
     return None if same else f"element_spec\n    penstock:   {mine}\n    tensorflow: {other}"
 
 
@@ -100,9 +101,9 @@ def alike(ours: Any, theirs: Any, *, may_be_open: bool = False) -> bool:
     dtype = tf.string if ours.dtype is bytes else tf.as_dtype(ours.dtype)
     if dtype != theirs.dtype:
         return False
-    if not isinstance(theirs, tf.TensorSpec):  # of sparse and ragged tensors penstock's specs have no shape
-        return not hasattr(ours, "shape") and f"{ours.kind.__name__}Spec" == type(theirs).__name__
-    if not hasattr(ours, "shape"):
+    if type(ours).__name__ != type(theirs).__name__:
+        return False
+    if isinstance(theirs, tf.RaggedTensorSpec) and ours.ragged_rank != theirs.ragged_rank:
         return False
     if theirs.shape.rank is None:
         return True
