@@ -38,12 +38,12 @@ def arrays(column: Column) -> Iterator[npt.NDArray[np.uint8]]:
             yield value[None]
 
 
-def contents(column: Any) -> list[memoryview]:
+def files(column: Any) -> JpegBlock:
     """Return the files of a column of byte strings."""
     if not isinstance(column, BytesColumn) or column.starts.ndim != 1:
         message = "decode_jpeg reads byte strings"
         raise NotTraceable(message)
-    return list(column.views())
+    return JpegBlock.within(column.buffers, column.starts, column.lengths, column.which)
 
 
 def decoded(whole: JpegBlock, program: Program, windows: Windows) -> Iterator[Images]:

@@ -20,8 +20,8 @@ from penstock.image.fuse.inputs import (
     are_jpegs,
     are_rgb,
     arrays,
-    contents,
     decoded,
+    files,
     memory,
     one_by_one,
     raise_first,
@@ -110,7 +110,7 @@ def _read(program: Program, operands: Sequence[Any], rows: int) -> tuple[JpegBlo
 
     None if a crop fails, or the header of a cropped file is invalid.
     """
-    block = JpegBlock(contents(operands[0]))
+    block = files(operands[0])
     shapes = block.shapes() if program.crops else None
     if shapes is not None and not shapes.all():
         return None
