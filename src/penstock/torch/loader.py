@@ -81,7 +81,9 @@ def data_loader_type() -> type:
             super().__init__(*args, **kwargs)
             if self.timeout and not self.num_workers:
                 message = f"timeout={self.timeout!r} is for workers, and num_workers is 0."
-                raise InvalidArgumentError(message, hint="A batch computed in the training loop's own thread cannot time out: set num_workers, or leave timeout out.")
+                raise InvalidArgumentError(
+                    message, hint="The training loop's own thread cannot be interrupted: set num_workers."
+                )
             self._penstock_executor = executor
             self._penstock_pins = bool(self.pin_memory) and torch.accelerator.is_available()
             if self.pin_memory and not self._penstock_pins:
