@@ -108,7 +108,7 @@ def utf8(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         half = f"the text holds {text[error.start]!a} at position {error.start}"
-        message = f"Text is kept as UTF-8, and {half}, which is no character: a surrogate without its other half."
+        message = f"Strings are stored as UTF-8, but {half}, a surrogate without its other half."
         hint = "Give bytes: os.fsencode(name) for the name of a file, text.encode(errors='replace') for anything else."
         raise InvalidArgumentError(message, hint=hint) from None
 

@@ -303,7 +303,7 @@ def _fields_of(element: Any, names: tuple[str, ...]) -> list[Any]:
         if name not in names and not isinstance(getattr(kind, name, None), cached_property)
     ]
     if beside:
-        message = f"An element of the class {kind.__name__} has the attribute {beside[0]!r}, which is no field."
+        message = f"An element of the class {kind.__name__} has the attribute {beside[0]!r}, which is not a field."
         raise InvalidTypeError(message, hint=f"Declare it, such as `{beside[0]}: float = field(init=False)`.")
     return found
 
