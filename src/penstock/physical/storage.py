@@ -266,7 +266,7 @@ class WriteRole:
                 _LOG.warning("%s: nothing is written: files in %s cannot be locked: %s", *self._names(), error)
         except (PenstockError, OSError) as error:
             self._alone = True
-            _LOG.warning("%s: this iteration writes nothing to %s and continues without it: %s", *self._names(), error)
+            _LOG.warning("%s: in this iteration, nothing is written to %s: %s", *self._names(), error)
         return None
 
     def _written_by_this(self, lock: Lock | Lease, count: int, skip: int) -> EntryWriter | None:
