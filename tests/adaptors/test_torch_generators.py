@@ -168,7 +168,7 @@ def test_a_captured_generator_is_named(function, name):
     (advice,) = ds.lint()
     assert advice.code == "random-unkeyed"
     assert f"uses random numbers of {name}, which the pipeline does not seed" in str(advice)
-    with pytest.warns(ps.errors.RandomnessWarning, match=f"draws from {name}, which"):
+    with pytest.warns(ps.errors.RandomnessWarning, match=f"uses random numbers of {name}, which"):
         list(ds)
 
 
