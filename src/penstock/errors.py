@@ -224,10 +224,11 @@ class InternalError(PenstockError, RuntimeError):
 
 
 class RandomnessWarning(UserWarning):
-    """What is random does not do what it seems to.
+    """Random numbers, or a random order, are probably not what the user intended.
 
-    A cache or snapshot keeps what was drawn, or the order of a shuffle: every epoch gets that of the first. A function
-    draws from what is no part of the pipeline. `take` and `skip` split what is in another order in every epoch.
+    - A cache or snapshot stores the random numbers, or the shuffled order, of the first epoch for all epochs.
+    - A function uses random numbers that the pipeline does not seed.
+    - `take` and `skip` split a data set that has a different order in each epoch.
     """
 
 

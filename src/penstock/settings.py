@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 WITHOUT_EFFECT = {
     "autotune.autotune_algorithm": "AUTOTUNE has one way to choose",
-    "autotune.initial_parallelism": "AUTOTUNE begins with a worker for each core, or with what a former run found best",
+    "autotune.initial_parallelism": "AUTOTUNE starts with a worker per core, or with the best number of an earlier run",
     "experimental_distribute": "no data set is divided unasked: shard(num_shards, index) does it",
     "experimental_external_state_policy": "a checkpoint never holds what your functions keep for themselves",
     "experimental_service": "the framework that copies a batch to the device decides how memory is pinned",

@@ -138,5 +138,5 @@ def test_a_state_of_another_data_set_is_refused_by_the_pass():
 
 
 def test_an_unknown_length_is_a_type_error():
-    with pytest.raises(TypeError, match="unknown before a pass"):
+    with pytest.raises(TypeError, match="unknown before an iteration"):
         len(loader(source=lambda: dataset().filter(lambda x: True)))

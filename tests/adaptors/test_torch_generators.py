@@ -103,13 +103,13 @@ def test_epochs_differ_and_repeat_in_another_run():
 
 def test_a_cache_keeps_the_numbers_and_a_warning_says_so():
     ds = RANGE(5).map(lambda x: x + torch.rand(1).numpy()).cache()
-    with pytest.warns(RandomnessWarning, match=r"random numbers of torch.rand, and cache\(\) keeps the first ones"):
+    with pytest.warns(RandomnessWarning, match=r"random numbers of torch.rand, and cache\(\) stores the first ones"):
         assert values(ds) == values(ds)
 
 
 def test_elsewhere_than_in_a_map_or_filter_a_warning_says_that_nothing_is_seeded():
     ds = RANGE(3).scan(np.int64(0), lambda state, x: (state, torch.rand(1).numpy()))
-    with pytest.warns(RandomnessWarning, match=r"draws from torch.rand, which is no part of the pipeline"):
+    with pytest.warns(RandomnessWarning, match=r"uses random numbers of torch.rand, which the pipeline does not seed"):
         list(ds)
     assert [advice.code for advice in ds.lint()] == ["random-unkeyed"]
 
@@ -167,8 +167,8 @@ def test_a_captured_generator_is_named(function, name):
     ds = ps.Dataset.range(3).map(function)
     (advice,) = ds.lint()
     assert advice.code == "random-unkeyed"
-    assert f"draws from {name}, which is no part of the pipeline" in str(advice)
-    with pytest.warns(ps.errors.RandomnessWarning, match=f"draws from {name}, which"):
+    assert f"uses random numbers of {name}, which the pipeline does not seed" in str(advice)
+    with pytest.warns(ps.errors.RandomnessWarning, match=f"uses random numbers of {name}, which"):
         list(ds)
 
 

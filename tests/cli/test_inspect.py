@@ -215,7 +215,7 @@ def test_a_prepared_data_set_has_splits(tmp_path, capsys):
     sheet = tmp_path / "sheet.png"
     assert main(["inspect", str(folder), "--part", "test", "--sheet", str(sheet)]) == 0
     printed = capsys.readouterr().out
-    assert "of test; there are" in printed
+    assert "part test of" in printed
     assert "classes of label: circle" in printed
     assert ps.image.decode_png(sheet.read_bytes()).shape[2] == 3
     assert main(["inspect", str(folder), "--part", "all"]) == 1
@@ -242,7 +242,7 @@ def test_a_sheet_shows_all_classes(tmp_path, capsys):
             (tmp_path / "pets" / kind / f"{number}.png").write_bytes(content)
     sheet = tmp_path / "sheet.png"
     assert main(["inspect", str(tmp_path / "pets"), "--sheet", str(sheet), "--pictures", "4"]) == 0
-    assert f"4 pictures: {sheet}" in capsys.readouterr().out
+    assert f"4 images: {sheet}" in capsys.readouterr().out
     pixels = ps.image.decode_png(sheet.read_bytes())
     black = (pixels == 0).all(axis=2).sum()
     assert 2 * 128 * 128 <= black < 3 * 128 * 128

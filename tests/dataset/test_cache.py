@@ -245,7 +245,7 @@ def test_a_pass_that_stops_early_says_so_once(told):
     (message,) = told()
     assert message.startswith("cache (")
     assert __file__ in message
-    assert "kept nothing: the pass stopped after " in message
+    assert "stores nothing: the iteration stopped after " in message
 
 
 def test_a_pass_that_stops_early_is_silent_by_default(caplog):
@@ -276,7 +276,7 @@ def test_a_failure_that_keeps_a_cache_empty_is_told(told):
 
     ds = ps.Dataset.range(10).map(function).cache().ignore_errors()
     assert len(list(ds)) == len(list(ds)) == 9
-    (message,) = [text for text in told() if "kept nothing" in text]
+    (message,) = [text for text in told() if "stores nothing" in text]
     assert "an element failed" in message
 
 

@@ -166,7 +166,7 @@ class Mistake(Exception):
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        (More(1.0), r"More has the attribute 'area', which is no field"),
+        (More(1.0), r"More has the attribute 'area', which is not a field"),
         (Less(1.0), r"Less lacks a field"),
         (Mistake(1.0), r"Mistake cannot be rebuilt from its fields"),
     ],

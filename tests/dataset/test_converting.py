@@ -165,7 +165,7 @@ class TestPandas:
     def test_what_it_refuses(self):
         with pytest.raises(InvalidTypeError, match=r"series\.to_frame\(\)"):
             ps.Dataset.from_pandas(pd.Series([1]))
-        with pytest.raises(InvalidTypeError, match="Column 'o' cannot be taken over"):
+        with pytest.raises(InvalidTypeError, match="Column 'o' cannot be converted"):
             ps.Dataset.from_pandas(pd.DataFrame({"o": [object()]}))
         with pytest.raises(InvalidArgumentError, match="no column 'z'; the columns are x"):
             ps.Dataset.from_pandas(pd.DataFrame({"x": [1]}), columns=["z"])
@@ -345,7 +345,7 @@ class TestHuggingFace:
         assert_resumes_exactly(ps.Dataset.from_huggingface(stream, ["text", "many"]))
         mapped = stream.map(lambda row: {"size": len(row["text"])}).select_columns(["size"])
         assert [int(row["size"]) for row in ps.Dataset.from_huggingface(mapped)] == [2] * 6
-        with pytest.raises(InvalidArgumentError, match="which this stream does not tell"):
+        with pytest.raises(InvalidArgumentError, match="which this stream does not have"):
             ps.Dataset.from_huggingface(mapped, fill_null={"size": 0})
         with pytest.raises(InvalidArgumentError, match="no column 'q'; the columns are image, label"):
             ps.Dataset.from_huggingface(stream, ["q"])

@@ -173,7 +173,7 @@ BASE = ps.Dataset.range(10)
 @pytest.mark.parametrize(
     ("dataset", "said"),
     [
-        (BASE.map(triple, 2), "auto: threads, or worker processes where these are measured to be faster"),
+        (BASE.map(triple, 2), "auto: threads, or worker processes if measurements show that they are faster"),
         (
             BASE.map(appends([]), 2),
             "auto: threads; processes are not considered: it appends to `seen`",

@@ -193,4 +193,4 @@ def test_a_cache_in_memory_that_is_gone_is_told_of_where_it_is_filled_in_another
         state = json.loads(json.dumps(elements.state_dict()))
     caplog.clear()
     assert len(list(resumed(made(), state))) == 10
-    assert ("is gone with the process that had it" in caplog.text) != deterministic
+    assert ("in the memory of a process that has ended" in caplog.text) != deterministic

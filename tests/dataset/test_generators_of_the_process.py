@@ -151,7 +151,9 @@ def test_where_they_cannot_be_seeded_a_warning_says_so():
         return RANGE(2).map(choose, num_parallel_calls=2, executor="thread")
 
     ds = RANGE(3).interleave(inner, num_parallel_calls=2)
-    with pytest.warns(RandomnessWarning, match=r"map\(choose\) draws from random.choice, which is no part"):
+    with pytest.warns(
+        RandomnessWarning, match=r"map\(choose\) uses random numbers of random.choice, which the pipeline does not seed"
+    ):
         list(ds)
 
 

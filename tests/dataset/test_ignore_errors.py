@@ -130,12 +130,12 @@ def test_the_log_has_a_line_at_the_end_and_one_for_each_if_asked(caplog):
         list(ps.Dataset.range(5).ignore_errors(log_warning=True))
         assert caplog.messages == []
         list(failing(5, 1, 3).ignore_errors())
-        assert caplog.messages == ["ignore_errors: left out 2 of 5 elements"]
+        assert caplog.messages == ["ignore_errors: dropped 2 of 5 elements"]
         caplog.clear()
         list(failing(5, 1).ignore_errors(log_warning=True))
     assert caplog.messages == [
-        "ignore_errors: left out element 1: ValueError: no good: 1",
-        "ignore_errors: left out 1 of 5 elements",
+        "ignore_errors: dropped element 1: ValueError: no good: 1",
+        "ignore_errors: dropped 1 of 5 elements",
     ]
 
 

@@ -70,7 +70,7 @@ def test_what_functions_draw_from_is_named(name, keep):
     function, drawn = RANDOM[name]
     ds = keep(RANGE(3).map(function).batch(2))
     keeper = ds._plan.name
-    with pytest.warns(RandomnessWarning, match=rf"random numbers of {drawn}, and {keeper}\(\) keeps the first ones"):
+    with pytest.warns(RandomnessWarning, match=rf"random numbers of {drawn}, and {keeper}\(\) stores the first ones"):
         list(ds)
 
 
@@ -90,7 +90,7 @@ def test_it_is_said_once_on_the_line_of_the_step(keep):
     (told,) = found
     assert told.filename == __file__
     assert told.lineno == drawing.__code__.co_firstlineno + 1
-    assert str(told.message).endswith("() keeps the first ones for all epochs. " + hint(ds))
+    assert str(told.message).endswith("() stores the first ones for all epochs. " + hint(ds))
 
 
 def hint(ds):
@@ -100,7 +100,7 @@ def hint(ds):
 @pytest.mark.parametrize("shuffled", [lambda ds: ds.shuffle(3), lambda ds: ds.shuffle(ps.ALL)])
 def test_a_shuffle_is_told_with_both_ways_out(shuffled, keep):
     ds = keep(shuffled(RANGE(3)))
-    with pytest.warns(RandomnessWarning, match=r"keeps the order that shuffle\((3|ALL)\) made first.*reshuffle_each"):
+    with pytest.warns(RandomnessWarning, match=r"stores the first order of shuffle\((3|ALL)\).*reshuffle_each"):
         list(ds)
 
 

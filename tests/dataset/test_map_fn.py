@@ -170,7 +170,7 @@ def test_no_ragged_rows():
 
 @pytest.mark.parametrize("signature", [None, np.float32, ps.TensorSpec((None,), np.float32), (np.float32, np.int8)])
 def test_no_rows_and_nothing_known(signature):
-    with pytest.raises(InvalidArgumentError, match="got no rows, and cannot tell") as caught:
+    with pytest.raises(InvalidArgumentError, match="got no rows, so it does not know") as caught:
         ps.map_fn(as_written(lambda row: row), np.zeros((0, 3), np.float32), fn_output_signature=signature)
     assert "TensorSpec" in caught.value.hint
 

@@ -464,7 +464,7 @@ def test_a_draw_that_was_made_cannot_be_set():
     elements = iter(handled(handle).batch(50))
     next(elements)
     assert handle.drawn >= 50
-    with pytest.raises(errors.FailedPreconditionError, match="Draw 49 has been made already"):
+    with pytest.raises(errors.FailedPreconditionError, match="Step 49 was already computed"):
         handle.set([0, 1], at_step=49)
     assert handle.history == [(0, (1.0, 1.0))]
     handle.set([0, 1], at_step=handle.drawn)

@@ -226,7 +226,7 @@ def test_longer_sequences_are_cut_split_or_left_out(caplog):
     assert rows("split") == [[1, 2, 3], [4, 5, 6], [7, 11, 12]]
     assert not caplog.records
     assert rows("drop") == [[11, 12, 0]]
-    assert [record.message for record in caplog.records] == ["pack(3): left out 1 of 2 elements, which are too long"]
+    assert [record.message for record in caplog.records] == ["pack(3): dropped 1 of 2 elements, which are too long"]
     for how in ("truncate", "split", "drop"):
         assert_resumes_exactly(sequences(7, 2, 9, 1, 1, 8).pack(3, too_long=how, open_rows=1))
 

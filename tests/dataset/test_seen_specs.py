@@ -111,7 +111,7 @@ def test_an_interleave_of_an_endless_input_is_endless():
 
 
 def test_components_of_known_and_different_lengths_are_refused_at_the_call():
-    with pytest.raises(ps.errors.InvalidArgumentError, match="differ in length"):
+    with pytest.raises(ps.errors.InvalidArgumentError, match="need one length"):
         ps.Dataset.from_tensors((np.zeros(3), np.zeros(4))).unbatch()
 
 

@@ -21,7 +21,7 @@ def numbers(dataset):
 
 def test_before_the_first_complete_pass_nobody_knows(tmp_path):
     ds = thirds(tmp_path)
-    with pytest.raises(TypeError, match="unknown before a pass"):
+    with pytest.raises(TypeError, match="unknown before an iteration"):
         len(ds)
     for ask in (lambda: ds.at(2), lambda: ds[0], lambda: ds.shuffle(ps.ALL)):
         with pytest.raises(ps.errors.UnimplementedError, match="filter"):
@@ -101,7 +101,7 @@ def test_a_snapshot_that_was_removed_has_no_numbers_any_more(tmp_path):
     shutil.rmtree(tmp_path)
     with pytest.raises(ps.errors.UnimplementedError, match=r"not complete.*filter") as caught:
         list(shuffled)
-    assert "Run a pass" in caught.value.hint
+    assert "Run a complete iteration" in caught.value.hint
     assert numbers(ds) == WANTED
     assert sorted(numbers(shuffled)) == WANTED
 

@@ -463,7 +463,7 @@ def test_a_load_that_waits_long_says_so_once(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(saved, "time", SimpleNamespace(sleep=sleep))
     assert values(load(tmp_path, wait=True)) == [0, 1]
     (said,) = [record.message for record in caplog.records]
-    assert said == f"load({str(tmp_path)!r}, wait=True): it waits: the folder has no manifest.json."
+    assert said == f"load({str(tmp_path)!r}, wait=True) waits, because the folder has no manifest.json."
 
 
 def test_a_load_that_waits_sees_what_is_saved_meanwhile(tmp_path, monkeypatch):

@@ -152,7 +152,7 @@ def test_left_out_elements_are_counted(caplog):
         caplog.clear()
         assert sizes_of(sequences(9, 1, 9).batch_by_tokens(3, too_long="drop", sort_window=window)) == [[1]]
         assert [record.message for record in caplog.records] == [
-            "batch_by_tokens(3): left out 2 of 3 elements, which are too long"
+            "batch_by_tokens(3): dropped 2 of 3 elements, which are too long"
         ]
 
 

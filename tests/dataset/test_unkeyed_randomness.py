@@ -59,7 +59,7 @@ def test_what_is_drawn_from_outside_the_pipeline_is_told_once(case):
     make, function, drawn = CERTAIN[case]
     ds = make(function)
     (message,) = told(lambda: ds)
-    assert f"draws from {drawn}, which is no part of the pipeline" in message
+    assert f"uses random numbers of {drawn}, which the pipeline does not seed" in message
     assert "ps.element_key()" in message
     assert told(lambda: ds) == []
 
@@ -106,7 +106,7 @@ def test_what_is_not_certain_is_not_warned_of(case):
 
 def test_draws_that_a_cache_keeps_are_told_in_one_way_only():
     (message,) = told(lambda: RANGE(3).map(helper).cache())
-    assert "keeps the first ones" in message
+    assert "stores the first ones" in message
 
 
 def both(shuffled):
@@ -117,7 +117,7 @@ def both(shuffled):
 @pytest.mark.parametrize("behind", [lambda ds: ds, lambda ds: ds.map(lambda x: x + 1).prefetch(1)])
 def test_take_and_skip_of_one_shuffle_are_told(size, behind):
     (message,) = told(both(behind(RANGE(10).shuffle(size))))
-    assert "another order in every epoch" in message
+    assert "its order differs between epochs" in message
     assert "Split first" in message
 
 

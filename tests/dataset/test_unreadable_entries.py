@@ -67,9 +67,9 @@ def test_a_cache_whose_manifest_cannot_be_read_is_made_anew(name, stopped, tmp_p
     caplog.clear()
     assert values(squares().cache(tmp_path)) == WANTED
     (text,) = [record.message for record in caplog.records]
-    assert text.startswith(f"{entry}: what is kept there, ")
+    assert text.startswith(f"{entry}: the stored elements (")
     assert said in text
-    assert "kB, is computed and written again" in text
+    assert "kB) are computed and written again" in text
     assert is_complete(tmp_path)
     caplog.clear()
     assert values(squares().cache(tmp_path)) == WANTED
@@ -121,7 +121,7 @@ def test_an_entry_that_becomes_unreadable_ends_a_follower_once(tmp_path):
     assert found.count("DataLossError") == 1
 
 
-@pytest.mark.parametrize(("kind", "said"), [("snapshot", "goes on without what is in"), ("cache", "written again")])
+@pytest.mark.parametrize(("kind", "said"), [("snapshot", "continues without the files in"), ("cache", "written again")])
 def test_a_pass_goes_on_without_an_entry_that_becomes_unreadable(kind, said, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("penstock.physical.storage._LOOK", 0.0)
     monkeypatch.setattr("penstock.cache.entry.writer._BYTES", 1 << 24)  # so that there is nothing to read meanwhile

@@ -204,7 +204,7 @@ def test_what_others_replace_in_our_place_is_read_anew(monkeypatch, system):
 @pytest.mark.parametrize("url", ["http://host/folder", "simplecache::https://host/folder"])
 def test_web_servers_take_nothing(url):
     for step in ("save", "snapshot", "cache"):
-        with pytest.raises(errors.InvalidArgumentError, match="take none"):
+        with pytest.raises(errors.InvalidArgumentError, match="web servers are read-only"):
             getattr(squares(), step)(url)
 
 
@@ -255,4 +255,4 @@ def test_a_load_that_follows_says_that_nobody_writes_if_nobody_does(monkeypatch,
 
     stage._pause = pause
     assert [int(x) for x in given(stage, 2)] == WANTED
-    assert ("nobody seems to write" in caplog.text) == (not written)
+    assert ("no process writes" in caplog.text) == (not written)

@@ -55,7 +55,7 @@ def test_rules_and_lint_go_by_it(name):
     def mapped(value):
         return function(value)
 
-    assert work(mapped) == ("works on pictures", "function")
+    assert work(mapped) == ("works on images", "function")
     assert (decodes(mapped) is not None) == (name in DECODERS)
     assert (randomness(mapped) is not None) == (name in DRAWS)
     moved = parallelise_maps.apply(ps.Dataset.range(2).map(mapped)._plan)

@@ -27,8 +27,8 @@ def test_nothing_is_said_of_what_is_quick(caplog):
 
 def test_what_takes_long_is_said_now_and_then_and_at_the_end(caplog):
     assert said(caplog, [4.0, 6.0, 8.0, 25.0, 27.0]) == [
-        "shuffle(1000) fills: 200 of 1,000 elements after 6 seconds; the first one comes when it is full",
-        "shuffle(1000) fills: 500 of 1,000 elements after 27 seconds; the first one comes when it is full",
+        "shuffle(1000) fills: 200 of 1,000 elements after 6 seconds; the first element comes when it is full",
+        "shuffle(1000) fills: 500 of 1,000 elements after 27 seconds; the first element comes when it is full",
         "shuffle(1000) is full: 1,000 elements after 28 seconds",
     ]
 

@@ -187,7 +187,7 @@ def test_explain_says_that_a_part_is_not_run_by_block_if_its_results_were_others
     body = f"{text}def function(image, label):\n{indent(COUNTS['list that grows'], '    ')}\n"
     source = np.zeros((20, 6, 6, 3), np.uint8), np.arange(20)
     *_, ds = outcome(body, source, by_block=True)
-    assert "runs per element: some of it gave another result as a Block" in ds.explain()
+    assert "runs per element: a part of it returned another result for a Block" in ds.explain()
 
 
 class Loads:

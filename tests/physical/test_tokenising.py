@@ -219,7 +219,7 @@ def test_a_function_that_somebody_could_see_is_called_once_when_it_is_asked_for(
     for number, _ in enumerate(ds, 1):
         assert len(SEEN) == number
     assert not batches
-    assert "tokenizers.Tokenizer is called for each text, as the function does more than compute" in ds.explain()
+    assert "tokenizers.Tokenizer is called for each text, because the function has side effects" in ds.explain()
 
 
 def test_no_library_is_imported() -> None:

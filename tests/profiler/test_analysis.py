@@ -357,7 +357,7 @@ def test_large_copies_are_called_copies():
     found = analysed(ps.Dataset.range(400).map(lambda i: kept[int(i) % 2]).batch(4))
     named = {step.name for step in found.steps if found.copies(step)}
     assert bottleneck(found).step in named
-    assert "copying takes the time, not computing" in bottleneck(found).sentence
+    assert "the time is spent on copying, not on computing" in bottleneck(found).sentence
     assert not any(each.change.executor or each.change.parallelism for each in advice(found))
     smaller = next(each for each in advice(found) if each.change.faster)  # what memory limits, fewer bytes help
     assert "With half the bytes expect" in smaller.sentence
@@ -477,9 +477,9 @@ def test_a_cache_that_was_filled_meanwhile_is_told_with_what_comes_behind_it():
 def test_a_cache_that_runs_is_filled_in_the_first_epoch_alone():
     ds = ps.Dataset.range(400).map(lambda x: sum(i * int(x) for i in range(300))).cache().batch(8)
     text = ds.explain(analyze=True, seconds=0.2)
-    assert "cache#1 was filled meanwhile" in text
+    assert "cache#1 was filled in the meantime" in text
     list(ds)
-    assert "filled meanwhile" not in ds.explain(analyze=True, seconds=0.2)
+    assert "filled in the meantime" not in ds.explain(analyze=True, seconds=0.2)
 
 
 def test_text_ends_with_what_was_measured():

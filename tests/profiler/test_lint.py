@@ -449,10 +449,10 @@ def test_the_one_order_that_is_written_out_has_each_argument_once():
 def test_who_gets_no_file_is_warned_of_it(tmp_path):
     for name in "abc":
         (tmp_path / name).write_text("line\n")
-    with pytest.warns(ps.errors.ShardWarning, match=r"shard\(4, 3\) gets nothing: it deals 3 files to 4"):
+    with pytest.warns(ps.errors.ShardWarning, match=r"shard\(4, 3\) has no file: it distributes 3 files to 4"):
         assert list(names(tmp_path, "*").shard(4, 3).interleave(ps.TextLineDataset)) == []
     listed = ps.Dataset.from_tensor_slices([str(tmp_path / "a")])
-    with pytest.warns(ps.errors.ShardWarning, match=r"shard\(2, 1\) gets nothing: it deals 1 file to 2"):
+    with pytest.warns(ps.errors.ShardWarning, match=r"shard\(2, 1\) has no file: it distributes 1 file to 2"):
         assert list(listed.shard(2, 1).repeat(2).flat_map(ps.TextLineDataset)) == []
     with warnings.catch_warnings():
         warnings.simplefilter("error")

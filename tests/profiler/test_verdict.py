@@ -98,7 +98,7 @@ def test_a_shuffle_that_filled_is_named_if_the_loop_did_not_wait_after_that() ->
     found, start = filling(consumer_seconds=0.02, consumer_waited=0.0)
     answer = recorded(found, 1.2, start)
     assert (answer.kind, answer.step, answer.input_bound) == ("filling", "shuffle#1", "yes")
-    assert "1.2 s of 5.2 s went by: shuffle#1 (120) was filling its buffer with 120 elements" in answer.sentences[0]
+    assert "1.2 s of 5.2 s: shuffle#1 (120) was filling its buffer with 120 elements" in answer.sentences[0]
     assert answer.sentences[1] == "After that the loop waited for data 0 % of the time."
 
 
@@ -106,7 +106,7 @@ def test_a_slow_step_is_named_however_long_the_shuffle_filled() -> None:
     found, start = filling(consumer_waited=1.0)
     answer = recorded(found, 12.0, start)
     assert answer.step == "from_generator#1" == recorded(found).step
-    assert "Before first elements 12 s went by: shuffle#1 (120) was filling" in answer.text
+    assert "The first elements came after 12 s in all: shuffle#1 (120) was filling" in answer.text
     assert recorded(replace(found, elements=0, elements_per_second=0.0), 12.0, start).kind == "nothing"
 
 

@@ -291,7 +291,7 @@ def test_a_loop_that_makes_its_elements_itself_is_told_to_prefetch():
     assert first.change.prefetch
     assert first.ratio == pytest.approx(after(found, prefetch=True).ratio) == pytest.approx(1.96, rel=0.05)
     assert bottleneck(found).step == "map#1"
-    assert "Nothing is made ahead" in bottleneck(found).sentence
+    assert "Nothing is computed ahead" in bottleneck(found).sentence
     slower = replace(found, elements_per_second=1 / (0.1 + 2 * (1 / found.elements_per_second - 0.1)))
     assert fitted(slower) == pytest.approx(0.5, rel=0.02)  # the making took twice as long, and not the loop
 

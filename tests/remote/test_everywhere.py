@@ -265,7 +265,7 @@ def test_a_web_server_is_read_with_ranges_and_without(tmp_path, ranges):
         again.load_state_dict(reading.state_dict())
         assert list(again) == wanted[200:]
         assert [int(x) for x in ps.Dataset.load(f"{url}/saved")] == list(range(50))
-        with pytest.raises(errors.InvalidArgumentError, match="take none"):
+        with pytest.raises(errors.InvalidArgumentError, match="web servers are read-only"):
             ps.Dataset.range(3).save(f"{url}/new")
-        with pytest.raises(errors.InvalidArgumentError, match="take none"):
+        with pytest.raises(errors.InvalidArgumentError, match="web servers are read-only"):
             ps.catalog.load("shapes", data_dir=f"{url}/new")

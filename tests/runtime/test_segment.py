@@ -756,8 +756,8 @@ def test_an_error_behind_a_task_ends_the_pass_too():
     def fails(*given):
         raise ValueError("behind")
 
-    ours = "An error inside penstock, and not of an element: ValueError: behind"
-    theirs = "The instrument of this pass raised ValueError: behind"
+    ours = "An error inside penstock, not in an element: ValueError: behind"
+    theirs = "The instrument of this iteration raised ValueError: behind"
     for where, said in (("observe", ours), ("span", theirs)):
         segment = alone(Pieces())
         setattr(segment.work if where == "observe" else segment._driver.instrument, where, fails)

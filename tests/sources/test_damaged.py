@@ -396,6 +396,6 @@ def test_too_little_memory_for_a_line_names_the_file(tmp_path, monkeypatch):
 def test_header_names_in_another_encoding(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes("größe,b\n1,2\n".encode("latin1"))
-    with pytest.raises(InvalidArgumentError, match="The header row is no utf") as caught:
+    with pytest.raises(InvalidArgumentError, match="The header row is not valid utf") as caught:
         ps.experimental.make_csv_dataset(str(path), 1, num_epochs=1)
     assert caught.value.context.file == str(path)

@@ -195,7 +195,7 @@ def test_where_a_pass_must_tell_anyway_files_are_no_matter(name, tmp_path):
     kind.write(tmp_path / "good")
     files = kind.read([tmp_path / "bad", tmp_path / "good"])
     for ds in (files.filter(lambda *x: True), files.ignore_errors(), files.batch(2).ignore_errors().take(1)):
-        with pytest.raises(errors.InvalidTypeError, match="unknown before a pass"):
+        with pytest.raises(errors.InvalidTypeError, match="unknown before an iteration"):
             len(ds)
     assert len(list(files.ignore_errors().filter(lambda *x: True))) == ROWS
 
@@ -210,7 +210,7 @@ def test_formats_without_a_count_say_that_only_a_pass_can_tell(name, fault, tmp_
     ds = kind.read([tmp_path / "good", bad, tmp_path / "good"])
     assert ds.cardinality() == ps.UNKNOWN_CARDINALITY
     assert "unknown elements" in repr(ds)
-    with pytest.raises(errors.InvalidTypeError, match="unknown before a pass"):
+    with pytest.raises(errors.InvalidTypeError, match="unknown before an iteration"):
         len(ds)
     with pytest.raises(errors.UnimplementedError):
         ds[0]

@@ -161,7 +161,7 @@ def test_other_elements_are_a_table():
 def test_errors_teach():
     with pytest.raises(InvalidArgumentError, match="There is no value 'img' in an element"):
         ps.viz.grid([{"image": PICTURE}], image="img")
-    with pytest.raises(InvalidArgumentError, match="The value 'label' is no picture: int"):
+    with pytest.raises(InvalidArgumentError, match="The value 'label' is not an image: int"):
         ps.viz.grid([{"image": PICTURE, "label": 1}], image="label")
     with pytest.raises(InvalidArgumentError, match="There are no images in these elements"):
         ps.viz.grid([1, 2])

@@ -1,1 +1,1 @@
-"""The data that flows: structures, specs, columns, Blocks and the memory batches are written into."""
+"""The data inside the engine: structures, specs, columns, Blocks, and the memory that batches are written into."""

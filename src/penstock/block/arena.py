@@ -1,8 +1,8 @@
-"""Memory for batches, used again once nobody holds it.
+"""Memory for batches, which is reused after its last reader has released it.
 
-A fresh page costs about 2 µs at its first touch, which for a batch of images is a large part of their decoding; so
-buffers return to a pool. They return when the last array over them is gone, never by position in a ring: JAX on the
-CPU aliases numpy memory and autograd does not see numpy's writes, so memory somebody may still read is never reused.
+The first access to a fresh page costs about 2 µs. For a batch of images, this is a large part of the time of decoding.
+Buffers therefore return to a pool. A buffer returns when the last array over it is gone, never by its position in a
+ring: JAX on the CPU aliases numpy memory, and autograd does not see writes of numpy.
 """
 
 from __future__ import annotations
@@ -17,21 +17,23 @@ from penstock.errors import NO_MEMORY, ResourceExhaustedError
 from penstock.forked import in_child, new_rlock
 from penstock.hints import size_text
 
-ALIGNMENT = 64  # bytes: a cache line, and what JAX needs to take an array without a copy
-SMALLEST = 1 << 16  # bytes: below this the allocator is as quick as we are
+ALIGNMENT = 64  # bytes: a cache line; JAX needs it to use an array without a copy
+SMALLEST = 1 << 16  # bytes: for smaller arrays, the system's allocator is as fast as a pool
 
 
 class _Lease(np.ndarray):
-    """The owner that every array over a buffer has at the end of its `base` chain; its death frees the buffer.
+    """The owner of a buffer. Every array over the buffer has it at the end of its `base` chain.
 
-    numpy stops shortening a `base` chain at a change of type, so views of views keep this object alive.
+    Its finaliser frees the buffer.
+
+    numpy stops shortening a `base` chain where the type changes, so views of views keep this object alive.
     """
 
     _arena: Arena | None = None
     _raw: np.ndarray | None = None
 
     def __array_finalize__(self, obj: Any) -> None:
-        """A view of a lease is no owner: it keeps the class defaults."""
+        """Keep the class defaults: a view of a lease owns no memory."""
 
     def __del__(self) -> None:
         if self._arena is not None and self._raw is not None:
@@ -52,14 +54,16 @@ class Arena:
         self._idle: dict[int, deque[np.ndarray]] = {}
         self._idle_bytes = 0
         self._changed: Callable[[int], None] = _nobody
-        self._lock = new_rlock()  # a lease may die inside our own critical section, during garbage collection
-        self._inside = False  # of it; told under the lock
+        # the finaliser of a lease may run inside this class's own critical section, during garbage collection
+        self._lock = new_rlock()
+        self._inside = False  # True inside the critical section; read and written under the lock
         in_child(self._begin_anew)
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-        """An uninitialised array; its memory is free again when it and all views of it are gone.
+        """Return an uninitialised array. Its memory returns to the pool when the array and all its views are gone.
 
-        Raises ResourceExhaustedError where there is not so much memory.
+        Raises:
+            ResourceExhaustedError: If there is not enough memory.
         """
         dtype = np.dtype(dtype)
         count = 1
@@ -71,7 +75,7 @@ class Arena:
         rounded = -(-nbytes // SMALLEST) * SMALLEST
         try:
             raw = self._take(rounded)
-        except (MemoryError, ValueError) as error:  # more than there is, or than numpy can name
+        except (MemoryError, ValueError) as error:  # more memory than there is, or a size that numpy cannot express
             message = f"There is no memory for an array of {dtype} with shape {shape}: {size_text(nbytes)}."
             raise ResourceExhaustedError(message, hint=NO_MEMORY) from error
         lease = raw.view(_Lease)
@@ -99,7 +103,7 @@ class Arena:
             return None
         raw = idle.pop()
         if idle:
-            self._idle[nbytes] = idle  # behind the sizes that nobody asks for any more
+            self._idle[nbytes] = idle  # move this size to the end: sizes no longer requested come first
         self._idle_bytes -= nbytes
         self._changed(self._idle_bytes)
         return raw
@@ -107,7 +111,7 @@ class Arena:
     def _give_back(self, raw: np.ndarray) -> None:
         with self._lock:
             if self._inside:
-                return  # the memory is freed
+                return  # a reentrant call: the memory is freed instead of pooled
             self._inside = True
             try:
                 self._idle.setdefault(raw.nbytes, deque()).append(raw)
@@ -117,7 +121,7 @@ class Arena:
                 self._inside = False
 
     def _trim(self) -> None:
-        while self._idle_bytes > self._idle_limit:  # the size that waited longest goes first
+        while self._idle_bytes > self._idle_limit:  # sizes that were not requested for the longest time go first
             size = next(iter(self._idle))
             self._idle[size].popleft()
             self._idle_bytes -= size
@@ -126,7 +130,7 @@ class Arena:
         self._changed(self._idle_bytes)
 
     def bound(self, nbytes: int) -> None:
-        """Hold no more than so many idle bytes. Never waits: what another thread is busy with goes a little later."""
+        """Set the limit of idle bytes. Never wait: if another thread is inside, buffers are freed a little later."""
         self._idle_limit = nbytes
         if self._lock.acquire(blocking=False):
             try:
@@ -138,22 +142,22 @@ class Arena:
                 self._lock.release()
 
     def watch(self, changed: Callable[[int], None]) -> None:
-        """Call `changed` with the idle bytes whenever these change, from any thread; it must be quick."""
+        """Call `changed` with the number of idle bytes whenever it changes, from any thread; `changed` must be fast."""
         self._changed = changed
         changed(self._idle_bytes)
 
     def _begin_anew(self) -> None:
-        """In a forked child: another thread of the parent may have been inside."""
+        """Repair the counts in a forked child: another thread of the parent may have been inside."""
         self._inside = False
         self._idle = {size: idle for size, idle in self._idle.items() if idle}
         self._idle_bytes = sum(size * len(idle) for size, idle in self._idle.items())
 
     def idle_bytes(self) -> int:
-        """Bytes held for reuse and used by nobody."""
+        """Return the bytes of buffers that wait for reuse."""
         return self._idle_bytes
 
     def clear(self) -> None:
-        """Let go of the idle buffers."""
+        """Free the idle buffers."""
         with self._lock:
             self._idle.clear()
             self._idle_bytes = 0
@@ -161,7 +165,7 @@ class Arena:
 
 
 def _nobody(nbytes: int) -> None:
-    """Nobody is told."""
+    """Do nothing: the default for `watch`."""
 
 
 ARENA = Arena()

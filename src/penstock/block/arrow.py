@@ -1,7 +1,7 @@
-"""Blocks as Arrow record batches and back: what caches, snapshots and files for other tools are made of.
+"""Blocks as Arrow record batches and back, for caches, snapshots and files for other tools.
 
-Written by `to_arrow`, a batch says in the metadata of its schema what nest its columns were, with which dtypes and
-shapes, and comes back exactly. Any other batch is read by its Arrow types (`foreign_columns`). Nothing is pickled.
+`to_arrow` writes the nest of the columns, their dtypes and their shapes into the metadata of the schema, so that
+`from_arrow` restores the Block exactly. `foreign_columns` reads other batches by their Arrow types. Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -36,17 +36,16 @@ from penstock.errors import DataLossError, InvalidArgumentError, InvalidTypeErro
 # | lists | arrays of differing length; lists of lists RaggedTensors |
 # | structs, maps | dicts; a list of structs is a dict of lists |
 # | decimals | float64, with a warning |
-# | dictionary-encoded and extension types | what they stand for |
+# | dictionary-encoded and extension types | the values that they encode |
 
 
 def foreign_columns(
     batch: Any, fill_null: Mapping[str, Any] | None = None, first_row: int = 0
 ) -> tuple[Structure, list[Column]]:
-    """The structure of the elements, and their columns, of a pyarrow.RecordBatch.
+    """Return the structure of the elements of a pyarrow.RecordBatch, and their columns.
 
-    `fill_null` names columns, or fields of structs as "struct.field", and what stands in for their nulls; `first_row`
-    is what errors call the first row. Raises InvalidArgumentError for a null without a value to stand in for it,
-    InvalidTypeError for a type that has no counterpart.
+    `fill_null` maps names of columns, or "struct.field" for fields of structs, to values that replace their nulls.
+    `first_row` is the number of the first row in error messages.
     """
     start = _Place("", fill=fill_null or {}, first_row=first_row)
     leaves, structure = flatten(_nest(batch.schema, batch.columns, start))
@@ -54,9 +53,10 @@ def foreign_columns(
 
 
 def foreign_spec(schema: Any, fill_null: Mapping[str, Any] | None = None) -> Any:
-    """The nest of specs that `foreign_columns` gives for batches of a schema.
+    """Return the nest of specs of the elements that `foreign_columns` returns for batches of a schema.
 
-    Raises InvalidArgumentError when `fill_null` names what is not there.
+    Raises:
+        InvalidArgumentError: If `fill_null` names a column that does not exist.
     """
     import pyarrow as pa
 
@@ -76,7 +76,7 @@ def foreign_spec(schema: Any, fill_null: Mapping[str, Any] | None = None) -> Any
 
 
 def with_types(kind: Any, which: Callable[[Any], bool], other: Any) -> Any:
-    """An Arrow type with another one for the types in it that `which` chooses."""
+    """Return an Arrow type in which `other` replaces the types for which `which` returns True."""
     import pyarrow as pa
 
     if which(kind):
@@ -91,7 +91,7 @@ def with_types(kind: Any, which: Callable[[Any], bool], other: Any) -> Any:
 def _empty(kind: Any) -> Array:
     import pyarrow as pa
 
-    if pa.types.is_dictionary(kind):  # pa.array() makes none of string views, which polars uses
+    if pa.types.is_dictionary(kind):  # pa.array() cannot create a dictionary of string views, which polars uses
         return pa.DictionaryArray.from_arrays(pa.array([], kind.index_type), pa.array([], kind.value_type))
     return pa.array([], kind)
 
@@ -104,11 +104,11 @@ def _extended(storage: Array, kind: Any) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where in a row an array stands: its name, the lists around it, and what fills its nulls."""
+    """Position of an array in a row: its name, the lists around it, and the replacements for nulls."""
 
     name: str
     fill: Mapping[str, Any]
-    levels: tuple[np.ndarray, ...] = ()  # offsets, those of the outermost list first
+    levels: tuple[np.ndarray, ...] = ()  # offsets of the lists, the outermost list first
     first_row: int = 0
 
     def below(self, name: str) -> _Place:
@@ -151,7 +151,7 @@ class _Leaf:
 
 
 def _nest(names: Any, arrays: list[Array], place: _Place) -> dict[str, Any]:
-    """A dict of leaves for neighbouring arrays: the columns of a batch, the fields of a struct."""
+    """Return a dict of leaves, one for each array: the columns of a batch or the fields of a struct."""
     return {part.name: _walk(array, place.below(part.name)) for part, array in zip(names, arrays, strict=True)}
 
 
@@ -165,8 +165,9 @@ def _walk(array: Array, place: _Place) -> Any:
         return _walk(_decoded(array), place)
     if types.is_run_end_encoded(array.type):
         return _walk(pa.compute.run_end_decode(array), place)
-    if types.is_struct(array.type):  # the nulls of a struct become those of its fields
-        if {field.name for field in array.type} == {"bytes", "path"}:  # a file of Hugging Face: its path may be null
+    if types.is_struct(array.type):  # nulls of a struct become nulls of its fields
+        # a file in a Hugging Face data set: its path may be null
+        if {field.name for field in array.type} == {"bytes", "path"}:
             place = replace(place, fill={f"{place.name}.path": "", **place.fill})
         return _nest(array.type, array.flatten(), place)
     array = _without_nulls(array, place)
@@ -186,13 +187,14 @@ def _walk(array: Array, place: _Place) -> Any:
 
 
 def _decoded(array: Array) -> Array:
-    """What a dictionary-encoded array stands for."""
+    """Return the values of a dictionary-encoded array."""
     import pyarrow as pa
 
     words = array.dictionary
-    if pa.types.is_string_view(words.type) or pa.types.is_binary_view(words.type):  # as polars has categories
+    # polars stores categories as string views
+    if pa.types.is_string_view(words.type) or pa.types.is_binary_view(words.type):
         kind = pa.large_string() if pa.types.is_string_view(words.type) else pa.large_binary()
-        return words.cast(kind).take(array.indices)  # pyarrow takes none of views
+        return words.cast(kind).take(array.indices)  # pyarrow cannot take elements from views
     return array.dictionary_decode()
 
 
@@ -207,7 +209,7 @@ def _list(array: Array, place: _Place) -> Any:
 
 
 def _shaped(values: Any, count: int, shape: tuple[int, ...]) -> Any:
-    """`count` elements of `shape`, each made of neighbouring values."""
+    """Return `count` elements of `shape`, each made of neighbouring values."""
     if isinstance(values, DenseColumn):
         return DenseColumn(values.array.reshape(count, *shape, *values.array.shape[1:]))
     shape = (count, *shape, *values.starts.shape[1:])
@@ -255,22 +257,24 @@ def _without_nulls(array: Array, place: _Place) -> Array:
         raise InvalidTypeError(message) from error
 
 
-KEY = b"penstock"  # of the schema's metadata
+KEY = b"penstock"  # key in the metadata of the schema
 _STATED = re.compile(r"alloc of size (\d+) failed")
-_ANY_MEMORY = 1 << 40  # bytes, where the system does not say how many it has
+_ANY_MEMORY = 1 << 40  # bytes, assumed if the system does not tell the size of its memory
 _VERSION = 1
 
 
 def too_little_memory(error: Exception) -> bool:
-    """Whether an error says that there was no memory for what a file holds, and not for what a damaged one states.
+    """Return True if the machine has too little memory for the data of a file.
 
-    A single buffer of more than all the memory of the machine is taken for the latter.
+    Return False if a damaged file states an absurd size.
+
+    A single buffer larger than the memory of the machine counts as an absurd size.
     """
     return isinstance(error, MemoryError) and (asked_for(error) or 0) < _all_memory()
 
 
 def asked_for(error: MemoryError) -> int | None:
-    """The bytes that Arrow could not have, as far as it says so."""
+    """Return the number of bytes that Arrow tried to allocate, or None if the error does not contain it."""
     stated = _STATED.search(str(error))
     return None if stated is None else int(stated[1])
 
@@ -279,14 +283,15 @@ def asked_for(error: MemoryError) -> int | None:
 def _all_memory() -> int:
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # not on Windows
+    except (AttributeError, ValueError, OSError):  # Windows has no sysconf
         return _ANY_MEMORY
 
 
 def schema_of(structure: Structure, specs: Sequence[LeafSpec]) -> Any:
-    """The pyarrow.Schema of batches that hold elements of a structure, with one spec per leaf.
+    """Return the pyarrow.Schema of batches with elements of a structure, with one spec per leaf.
 
-    Raises InvalidTypeError for a leaf, or a dict key, that cannot be stored.
+    Raises:
+        InvalidTypeError: If a leaf or a dict key cannot be stored.
     """
     import pyarrow as pa
 
@@ -305,12 +310,13 @@ def schema_of(structure: Structure, specs: Sequence[LeafSpec]) -> Any:
 
 
 def to_arrow(block: Block, specs: Sequence[LeafSpec] | None = None) -> Any:
-    """A pyarrow.RecordBatch of the Block's elements; numbers and neighbouring byte strings are not copied.
+    """Return a pyarrow.RecordBatch of the Block's elements. Numbers and contiguous byte strings are not copied.
 
-    `specs`, one per leaf, are wider than the Block's own where all batches of a file share a schema: an array whose
-    spec has a dimension None is stored as a list.
+    `specs` has one spec per leaf. They may be wider than those of the Block, because all batches of a file share one
+    schema. An array whose spec has a dimension None is stored as a list.
 
-    Raises InvalidTypeError for a leaf that cannot be stored, or that `specs` do not admit.
+    Raises:
+        InvalidTypeError: If a leaf cannot be stored, or does not satisfy its spec in `specs`.
     """
     import pyarrow as pa
 
@@ -332,12 +338,14 @@ def from_arrow(
     fill_null: Mapping[str, Any] | None = None,
     first_row: int = 0,
 ) -> Block:
-    """The elements of a pyarrow.RecordBatch; their arrays and byte strings point into Arrow's memory where they can.
+    """Return the elements of a pyarrow.RecordBatch. Arrays and byte strings point into Arrow's memory if possible.
 
-    `structure` replaces the stored one, for classes that cannot be found by their names. `fill_null` and `first_row`
-    are for batches of others, see `foreign_columns`.
+    `structure` replaces the stored structure, for classes that cannot be imported by name. `fill_null` and `first_row`
+    apply to batches of other programs, see `foreign_columns`.
 
-    Raises InvalidTypeError for types or classes without a counterpart, InvalidArgumentError for a null.
+    Raises:
+        InvalidTypeError: If a type or class has no counterpart.
+        InvalidArgumentError: If there is a null without a replacement.
     """
     stored = _stored(batch.schema)
     if stored is None:
@@ -350,7 +358,7 @@ def from_arrow(
 
 
 def spec_from_schema(schema: Any, fill_null: Mapping[str, Any] | None = None) -> Any:
-    """The nest of specs of the elements that `from_arrow` gives for batches of a schema."""
+    """Return the nest of specs of the elements that `from_arrow` returns for batches of a schema."""
     stored = _stored(schema)
     if stored is None:
         return foreign_spec(schema, fill_null)
@@ -358,7 +366,11 @@ def spec_from_schema(schema: Any, fill_null: Mapping[str, Any] | None = None) ->
 
 
 def _stored(schema: Any) -> Any:
-    """What `schema_of` wrote, or None for a schema of others, or for some columns of one of ours."""
+    """Return the metadata that `schema_of` wrote, or None.
+
+    A schema of another program has no such metadata. For a selection of columns of one of our schemas, the result is
+    None, too.
+    """
     text = (schema.metadata or {}).get(KEY)
     if text is None:
         return None

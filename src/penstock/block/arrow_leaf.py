@@ -1,12 +1,12 @@
-"""One leaf of a Block as an Arrow array and back, exactly.
+"""One leaf of a Block as an Arrow array, and back, without loss.
 
-The spec says the form, so that nothing is guessed.
+The spec of the leaf determines the Arrow type:
 
 | spec | Arrow |
 |---|---|
 | a scalar | its own type; `bytes` as large_binary, complex as a fixed-size list of two |
-| a fixed shape | arrow.fixed_shape_tensor; of byte strings a fixed-size list; null where it holds no values |
-| a shape with None | large_list; beyond rank 1 a struct of the values and the shape |
+| a fixed shape | arrow.fixed_shape_tensor; for byte strings a fixed-size list; null if the shape holds no values |
+| a shape with None | large_list; for rank 2 and higher a struct of the values and the shape |
 | an open rank | a struct of the values and the shape, which is a list |
 | SparseTensor, RaggedTensor | structs of lists |
 """
@@ -41,7 +41,7 @@ from penstock.errors import InvalidTypeError
 
 
 def fixed_type(spec: TensorSpec) -> Any:
-    """The Arrow type that holds values of a spec without None."""
+    """Return the Arrow type for values of a spec without None."""
     import pyarrow as pa
 
     kind, extra = stored_type(spec.dtype)
@@ -56,7 +56,7 @@ def fixed_type(spec: TensorSpec) -> Any:
 
 
 def known_shape(spec: TensorSpec) -> tuple[int, ...]:
-    """The shape of a spec without None."""
+    """Return the shape of a spec, without its None dimensions."""
     return tuple(extent for extent in spec.shape if extent is not None)
 
 
@@ -108,14 +108,14 @@ INT64 = np.dtype(np.int64)
 
 
 def list_type(dtype: Any) -> Any:
-    """The Arrow type of lists of values."""
+    """Return the Arrow type of lists of values."""
     import pyarrow as pa
 
     return pa.large_list(fixed_type(TensorSpec((), dtype)))
 
 
 def ragged_type(rank: int, dtype: Any) -> Any:
-    """The Arrow type of arrays of a rank whose shapes differ."""
+    """Return the Arrow type of arrays of one rank and different shapes."""
     import pyarrow as pa
 
     values = list_type(dtype)
@@ -123,7 +123,7 @@ def ragged_type(rank: int, dtype: Any) -> Any:
 
 
 def _items_array(flat: np.ndarray, dtype: Any) -> Array:
-    """A 1-D array of any dtype as the values of a list."""
+    """Return a 1-D array of any dtype as the values of a list."""
     return encode_fixed(
         BytesColumn.from_values(flat.tolist()) if dtype is bytes else DenseColumn(flat), TensorSpec((), dtype)
     )
@@ -149,7 +149,7 @@ def _numpy(dtype: Any) -> Any:
 
 
 def split(array: Array, dtype: Any) -> list[np.ndarray]:
-    """The arrays of a list array."""
+    """Split a list array into one numpy array per list."""
     offsets, values = lists_of(array)
     flat, ends = _items(values, dtype), offsets.tolist()
     return [flat[a:b] for a, b in pairwise(ends)]
@@ -172,7 +172,7 @@ def decode_ragged(array: Array, rank: int, dtype: Any) -> list[Any]:
 
 
 def of_any_rank(dtype: Any) -> Any:
-    """The Arrow type of numbers, byte strings and arrays whose ranks differ."""
+    """Return the Arrow type of numbers, byte strings and arrays of different ranks."""
     import pyarrow as pa
 
     return pa.struct([("values", list_type(dtype)), ("shape", list_type(INT64))])
@@ -257,7 +257,7 @@ def decode_ragged_tensors(array: Array, dtype: Any) -> list[Any]:
 
 
 def leaf_type(spec: LeafSpec) -> Any:
-    """The Arrow type that holds a leaf of this spec. Raises InvalidTypeError for a leaf that cannot be stored."""
+    """Return the Arrow type for a leaf of this spec. Raise InvalidTypeError if the leaf cannot be stored."""
     if isinstance(spec, TensorSpec):
         if spec.open_rank:
             return of_any_rank(spec.dtype)
@@ -271,7 +271,7 @@ def leaf_type(spec: LeafSpec) -> Any:
 
 
 def encode(column: Column, spec: LeafSpec) -> Array:
-    """The column as an array of `leaf_type(spec)`."""
+    """Return the column as an array of `leaf_type(spec)`."""
     if isinstance(spec, TensorSpec):
         if spec.open_rank:
             return encode_any(column.values(), spec.dtype)
@@ -284,7 +284,7 @@ def encode(column: Column, spec: LeafSpec) -> Array:
 
 
 def decode(array: Array, spec: LeafSpec) -> Column:
-    """The inverse of `encode`."""
+    """Return the column for an array that `encode` returned."""
     if isinstance(spec, TensorSpec):
         if spec.open_rank:
             return column_of(decode_any(array, spec.dtype), any_rank=True) if len(array) else ListColumn([])

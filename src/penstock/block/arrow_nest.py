@@ -14,7 +14,7 @@ _KINDS: dict[str, Any] = {"SparseTensor": SparseTensorSpec, "RaggedTensor": Ragg
 
 
 def structure_to_json(structure: Structure) -> Any:
-    """What `structure_from_json` takes. Raises InvalidTypeError for dict keys that JSON has not."""
+    """Return the structure as JSON values, for `structure_from_json`."""
     children = [structure_to_json(child) for child in structure.children]
     if structure.kind is None:
         return None
@@ -33,7 +33,10 @@ def structure_to_json(structure: Structure) -> Any:
 
 
 def structure_from_json(stored: Any) -> Structure:
-    """The inverse. Named tuples and dataclasses are looked up among the modules that are loaded; none is imported."""
+    """Return the structure for JSON values of `structure_to_json`.
+
+    Named tuples and dataclasses are looked up in the modules that are already imported.
+    """
     if stored is None:
         return LEAF
     if "tuple" in stored:
@@ -66,7 +69,7 @@ def _found_type(name: str, names: tuple[str, ...]) -> type:
 
 
 def spec_to_json(spec: LeafSpec) -> Any:
-    assert not isinstance(spec, ValueSpec)  # a data set, of which no file is written
+    assert not isinstance(spec, ValueSpec)  # file elements never contain a data set
     found = {"dtype": dtype_name(spec.dtype), "shape": None if spec.shape is None else list(spec.shape)}
     if isinstance(spec, TensorSpec):
         return found
@@ -85,7 +88,7 @@ def spec_from_json(stored: Any) -> LeafSpec:
 
 
 def column_names(structure: Structure) -> list[str]:
-    """One name per leaf, from its place in the nest; no two are the same.
+    """Return one unique name for each leaf, from its position in the nest.
 
     >>> from penstock.block.structure import flatten
     >>> column_names(flatten(({"image": 1, "label": 2}, 3))[1])

@@ -1,4 +1,7 @@
-"""Arrow arrays without nulls as numpy arrays, and back: numbers, byte strings and lists. Copies nothing it need not."""
+"""Arrow arrays without nulls as numpy arrays, and back: numbers, byte strings and lists.
+
+Data is copied only if needed.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,13 @@ from penstock.block.column import BytesColumn
 from penstock.block.spec import dtype_name
 from penstock.errors import DataLossError, InvalidTypeError
 
-Array = Any  # a pyarrow.Array: pyarrow is imported when the first one is made
+Array = Any  # a pyarrow.Array: pyarrow is imported when the first array is created
 
 _TEMPORAL = "mM"
 
 
 def is_strings(kind: Any) -> bool:
-    """Whether an Arrow type holds byte strings or text."""
+    """Return True if an Arrow type holds byte strings or strings."""
     from pyarrow import types
 
     return bool(
@@ -32,7 +35,7 @@ def is_strings(kind: Any) -> bool:
 
 
 def numbers_of(array: Array) -> np.ndarray:
-    """A numeric, boolean or temporal array as numpy's; only bits of booleans are copied."""
+    """Return a numeric, boolean or temporal array as a numpy array. Only booleans are copied."""
     import pyarrow as pa
 
     if pa.types.is_time(array.type):
@@ -42,7 +45,7 @@ def numbers_of(array: Array) -> np.ndarray:
 
 
 def strings_of(array: Array) -> BytesColumn:
-    """Byte strings or text as positions in Arrow's own buffer."""
+    """Return byte strings or strings as positions in Arrow's own buffer."""
     import pyarrow as pa
 
     if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
@@ -59,7 +62,7 @@ def strings_of(array: Array) -> BytesColumn:
 
 
 def _lengths(places: np.ndarray) -> np.ndarray:
-    """What lies between neighbouring places. Arrow looks at the first and at the last, not at all of them."""
+    """Return the differences of neighbouring offsets. Arrow itself checks only the first and the last offset."""
     found: np.ndarray = np.diff(places)
     if len(found) and found.min() < 0:
         number = int(found.argmin())
@@ -69,18 +72,24 @@ def _lengths(places: np.ndarray) -> np.ndarray:
 
 
 def items_of(array: Array) -> Array:
-    """The values of fixed-size lists without nulls; `flatten` would do, and loads pyarrow.compute for it."""
+    """Return the values of fixed-size lists without nulls.
+
+    `flatten` returns the same, but imports pyarrow.compute.
+    """
     size = array.type.list_size
     return array.values.slice(array.offset * size, len(array) * size)
 
 
 def lists_of(array: Array) -> tuple[np.ndarray, Array]:
-    """(offsets, values) of an array of lists: list i is `values[offsets[i] : offsets[i + 1]]`; offsets start at 0."""
+    """Return (offsets, values) of an array of lists.
+
+    List i is `values[offsets[i] : offsets[i + 1]]`; offsets start at 0.
+    """
     import pyarrow as pa
 
     if pa.types.is_fixed_size_list(array.type):
         return np.arange(len(array) + 1, dtype=np.int64) * array.type.list_size, array.flatten()
-    if hasattr(array, "sizes"):  # views of lists, in any order; pyarrow's cast of them is wrong
+    if hasattr(array, "sizes"):  # list views may lie in any order; pyarrow casts them wrongly
         offsets = np.zeros(len(array) + 1, np.int64)
         np.cumsum(array.sizes.to_numpy(), out=offsets[1:])
         return offsets, array.flatten()
@@ -91,7 +100,7 @@ def lists_of(array: Array) -> tuple[np.ndarray, Array]:
 
 
 def objects_of(strings: BytesColumn) -> np.ndarray:
-    """An object array of `bytes`, read-only as everything that is not the caller's own."""
+    """Return a read-only object array of `bytes`."""
     flat = BytesColumn(strings.buffers, strings.starts.reshape(-1), strings.lengths.reshape(-1))
     found = np.empty(len(flat), object)
     found[:] = flat.values()
@@ -103,7 +112,10 @@ def objects_of(strings: BytesColumn) -> np.ndarray:
 
 
 def stored(array: np.ndarray) -> np.ndarray:
-    """The same numbers in a dtype Arrow has: complex ones as pairs along a new last axis, times as integers."""
+    """Return the same numbers in a dtype that Arrow has.
+
+    Complex numbers become pairs along a new last axis, times become integers.
+    """
     if array.dtype.kind == "c":
         array = np.ascontiguousarray(array)
         real = np.float32 if array.dtype.itemsize == 8 else np.float64
@@ -112,14 +124,17 @@ def stored(array: np.ndarray) -> np.ndarray:
 
 
 def restored(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """The inverse of `stored`."""
+    """Return the array that was passed to `stored`."""
     if dtype.kind == "c":
         return np.ascontiguousarray(array).view(dtype).reshape(array.shape[:-1])
     return array.view(dtype) if dtype.kind in _TEMPORAL else array
 
 
 def stored_type(dtype: Any) -> tuple[Any, tuple[int, ...]]:
-    """(Arrow type, extra dimensions) that hold values of a dtype. Raises InvalidTypeError for what Arrow has not."""
+    """Return the (Arrow type, extra dimensions) for values of a dtype.
+
+    An unsupported dtype raises InvalidTypeError.
+    """
     import pyarrow as pa
 
     if dtype is bytes:
@@ -133,14 +148,14 @@ def stored_type(dtype: Any) -> tuple[Any, tuple[int, ...]]:
 
 
 def numbers_array(flat: np.ndarray) -> Array:
-    """A 1-D numpy array as an Arrow array."""
+    """Return a 1-D numpy array as an Arrow array."""
     import pyarrow as pa
 
     return pa.array(np.ascontiguousarray(flat))
 
 
 def strings_array(column: BytesColumn) -> Array:
-    """Byte strings as a large_binary array, in C order; copied only where they do not lie one behind the other."""
+    """Return byte strings as a large_binary array, in C order. Strings that are not contiguous are copied."""
     import pyarrow as pa
 
     data, starts, lengths = column.packed()
@@ -155,7 +170,7 @@ def strings_array(column: BytesColumn) -> Array:
 
 
 def list_array(lengths: Sequence[int] | np.ndarray, values: Array) -> Array:
-    """Lists of the given lengths over `values`, as a large_list array."""
+    """Return lists of the given lengths over `values`, as a large_list array."""
     import pyarrow as pa
 
     offsets = np.zeros(len(lengths) + 1, np.int64)
@@ -164,7 +179,7 @@ def list_array(lengths: Sequence[int] | np.ndarray, values: Array) -> Array:
 
 
 def fixed_array(count: int, size: int, values: Array) -> Array:
-    """`count` lists of `size` values each."""
+    """Return `count` lists of `size` values each."""
     import pyarrow as pa
 
     kind = pa.list_(values.type, size)

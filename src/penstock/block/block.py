@@ -1,4 +1,4 @@
-"""A Block: elements that travel together, as columns, with the structure that makes nests of them again."""
+"""A Block: elements that travel together, stored as columns, with the structure that rebuilds the nested elements."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _LITTLE = 1 << 16  # bytes
 
 
 class Block:
-    """`size` elements: one column per leaf of `structure`, and optionally where each was read.
+    """`size` elements: one column per leaf of `structure`, and optionally the place from which each element was read.
 
-    Immutable by contract. The engine chooses the size; results never depend on it.
+    A Block must not be changed. The engine chooses the size, and results never depend on it.
     """
 
     __slots__ = ("_nbytes", "columns", "origin", "size", "structure")
@@ -37,19 +37,19 @@ class Block:
         self.columns = tuple(columns)
         self.size = size
         self.origin = origin
-        self._nbytes = -1  # not counted yet: the values of some columns have to be looked at one by one
+        self._nbytes = -1  # not counted yet: counting may look at each value
 
     def __repr__(self) -> str:
         return f"Block({self.size} of {self.structure.describe([column.spec() for column in self.columns])})"
 
     @classmethod
     def single(cls, column: Column, origin: Origin | None = None) -> Block:
-        """A Block whose elements are lone leaves."""
+        """Return a Block whose elements are single leaves."""
         return cls(LEAF, (column,), len(column), origin)
 
     @classmethod
     def from_elements(cls, elements: Sequence[Any]) -> Block:
-        """Columns from elements as a user makes them."""
+        """Return a Block of elements as the user's code returned them."""
         builder = Builder()
         for element in elements:
             builder.add(element)
@@ -62,9 +62,9 @@ class Block:
         return self._nbytes
 
     def elements(self) -> list[Any]:
-        """The elements as a user's function sees them: none of their arrays can be written to.
+        """Return the elements as a user's function receives them: their arrays are read-only.
 
-        Whoever takes them for good gets them by `handover.handed_over`.
+        For elements that the consumer keeps, call `handover.handed_over` instead.
         """
         if not self.columns:
             return [self.structure.build(()) for _ in range(self.size)]
@@ -85,11 +85,11 @@ class Block:
         return Block(self.structure, [column.take(rows) for column in self.columns], len(rows), origin)
 
     def origin_at(self, row: int) -> tuple[str | None, int | None]:
-        """The file and the offset that element `row` was read from, as far as they are known: for a `Context`."""
+        """Return the file and the offset of element `row`, for a `Context`. An unknown part is None."""
         return (None, None) if self.origin is None else self.origin.at(row)
 
     def freeze(self) -> Block:
-        """Make the arrays read-only, for Blocks that are kept and served again."""
+        """Make the arrays read-only, for Blocks that are stored and returned several times."""
         for column in self.columns:
             values = column.items if isinstance(column, ListColumn) else [getattr(column, "array", None)]
             for value in values:
@@ -100,12 +100,12 @@ class Block:
         return self
 
     def with_columns(self, structure: Structure, columns: Sequence[Column]) -> Block:
-        """Other values for the same elements."""
+        """Return a Block with the same origins and other columns."""
         return Block(structure, columns, self.size, self.origin)
 
 
 def concat_blocks(blocks: Sequence[Block]) -> Block:
-    """One Block after the other; their structures must agree."""
+    """Join Blocks, one after the other; their structures must agree."""
     if len(blocks) == 1:
         return blocks[0]
     first = blocks[0]
@@ -125,7 +125,7 @@ def concat_blocks(blocks: Sequence[Block]) -> Block:
 
 
 def joins_freely(first: Block, second: Block) -> bool:
-    """Whether `concat_blocks` of the two must succeed and copies little: strings stay where they are.
+    """Return True if `concat_blocks` of the two always succeeds and copies little: strings are not copied.
 
     >>> names = Block.from_elements([b"a", b"b"])
     >>> joins_freely(names, names), joins_freely(names, Block.from_elements([1]))
@@ -148,7 +148,7 @@ def _join_freely(first: Column, second: Column) -> bool:
 
 
 def in_order(block: Block, structure: Structure) -> Block:
-    """The same elements with their columns where `structure` has them: dict keys may come in another order."""
+    """Return the same elements with the columns in the order of `structure`: dict keys may have another order."""
     if block.structure == structure:
         return block
     places = block.structure.build(list(range(len(block.columns))))
@@ -161,10 +161,10 @@ _SCALARS = frozenset(np.dtype(code).type for code in "?bhilqBHILQefdFD")
 
 
 class Builder:
-    """Collects elements one by one and makes columns of them.
+    """Collects elements one by one and builds columns from them.
 
-    Leaves are converted, and arrays the caller may write into again are copied, as each element is added; those that
-    a function was `given` to keep become the column that they are rows of.
+    When an element is added, its leaves are converted, and arrays that the caller may still write into are copied. If a
+    function returns a row of a column that it was `given`, the whole column is used without a copy.
     """
 
     __slots__ = ("_given", "_leaves", "_size", "_structure")
@@ -180,7 +180,7 @@ class Builder:
 
     def add(self, element: Any) -> None:
         if type(element) in _SCALARS and self._structure is LEAF and self._leaves is not None:
-            self._leaves[0].append(element)  # the common case has nothing to take apart, convert or copy
+            self._leaves[0].append(element)  # the common case: nothing to flatten, convert or copy
             self._size += 1
             return
         if self._structure is LEAF and self._leaves is not None and type(element) in _LITERALS:
@@ -193,11 +193,11 @@ class Builder:
             refuse_none(structure)
         else:
             leaves = structure.flatten(element)
-        del element  # so that `settle` sees who else holds the arrays
+        del element  # drop this reference, so that `settle` counts only those of the caller
         self.add_leaves(leaves, structure)
 
     def add_leaves(self, leaves: list[Any], structure: Structure) -> None:
-        """Add an element of which these are the leaves; the list is the builder's from now on."""
+        """Add an element by its list of leaves. The builder owns the list afterwards."""
         settle(leaves, self._given)
         self._structure = structure
         if self._leaves is None:
@@ -208,13 +208,13 @@ class Builder:
         self._size += 1
 
     def only(self) -> Any:
-        """The one element that was added, of the leaves that are kept of it; the builder keeps them no longer."""
+        """Remove the only element from the builder and return it, built from the converted leaves."""
         assert self._structure is not None
         leaves = [column.pop() for column in self._leaves or ()]
         return self._structure.build(leaves)
 
     def chosen(self, rows: Sequence[int]) -> Builder:
-        """Another builder, of these elements only."""
+        """Return a builder that contains only the elements in these rows."""
         found = Builder(self._structure, self._given)
         found._leaves = [[leaves[row] for row in rows] for leaves in self._leaves or ()]
         found._size = len(rows)

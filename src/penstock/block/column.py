@@ -1,11 +1,11 @@
-"""Columns: the values of one leaf for all elements of a Block, in the layout that wastes least.
+"""Columns: the values of one leaf for all elements of a Block, in the most compact layout.
 
 - `DenseColumn`: one array with the elements along axis 0;
 - `BytesColumn`: byte strings as positions in shared buffers, zero-copy from a mapped file;
-- `ListColumn`: a list of values, for arrays of differing shape, and of differing rank where a signature leaves that
-  open, sparse and ragged tensors, nested data sets.
+- `ListColumn`: a list of values: arrays of different shapes, or of different ranks if a signature allows it,
+  or of sparse tensors, ragged tensors or nested data sets.
 
-Columns are immutable by contract: a stage makes new ones, and what it hands on may be shared.
+A column must not be changed: stages create new columns, and columns may be shared.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from penstock.block.leaf import as_leaf, utf8
 from penstock.block.spec import LeafSpec, TensorSpec, dtype_name, spec_of
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError
 
-_MANY, _SHORT = 64, 64  # byte strings, and bytes of each, from and up to which they are made all at once
-_EACH = 8  # byte strings of each buffer, from which on they are cut out a buffer at a time
+_MANY, _SHORT = 64, 64  # at least so many byte strings of at most so many bytes are created in one call of numpy
+_EACH = 8  # byte strings per buffer, from which they are cut out one buffer at a time
 _COPIED = 1 << 16  # bytes
-_CLOSE = 256  # bytes of each, up to which one copy of all of them pays
-_STACKED = 1 << 14  # bytes of a value, up to which values of one shape lie side by side before they are batched
+_CLOSE = 256  # bytes per string, up to which one copy of the whole range is faster
+_STACKED = 1 << 14  # bytes of a value, up to which values of one shape are stored contiguously before they are batched
 
 
 class Column(ABC):
-    """One leaf of every element of a Block."""
+    """The values of one leaf for every element of a Block."""
 
     __slots__ = ()
 
@@ -40,34 +40,34 @@ class Column(ABC):
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Bytes of payload, as counted against the buffers' budgets."""
+        """Bytes of the data, as counted against the buffers' budgets."""
 
     @abstractmethod
     def spec(self) -> LeafSpec:
-        """The spec all elements satisfy; dimensions that differ are None."""
+        """Return the spec that all elements satisfy; dimensions that differ are None."""
 
     @abstractmethod
     def values(self) -> list[Any]:
-        """Every element's value as a user sees it."""
+        """Return the value of every element as the user sees it."""
 
     @abstractmethod
     def slice(self, start: int, stop: int) -> Column: ...
 
     @abstractmethod
     def take(self, rows: np.ndarray) -> Column:
-        """The elements at the int64 positions `rows`, in that order; positions may repeat."""
+        """Return the elements at the int64 positions `rows`, in that order; positions may repeat."""
 
     def followed_by(self, others: Sequence[Column]) -> Column | None:
-        """With the elements of other columns behind its own, where that copies none of them; None elsewhere."""
+        """Return this column followed by the others, or None if that would copy elements."""
         return None
 
     @abstractmethod
     def batched(self, size: int) -> Column | None:
-        """Every `size` neighbours as one element, without a copy; None where that needs one (see `stack`)."""
+        """Return a column with every `size` neighbours as one element, or None if that needs a copy (see `stack`)."""
 
     @abstractmethod
     def unbatched(self, lengths: Sequence[int]) -> Column:
-        """Every slice along each element's first axis as an element; `lengths` are those axes' extents."""
+        """Return a column of the slices along each element's first axis; `lengths` are the extents of these axes."""
 
 
 class DenseColumn(Column):
@@ -92,7 +92,7 @@ class DenseColumn(Column):
         return list(self.array)
 
     def in_c_order(self) -> DenseColumn:
-        """With elements that lie in memory as all that functions are given; see `settle`."""
+        """Return the column with elements in C order, as functions receive them; see `settle`."""
         whole = self.array.ndim == 1 or self.array.flags.c_contiguous
         return self if whole else DenseColumn(np.ascontiguousarray(self.array))
 
@@ -104,7 +104,7 @@ class DenseColumn(Column):
         if len(rows) * array[:1].nbytes < SMALLEST:
             return DenseColumn(array.take(rows, axis=0))
         out = ARENA.empty((len(rows), *array.shape[1:]), array.dtype)
-        return DenseColumn(array.take(rows, axis=0, out=out, mode="clip"))  # "raise" would copy twice
+        return DenseColumn(array.take(rows, axis=0, out=out, mode="clip"))  # mode="raise" would copy twice
 
     def batched(self, size: int) -> DenseColumn:
         shape = self.array.shape
@@ -116,10 +116,10 @@ class DenseColumn(Column):
 
 
 class BytesColumn(Column):
-    """Byte strings as (buffer, start, length); after `batched` an element is an array of byte strings.
+    """Byte strings as (buffer, start, length). After `batched`, an element is an array of byte strings.
 
     `starts`, `lengths` and `which` have shape (n, *shape): n elements, each an array of `shape` byte strings.
-    `which` picks the buffer and is None while there is only one.
+    `which` is the index of the buffer. It is None while there is only one buffer.
     """
 
     __slots__ = ("buffers", "lengths", "starts", "which")
@@ -138,22 +138,22 @@ class BytesColumn(Column):
 
     @classmethod
     def from_values(cls, values: Sequence[bytes], shape: tuple[int, ...] = (), count: int | None = None) -> BytesColumn:
-        """Copy byte strings into a column; with `shape`, `values` holds every element's strings in C order.
+        """Copy byte strings into a column; with `shape`, `values` contains the strings of every element in C order.
 
-        `count` is the number of elements, which arrays without strings do not tell.
+        `count` is the number of elements. It is needed if the elements contain no strings.
         """
         return cls._of(values, b"".join(values), (-1 if count is None else count, *shape))
 
     @classmethod
     def from_texts(cls, values: Sequence[str]) -> BytesColumn:
-        """Copy texts into a column as UTF-8: all at once if each character is one byte."""
+        """Copy strings into a column as UTF-8. If all are ASCII, one call encodes them all."""
         whole = "".join(values)
         if whole.isascii():
             return cls._of(values, whole.encode(), (-1,))
         try:
             return cls.from_values([*map(str.encode, values)])
         except UnicodeEncodeError:
-            return cls.from_values([*map(utf8, values)])  # which says what is wrong
+            return cls.from_values([*map(utf8, values)])  # `utf8` raises an error that names the invalid character
 
     @classmethod
     def _of(cls, values: Sequence[bytes] | Sequence[str], whole: bytes, shape: tuple[int, ...]) -> BytesColumn:
@@ -184,9 +184,10 @@ class BytesColumn(Column):
         return list(found.reshape(self.starts.shape))
 
     def _short(self) -> np.ndarray | None:
-        """All byte strings as an array of numpy's own, of which it makes objects several times as quickly.
+        """Return the byte strings as a fixed-width numpy array, which numpy converts to `bytes` objects faster.
 
-        None where they are few or long, come from many buffers, or hold zeros, which numpy drops from an end.
+        The result is None if the strings are few, long, in many buffers, or contain zeros, which numpy strips from the
+        end.
         """
         starts, lengths = self.starts.reshape(-1), self.lengths.reshape(-1)
         if len(starts) < _MANY or not 0 < (width := int(np.maximum.reduce(lengths))) <= _SHORT:
@@ -238,7 +239,7 @@ class BytesColumn(Column):
         return BytesColumn(self.buffers, self.starts.reshape(shape), self.lengths.reshape(shape), which)
 
     def compacted(self) -> BytesColumn:
-        """The same column without buffers that no element points into, so that they can be freed."""
+        """Return the same column without buffers that no element uses, so that they can be freed."""
         if self.which is None or len(self.buffers) <= 2 * max(len(self), 8):
             return self
         used = used_numbers(self.which)
@@ -248,14 +249,14 @@ class BytesColumn(Column):
         return BytesColumn(buffers, self.starts, self.lengths, places[self.which])
 
     def packed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(buffer, starts, lengths) with all strings in one buffer; copies only where there are several."""
+        """Return (buffer, starts, lengths) with all strings in one buffer. Strings in several buffers are copied."""
         starts, lengths = self.starts.reshape(-1), self.lengths.reshape(-1)
         if self.which is None:
             return (self.buffers[0] if self.buffers else np.empty(0, np.uint8)), starts, lengths
         return self._joined(), np.cumsum(lengths) - lengths, lengths
 
     def apart(self) -> BytesColumn:
-        """The same strings in a buffer that holds nothing else."""
+        """Return the same strings in a buffer that contains nothing else."""
         starts = np.cumsum(self.lengths.reshape(-1)) - self.lengths.reshape(-1)
         return BytesColumn((self._joined(),), starts.reshape(self.starts.shape), self.lengths.copy())
 
@@ -266,7 +267,7 @@ class BytesColumn(Column):
         return np.frombuffer(b"".join(self._flat_views()), np.uint8)
 
     def _flat_views(self) -> list[memoryview]:
-        """Each byte string as a view of its buffer, without a copy."""
+        """Return each byte string as a view of its buffer, without a copy."""
         views = [buffer.data for buffer in self.buffers]
         starts = self.starts.reshape(-1)
         stops = (starts + self.lengths.reshape(-1)).tolist()
@@ -274,7 +275,7 @@ class BytesColumn(Column):
         return [views[w][a:b] for w, a, b in zip(which, starts.tolist(), stops, strict=True)]
 
     def views(self) -> list[memoryview]:
-        """The byte strings of scalar elements as views of their buffers, for decoders that read in place."""
+        """Return the byte strings of scalar elements as views of their buffers, for decoders that read in place."""
         return self._flat_views()
 
 
@@ -294,7 +295,7 @@ class ListColumn(Column):
         return sum(getattr(item, "nbytes", 64) for item in self.items)
 
     def spec(self) -> LeafSpec:
-        # a spec costs microseconds, and most items share theirs
+        # creating a spec costs microseconds, and most items share theirs
         distinct: dict[Any, int] = {}
         for row, item in enumerate(self.items):
             distinct.setdefault((type(item), getattr(item, "dtype", None), getattr(item, "shape", None)), row)
@@ -353,16 +354,16 @@ def _mixed(first: LeafSpec, other: LeafSpec, row: int | None) -> InvalidTypeErro
 
 
 def column_of(values: list[Any], *, any_rank: bool = False) -> Column:
-    """A column from converted leaf values (see `as_leaf`); the layout follows from them.
+    """Build a column from converted leaf values (see `as_leaf`); the values determine the layout.
 
-    Their ranks are one, unless they may have `any_rank`.
+    All values have the same rank, unless `any_rank` is True.
 
     >>> column_of([np.zeros(2), np.float64(1)], any_rank=True).spec()
     TensorSpec(shape=None, dtype=float64)
     """
     if any_rank and len({getattr(value, "ndim", 0) for value in values}) > 1:
         several = ListColumn(list(values))
-        several.spec()  # which refuses dtypes that differ
+        several.spec()  # raises an error if dtypes differ
         return several
     first = values[0]
     kind = type(first)
@@ -375,7 +376,7 @@ def column_of(values: list[Any], *, any_rank: bool = False) -> Column:
         for row, value in enumerate(values):
             if type(value) is kind:
                 continue
-            if not isinstance(value, np.generic) or value.dtype != first.dtype:  # int64 goes by two types
+            if not isinstance(value, np.generic) or value.dtype != first.dtype:  # int64 has two type objects in numpy
                 raise _mixed(spec_of(first), spec_of(value), row)
         return DenseColumn(np.array(values, first.dtype))
     if not isinstance(first, np.ndarray):
@@ -395,13 +396,13 @@ def column_of(values: list[Any], *, any_rank: bool = False) -> Column:
         return DenseColumn(np.stack(values))
     if same and len(values) == 1:
         return DenseColumn(first[None])
-    return ListColumn(list(values))  # stacked once, by `batch`, straight into the batch's buffer
+    return ListColumn(list(values))  # `batch` stacks them later, directly into the buffer of the batch
 
 
 def byte_strings(buffer: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> list[bytes]:
-    """String i is `buffer[starts[i] : starts[i] + lengths[i]]`, copied.
+    """Return copies of strings. String i is `buffer[starts[i] : starts[i] + lengths[i]]`.
 
-    Short ones that lie close together are cut out of one copy of them all, which takes half the time.
+    Short strings that lie close together are cut out of one copy of the whole range, which takes half the time.
     """
     stops = starts + lengths
     if len(starts) >= _MANY and (total := int(lengths.sum())) <= len(starts) * _CLOSE:
@@ -414,9 +415,12 @@ def byte_strings(buffer: np.ndarray, starts: np.ndarray, lengths: np.ndarray) ->
 
 
 def _cut(buffer: np.ndarray, starts: np.ndarray, width: int) -> np.ndarray:
-    """The `width` bytes from each start on, as numpy's byte strings; zeros come behind the buffer.
+    """Return the `width` bytes from each start on, as fixed-width numpy strings.
 
-    Raises IndexError where that has to be copied for them, and is large.
+    After the end of the buffer come zeros.
+
+    Raises:
+        IndexError: If the padding with zeros would copy a large part of the buffer.
     """
     found: np.ndarray
     if len(buffer) >= width:
@@ -433,21 +437,21 @@ def _cut(buffer: np.ndarray, starts: np.ndarray, width: int) -> np.ndarray:
 
 
 def _windows(buffer: np.ndarray, width: int) -> np.ndarray:
-    """The `width` bytes from each byte on, as numpy's byte strings."""
+    """Return the `width` bytes from each byte on, as fixed-width numpy strings."""
     return np.ndarray((len(buffer) - width + 1,), f"S{width}", buffer, strides=(1,))
 
 
 @cache
 def _ends(width: int) -> np.ndarray:
-    """For each length up to `width` what keeps so many bytes, as numpy's byte strings."""
+    """Return a mask for each length up to `width`, as fixed-width numpy strings. The mask keeps the first bytes."""
     kept = np.tri(width + 1, width, -1, np.uint8) * np.uint8(255)
     return kept.view(f"S{width}").reshape(-1)
 
 
 def used_numbers(which: np.ndarray) -> np.ndarray:
-    """The numbers from 0 on that are in an array, in order.
+    """Return the distinct numbers of an array of non-negative integers, in ascending order.
 
-    `np.unique` is slower, and lets go of the interpreter, for which it then waits beside a thread that computes.
+    `np.unique` is slower. It also releases the interpreter lock and then waits for it while another thread computes.
 
     >>> used_numbers(np.array([[3, 1], [1, 3]]))
     array([1, 3])
@@ -456,7 +460,7 @@ def used_numbers(which: np.ndarray) -> np.ndarray:
 
 
 def concat(columns: Sequence[Column]) -> Column:
-    """One column after the other; the kinds may differ where the shapes do."""
+    """Join columns, one after the other. If the shapes differ, the kinds of column may differ too."""
     if len(columns) == 1:
         return columns[0]
     if all(isinstance(column, DenseColumn) for column in columns):
@@ -474,7 +478,8 @@ def concat(columns: Sequence[Column]) -> Column:
     if found is not None:
         return found
     items = [column.values() for column in columns]
-    firsts = [values[0] for values in items]  # inside a column all are of one kind, but for the rank
+    # inside one column, all values have one kind, except that ranks may differ
+    firsts = [values[0] for values in items]
     if not _are_arrays(firsts):
         kinds = [*map(spec_of, firsts)]
         for kind in kinds[1:]:
@@ -484,7 +489,7 @@ def concat(columns: Sequence[Column]) -> Column:
 
 
 def _side_by_side(arrays: list[np.ndarray]) -> np.ndarray:
-    """One array after the other: a view where they lie so in read-only memory, as what a cache keeps does."""
+    """Join arrays. Return a view if they are neighbours in read-only memory, like the arrays of a cache."""
     first = arrays[0]
     owner = first.base
     if not isinstance(owner, np.ndarray) or not owner.flags.c_contiguous or first.dtype.hasobject:
@@ -496,7 +501,7 @@ def _side_by_side(arrays: list[np.ndarray]) -> np.ndarray:
         if array.ctypes.data != address:
             return _copied_together(arrays)
         address += array.nbytes
-    if address == begin:  # of no bytes, which are anywhere
+    if address == begin:  # arrays without bytes have meaningless addresses
         return _copied_together(arrays)
     shape = (sum(map(len, arrays)), *first.shape[1:])
     found: np.ndarray = np.ndarray(shape, first.dtype, owner, begin - owner.ctypes.data)
@@ -529,7 +534,7 @@ def _concat_bytes(columns: Sequence[BytesColumn]) -> BytesColumn:
 
 
 def shape_mismatch(row: int, shape: tuple[int, ...], wanted: tuple[int, ...], path: str) -> InvalidArgumentError:
-    """The error of a batch whose elements differ in shape; its `context.element` is the row."""
+    """Return the error for a batch whose elements differ in shape; its `context.element` is the row."""
     component = f" in component {path}" if path else ""
     message = f"Element {row} of the batch has shape {shape}{component}, the batch has {wanted}."
     hint = "Use padded_batch, or give every element the same shape first (image.resize, a crop, padding)."

@@ -1,4 +1,4 @@
-"""Files mapped into memory, which keep no file open: a process may have few of them, and an interleave many."""
+"""Files mapped into memory without an open file: a process may open few files, and `interleave` maps many."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from typing import Any
 
 import numpy as np
 
-REFUSED = frozenset({errno.ENOMEM, errno.ENODEV, errno.EAGAIN, errno.EPERM, errno.EACCES})  # of what may be read
+# mmap may fail with these errors although the file can be read
+REFUSED = frozenset({errno.ENOMEM, errno.ENODEV, errno.EAGAIN, errno.EPERM, errno.EACCES})
 
 
 def mapped(descriptor: int, nbytes: int) -> np.ndarray:
-    """`nbytes` bytes of an open file, at least one, read-only; unmapped when nobody holds the array.
+    """Map `nbytes` bytes (at least one) of an open file, read-only. The memory is unmapped when the array is gone.
 
-    The file may be closed, and should be. Python's own `mmap` keeps a descriptor until 3.13, so that whatever
-    held an array, as an error's traceback or a Block in a queue, held a file open with it. Raises OSError.
+    Close the file after the call. Before Python 3.13, `mmap` kept a file descriptor open. Each array in a traceback or
+    in a queued Block would then keep a file open.
+
+    Raises:§OSError: If the system cannot map the file.
     """
     if sys.version_info >= (3, 13):
         return np.frombuffer(mmap.mmap(descriptor, nbytes, access=mmap.ACCESS_READ, trackfd=False), np.uint8)
@@ -28,7 +31,7 @@ def mapped(descriptor: int, nbytes: int) -> np.ndarray:
 
 
 class Mapping:
-    """Owner of mapped memory: what numpy keeps as the base of the array over it."""
+    """Owner of mapped memory. numpy stores it as the base of the array over the memory."""
 
     def __init__(self, descriptor: int, nbytes: int) -> None:
         import ctypes
@@ -50,7 +53,7 @@ class Mapping:
 
 @functools.cache
 def _calls() -> tuple[Any, Any]:
-    """The system's `mmap` and `munmap`."""
+    """Return the system's functions `mmap` and `munmap`."""
     import ctypes
 
     system = ctypes.CDLL(None, use_errno=True)

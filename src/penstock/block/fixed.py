@@ -1,6 +1,6 @@
-"""Values that cannot be written to, without a copy: what users' functions get, and what a source reads from.
+"""Read-only values without a copy, for user functions and for sources.
 
-Given: those of columns made for one function alone, which it may give back.
+`Given` tracks the columns made for one function only. If the function returns one of their rows, no copy is needed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def fixed_values(column: Column) -> list[Any]:
     """
     if isinstance(column, DenseColumn):
         array = column.array
-        plain = array.ndim == 1 and array.dtype.kind != "V"  # numbers are values
+        # elements of such a column are numbers, which cannot be changed
+        plain = array.ndim == 1 and array.dtype.kind != "V"
         return list(array if plain else _locked(array))
     values = column.values()
     if isinstance(column, ListColumn) or (values and isinstance(values[0], np.ndarray)):
@@ -38,14 +39,14 @@ def fixed_values(column: Column) -> list[Any]:
 
 
 def fixed_column(column: Column) -> Column:
-    """The same elements in arrays that nobody can write through."""
+    """Return the same elements in read-only arrays."""
     if isinstance(column, DenseColumn):
         return DenseColumn(fixed_array(column.array))
     return ListColumn(fixed_values(column)) if isinstance(column, ListColumn) else column
 
 
 def fixed_columns(columns: Sequence[Column], used: Collection[int]) -> list[Column]:
-    """The columns with those that are `used` as `fixed_column`s."""
+    """Return the columns, with `fixed_column` applied to those whose number is in `used`."""
     found = list(columns)
     for number in used:
         found[number] = fixed_column(columns[number])
@@ -53,24 +54,24 @@ def fixed_columns(columns: Sequence[Column], used: Collection[int]) -> list[Colu
 
 
 def fixed(value: Any) -> Any:
-    """An array or tensor as a view that cannot be written to or made writable; anything else as it is."""
+    """Return an array or tensor as a view that cannot be written to or made writable; return other values unchanged."""
     if isinstance(value, np.ndarray):
         return _locked(value)
     return value.with_arrays(_locked) if isinstance(value, (SparseTensor, RaggedTensor)) else value
 
 
 def _locked(array: np.ndarray) -> np.ndarray:
-    """A view of memory whose owner cannot be written to: a buffer that is read-only, where there is no such owner."""
+    """Return a view whose owner is read-only. If there is no such owner, the view is over a read-only buffer."""
     owner: Any = array if array.base is None else array.base
     if type(owner) is memoryview:
         safe = owner.readonly
     else:
         safe = type(owner) is np.ndarray and owner.base is None and not owner.flags.writeable
-    if array.dtype.hasobject and not safe:  # numpy needs 50 µs for a buffer of objects
+    if array.dtype.hasobject and not safe:  # numpy needs 50 µs to create a buffer of objects
         return fix(array.copy()).view()
     if safe or not array.itemsize:
         return fixed_array(array.view())
-    if array.dtype.kind in "mMV":  # which have no buffers, or none that numpy reads back
+    if array.dtype.kind in "mMV":  # these dtypes have no buffers, or buffers that numpy cannot read back
         return _locked(array[..., None].view(np.uint8)).view(array.dtype)[..., 0]
     found: np.ndarray = np.asarray(array.data.toreadonly())
     return found
@@ -85,13 +86,13 @@ def fixed_array(array: np.ndarray) -> np.ndarray:
 
 
 def fix(array: np.ndarray) -> np.ndarray:
-    """The array itself, which cannot be written to from now on."""
+    """Make the array itself read-only and return it."""
     array.flags.writeable = False
     return array
 
 
 def without_aliasing(columns: Sequence[Column], pairs: Iterable[tuple[int, int]]) -> list[Column]:
-    """The columns, where the second of a pair is a copy if the two share memory that can be written to.
+    """Return the columns. For each pair that shares writable memory, the second column is a copy.
 
     >>> pixels = np.zeros((2, 3))
     >>> first, second = without_aliasing([DenseColumn(pixels), DenseColumn(pixels[:, ::-1])], [(0, 1)])
@@ -112,7 +113,7 @@ def _share(first: Column, second: Column) -> bool:
 
 
 def _overlap(first: Any, second: Any) -> bool:
-    """Whether both are arrays, and writing into one may change the other."""
+    """Return True if both are arrays and a write to one may change the other."""
     if not (isinstance(first, np.ndarray) and isinstance(second, np.ndarray)):
         return False
     return (first.flags.writeable or second.flags.writeable) and np.may_share_memory(first, second)
@@ -131,15 +132,16 @@ def _copy(column: Column) -> Column:
     return DenseColumn(column.array.copy())
 
 
-# A result that is the very array that the function was given, and that nobody else holds, needs no copy: the column
-# that it is a row of becomes the column of the results. Who holds what is told by counts of references, as in `settle`.
+# A result needs no copy if it is the very array that the function received and no other reference to it exists. The
+# column that contains this row then becomes the column of results. As in `settle`, reference counts tell whether other
+# references exist.
 
-_SMALLEST = 1 << 12  # bytes of a row: looking costs more than copying less
+_SMALLEST = 1 << 12  # bytes of a row: for smaller rows, the check costs more than a copy
 
 
 @dataclass(slots=True)
 class _Own:
-    """A column, its rows, and how many hold the row at hand and the memory of all."""
+    """A column, its rows, and the reference counts of the current row and of the memory of all rows."""
 
     column: DenseColumn
     rows: list[Any]
@@ -150,7 +152,9 @@ class _Own:
 
 
 class Given:
-    """What the calls of one Block are given. `columns` share memory with nothing else, and `rows` are their values.
+    """The arguments of the calls of one Block.
+
+    `columns` share memory with nothing else, and `rows` are their values.
 
     >>> from penstock.block.block import Builder
     >>> column = DenseColumn(np.zeros((2, 2000)))
@@ -162,7 +166,7 @@ class Given:
     >>> results.build().columns[0] is column
     True
 
-    Not thread-safe: the calls of a Block are made by one thread.
+    Not thread-safe: one thread makes all calls of a Block.
     """
 
     def __init__(self, columns: Sequence[Column], rows: Sequence[list[Any]]) -> None:
@@ -180,13 +184,13 @@ class Given:
         return self._own[column].rows
 
     def begin(self, row: int) -> None:
-        """The function is about to be called for this row; -1 where it is given something else."""
+        """Record that the function is called for this row next; -1 if it receives other arguments."""
         self._row = row
         for own in self._own:
             own.held = sys.getrefcount(own.rows[row])
 
     def holds(self, value: np.ndarray) -> bool:
-        """Whether a result is what the function was given, and nobody else holds it or a view of its memory."""
+        """Return True if a result is the argument itself, and no other reference to it or to its memory exists."""
         for own in self._own:
             if self._row >= 0 and value is own.rows[self._row]:
                 return (
@@ -197,14 +201,14 @@ class Given:
         return False
 
     def column(self, leaves: Sequence[Any]) -> Column | None:
-        """The column whose rows these are, all of them in order."""
+        """Return the column if `leaves` are all its rows in order, or None."""
         for own in self._own:
             if len(leaves) == len(own.rows) and all(map(is_, leaves, own.rows)):
                 return own.column
         return None
 
     def copied(self, leaves: Sequence[Any]) -> list[Any]:
-        """The same values, none of them a row: one that is kept would keep the memory of all."""
+        """Return the same values with a copy of each row: one stored row would keep the memory of all rows alive."""
         known = {id(row) for own in self._own for row in own.rows}
         return [leaf.copy() if id(leaf) in known else leaf for leaf in leaves]
 
@@ -219,7 +223,7 @@ def _layout(row: np.ndarray) -> Any:
 
 @functools.cache
 def _more() -> int:
-    """How many more hold a result when `holds` looks at it than when the call began, if nobody keeps it."""
+    """Return the additional references to a result inside `holds`, compared with the start of the call."""
     from penstock.block.block import Builder  # which makes use of this module
 
     column = DenseColumn(np.zeros((1, _SMALLEST)))

@@ -1,7 +1,7 @@
-"""Footprint: the bytes of memory that Blocks keep alive, which may be more than they show.
+"""Footprint: the bytes of memory that Blocks keep alive. This may be more than the bytes of their elements.
 
-Left out is memory that somebody counts already. Lease: memory that is lent to arrays, and free again when the last of
-them is gone.
+Memory that is already counted elsewhere is left out. `Lease` marks memory that is lent to arrays and freed when the
+last of them is gone.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from penstock.block.file_mapping import Mapping
 
 
 class CountedMemory(np.ndarray):
-    """The owner that every array over a piece of memory has in its `base` chain, for `footprint` to know it by."""
+    """The owner in the `base` chain of every array over a piece of memory. `footprint` recognises such memory by it."""
 
 
 def counted_memory(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """A plain array without content, of which the views that others hold have no footprint of their own.
+    """Return an uninitialised array. Views of it have no footprint.
 
-    It is aligned as batches are: what is copied from 16 bytes beside a cache line takes a third longer.
+    It is aligned like batches: a copy from an address 16 bytes after a cache line takes a third longer.
 
     >>> from penstock.block.footprint import Footprints
     >>> whole, alive = counted_memory((100,), np.float64), Footprints()
@@ -38,13 +38,14 @@ def counted_memory(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     memory = np.empty(nbytes + ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % ALIGNMENT
     owner = memory[start : start + nbytes].view(dtype).reshape(shape).view(CountedMemory)
-    # numpy shortens a base chain up to a change of type: without the view between them, this would have no such owner.
+    # numpy shortens a base chain up to the last change of type. Without the intermediate view, the array would not have
+    # this owner.
     array: np.ndarray = owner[:].view(np.ndarray)
     return array
 
 
 def is_counted(array: np.ndarray) -> bool:
-    """Whether an array is a part of such memory.
+    """Return True if an array lies in memory of `counted_memory`.
 
     >>> is_counted(counted_memory((100,), np.float64)[:10]), is_counted(np.zeros(100)[:10])
     (True, False)
@@ -56,12 +57,12 @@ def is_counted(array: np.ndarray) -> bool:
 
 
 class Lease(np.ndarray):
-    """The owner that every array over a piece of memory has at the end of its `base` chain; its death ends the loan."""
+    """The owner at the end of the `base` chain of every array over lent memory. Its finaliser ends the loan."""
 
     _then: Callable[[], None] | None = None
 
     def __array_finalize__(self, obj: Any) -> None:
-        """A view of a lease is no owner: it keeps the class default."""
+        """Keep the class default: a view of a lease owns no memory."""
 
     def __del__(self) -> None:
         if self._then is not None:
@@ -69,7 +70,7 @@ class Lease(np.ndarray):
 
 
 def leased(memory: np.ndarray, then: Callable[[], None]) -> np.ndarray:
-    """`memory` as a plain array. `then` is called once, in whatever thread, when it and all views of it are gone.
+    """Return `memory` as a plain array. When the array and all its views are gone, `then` is called, in any thread.
 
     >>> freed = []
     >>> part = leased(np.zeros(8, np.uint8), lambda: freed.append("memory"))[2:4].view(np.uint16)
@@ -81,20 +82,21 @@ def leased(memory: np.ndarray, then: Callable[[], None]) -> np.ndarray:
     """
     lease = memory.view(Lease)
     lease._then = then
-    # numpy shortens a base chain up to a change of type: without the view between them, this would be one of `memory`.
+    # numpy shortens a base chain up to the last change of type. Without the intermediate view, the base would be
+    # `memory` itself.
     array: np.ndarray = lease[:].view(np.ndarray)
     return array
 
 
 _NOTHING = object()
-_OBJECT = 64  # bytes of what does not tell, as columns count it
+_OBJECT = 64  # bytes assumed for an object of unknown size, as in columns
 
 
 def footprint(block: Block | None) -> int:
-    """Bytes kept alive: whole arrays, once each, of which the Block may show a part; 0 for none.
+    """Return the bytes that a Block keeps alive, or 0 for None: each array counts whole and once.
 
-    Pages of mapped files count nothing: the system takes them back when it needs them. What is mapped and lent counts,
-    for that is memory shared with another process. What a memory cache counts does not count again.
+    Pages of mapped files count as 0: the system can reclaim them. Memory shared with another process counts, although
+    it is mapped. Memory counted by a memory cache does not count again.
 
     >>> whole = Block.single(DenseColumn(np.zeros((100, 8))))
     >>> footprint(whole), footprint(whole.slice(0, 1)), whole.slice(0, 1).nbytes
@@ -114,7 +116,7 @@ def footprint(block: Block | None) -> int:
 
 
 class Footprints:
-    """The bytes that several values keep alive together: what they share counts once.
+    """The bytes that several values keep alive together. Shared memory counts once.
 
     >>> whole, alive = np.zeros(100), Footprints()
     >>> for part in (whole[:10], whole[10:]):
@@ -129,12 +131,13 @@ class Footprints:
     __slots__ = ("_owners", "_weightless", "nbytes")
 
     def __init__(self) -> None:
-        self._weightless: Any = _NOTHING  # what the latest value without weight is a part of
-        self._owners: dict[int, tuple[int, int]] = {}  # how many values each is kept alive by, and its bytes
+        self._weightless: Any = _NOTHING  # the memory that contains the latest value of size 0
+        # per owner: the number of values that keep it alive, and its bytes
+        self._owners: dict[int, tuple[int, int]] = {}
         self.nbytes = 0
 
     def add(self, value: Any) -> None:
-        """Count a value, which has to stay alive until it is removed."""
+        """Count a value. It must stay alive until it is removed."""
         if getattr(value, "base", None) is self._weightless:
             return
         key, nbytes = _owner(value)
@@ -148,7 +151,7 @@ class Footprints:
             self.nbytes += nbytes
 
     def remove(self, value: Any) -> None:
-        """A value that was added is let go of."""
+        """Remove a value that was added."""
         if getattr(value, "base", None) is self._weightless:
             return
         key, nbytes = _owner(value)
@@ -162,7 +165,7 @@ class Footprints:
             self.nbytes -= nbytes
 
     def add_block(self, block: Block) -> None:
-        """Count all that is in a Block."""
+        """Count all arrays of a Block."""
         for column in block.columns:
             if isinstance(column, DenseColumn):
                 self.add(column.array)
@@ -176,7 +179,7 @@ class Footprints:
 
 
 def _owner(value: Any) -> tuple[int, int]:
-    """The identity of what a value is a part of, and the bytes that are alive with it."""
+    """Return the identity of the memory that contains a value, and the bytes that it keeps alive."""
     if not isinstance(value, np.ndarray):
         return id(value), getattr(value, "nbytes", _OBJECT)
     base, lent = value, False

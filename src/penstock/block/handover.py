@@ -1,7 +1,7 @@
-"""handover: elements as whoever loops over a data set gets them, in memory that is theirs alone.
+"""Elements as the consumer of a data set receives them, in memory of their own.
 
-Memory that cannot be written to belongs to somebody: a source, a file, a cache. It is copied. What can be written to
-was made for these elements, and goes to the consumer as it is; of two arrays that share it, the second is a copy.
+Read-only memory belongs to a source, a file or a cache, so it is copied. Writable memory was allocated for these
+elements and is passed on without a copy. If two arrays share it, the second one is copied.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from penstock.block.tensors import RaggedTensor, SparseTensor
 
 
 def handed_over(block: Block, *, read_only: bool = False, zero_copy: bool = False) -> list[Any]:
-    """The elements of a Block that nobody asks for again.
+    """Return the elements of a Block that is not used afterwards.
 
-    Their arrays can be written to unless `read_only`, and share memory with nothing; with `zero_copy` what belongs to
-    somebody else is a view of it, which cannot be written to.
+    Their arrays are writable unless `read_only` is True, and share memory with nothing. With `zero_copy`, arrays in
+    memory of a source, file or cache are read-only views of it.
 
     >>> source = np.arange(6).reshape(2, 3)
     >>> source.flags.writeable = False
@@ -47,16 +47,16 @@ def _views(column: Column) -> list[Any]:
 
 
 class _Taken:
-    """The memory that the arrays of some elements lie in."""
+    """The memory that the arrays of some elements use."""
 
     def __init__(self) -> None:
-        self._spans: dict[int, _Spans] = {}  # by the memory's owner, once two arrays have the same
-        self._alone: dict[int, np.ndarray] = {}  # the only array so far in an owner's memory
+        self._spans: dict[int, _Spans] = {}  # by owner of the memory, from the second array in it on
+        self._alone: dict[int, np.ndarray] = {}  # the only array so far in the memory of an owner
 
     def values(self, column: Column, *, read_only: bool) -> list[Any]:
         if isinstance(column, DenseColumn):
             array = column.array
-            if array.ndim > 1 or array.dtype.kind == "V":  # else its elements are numbers, which are values
+            if array.ndim > 1 or array.dtype.kind == "V":  # otherwise the elements are numbers, which cannot be changed
                 array = self.own(array)
                 if read_only:
                     array = fix(array.view())
@@ -71,12 +71,12 @@ class _Taken:
             value = self.own(value)
             return fix(value.view()) if read_only else value
         if isinstance(value, (SparseTensor, RaggedTensor)):
-            value = value.with_arrays(np.copy)  # of which rows share some, also from Block to Block
+            value = value.with_arrays(np.copy)  # rows share some of these arrays, also between Blocks
             return value.with_arrays(fix) if read_only else value
         return value
 
     def own(self, array: np.ndarray) -> np.ndarray:
-        """The array, or a copy of it."""
+        """Return the array, or a copy if its memory is read-only or already used."""
         if not array.flags.writeable or (0 in array.strides and _repeats(array)):
             return _copy(array)
         owner = array
@@ -94,22 +94,22 @@ class _Taken:
 
 
 class _Spans:
-    """Where arrays lie in the memory of one owner."""
+    """The byte ranges that arrays use in the memory of one owner."""
 
     __slots__ = ("_last", "_spans")
 
     def __init__(self, first: np.ndarray) -> None:
         self._spans = [_span(first)]
-        self._last = self._spans[0][1]  # the byte behind all of them
+        self._last = self._spans[0][1]  # the first byte after all of them
 
     def add(self, array: np.ndarray) -> bool:
-        """Take in an array that lies beside all others; False for one that does not."""
+        """Add an array that overlaps no other array; return False if it overlaps one."""
         start, stop = _span(array)
         if start < self._last:
             if any(start < end and begin < stop for begin, end in self._spans):
                 return False
             self._spans.append((start, stop))
-        else:  # columns and rows come one behind the other
+        else:  # the usual order: each column or row starts after the previous one
             if start == self._spans[-1][1]:
                 self._spans[-1] = self._spans[-1][0], stop
             else:
@@ -119,7 +119,7 @@ class _Spans:
 
 
 def _repeats(array: np.ndarray) -> bool:
-    """Whether some of its values are the same memory."""
+    """Return True if some values of the array share memory."""
     return any(not stride and extent > 1 for stride, extent in zip(array.strides, array.shape, strict=True))
 
 
@@ -130,7 +130,7 @@ def _copy(array: np.ndarray) -> np.ndarray:
 
 
 def _span(array: np.ndarray) -> tuple[int, int]:
-    """The first byte of an array in memory, and the one behind its last."""
+    """Return the addresses of the first byte of an array and of the first byte after it."""
     if array.flags.c_contiguous:
         start: int = array.__array_interface__["data"][0]
         return start, start + array.nbytes

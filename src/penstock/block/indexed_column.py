@@ -1,6 +1,6 @@
-"""IndexedColumn: elements of a large array by their numbers, left where they are until a batch is written.
+"""IndexedColumn: elements of a large array by index. The elements are not copied until a batch is written.
 
-by_reference: large elements as views, and those of a memory cache by their numbers.
+`by_reference` replaces large elements by views, and elements of a memory cache by indices.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from penstock.block.spec import TensorSpec
 
 
 class IndexedColumn(ListColumn):
-    """Read-only views of the elements `rows` of `whole`, made when somebody asks for the `items`.
+    """Read-only views of the elements `rows` of `whole`. The views are created at the first access to `items`.
 
     >>> whole = np.arange(6).reshape(3, 2)
     >>> column = IndexedColumn(whole, np.array([2, 0]))
@@ -56,7 +56,7 @@ class IndexedColumn(ListColumn):
         return IndexedColumn(self.whole, self.rows[rows])
 
     def dense(self) -> DenseColumn:
-        """A copy, side by side."""
+        """Return a contiguous copy."""
         return DenseColumn(self.whole.take(self.rows, axis=0))
 
     def followed_by(self, others: Sequence[Column]) -> IndexedColumn | None:
@@ -69,7 +69,7 @@ class IndexedColumn(ListColumn):
 
 
 def indexed(column: Column) -> IndexedColumn | None:
-    """All elements of a column by their numbers in the array that it is a part of, if they are read-only there."""
+    """Return a column as indices into the array that contains it, or None if that is writable or not contiguous."""
     if not isinstance(column, DenseColumn) or not len(column):
         return None
     part, whole = column.array, column.array.base
@@ -81,12 +81,15 @@ def indexed(column: Column) -> IndexedColumn | None:
     return None if beside else IndexedColumn(whole, np.arange(first, first + len(part)))
 
 
-_BY_REFERENCE = 1 << 16  # bytes of one element from which a view of its Block is kept instead of a copy
-_BY_NUMBER = 1 << 12  # and its number, where it lies in memory that is kept and counted anyway
+_BY_REFERENCE = 1 << 16  # bytes of one element from which a view is stored instead of a copy
+_BY_NUMBER = 1 << 12  # bytes of one element from which its index is stored, if it lies in memory that is counted anyway
 
 
 def by_reference(block: Block) -> Block:
-    """The Block with elements that stay where they are anyway as views of it, or by number: taking some copies none."""
+    """Return the Block with large elements as views and elements of a memory cache as indices.
+
+    Taking some of its elements then copies none of them.
+    """
     return block.with_columns(block.structure, [_where_it_is(column) for column in block.columns])
 
 
@@ -102,17 +105,17 @@ def _where_it_is(column: Column) -> Column:
 
 
 def moved(block: Block) -> Block:
-    """The Block with small elements side by side; large ones are copied once, into their batch."""
+    """Return the Block with small elements in contiguous memory. Large ones are copied once, into their batch."""
     return block.with_columns(block.structure, [side_by_side(column) for column in block.columns])
 
 
 def side_by_side(column: Column) -> Column:
-    """The same elements, picked ones copied if they are small."""
+    """Return the column with indexed elements copied if they are small."""
     return column.dense() if isinstance(column, IndexedColumn) and not is_large(column) else column
 
 
 def copied_bytes(block: Block) -> int:
-    """Bytes that are copied when all elements of a Block that `by_reference` gave are taken and `moved`."""
+    """Return the bytes that are copied if all elements of a Block of `by_reference` are taken and `moved`."""
     return sum(column.nbytes for column in block.columns if _is_copied(column))
 
 
@@ -121,10 +124,10 @@ def _is_copied(column: Column) -> bool:
 
 
 def joined(kept: Column, fresh: Column) -> Column:
-    """One column behind the other, both as `by_reference` gives them."""
+    """Join two columns that `by_reference` returned."""
     return kept.followed_by([fresh]) or concat([side_by_side(kept), side_by_side(fresh)])
 
 
 def is_large(column: Column) -> bool:
-    """Whether its elements are copied as late as can be."""
+    """Return True if the elements are so large that they are copied as late as possible."""
     return column.nbytes >= _BY_REFERENCE * len(column)

@@ -1,8 +1,9 @@
-"""From whatever a user's function returns to a leaf value: numpy scalars and arrays, bytes, tensors.
+"""Conversion of a value returned by a user's function to a leaf: numpy scalars and arrays, bytes, tensors.
 
-Also a leaf as JSON and back, bit for bit, so that a state that user code made can be part of a checkpoint.
+Leaves can also be written as JSON and read back without loss, so that the state of user code can be part of a
+checkpoint.
 
-Python literals become bool, int64, float32 and bytes (text as UTF-8); numpy values keep their dtype.
+Python literals become bool, int64, float32 and bytes (strings as UTF-8); numpy values keep their dtype.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
 
 NESTED = "__penstock_dataset__"  # marks a data set, which may itself be a leaf (window, flat_map)
 
-_LEAST, _MOST = -(2**63), 2**63 - 1  # of int64
+_LEAST, _MOST = -(2**63), 2**63 - 1  # limits of int64
 
 
 def as_leaf(value: Any) -> Any:
-    """Convert one leaf; raises InvalidTypeError for what no tensor can hold.
+    """Convert one leaf. Raise InvalidTypeError for a value that cannot be a tensor.
 
     >>> as_leaf(3), as_leaf(0.5), as_leaf("text")
     (np.int64(3), np.float32(0.5), b'text')
@@ -58,7 +59,7 @@ def as_leaf(value: Any) -> Any:
 
 
 def _on_cpu(value: Any) -> Any:
-    """A tensor of torch where numpy can look at it: without its gradient, not on a GPU, bfloat16 as float32."""
+    """Return a torch tensor in a form that numpy reads: without gradient, on the CPU, bfloat16 as float32."""
     if not hasattr(value, "detach"):
         return value
     found = value.detach().cpu()
@@ -74,7 +75,7 @@ def _other(value: Any) -> Any:
         return np.complex64(value)
     if isinstance(value, range):
         return _range(value)
-    if isinstance(value, (int, float, str, list)):  # subclasses, such as an enum's members
+    if isinstance(value, (int, float, str, list)):  # subclasses, such as the members of an enum
         base: Any = next(t for t in (bool, int, float, str, list) if isinstance(value, t))
         return as_leaf(base(value))
     if isinstance(value, np.ndarray) or hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
@@ -99,12 +100,15 @@ def _text(value: Any) -> bytes:
 
 
 def utf8(text: str) -> bytes:
-    """The text's bytes. Raises InvalidArgumentError for half of a character, as `json.loads` may give."""
+    """Return the string as UTF-8.
+
+    A lone surrogate, which `json.loads` may return, raises InvalidArgumentError.
+    """
     try:
         return text.encode()
     except UnicodeEncodeError as error:
         half = f"the text holds {text[error.start]!a} at position {error.start}"
-        message = f"Text is kept as UTF-8, and {half}, which is no character: a surrogate without its other half."
+        message = f"Strings are stored as UTF-8, but {half}, a surrogate without its other half."
         hint = "Give bytes: os.fsencode(name) for the name of a file, text.encode(errors='replace') for anything else."
         raise InvalidArgumentError(message, hint=hint) from None
 
@@ -115,17 +119,17 @@ def _range(value: range) -> np.ndarray:
         raise InvalidArgumentError(message)
     try:
         return np.arange(value.start, value.stop, value.step, dtype=np.int64)
-    except OverflowError:  # where it ends, or its step, does not fit, though all it holds does
+    except OverflowError:  # the end or the step of the range does not fit int64, although all its values do
         return np.fromiter(value, np.int64, len(value))
 
 
 def settle(leaves: list[Any], given: Given | None = None) -> list[Any]:
-    """Convert the leaves a user's call returned, in place, and copy every array that somebody else still holds.
+    """Convert the leaves that a user's function returned, in place, and copy every array that has other references.
 
-    A function may fill and return the same array again and again; by the time its Block is complete the earlier
-    values would be gone. A fresh array, held by nobody but `leaves`, is kept without a copy, and so is one of those
-    that the function was `given` to keep. All lie in C order, as what comes from another process or out of a batch
-    does: in which order numpy adds, and so the last bits of sums and products, follow from it.
+    A function may fill and return the same array again and again. Without a copy, the earlier values would be
+    overwritten before the Block is complete. An array without other references is used without a copy, and so is a row
+    of a column that the function was `given`. All arrays are put into C order, like arrays from another process or from
+    a batch: the memory order determines in which order numpy adds, and so the last bits of sums and products.
     """
     for i in range(len(leaves)):
         value = leaves[i]
@@ -143,7 +147,10 @@ def settle(leaves: list[Any], given: Given | None = None) -> list[Any]:
 
 
 def _copied(array: np.ndarray) -> np.ndarray:
-    """A copy, of a large array in memory that is used again: fresh pages cost several times what copying does."""
+    """Return a copy.
+
+    Large copies use pooled memory, because fresh pages cost several times as much as the copy itself.
+    """
     if array.nbytes < SMALLEST or array.dtype.hasobject:
         return array.copy()
     copy = ARENA.empty(array.shape, array.dtype)
@@ -152,14 +159,17 @@ def _copied(array: np.ndarray) -> np.ndarray:
 
 
 def _apart(leaf: Any) -> Any:
-    """A converted leaf, not over memory of what it was made of: a memory map, another library's tensor."""
+    """Return a converted leaf that shares no memory with its input, such as a memory map or a torch tensor."""
     if type(leaf) is np.ndarray:
         return leaf if leaf.base is None and leaf.flags.c_contiguous else _copied(leaf)
     return leaf.with_arrays(np.copy) if isinstance(leaf, (SparseTensor, RaggedTensor)) else leaf
 
 
 def _references_of_a_fresh_array() -> int:
-    """The count `settle` sees for an array only its list holds; interpreters differ in what they count."""
+    """Return the reference count that `settle` sees for an array without other references.
+
+    The count depends on the interpreter.
+    """
     leaves = [np.empty(1)]
     for i in range(len(leaves)):
         value = leaves[i]
@@ -173,13 +183,16 @@ _FRESH = _references_of_a_fresh_array()
 def _array(array: np.ndarray) -> Any:
     if array.dtype.kind in "SUOT":
         array = _byte_strings(array)
-    elif not array.dtype.isnative:  # numpy's scalars are always native, and so are the batches made of them
+    elif not array.dtype.isnative:  # numpy scalars and batches always have native byte order
         array = array.astype(array.dtype.newbyteorder("="))
     return array if array.ndim else array[()]
 
 
 def _byte_strings(array: np.ndarray) -> np.ndarray:
-    """An object array of `bytes`: fixed-width numpy strings lose trailing zero bytes, so they never travel."""
+    """Return an object array of `bytes`.
+
+    Fixed-width numpy strings lose trailing zero bytes, so they are not used.
+    """
     texts = array.reshape(-1).tolist()
     if array.dtype == object and set(map(type, texts)) <= {bytes}:
         return array.copy()
@@ -198,16 +211,19 @@ _LISTS = frozenset((list, tuple, range))
 
 
 def list_leaf(values: Sequence[Any]) -> Any:
-    r"""One array of a list, or of a tuple where one array is wanted; lists and tuples inside it are its axes.
+    r"""Return one array for a list, or for a tuple where one array is expected.
 
-    Literals in a list become one dtype, the widest of bool, int64, float32 and complex64; numpy values among them have
-    a say by their own. Text stays byte strings, whatever they end with.
+    Nested lists and tuples become its axes.
+
+    Literals become the widest of bool, int64, float32 and complex64. numpy values in the list take part in numpy's
+    promotion with their own dtype. Byte strings keep trailing zero bytes.
 
     >>> list_leaf([1, 2.5]), list_leaf((bytes([97, 0]), "text"))
     (array([1. , 2.5], dtype=float32), array([b'a\x00', b'text'], dtype=object))
 
-    Raises InvalidTypeError for text beside numbers and for what is no part of an array, InvalidArgumentError for parts
-    of differing shape and for an integer beyond int64.
+    Raises:
+        InvalidTypeError: If strings and numbers are mixed, or a value cannot be part of an array.
+        InvalidArgumentError: If shapes differ, or an integer does not fit int64.
     """
     types = set(map(type, values))
     if types <= _TEXTS and values:
@@ -237,7 +253,7 @@ def _stacked(values: Sequence[Any], parts: list[Any]) -> np.ndarray:
         array = np.asarray(parts)
     except ValueError as error:
         raise _ragged(values) from error
-    except TypeError:  # numbers and dates have no dtype in common
+    except TypeError:  # numbers and dates have no common dtype
         array = np.empty(0, object)
     if array.dtype == object or (array.dtype.kind == "f" and all(part.dtype.kind in "bui" for part in parts)):
         dtypes = sorted({str(part.dtype) for part in parts})
@@ -247,7 +263,7 @@ def _stacked(values: Sequence[Any], parts: list[Any]) -> np.ndarray:
 
 
 def _only_numbers(values: Sequence[Any], types: set[type]) -> bool:
-    """Whether a list, and the lists in it, hold Python's own numbers alone."""
+    """Return True if a list and its nested lists contain only Python numbers."""
     if types <= _NUMBERS:
         return True
     if not types <= _NUMBERS | _LISTS:
@@ -268,7 +284,7 @@ def _numbers(values: Sequence[Any]) -> np.ndarray:
 
 
 def rounded(array: np.ndarray, values: Any) -> bool:
-    """Return True if numpy has made floats of integers alone, as it does of those below and above 2⁶³."""
+    """Return True if numpy converted integers to floats, as it does for a mix of integers below and above 2⁶³."""
     if array.dtype != np.float64 or not array.size or array.max() < _MOST:
         return False
     return not any(map(_holds_float, values))
@@ -284,7 +300,7 @@ _NARROW = {np.dtype(np.float64): np.dtype(np.float32), np.dtype(np.complex128): 
 
 
 def _part(value: Any) -> Any:
-    """An item of a list as what it adds to the array."""
+    """Return an item of a list in the form that `np.asarray` combines."""
     if type(value) is np.ndarray:
         return _array(value)
     if hasattr(type(value), NESTED):
@@ -323,12 +339,13 @@ def _too_large() -> InvalidArgumentError:
 
 
 def to_json(leaf: Any) -> dict[str, Any]:
-    """A converted leaf (see `as_leaf`) as a dict of texts, numbers and lists.
+    """Return a converted leaf (see `as_leaf`) as a dict of strings, numbers and lists.
 
     >>> to_json(np.int16(7))
     {'dtype': '<i2', 'shape': [], 'data': 'BwA='}
 
-    Raises InvalidTypeError for a leaf that is no value: a data set, an array of records.
+    Raises:
+        InvalidTypeError: If the leaf is a data set or an array of records.
     """
     if type(leaf) is bytes:
         return {"bytes": _base64(leaf)}
@@ -354,7 +371,7 @@ def _array_json(array: np.ndarray) -> dict[str, Any]:
 
 
 def from_json(data: dict[str, Any]) -> Any:
-    """The leaf that `to_json` was given; arrays are the caller's own.
+    """Return the leaf that was passed to `to_json`. The caller owns its arrays.
 
     >>> from_json(to_json(np.array([[0.5, 1.0]], np.float32)))
     array([[0.5, 1. ]], dtype=float32)

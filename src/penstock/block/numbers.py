@@ -1,4 +1,4 @@
-"""Numbers: which elements of a step's input a Block holds."""
+"""Numbers: the numbers of a Block's elements in the input of a step."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 
 @dataclass(slots=True)
 class Numbers:
-    """Counted from 0 in the order of the input, failures too, in the pass `epoch`.
+    """Numbers of elements, counted from 0 in the order of the input, including failures, in the epoch `epoch`.
 
-    `first` is the number of the first, which the others follow, or an array with that of each, or None: not known.
+    `first` is the number of the first element, and the others follow it; or an array with the number of each element;
+    or None if the numbers are unknown.
 
     >>> Numbers(10).part(2, 5), Numbers(10).take(np.array([0, 3])).at(1)
     (Numbers(first=12, epoch=0), 13)
@@ -27,30 +28,30 @@ class Numbers:
         return int(self.first[row])
 
     def all(self, size: int) -> np.ndarray:
-        """The numbers of all elements of a Block of this size; they have to be known."""
+        """Return the numbers of all elements of a Block of this size. They must be known."""
         assert self.first is not None
         return np.arange(self.first, self.first + size) if isinstance(self.first, int) else self.first
 
     def part(self, start: int, stop: int) -> Numbers:
-        """The numbers of the elements from `start` up to `stop`."""
+        """Return the numbers of the elements from `start` up to `stop`."""
         if self.first is None:
             return self
         first = self.first + start if isinstance(self.first, int) else self.first[start:stop]
         return Numbers(first, self.epoch)
 
     def take(self, rows: np.ndarray) -> Numbers:
-        """The numbers of the elements in these rows."""
+        """Return the numbers of the elements in these rows."""
         if self.first is None:
             return self
         return Numbers(self.first + rows if isinstance(self.first, int) else self.first[rows], self.epoch)
 
     def lost(self) -> Numbers:
-        """The numbers of what a filter has left: how many came before is not known."""
+        """Return unknown numbers: after a filter, the count of earlier elements is not known."""
         return Numbers(None, self.epoch)
 
 
 def joined(parts: Sequence[Numbers], sizes: Sequence[int]) -> Numbers:
-    """Join the numbers of Blocks of these sizes, one after the other, of the same pass.
+    """Join the numbers of Blocks of these sizes, one after the other, of the same epoch.
 
     >>> joined([Numbers(4), Numbers(6)], [2, 3]), joined([Numbers(4), Numbers(None)], [2, 3])
     (Numbers(first=4, epoch=0), Numbers(first=None, epoch=0))

@@ -1,4 +1,4 @@
-"""Where the elements of a Block were read: file and byte offset, kept beside the data so that errors can name them."""
+"""File and byte offset from which each element of a Block was read, so that errors can name them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-NOBODY = -1  # the file of what is no element, behind the end of a batch
+NOBODY = -1  # file number of padding after the last element of a batch
 
 
 class Origin:
-    """Per element (or per element of a batch) an index into `files` and a byte offset, -1 where there is none.
+    """An index into `files` and a byte offset (-1 if unknown) per element, or per element of a batch.
 
-    `file` and `offset` are int64 arrays of equal shape, elements along axis 0. A batch adds an axis; batches smaller
-    than others end with the file `NOBODY`. `position`, of the same shape, is the number of the element in its source,
-    there only where somebody asked for provenance.
+    `file` and `offset` are int64 arrays of equal shape, with elements along axis 0. A batch adds an axis. Batches
+    smaller than others are padded with the file `NOBODY`. `position` has the same shape and holds the number of the
+    element in its source. It is None unless provenance was requested.
     """
 
     __slots__ = ("file", "files", "offset", "position")
@@ -33,14 +33,14 @@ class Origin:
 
     @classmethod
     def of_source(cls, name: str, position: np.ndarray) -> Origin:
-        """The elements with these numbers of a source that has no files."""
+        """Return the origin of elements with these numbers, for a source without files."""
         return cls((name,), np.zeros(len(position), np.int64), np.full(len(position), -1), position)
 
     def __len__(self) -> int:
         return len(self.file)
 
     def at(self, row: int, inner: int = 0) -> tuple[str | None, int | None]:
-        """File and offset of element `row`, if it comes from a file; `inner` picks one of a batch."""
+        """Return file and offset of element `row`, or (None, None); `inner` is the index within a batch."""
         files, offsets = self.file[row].reshape(-1), self.offset[row].reshape(-1)
         offset = int(offsets[inner])
         return (None, None) if offset < 0 else (self.files[int(files[inner])], offset)
@@ -50,7 +50,7 @@ class Origin:
         return Origin(self.files, self.file[start:stop], self.offset[start:stop], position)
 
     def apart(self) -> Origin:
-        """The same in arrays of its own, with no file that no element is of."""
+        """Return a copy in its own arrays, without unused files."""
         used, places = np.unique(self.file, return_inverse=True)
         names = tuple([self.files[number] for number in used.tolist() if number != NOBODY])
         file = places.reshape(self.file.shape) - (used[:1] == NOBODY).sum()
@@ -65,7 +65,10 @@ class Origin:
         return self._each(lambda values: values.reshape(shape))
 
     def unbatched(self, lengths: Sequence[int]) -> Origin | None:
-        """Origins of the parts of every element, which has so many; None for elements that were read as one."""
+        """Return the origins of the parts of every element; `lengths` are the numbers of parts.
+
+        Return None if the elements were read as a whole.
+        """
         if self.file.ndim < 2:
             return None
         there = (self.file != NOBODY).reshape(*self.file.shape[:2], -1).any(axis=2)
@@ -74,14 +77,14 @@ class Origin:
         return self._each(lambda values: values[there])
 
     def sizes(self) -> list[tuple[int, ...]]:
-        """For each element the room that it needs: its size, if it is a batch."""
+        """Return the shape that each element needs: its size if it is a batch."""
         there = self.file != NOBODY
         axes = range(1, there.ndim)
         found = [there.any(axis=tuple(other for other in axes if other != axis)).sum(axis=1) for axis in axes]
         return list(zip(*(extents.tolist() for extents in found), strict=True)) or [()] * len(self)
 
     def widened(self, shape: tuple[int, ...]) -> Origin:
-        """With room for batches of these sizes; those there are may be smaller."""
+        """Return the origin padded to batches of these sizes; existing batches may be smaller."""
         if self.file.shape[1:] == shape:
             return self
         widths = [(0, 0), *((0, size - own) for size, own in zip(shape, self.file.shape[1:], strict=True))]
@@ -95,7 +98,7 @@ class Origin:
 
 
 def concat_origins(origins: Sequence[Origin | None]) -> Origin | None:
-    """One after the other; None as soon as one part has no origin, or is batched more often than another."""
+    """Join origins, one after the other. Return None if a part has no origin, or is batched more often than another."""
     first = origins[0]
     if first is None or len(origins) == 1:
         return first
@@ -107,7 +110,8 @@ def concat_origins(origins: Sequence[Origin | None]) -> Origin | None:
     numbers: dict[str, int] = {}
     if all(origin.files == first.files for origin in known):
         names, file = first.files, np.concatenate([origin.file for origin in known])
-    elif first.file.ndim == 1 and {len(origin.files) for origin in known} == {1}:  # of many small files
+    elif first.file.ndim == 1 and {len(origin.files) for origin in known} == {1}:
+        # one file per element, as with many small files
         one_each = [numbers.setdefault(origin.files[0], len(numbers)) for origin in known]
         names, file = tuple(numbers), np.array(one_each, np.int64).repeat([len(origin.file) for origin in known])
     else:
@@ -119,12 +123,12 @@ def concat_origins(origins: Sequence[Origin | None]) -> Origin | None:
 
 
 def common_shape(origins: Sequence[Origin]) -> tuple[int, ...]:
-    """The shape that elements of origins batched as often have in common: room for the largest batches."""
+    """Return the smallest shape that holds the largest batches of all origins."""
     return tuple(max(sizes) for sizes in zip(*(origin.file.shape[1:] for origin in origins), strict=True))
 
 
 def numbered(origin: Origin, files: dict[str, int]) -> np.ndarray:
-    """The files of an origin by the numbers in `files`, to which new ones are added."""
+    """Return the files of an origin by their numbers in `files`, and add new names to `files`."""
     numbers = np.array([*(files.setdefault(name, len(files)) for name in origin.files), NOBODY], np.int64)
     found: np.ndarray = numbers[origin.file]
     return found

@@ -1,7 +1,7 @@
-"""PassingBuilder: collects what a function makes of the elements of a Block, much of which it may give back.
+"""PassingBuilder: collects the results of a function that returns many of its arguments unchanged.
 
-A value that is the very object that the function was given, and cannot be written to, needs no copy and no look: the
-column that it is of becomes a column of the results.
+A returned value needs no copy and no check if it is the very object that the function received and is read-only. The
+column of this argument then becomes a column of the results.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from penstock.block.fixed import fixed_column, fixed_values
 from penstock.block.leaf import settle
 from penstock.block.structure import Structure, flatten, refuse_none
 
-FEWEST = 4  # columns that are worth it
-_CHANGES = 3  # so often some may turn out to be no longer given back, before all are looked at one by one
+FEWEST = 4  # number of columns from which this pays off
+_CHANGES = 3  # number of changes after which every leaf is converted one by one
 _layout: Callable[[Any], Any] = attrgetter("shape", "dtype", "strides")
 
 
 class PassingBuilder(Builder):
-    """`elements` are to be given to the function, in order; `row` is that of what is added next.
+    """Builder for results of a function over `elements`, in order; `row` is the row of the next result.
 
     >>> block = Block.from_elements([{"a": np.zeros(2), "b": i} for i in range(3)])
     >>> results = PassingBuilder(None, block)
@@ -55,12 +55,13 @@ class PassingBuilder(Builder):
         self._values = [fixed_values(column) for column in block.columns]
         self.elements: list[Any] = block.structure.rows(self._values)
         self.row = 0
-        self._rows: list[int] = []  # of what was added
-        self._places: dict[int, int] = {}  # of leaves that were all given back so far: their columns
+        self._rows: list[int] = []  # rows of the results so far
+        # leaves that were unchanged arguments in every row so far, with their columns
+        self._places: dict[int, int] = {}
         self._passed: _Passed | None = None
-        self._changes = 0  # how often some were not given back any more
-        self._settled: list[int] = []  # the places of the other leaves
-        self._columns: list[list[Any]] = []  # what there is of these
+        self._changes = 0  # number of rows in which some leaves were no longer unchanged arguments
+        self._settled: list[int] = []  # positions of the other leaves
+        self._columns: list[list[Any]] = []  # values of the other leaves
 
     def add(self, element: Any) -> None:
         structure = self._structure
@@ -69,7 +70,7 @@ class PassingBuilder(Builder):
             refuse_none(structure)
         else:
             leaves = structure.flatten(element)
-        del element  # so that `settle` sees who else holds the arrays
+        del element  # drop this reference, so that `settle` counts only those of the caller
         if not self._size:
             self._leaves = [[] for _ in leaves]
             self._places = self._given_back(leaves)
@@ -86,8 +87,8 @@ class PassingBuilder(Builder):
         self._size += 1
 
     def _given_back(self, leaves: Sequence[Any]) -> dict[int, int]:
-        """The columns that these leaves of the row at hand are values of, each of one of its own."""
-        own: dict[int, list[int]] = {}  # by identity; some columns may have the same object, as True
+        """Return, per leaf of the current row, the column whose value it is. Each column is used once."""
+        own: dict[int, list[int]] = {}  # by identity; several columns may hold the same object, such as True
         for number in reversed(range(len(self._values))):
             if _passes(self._block.columns[number]):
                 own.setdefault(id(self._values[number][self.row]), []).append(number)
@@ -100,7 +101,7 @@ class PassingBuilder(Builder):
         self._passed = _Passed(self._places, self._block.columns, self._values) if self._places else None
 
     def _no_longer(self, leaves: Sequence[Any]) -> None:
-        """Take the leaves among these that were not given back for such that are looked at one by one."""
+        """Convert the leaves that are no longer unchanged arguments one by one from now on."""
         assert self._leaves is not None
         assert self._passed is not None
         others = self._passed.others(leaves, self.row)
@@ -110,7 +111,7 @@ class PassingBuilder(Builder):
         self._sort(len(leaves))
 
     def _leaves_of(self, number: int) -> list[Any]:
-        """What was given back of a column so far, in memory of its own."""
+        """Return copies of the values of a column for all rows so far."""
         values = self._block.columns[number].values()
         return [_copied(values[row]) for row in self._rows]
 
@@ -127,17 +128,18 @@ class PassingBuilder(Builder):
         if number is None:
             return super()._column_at(place, any_rank=any_rank)
         column = self._block.columns[number]
-        if not isinstance(column, DenseColumn) or column.array.ndim > 1:  # the function may have kept what it was given
+        if not isinstance(column, DenseColumn) or column.array.ndim > 1:  # the function may have stored its argument
             column = fixed_column(column)
         return column if self._size == self._block.size else column.take(np.array(self._rows))
 
 
 class _Passed:
-    """Asks of the leaves at some places whether they are the values of columns, and lie in memory as these do."""
+    """Checks that leaves at some positions are values of columns, with the same memory layout."""
 
     def __init__(self, places: Mapping[int, int], columns: Sequence[Column], values: Sequence[list[Any]]) -> None:
         self._leaves = _several([*places])
-        self._own = [*zip(*[values[number] for number in places.values()], strict=True)]  # for each row
+        # values of the columns, per row
+        self._own = [*zip(*[values[number] for number in places.values()], strict=True)]
         own = [(k, columns[number]) for k, number in places.items()]
         arrays = {k: column.array for k, column in own if isinstance(column, DenseColumn) and column.array.ndim > 1}
         self._places = [*places]
@@ -151,7 +153,7 @@ class _Passed:
         return self._arrays is None or [*map(_layout, self._arrays(leaves))] == self._layouts
 
     def others(self, leaves: Sequence[Any], row: int) -> list[int]:
-        """The places of those that are not."""
+        """Return the positions of leaves that are not."""
         return [
             k
             for k, own in zip(self._places, self._own[row], strict=True)
@@ -160,7 +162,7 @@ class _Passed:
 
 
 def _passes(column: Column) -> bool:
-    """Whether its values are what its elements are, and cannot be written to; arrays lie in one piece."""
+    """Return True if the column's values are the elements themselves, read-only, with contiguous arrays."""
     if type(column) is DenseColumn:
         return column.array.dtype.kind in "biufcmMSU" and bool(
             column.array.ndim == 1 or column.array.flags.c_contiguous
@@ -173,7 +175,7 @@ def _copied(value: Any) -> Any:
 
 
 def _several(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """What takes the items at these places out of a sequence."""
+    """Return a function that picks the items at these positions of a sequence."""
     if len(places) > 1:
         return itemgetter(*places)
     return lambda items: (items[places[0]],)

@@ -1,6 +1,6 @@
-"""Rows: elements kept by slot number, written and read a Block at a time.
+"""Rows: elements stored by slot number, written and read one Block at a time.
 
-A shuffle buffer is made of them. ColumnRows are the slots of one component, OriginRows where the elements were read.
+A shuffle buffer consists of Rows. `ColumnRows` are the slots of one component, `OriginRows` the slots of the origins.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from penstock.block.indexed_column import IndexedColumn, by_reference, is_large,
 from penstock.block.origin import Origin, common_shape, concat_origins, numbered
 from penstock.block.structure import Structure
 
-_STRING = 20  # bytes beside its content
+_STRING = 20  # bytes per string in addition to its content
 
 
 def grown(array: np.ndarray, count: int) -> np.ndarray:
-    """The same slots and empty ones, `count` in all."""
+    """Return the same slots followed by empty ones, `count` in total."""
     larger = np.zeros((count, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger
@@ -32,15 +32,15 @@ class ColumnRows(ABC):
 
     @abstractmethod
     def nbytes(self, count: int) -> int:
-        """Bytes kept alive for the slots below `count`."""
+        """Return the bytes that the slots below `count` keep alive."""
 
     @abstractmethod
     def accepts(self, column: Column) -> bool:
-        """Whether the column has this layout; otherwise all takes a wider one."""
+        """Return True if the column has this layout. Otherwise the caller switches to a wider layout."""
 
     @abstractmethod
     def reserve(self, count: int) -> None:
-        """Have room for slots below `count`."""
+        """Allocate slots below `count`."""
 
     @abstractmethod
     def put(self, slots: np.ndarray, column: Column) -> None: ...
@@ -49,19 +49,19 @@ class ColumnRows(ABC):
     def get(self, slots: np.ndarray) -> Column: ...
 
     def get_with(self, slots: np.ndarray, places: np.ndarray, column: Column, rows: np.ndarray) -> Column | None:
-        """What is in the slots, but elements `rows` of a column in some places; None where that is not put together.
+        """Return the slots' elements, with elements `rows` of a column at `places`, or None if that is not supported.
 
-        In those places `slots` may hold any number.
+        At those places, `slots` may hold any number.
         """
         return None
 
     @abstractmethod
     def wider(self) -> ColumnRows:
-        """The same elements in a layout that other columns have, too."""
+        """Return the same elements in a layout that accepts other columns, too."""
 
 
 def rows_for(column: Column) -> ColumnRows:
-    """Empty slots for elements as in this column, which `by_reference` gave."""
+    """Return empty slots for elements like those of this column, which `by_reference` returned."""
     if isinstance(column, IndexedColumn):
         return PickedRows(column)
     if isinstance(column, DenseColumn) and not is_large(column):
@@ -163,7 +163,7 @@ class BytesRows(ColumnRows):
 
 
 class PickedRows(ColumnRows):
-    """Elements of one array by their numbers: nothing but these is written and read."""
+    """Elements of one array by index: only the indices are written and read."""
 
     def __init__(self, column: IndexedColumn) -> None:
         self._whole = column.whole
@@ -232,7 +232,7 @@ class ListRows(ColumnRows):
 class OriginRows:
     def __init__(self) -> None:
         self._names: dict[str, int] = {}
-        self._files: tuple[str, ...] = ()  # the same
+        self._files: tuple[str, ...] = ()  # the same names as a tuple
         self._file: np.ndarray | None = None
         self._offset = np.empty(0, np.int64)
         self._position: np.ndarray | None = None
@@ -251,7 +251,7 @@ class OriginRows:
             self._position = grown(self._position, count)
 
     def put(self, slots: np.ndarray, origin: Origin | None) -> OriginRows | None:
-        """Self, or None from the moment elements without an origin come."""
+        """Write origins. Return self, or None if the elements have no origin."""
         if origin is None:
             return None
         if self._file is None:
@@ -290,27 +290,29 @@ class OriginRows:
 class Rows:
     """`capacity` slots for whole elements.
 
-    `put(slots, block)` writes a Block's elements into slots; `gather(source, block)` reads: a source number below
-    `capacity` is a slot, `capacity + i` is element i of `block`. Memory follows the highest slot used: elements below
-    64 KiB are copied in, larger ones keep the Block they came in alive. Of what a memory cache keeps there are numbers.
+    `put(slots, block)` writes the elements of a Block into slots. `gather(source, block)` reads elements: a source
+    number below `capacity` is a slot, `capacity + i` is element i of `block`.
+
+    Memory is allocated up to the highest slot used. Elements below 64 KiB are copied. Larger ones keep their Block
+    alive. For elements of a memory cache, only the index is stored.
     """
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self._reserved = 0
-        self._used = 0  # slots below which all that is held lies
+        self._used = 0  # number of slots from the start that contain all elements
         self._structure: Structure | None = None
         self._columns: list[ColumnRows] = []
         self._origin: OriginRows | None = None
-        self._slot_bytes: int | None = None  # as `slot_bytes`, beside the origin
+        self._slot_bytes: int | None = None  # bytes per slot without the origin, see `slot_bytes`
 
     @property
     def structure(self) -> Structure | None:
-        """The nest of all that `gather` gives, which is that of the first Block."""
+        """Nest of all elements that `gather` returns: that of the first Block."""
         return self._structure
 
     def put(self, slots: np.ndarray, block: Block, rows: np.ndarray | None = None) -> None:
-        """Write elements `rows` of the Block (all of them by default) into `slots`."""
+        """Write the elements `rows` of the Block (default: all) into `slots`."""
         if self._structure is None:
             self._structure = block.structure
             self._columns = [rows_for(column) for column in by_reference(block).columns]
@@ -333,14 +335,14 @@ class Rows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes kept alive for the slots used, also by elements that are views of larger arrays."""
+        """Bytes that the used slots keep alive, including memory of larger arrays that elements are views of."""
         each = self._slot_bytes
         found = sum(rows.nbytes(self._used) for rows in self._columns) if each is None else self._used * each
         return found if self._origin is None else found + self._origin.nbytes(self._used)
 
     @property
     def slot_bytes(self) -> int | None:
-        """Bytes that every slot takes, where they are the same for all."""
+        """Bytes of one slot if all slots have the same size, or None."""
         if self._slot_bytes is None or self._origin is None:
             return self._slot_bytes
         return self._slot_bytes + self._origin.slot_bytes

@@ -1,6 +1,6 @@
-"""SameKind: what Python code gives keeps its structure, dtypes and ranks, inside a Block and from Block to Block.
+"""SameKind: checks that all values of user code have one structure, and the same dtypes and ranks.
 
-Ranks may differ where the signature of a generator below leaves them open.
+Ranks may differ if the signature of a generator leaves them open.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from penstock.block.origin import Origin
 from penstock.block.structure import Structure, flatten
 from penstock.errors import Context, InvalidTypeError
 
-# The nest, dtype and rank of each leaf, and the ranks of the values of which a function made the element.
+# (nest, dtype and rank of each leaf, ranks of the values from which a function made the element)
 Kind = tuple[Structure, list[str], list[int | None] | None]
-Kinds = tuple[tuple[int, Kind], ...]  # the place of each step in its row, and the kind of its results
+Kinds = tuple[tuple[int, Kind], ...]  # the index of each step in its row, and the kind of its results
 Decided = Sequence[Kind | None]  # one entry for each step
 
 
 def written(kind: Kind) -> str | None:
-    """Return a kind as it stands in a state, or None for one that holds classes of the user's."""
+    """Return a kind as a string for a state, or None if it contains user classes."""
     text = repr((kind[0].build(kind[1]), kind[2]))
     with suppress(ValueError, SyntaxError):
         return text if read(text) == kind else None
@@ -33,17 +33,18 @@ def written(kind: Kind) -> str | None:
 
 
 def read(text: str) -> Kind:
-    """Return the kind that `written` has written."""
+    """Return the kind for a string that `written` returned."""
     nest, given = ast.literal_eval(text)
     leaves, structure = flatten(nest)
     return structure, leaves, given
 
 
 class SameKind:
-    """Remembers the kind of the first Block built and refuses another, or any but the `expected` kind if that is set.
+    """Remembers the kind of the first Block and rejects elements of another kind.
 
-    `what` names the thing in errors: "The function's result"; `hint` is what to do where only ranks differ. With
-    `any_rank` they may. `given` becomes part of the kind.
+    If `expected` is set, it is the only valid kind. `what` is the subject of error messages, such as "The function's
+    result"; `hint` is the advice if only ranks differ. With `any_rank`, ranks may differ. `given` becomes part of the
+    kind.
     """
 
     def __init__(self, what: str, *, any_rank: bool = False, hint: str = "") -> None:
@@ -55,11 +56,11 @@ class SameKind:
 
     @property
     def structure(self) -> Structure | None:
-        """The nest, if it is known."""
+        """Nest of the elements, or None if it is not known yet."""
         return None if self.expected is None else self.expected[0]
 
     def build(self, builder: Builder, origin: Origin | None) -> tuple[Block | None, list[tuple[int, InvalidTypeError]]]:
-        """The elements of one kind, and (row, error) for each of another."""
+        """Return a Block of the elements of one kind, and (row, error) for each element of another kind."""
         try:
             block = builder.build(origin, any_rank=self.any_rank)
             self._check(block)
@@ -68,7 +69,7 @@ class SameKind:
         return block, []
 
     def pieces(self, builder: Builder, first: int | None = None) -> Iterator[Block | InvalidTypeError]:
-        """Return the elements, from number `first` on, with an error in the place of each that is of another kind."""
+        """Yield the elements, from number `first` on, with an error in place of each element of another kind."""
         block, failures = self.build(builder, None) if len(builder) else (None, [])
         row = 0
         for number, (place, error) in enumerate(failures):
@@ -82,11 +83,11 @@ class SameKind:
             yield block.slice(row, block.size)
 
     def admits(self, block: Block) -> bool:
-        """Whether a Block is of the kind so far, which that of the first is."""
+        """Return True if a Block has the kind of the first Block."""
         return self.checked(block) is block
 
     def checked(self, piece: Block | Exception) -> Block | Exception:
-        """Return a Block, or the error in its place if it is of another kind."""
+        """Return a Block, or the error that replaces it if it is of another kind."""
         try:
             if isinstance(piece, Block):
                 self._check(piece)
@@ -97,7 +98,7 @@ class SameKind:
     def _sorted_out(
         self, builder: Builder, origin: Origin | None
     ) -> tuple[Block | None, list[tuple[int, InvalidTypeError]]]:
-        """Check each element on its own, so that the error is the same wherever a Block ends."""
+        """Check each element on its own, so that errors do not depend on the Block boundaries."""
         failures: list[tuple[int, InvalidTypeError]] = []
         kept: list[int] = []
         for row in range(len(builder)):
@@ -133,14 +134,14 @@ class SameKind:
 
 
 def _agree(found: Structure, kinds: list[str], structure: Structure, expected: list[str]) -> bool:
-    """Whether two nests and the kinds in them are equal, whatever the order of dict keys."""
+    """Return True if two nests and their kinds are equal, in any order of dict keys."""
     if found == structure:
         return kinds == expected
     return found.same_as(structure) and structure.flatten(found.build(kinds)) == expected
 
 
 def kind_of(column: Column) -> str:
-    """Return dtype and rank of the elements of a column as text."""
+    """Return dtype and rank of the elements of a column as a string."""
     if isinstance(column, DenseColumn):
         return _named(column.array.dtype, column.array.ndim - 1)
     if isinstance(column, BytesColumn):
@@ -161,5 +162,5 @@ def _but_rank(kinds: list[str]) -> list[str]:
 
 @functools.lru_cache(1000)
 def _named(dtype: np.dtype, rank: int) -> str:
-    """numpy takes longer to name a dtype than a small Block to be built."""
+    """Return "dtype of rank n". Cached, because numpy takes longer to name a dtype than to build a small Block."""
     return f"{dtype} of rank {rank}"

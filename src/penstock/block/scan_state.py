@@ -1,4 +1,4 @@
-"""ScanState: the state that a user's function hands from one element to the next."""
+"""ScanState: the state that a user's function passes from one element to the next."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _NUMBERS = "biufc"
 
 @dataclass(frozen=True, slots=True)
 class InitialState:
-    """The state before the first element: its nest, and its leaves as JSON text, so that plans can be compared."""
+    """The state before the first element: its nest, and its leaves as a JSON string, so that plans can be compared."""
 
     structure: Structure
     text: str
 
     @classmethod
     def of(cls, nest: Any) -> InitialState:
-        """The state that a user gives: literals become numpy values, arrays are copied."""
+        """Return the initial state from a user's value: literals become numpy values, arrays are copied."""
         import json
 
         leaves, structure = flatten(nest)
@@ -34,7 +34,7 @@ class InitialState:
             refuse_none(structure)
             return cls(structure, json.dumps([to_json(as_leaf(leaf)) for leaf in leaves]))
         except InvalidTypeError as error:
-            message = f"No state can begin with this: {error.message}"
+            message = f"The initial state is not valid: {error.message}"
             raise InvalidTypeError(message, hint="Give numbers, text, arrays, or tuples and dicts of them.") from None
 
     def carried(self) -> ScanState:
@@ -51,9 +51,9 @@ class InitialState:
 
 
 class ScanState:
-    """A nest of leaves that keeps its structure, its dtypes and which leaves are tensors; shapes may change.
+    """A nest of leaves with constant structure, dtypes and kinds of tensor; shapes may change.
 
-    Its arrays cannot be written to: a function that fails half-way leaves the state as it was.
+    Its arrays are read-only, so a function that fails midway leaves the state unchanged.
     """
 
     def __init__(self, structure: Structure, leaves: list[Any]) -> None:
@@ -61,7 +61,7 @@ class ScanState:
         self._kinds = [_kind(leaf) for leaf in leaves]
         first = leaves[0] if structure.is_leaf else None
         plain = isinstance(first, np.generic) and first.dtype.kind in _NUMBERS
-        self._scalar = type(first) if plain else None  # the class of a lone number, which needs no look inside
+        self._scalar = type(first) if plain else None  # class of a single number, for which checks are skipped
         self._put(leaves)
 
     def _put(self, leaves: list[Any]) -> None:
@@ -74,14 +74,15 @@ class ScanState:
         self._json: list[Any] | None = None
 
     def nest(self) -> Any:
-        """The value as the user's function gets it; dicts and the like are made anew each time."""
+        """Return the value that the user's function receives; dicts and other containers are new in each call."""
         return self._leaves[0] if self._scalar is not None else self._structure.build(self._leaves)
 
     def replace(self, held: list[Any]) -> None:
-        """Take `held.pop()` as the value from now on.
+        """Set the value to `held.pop()`.
 
-        It comes in a list so that nobody but the list holds it: an array that the caller holds too is copied.
-        Raises InvalidTypeError for another structure, dtype or kind of leaf; the value then stays what it was.
+        The argument is a list so that the list holds the only reference: an array with other references is copied.
+
+        Raises:§InvalidTypeError: If the structure, a dtype or a kind of leaf differs. The value then stays unchanged.
         """
         if type(held[-1]) is self._scalar:
             self._leaves[0], self._json = held.pop(), None
@@ -120,17 +121,17 @@ class ScanState:
         return InvalidTypeError(message, hint="Return the state as the nest of tuples and dicts that it began with.")
 
     def to_json(self) -> list[Any]:
-        """The leaves for a checkpoint."""
+        """Return the leaves for a checkpoint."""
         if self._json is None:
             self._json = [to_json(leaf) for leaf in self._leaves]
         return self._json
 
     def load_json(self, data: list[Any]) -> None:
-        """Go back to what `to_json` gave."""
+        """Restore the value from the result of `to_json`."""
         self._put([from_json(leaf) for leaf in data])
 
     def copied(self) -> Any:
-        """The value as the caller's own."""
+        """Return a copy of the value that the caller owns."""
         return self._structure.build([_copied(leaf) for leaf in self._leaves])
 
 
@@ -141,7 +142,7 @@ def _copied(leaf: Any) -> Any:
 
 
 def _kind(leaf: Any) -> Any:
-    """What of a leaf stays the same: its dtype, and whether it is a tensor, sparse or ragged."""
+    """Return the part of a leaf that must stay constant: its dtype, and whether it is sparse, ragged or dense."""
     if isinstance(leaf, (np.ndarray, np.generic)):
         return bytes if leaf.dtype.kind == "O" else leaf.dtype
     return bytes if type(leaf) is bytes else (type(leaf).__name__, leaf.dtype)

@@ -1,10 +1,10 @@
-"""Memory that this process and its worker processes both see.
+"""Memory that this process and its worker processes share.
 
-Region: one piece of it, without a name; and what happens to it while this process forks.
+`Region` is one piece of it, without a name. `Fork` handles a fork of this process.
 
 A region is created once, sent to its worker as an open file, mapped on both sides, and then used for Block after Block.
-What a worker wrote is read here in place: arrays lie over the region, which is free again when the last of them is
-gone. A region belongs to one worker, so that what a killed one was writing into is nobody else's.
+This process reads the results of a worker in place: arrays lie over the region, which is free again when the last array
+is gone. A region belongs to one worker, so a killed worker cannot damage data of others.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from penstock.block.footprint import leased
 
 
 class Owner:
-    """The worker that regions belong to, as seen from here."""
+    """The worker that owns regions, as recorded in this process."""
 
     def __init__(self) -> None:
         self.alive = True
-        self.idle = 0  # regions that wait for their next use
-        self.dropped: list[int] = []  # regions that it has to unmap
+        self.idle = 0  # regions that wait for reuse
+        self.dropped: list[int] = []  # numbers of regions that the worker has to unmap
 
 
 class Region:
@@ -46,24 +46,24 @@ class Region:
         self.owner = owner
         self.number = number
         self.nbytes = nbytes
-        self.lent = False  # arrays lie over it
-        self.retired = False  # a forked child may still read it: not to be used again
+        self.lent = False  # True while arrays lie over it
+        self.retired = False  # True if a forked child may still read it: never reused
         self.descriptor: int | None = created(nbytes)
         self._mapping, self.array = mapped(self.descriptor, nbytes)
 
     def sent(self) -> None:
-        """The owner has it: mappings keep the memory from here on."""
+        """Close the file after the owner has received it: the mappings keep the memory alive."""
         descriptor, self.descriptor = self.descriptor, None
         if descriptor is not None:
             os.close(descriptor)
 
     def empty(self) -> None:
-        """Give the memory itself back, also while the owner still maps it, and what this process maps it by."""
+        """Free the memory, even while the owner still maps it, and this process's mapping."""
         self.sent()
         if hasattr(mmap, "MADV_REMOVE"):
             with suppress(OSError):  # a file system without holes
                 self._mapping.madvise(mmap.MADV_REMOVE)
-        del self._mapping, self.array  # a mapping holds an open file of its own, and the region's number may be kept
+        del self._mapping, self.array  # a mapping holds an open file, and references to the region may remain
 
     def __del__(self) -> None:
         if getattr(self, "descriptor", None) is not None:
@@ -71,7 +71,7 @@ class Region:
 
 
 def mapped(descriptor: int, nbytes: int) -> tuple[mmap.mmap, np.ndarray]:
-    """A region as bytes that can be written; unmapped when nobody holds the array. The file may be closed."""
+    """Return the mapping and a writable array of bytes over it. The file may be closed."""
     if sys.version_info >= (3, 13):
         mapping = mmap.mmap(descriptor, nbytes, trackfd=False)
     else:
@@ -80,7 +80,7 @@ def mapped(descriptor: int, nbytes: int) -> tuple[mmap.mmap, np.ndarray]:
 
 
 def created(nbytes: int) -> int:
-    """Return an open file of so many bytes, zeros, that has no name."""
+    """Return an open file without a name, filled with so many zero bytes."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("penstock")
         try:
@@ -91,35 +91,35 @@ def created(nbytes: int) -> int:
         return descriptor
     import tempfile
 
-    with tempfile.TemporaryFile() as file:  # unlinked from the start
-        file.write(bytes(nbytes))  # now, and not by a bus error when the disk is full
+    with tempfile.TemporaryFile() as file:  # the file is unlinked from the start
+        file.write(bytes(nbytes))  # allocates the disk space now; otherwise a full disk would cause a bus error later
         file.flush()
         return os.dup(file.fileno())
 
 
-_PATIENCE = 10.0  # seconds that a child may take to copy what it sees
+_PATIENCE = 10.0  # seconds that a child may take to copy the memory it sees
 
 
 class Shared(Protocol):
-    """Memory that is prepared for a fork, and told of it afterwards."""
+    """Memory that takes part in a fork."""
 
     def hold(self) -> None:
-        """Nothing changes hands until one of the others is called."""
+        """Before the fork: block all changes until one of the other methods is called."""
 
     def is_read(self) -> bool:
-        """Whether anybody may read it."""
+        """Return True if arrays may lie over the memory."""
 
     def go_on(self) -> None:
-        """In the parent."""
+        """Resume in the parent."""
 
     def leave_to_parent(self) -> None:
-        """In the child."""
+        """Detach in the child."""
 
 
 class Fork:
-    """The child gets a copy of the shared memory it can see.
+    """Gives a forked child its own copy of the shared memory that it can see.
 
-    The parent goes on when that is made: what it writes later is not the child's.
+    The parent waits until the copy is complete, so that its later writes do not reach the child.
     """
 
     def __init__(self, memories: Iterable[Shared]) -> None:
@@ -139,7 +139,7 @@ class Fork:
         if self._copied is not None:
             (near, far), self._copied = self._copied, None
             os.close(far)
-            select.select([near], [], [], _PATIENCE)  # until it breaks
+            select.select([near], [], [], _PATIENCE)  # returns when the child closes its end
             os.close(near)
         for memory in held:
             memory.go_on()
@@ -159,7 +159,7 @@ class Fork:
 
 
 def made_private(array: np.ndarray) -> None:
-    """Put memory of this process in the place of shared memory, with the same content at the same address."""
+    """Replace shared memory by private memory with the same content at the same address."""
     import ctypes
 
     content = array.copy()
@@ -174,21 +174,21 @@ def made_private(array: np.ndarray) -> None:
 
 
 _SMALLEST = 1 << 16  # bytes of a region
-_LOOSE = 4  # times the bytes wanted that an idle region may have
-_IDLE = 1 << 28  # bytes that may wait for their next use
-_IDLE_REGIONS = 16  # of one owner that may do so: each is an open file
-_MOST = 1 << 30  # bytes in all
+_LOOSE = 4  # an idle region may be so many times larger than requested
+_IDLE = 1 << 28  # bytes of regions that wait for reuse
+_IDLE_REGIONS = 16  # idle regions of one owner; each is an open file
+_MOST = 1 << 30  # bytes in total
 _MOST_REGIONS = 512
 
 
 def _rounded(nbytes: int) -> int:
-    """The next of 1, 1.25, 1.5, 1.75 times a power of two: few sizes, and little unused."""
+    """Round up to 1, 1.25, 1.5 or 1.75 times a power of two: few sizes and little waste."""
     step = max(1, 1 << max(nbytes - 1, 0).bit_length() >> 3)
     return max(-(-nbytes // step) * step, _SMALLEST)
 
 
 def _descriptors() -> int:
-    """Open files that this process may have."""
+    """Return the number of files that this process may open."""
     try:
         import resource
     except ImportError:
@@ -200,7 +200,7 @@ class SharedMemory:
     """The regions of this process's workers: in use, or idle. Bounded in bytes and in number. Thread-safe."""
 
     def __init__(self, memory: int = 1 << 34) -> None:
-        """`memory` is what the machine grants."""
+        """Create an empty pool; `memory` is the bytes that the machine grants."""
         self._idle_limit = min(_IDLE, memory // 32)
         self._limit = min(_MOST, memory // 8)
         self._most = min(_MOST_REGIONS, max(_descriptors() // 4, 16))
@@ -209,14 +209,15 @@ class SharedMemory:
         _watch_forks()
 
     def _begin(self) -> None:
-        self._lock = threading.RLock()  # an array may die inside our own critical section, by garbage collection
+        # an array may die inside this class's own critical section, by garbage collection
+        self._lock = threading.RLock()
         self._numbers = itertools.count()
         self._used: set[Region] = set()
-        self._idle: OrderedDict[int, Region] = OrderedDict()  # by number, the one longest idle first
+        self._idle: OrderedDict[int, Region] = OrderedDict()  # by number, the longest idle first
         self._used_bytes = self._idle_bytes = 0
 
     def take(self, owner: Owner, nbytes: int) -> Region | None:
-        """A region of at least so many bytes, for this worker; None where there is no more room."""
+        """Return a region of at least so many bytes for this worker, or None if there is no room."""
         if not hasattr(socket, "send_fds"):
             return None
         with self._lock:
@@ -240,8 +241,8 @@ class SharedMemory:
         return too_many or self._used_bytes + self._idle_bytes + more > self._limit
 
     def _found(self, owner: Owner, nbytes: int) -> Region | None:
-        """The smallest of the owner's idle regions that will do."""
-        idle = list(self._idle.values())  # an array may die, and change it, meanwhile
+        """Return the smallest suitable idle region of the owner, or None."""
+        idle = list(self._idle.values())  # a copy, because a dying array may change the dict during the loop
         fitting = [r for r in idle if r.owner is owner and nbytes <= r.nbytes <= _LOOSE * nbytes]
         found = min(fitting, key=_size, default=None)
         if found is not None:
@@ -249,7 +250,7 @@ class SharedMemory:
         return found
 
     def _no_longer_idle(self, region: Region) -> bool:
-        """False where it is not idle."""
+        """Remove a region from the idle ones; return False if it is not idle."""
         if self._idle.pop(region.number, None) is None:
             return False
         self._idle_bytes -= region.nbytes
@@ -263,10 +264,10 @@ class SharedMemory:
             region.owner.dropped.append(region.number)
 
     def give_back(self, region: Region) -> None:
-        """Nobody uses it any more."""
+        """Return a region that is no longer used."""
         with self._lock:
             if region not in self._used:
-                return  # of the process that this one was forked from
+                return  # a region of the process that this one was forked from
             self._used.discard(region)
             self._used_bytes -= region.nbytes
             region.lent = False
@@ -283,16 +284,16 @@ class SharedMemory:
                 self._drop(next(iter(self._idle.values())))
 
     def lend(self, region: Region) -> np.ndarray:
-        """The region as an array; it is given back when that and all views of it are gone."""
+        """Return the region as an array. The region is returned when the array and all its views are gone."""
         region.lent = True
         return leased(region.array, partial(self.give_back, region))
 
     def scarce(self) -> bool:
-        """Whether so much is in use that what can be copied elsewhere should be."""
+        """Return True if so much is in use that results should be copied elsewhere if possible."""
         return 2 * self._used_bytes > self._limit or 2 * len(self._used) > self._most
 
     def forget(self, owner: Owner) -> None:
-        """The worker is gone. What it wrote stays for those who read it."""
+        """Forget the regions of a worker that has ended. Lent regions stay until their readers are done."""
         with self._lock:
             owner.alive = False
             for region in [region for region in list(self._used) if region.owner is owner and not region.lent]:
@@ -302,32 +303,32 @@ class SharedMemory:
                 self._drop(region)
 
     def clear(self) -> None:
-        """Let go of the idle regions."""
+        """Free the idle regions."""
         with self._lock:
             while self._idle:
                 self._drop(next(iter(self._idle.values())))
 
     def bytes(self) -> tuple[int, int]:
-        """(in use, idle)."""
+        """Return the bytes (in use, idle)."""
         return self._used_bytes, self._idle_bytes
 
-    # -- around a fork
+    # -- before and after a fork
 
     def hold(self) -> None:
         self._lock.acquire()
 
     def is_read(self) -> bool:
-        """Whether arrays lie over shared memory."""
+        """Return True if arrays lie over shared memory."""
         return any(region.lent for region in list(self._used))
 
     def go_on(self) -> None:
-        """In the parent: what the child may read is never written again."""
+        """Resume in the parent. Regions that the child may read are never reused."""
         for region in list(self._used):
             region.retired = True
         self._lock.release()
 
     def leave_to_parent(self) -> None:
-        """In the child: workers and regions are the parent's; arrays over them become the child's own."""
+        """Detach in the child: workers and regions stay with the parent; arrays over them become private."""
         used = list(self._used)
         self._begin()
         for region in used:
@@ -348,6 +349,6 @@ def _watch_forks() -> None:
 
 
 def shared_bytes() -> tuple[int, int]:
-    """Bytes of memory shared with worker processes: (in use, idle)."""
+    """Return the bytes shared with worker processes: (in use, idle)."""
     pairs = [memory.bytes() for memory in list(_all)]
     return sum(used for used, _ in pairs), sum(idle for _, idle in pairs)

@@ -1,4 +1,4 @@
-"""What is known about a leaf before it is there: its shape and dtype."""
+"""Specs: shape and dtype of a leaf, known before the first element."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Shape = tuple[int | None, ...]
 
 
 def as_dtype(dtype: Any) -> DType:
-    """Normalise a dtype as a user writes it: `bytes` and `str` are byte strings, anything else is numpy's.
+    """Normalise a user's dtype: `bytes` and `str` mean byte strings, everything else is a numpy dtype.
 
     >>> as_dtype("float32"), as_dtype(str)
     (dtype('float32'), <class 'bytes'>)
@@ -32,7 +32,7 @@ def as_dtype(dtype: Any) -> DType:
 
 
 def dtype_name(dtype: DType) -> str:
-    """The name of a dtype in reprs and errors: `int64`, `bytes`."""
+    """Return the name of a dtype for reprs and errors: `int64`, `bytes`."""
     return "bytes" if dtype is bytes else str(np.dtype(dtype))
 
 
@@ -54,16 +54,16 @@ class _Shaped:
         return f"{type(self).__name__}(shape={self.shape}, dtype={dtype_name(self.dtype)})"
 
     def of_shape(self, shape: Shape | None, deeper: int = 0) -> Self:
-        """The same spec with another shape, of values that are so much `deeper`."""
+        """Return the same spec with another shape; `deeper` is the number of added ragged dimensions."""
         return type(self)(shape, self.dtype)
 
     def as_value(self) -> TensorSpec | RaggedTensorSpec | SparseTensorSpec:
-        """The spec of the value by itself."""
+        """Return the spec of the value outside a RaggedTensor."""
         found: Any = self
         return found  # type: ignore[no-any-return]
 
     def relax(self, other: LeafSpec, *, any_rank: bool = False) -> Self | None:
-        """The narrowest spec that both satisfy, or None when dtype or rank differ; with `any_rank` ranks may."""
+        """Return the narrowest spec that both satisfy, or None. With `any_rank`, ranks may differ."""
         if not isinstance(other, type(self)) or self.dtype != other.dtype:
             return None
         if self.shape is None or other.shape is None:
@@ -78,11 +78,11 @@ class _Shaped:
         return wanted.relax(spec_of(value)) == wanted
 
     def batched(self, size: int | None) -> Self:
-        """The spec of several such values as one."""
+        """Return the spec of a batch of such values."""
         return self if self.shape is None else self.of_shape((size, *self.shape), 1)
 
     def unbatched(self) -> Self:
-        """The spec of a slice along the first axis."""
+        """Return the spec of a slice along the first axis."""
         return self if self.shape is None else self.of_shape(self.shape[1:], -1)
 
 
@@ -105,12 +105,12 @@ class TensorSpec(_Shaped):
 
     @property
     def open_rank(self) -> bool:
-        """Whether nothing is known of the shape; no spec in a plan is like that, see `Scan.spec`."""
+        """True if the rank is unknown. No spec in a plan has an open rank, see `Scan.spec`."""
         return self.shape is None
 
     @property
     def fixed(self) -> bool:
-        """Whether every extent is known."""
+        """True if every extent is known."""
         return self.shape is not None and None not in self.shape
 
 
@@ -189,7 +189,7 @@ class RaggedTensorSpec(_Shaped):
 
 @dataclass(frozen=True, slots=True)
 class ValueSpec:
-    """Spec of a leaf that is no tensor: a nested data set."""
+    """Spec of a leaf that is not a tensor: a nested data set."""
 
     __penstock_leaf__ = True
 
@@ -213,7 +213,7 @@ LeafSpec = TensorSpec | RaggedTensorSpec | SparseTensorSpec | ValueSpec
 
 
 def spec_of(value: Any) -> LeafSpec:
-    """The exact spec of one converted leaf value."""
+    """Return the exact spec of one converted leaf value."""
     if type(value) is bytes:
         return TensorSpec((), bytes)
     if isinstance(value, (np.ndarray, np.generic)):
@@ -226,13 +226,13 @@ def spec_of(value: Any) -> LeafSpec:
 
 
 def any_extent(leaf: LeafSpec) -> LeafSpec:
-    """The spec of a leaf with open extents: what one element tells of others is their rank and dtype."""
+    """Return the spec of a leaf with all extents None: one element determines only rank and dtype of the others."""
     return leaf if isinstance(leaf, ValueSpec) or leaf.shape is None else leaf.of_shape((None,) * len(leaf.shape))
 
 
-# The type of an element is for type checkers: nothing looks at it while a program runs. A `Dataset` without brackets
-# has elements of any type. It is covariant, as a data set is only read: a `Dataset[np.int64]` may stand where a
-# `Dataset[np.integer[Any]]` is asked for.
+# Element types exist for type checkers only and are not checked at run time. A `Dataset` without brackets has elements
+# of any type. The type is covariant because a data set is read-only: a `Dataset[np.int64]` is also a
+# `Dataset[np.integer[Any]]`.
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar  # defaults are in typing from Python 3.13 on; checkers bring this module

@@ -1,8 +1,8 @@
-"""Nested elements taken apart and put together again: tuples, dicts, named tuples, dataclasses and attrs classes.
+"""Structures of nested elements: tuples, dicts, named tuples, dataclasses and attrs classes.
 
-Lists are tensors, never structure, as in tf.data; only the list that a function returns is a tuple (`components`).
-`None` is structure without a leaf: it is in every element, and no column holds it. A dataclass that carries `LEAF_MARK`
-is a leaf: specs, sparse and ragged tensors.
+Lists are tensors, not structure, as in tf.data. Only a list that a function returns is converted to a tuple
+(`components`). `None` is structure without a leaf: every element contains it, and no column stores it. A dataclass with
+`LEAF_MARK` is a leaf: specs, sparse and ragged tensors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SAME_NEST = "Every element of a data set has the same nest of tuples and dicts."
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """The shape of a nest without its leaves; two elements of one stream always have equal structures."""
+    """The shape of a nest without its leaves. All elements of one data set have equal structures."""
 
     kind: (
         type | None
@@ -35,7 +35,7 @@ class Structure:
     names: tuple[Any, ...] = ()  # dict keys or field names, in the element's own order
     children: tuple[Structure, ...] = ()
     size: int = 1  # number of leaves
-    flat: bool = True  # every child is a leaf, or this is one
+    flat: bool = True  # True if every child is a leaf, or this is a leaf
 
     @property
     def is_leaf(self) -> bool:
@@ -43,21 +43,21 @@ class Structure:
 
     @property
     def holds_none(self) -> bool:
-        """Whether some component is None."""
+        """True if some component is None."""
         return self.kind is NoneType or any(child.holds_none for child in self.children)
 
     @property
     def has_names(self) -> bool:
-        """True if dicts are part of the nest. Their keys may come in another order."""
+        """True if the nest contains dicts. Their keys may come in another order."""
         return self.kind is dict or any(child.has_names for child in self.children)
 
     @property
     def unpacks(self) -> bool:
-        """Whether a user's function gets the parts as separate arguments: exactly for plain tuples."""
+        """True if a user's function receives the parts as separate arguments: only for plain tuples."""
         return self.kind is tuple
 
     def build(self, leaves: Sequence[Any]) -> Any:
-        """The inverse of `flatten`."""
+        """Build an element from leaves, the inverse of `flatten`."""
         if self.kind is None:
             return leaves[0]
         if self.flat:
@@ -81,7 +81,10 @@ class Structure:
         return _rebuilt(self.kind, self.names, parts)
 
     def rows(self, columns: Sequence[list[Any]]) -> list[Any]:
-        """Per-element nests from per-leaf lists of values; the hot path of handing elements to Python."""
+        """Build one nest per element from one list of values per leaf.
+
+        Every element passes this function, so it is fast.
+        """
         if self.kind is None:
             return columns[0]
         if not columns:
@@ -107,7 +110,7 @@ class Structure:
         return list(rows) if self.kind is tuple else [self._assemble(row) for row in rows]
 
     def flatten(self, element: Any) -> list[Any]:
-        """Leaves of an element that must have this structure; raises InvalidTypeError where it has another."""
+        """Return the leaves of an element of this structure. Raise InvalidTypeError for another structure."""
         if self.kind is None:
             return [element]
         parts = self._parts_of_flat(element)
@@ -125,7 +128,7 @@ class Structure:
         raise InvalidTypeError(message, hint=SAME_NEST)
 
     def _take(self, element: Any, leaves: list[Any]) -> bool:
-        """Add the leaves of an element of tuples and dicts alone; False where it is none, or another."""
+        """Append the leaves of an element made of tuples and dicts. Return False for any other element."""
         kind = self.kind
         if kind is None:
             leaves.append(element)
@@ -142,19 +145,19 @@ class Structure:
         return all(child._take(part, leaves) for child, part in zip(self.children, parts, strict=True))
 
     def flatten_up_to(self, element: Any) -> list[Any]:
-        """`flatten`, with whatever stands where this has a leaf as that leaf: a tuple, too."""
+        """Return the leaves like `flatten`, but accept any value, even a tuple, where this structure has a leaf."""
         parts = self._parts_of_flat(element)
         if parts is not None:
             return parts
         leaves: list[Any] = []
         if not self._collect(element, leaves):
-            self.flatten(element)  # which says what differs
+            self.flatten(element)  # raises an error that names the difference
             msg = "a structure that differs and does not"
             raise AssertionError(msg)
         return leaves
 
     def _parts_of_flat(self, element: Any) -> list[Any] | None:
-        """The parts of a tuple or dict whose parts are leaves here; None of any other, and where names differ."""
+        """Return the parts of a flat tuple or dict, or None for any other element, or if the names differ."""
         if self.kind is tuple and self.flat and type(element) is tuple and len(element) == self.size:
             return list(element)
         if self.kind is dict and self.flat and type(element) is dict and len(element) == self.size:
@@ -186,7 +189,7 @@ class Structure:
         return leaves
 
     def same_as(self, other: Structure) -> bool:
-        """Equality that does not look at the order of dict keys."""
+        """Return True if the structures are equal, in any order of dict keys."""
         if self.kind is not other.kind or len(self.children) != len(other.children):
             return False
         if self.kind is dict:
@@ -197,7 +200,7 @@ class Structure:
         return all(a.same_as(b) for a, b in zip(self.children, other.children, strict=True))
 
     def describe(self, leaves: Sequence[Any] | None = None) -> str:
-        """The nest as text, with `leaves` (or `·`) in the leaf positions."""
+        """Return the nest as a string, with `leaves` (or `·`) in the positions of leaves."""
         texts = iter(["·"] * self.size if leaves is None else [str(leaf) for leaf in leaves])
         return self._describe(texts)
 
@@ -216,7 +219,7 @@ class Structure:
         return f"{self.kind.__name__}({named})"
 
     def paths(self, prefix: str = "") -> list[str]:
-        """A readable address for every leaf, such as `[1]['image']`; empty for a lone leaf."""
+        """Return a readable address for every leaf, such as `[1]['image']`; it is empty for a single leaf."""
         if self.kind is None:
             return [prefix]
         found = []
@@ -236,7 +239,7 @@ NONE = Structure(NoneType, size=0)
 
 
 def components(result: Any) -> Any:
-    """What a user's function returned: a list is a tuple of components, as in tf.data; a list inside it is an array.
+    """Return the components of a function's result: a list becomes a tuple, as in tf.data; nested lists stay arrays.
 
     >>> components([0, b"hello", [1, 2]])
     (0, b'hello', [1, 2])
@@ -244,13 +247,15 @@ def components(result: Any) -> Any:
     if not isinstance(result, list):
         return result
     if not result:
-        message = "The function returned an empty list. A list is a tuple of components, and a tuple has some."
+        message = (
+            "The function returned an empty list. A list stands for a tuple of components, which needs at least one."
+        )
         raise InvalidTypeError(message, hint=LISTS)
     return tuple(result)
 
 
 def refuse_none(structure: Structure) -> None:
-    """Raise InvalidTypeError for a whole element that is None: a function that does not return gives it."""
+    """Raise InvalidTypeError if a whole element is None, the result of a function without `return`."""
     if structure.kind is NoneType:
         message = "None is no value; only a component may be None."
         raise InvalidTypeError(message, hint="Does the function return its result on every path?")
@@ -260,19 +265,19 @@ LISTS = "Return np.array(list, dtype) for one array, which may be empty or diffe
 
 
 def field_names(kind: type) -> tuple[str, ...] | None:
-    """Return the names of all fields of a dataclass or an attrs class; None for any other class, and for leaves."""
+    """Return the names of all fields of a dataclass or an attrs class, or None for other classes and for leaves."""
     if hasattr(kind, LEAF_MARK):
         return None
     if is_dataclass(kind):
         return tuple(field.name for field in fields(kind))
-    attributes = getattr(kind, "__attrs_attrs__", None)  # so that attrs need not be there
+    attributes = getattr(kind, "__attrs_attrs__", None)  # works without attrs installed
     return None if attributes is None else tuple(attribute.name for attribute in attributes)
 
 
 def _rebuilt(kind: type, names: tuple[str, ...], parts: Sequence[Any]) -> Any:
     """Return an object with these fields, without a call of the class's own code.
 
-    Its constructor has checked and converted the values already; a second call would convert them twice.
+    The constructor has already checked and converted the values. A second call would convert them twice.
     """
     try:
         made: Any = object.__new__(kind)
@@ -285,7 +290,7 @@ def _rebuilt(kind: type, names: tuple[str, ...], parts: Sequence[Any]) -> Any:
 
 
 def _fields_of(element: Any, names: tuple[str, ...]) -> list[Any]:
-    """Return the values of all fields; raise InvalidTypeError for an object that has more than its fields, or less."""
+    """Return the values of all fields. Raise InvalidTypeError for an object with missing or additional attributes."""
     kind = type(element)
     try:
         found = [getattr(element, name) for name in names]
@@ -298,7 +303,7 @@ def _fields_of(element: Any, names: tuple[str, ...]) -> list[Any]:
         if name not in names and not isinstance(getattr(kind, name, None), cached_property)
     ]
     if beside:
-        message = f"An element of the class {kind.__name__} has the attribute {beside[0]!r}, which is no field."
+        message = f"An element of the class {kind.__name__} has the attribute {beside[0]!r}, which is not a field."
         raise InvalidTypeError(message, hint=f"Declare it, such as `{beside[0]}: float = field(init=False)`.")
     return found
 
@@ -309,7 +314,7 @@ def _is_object_with_fields(value: Any) -> bool:
 
 
 def is_nest(value: Any) -> bool:
-    """Whether a value is taken apart (tuple, dict, an object with fields) instead of being a leaf."""
+    """Return True if a value is a nest (tuple, dict, an object with fields), not a leaf."""
     return isinstance(value, (tuple, Mapping)) or _is_object_with_fields(value)
 
 
@@ -332,7 +337,7 @@ def _node(kind: type, names: tuple[Any, ...], children: list[Structure]) -> Stru
 
 
 def nest(outer: Structure, parts: Sequence[Structure]) -> Structure:
-    """`outer` with its leaves replaced by whole structures, in order."""
+    """Return `outer` with its leaves replaced by structures, in order."""
     remaining = iter(parts)
 
     def fill(structure: Structure) -> Structure:
@@ -348,7 +353,7 @@ _LEAVES = frozenset({np.ndarray, bytes, str, bool, int, float, list, *_NUMBERS})
 
 
 def flatten(element: Any) -> tuple[list[Any], Structure]:
-    """Take an element apart into its leaves, depth first, and the structure that puts them together again.
+    """Return the leaves of an element, depth first, and the structure that rebuilds it.
 
     >>> leaves, structure = flatten((1, {"a": 2, "b": (3, 4)}))
     >>> leaves
@@ -383,7 +388,7 @@ def flatten(element: Any) -> tuple[list[Any], Structure]:
 
 
 def leaves_rank_open(spec: Any) -> bool:
-    """Whether a nest of specs says of a leaf that its rank may be any."""
+    """Return True if a spec in the nest has an open rank."""
     return any(getattr(leaf, "open_rank", False) for leaf in flatten(spec)[0])
 
 
@@ -394,7 +399,7 @@ def map_leaves(function: Any, element: Any) -> Any:
 
 
 def known_bytes(spec: Any) -> tuple[int, bool]:
-    """Bytes of an element's parts of known size, and whether these are all.
+    """Return the bytes of the parts of known size, and True if all parts have a known size.
 
     >>> known_bytes((TensorSpec((2, 3), np.float32), TensorSpec((None,), np.int64)))
     (24, False)

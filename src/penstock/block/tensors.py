@@ -1,6 +1,6 @@
-"""SparseTensor and RaggedTensor: values of an element that no plain array can hold.
+"""SparseTensor and RaggedTensor: values of an element that a plain array cannot hold.
 
-Both are immutable by contract and hold numpy arrays only. Byte strings stand in object arrays of `bytes`.
+Both must not be changed, and hold numpy arrays only. Byte strings are object arrays of `bytes`.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class SparseTensor(_NoArray):
         object.__setattr__(self, "dense_shape", dense_shape)
 
     def with_arrays(self, change: Callable[[np.ndarray], np.ndarray]) -> SparseTensor:
-        """The same tensor over what `change` gives for each of its arrays: of the same shape and dtype."""
-        found = object.__new__(type(self))  # without checking again what was checked
+        """Return the tensor with `change` applied to each of its arrays. `change` keeps shape and dtype."""
+        found = object.__new__(type(self))  # skips the checks, which the arrays have passed already
         object.__setattr__(found, "indices", change(self.indices))
         object.__setattr__(found, "values", change(self.values))
         object.__setattr__(found, "dense_shape", change(self.dense_shape))
@@ -106,7 +106,7 @@ class SparseTensor(_NoArray):
 
     @classmethod
     def stack(cls, rows: Sequence[SparseTensor]) -> SparseTensor:
-        """One tensor with a new outer dimension, as large as the largest row; `rows` are of one rank.
+        """Join rows of one rank along a new outer dimension. Each extent is that of the largest row.
 
         >>> row = SparseTensor(np.array([[1]]), np.array([5]), np.array([2]))
         >>> SparseTensor.stack([row, row]).to_list()
@@ -125,7 +125,7 @@ class SparseTensor(_NoArray):
         return int(self.dense_shape[0])
 
     def __iter__(self) -> Iterator[SparseTensor]:
-        """The slices along the first axis, whatever the order of the values."""
+        """Yield the slices along the first axis. The values may be in any order."""
         order = np.argsort(self.indices[:, 0], kind="stable")
         indices, values = self.indices[order], self.values[order]
         ends = np.searchsorted(indices[:, 0], np.arange(len(self) + 1)).tolist()
@@ -133,18 +133,18 @@ class SparseTensor(_NoArray):
             yield SparseTensor(indices[start:stop, 1:], values[start:stop], self.dense_shape[1:])
 
     def to_dense(self, default_value: Any = None) -> np.ndarray:
-        """The whole array, with `default_value` (else 0 or b"") where no value is given."""
+        """Return the dense array, with `default_value` (else 0 or b"") where no value is given."""
         dense = _filled(self.shape, self.values, default_value)
         if len(self.values):
             dense[tuple(self.indices.T)] = self.values
         return dense
 
     def to_list(self) -> Any:
-        """`to_dense()` as nested lists."""
+        """Return `to_dense()` as nested lists."""
         return self.to_dense().tolist()
 
     def equals(self, other: object) -> bool:
-        """Whether `other` is a sparse tensor of the same dtype, shape, positions and values."""
+        """Return True if `other` is a sparse tensor of the same dtype, shape, positions and values."""
         return (
             isinstance(other, SparseTensor)
             and self.dtype == other.dtype
@@ -190,9 +190,9 @@ class RaggedTensor(_NoArray):
         object.__setattr__(self, "row_splits", splits)
 
     def with_arrays(self, change: Callable[[np.ndarray], np.ndarray]) -> RaggedTensor:
-        """The same tensor over what `change` gives for each of its arrays: of the same shape and dtype."""
+        """Return the tensor with `change` applied to each of its arrays. `change` keeps shape and dtype."""
         values = self.values
-        found = object.__new__(type(self))  # without checking again what was checked
+        found = object.__new__(type(self))  # skips the checks, which the arrays have passed already
         changed = values.with_arrays(change) if isinstance(values, RaggedTensor) else change(values)
         object.__setattr__(found, "values", changed)
         object.__setattr__(found, "row_splits", change(self.row_splits))
@@ -200,7 +200,7 @@ class RaggedTensor(_NoArray):
 
     @classmethod
     def from_row_lengths(cls, values: Any, row_lengths: Any) -> RaggedTensor:
-        """Rows of the given lengths, which must add up to the number of values.
+        """Build a tensor of rows with the given lengths, which must add up to the number of values.
 
         >>> RaggedTensor.from_row_lengths(np.array([1, 2, 3]), [2, 0, 1]).to_list()
         [[1, 2], [], [3]]
@@ -214,7 +214,7 @@ class RaggedTensor(_NoArray):
 
     @classmethod
     def stack(cls, rows: Sequence[np.ndarray | RaggedTensor], row_splits_dtype: Any = np.int64) -> RaggedTensor:
-        """One tensor with a new outer dimension; `rows` are of one kind and rank.
+        """Join rows of one kind and rank along a new outer dimension.
 
         >>> RaggedTensor.stack([np.array([1, 2]), np.array([3])]).to_list()
         [[1, 2], [3]]
@@ -228,7 +228,7 @@ class RaggedTensor(_NoArray):
         return len(self.row_splits) - 1
 
     def __getitem__(self, row: int) -> np.ndarray | RaggedTensor:
-        """Row `row`, as a view."""
+        """Return row `row` as a view."""
         if not -len(self) <= row < len(self):
             message = f"Row {row} of a ragged tensor with {len(self)} rows."
             raise IndexError(message)
@@ -252,7 +252,7 @@ class RaggedTensor(_NoArray):
 
     @property
     def flat_values(self) -> np.ndarray:
-        """The innermost values, of all rows."""
+        """The innermost values of all rows."""
         return self.values.flat_values if isinstance(self.values, RaggedTensor) else self.values
 
     @property
@@ -265,12 +265,12 @@ class RaggedTensor(_NoArray):
         return np.diff(self.row_splits)
 
     def to_list(self) -> list[Any]:
-        """Nested lists."""
+        """Return nested lists."""
         inner = self.values.to_list() if isinstance(self.values, RaggedTensor) else self.values.tolist()
         return [inner[a:b] for a, b in pairwise(self.row_splits.tolist())]
 
     def to_dense(self, default_value: Any = None) -> np.ndarray:
-        """One array, every row filled up with `default_value` (else 0 or b"") to the longest."""
+        """Return one array with every row padded with `default_value` (else 0 or b"") to the longest row."""
         inner = self.values.to_dense(default_value) if isinstance(self.values, RaggedTensor) else self.values
         lengths = self.row_lengths
         width = int(lengths.max()) if len(lengths) else 0
@@ -279,7 +279,7 @@ class RaggedTensor(_NoArray):
         return dense
 
     def equals(self, other: object) -> bool:
-        """Whether `other` is a ragged tensor of the same dtype, rows and values."""
+        """Return True if `other` is a ragged tensor of the same dtype, rows and values."""
         if not isinstance(other, RaggedTensor) or not np.array_equal(self.row_splits, other.row_splits):
             return False
         if isinstance(self.values, RaggedTensor) or isinstance(other.values, RaggedTensor):

@@ -1,4 +1,4 @@
-"""Values on their way to another process: a pickle, and beside it the bytes of the arrays."""
+"""Serialisation for another process: a pickle, and the bytes of the arrays in separate buffers."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from penstock.block.indexed_column import IndexedColumn
 from penstock.block.origin import Origin
 from penstock.block.structure import LEAF, Structure
 
-_same_main: list[bool] = []  # filled where the process that reads has this one's `__main__`
-_SLACK = 2  # times the bytes a column means, from which it is copied out of the buffers it points into
+_same_main: list[bool] = []  # not empty if the reading process has the same `__main__` as this one
+_SLACK = 2  # a column is copied out of its buffers if they are so many times larger than the column
 
 
 def pack(value: Any, *, by_value: bool = False) -> tuple[bytes, list[pickle.PickleBuffer]]:
-    """A value as bytes and buffers.
+    """Return a value as bytes and buffers.
 
-    Functions and classes that the other process cannot import travel by value; that costs more, and is done where
-    `by_value` asks for it or a plain pickle will not do.
+    Functions and classes that the other process cannot import are pickled by value. This costs more, so it is done only
+    if `by_value` is True or a plain pickle fails.
     """
     buffers: list[pickle.PickleBuffer] = []
     if not by_value:
         try:
             content = pickle.dumps(value, 5, buffer_callback=buffers.append)
-        except Exception:  # a lambda, a class made in a function: the other way can
+        except Exception:  # a lambda, or a class defined in a function: pickling by value works
             buffers.clear()
         else:
             if not by_reference_fails(content):
@@ -41,19 +41,19 @@ def pack(value: Any, *, by_value: bool = False) -> tuple[bytes, list[pickle.Pick
 
 
 def by_reference_fails(content: bytes) -> bool:
-    """Return True if a plain pickle names the main script, which is another module there."""
+    """Return True if a plain pickle refers to the main script, which is another module in the other process."""
     return (b"__main__" in content or b"__mp_main__" in content) and not _same_main
 
 
 def share_main() -> None:
-    """From now on this process, a forked one, writes to its parent: what that has in `__main__` is found by name.
+    """Record that this forked process writes to its parent, which finds objects of `__main__` by name.
 
-    By value it would get another class for each, and `isinstance` and `except` would not know them.
+    Pickled by value, each object would get its own copy of its class, and `isinstance` and `except` would fail.
     """
     _same_main.append(True)
 
 
-# The general way to pickle classes with slots costs as much as the rest of a small Block's journey.
+# The default pickling of classes with slots costs as much as the rest of the transfer of a small Block.
 
 
 def _block(block: Block) -> tuple[Any, ...]:
@@ -62,7 +62,7 @@ def _block(block: Block) -> tuple[Any, ...]:
 
 def _structure(found: Structure) -> str | tuple[Any, ...]:
     if found is LEAF:
-        return "LEAF"  # the module's own
+        return "LEAF"  # the singleton of the module
     return Structure, (found.kind, found.names, found.children, found.size, found.flat)
 
 
@@ -92,19 +92,19 @@ copyreg.pickle(Origin, _origin)
 
 
 def unpack(content: bytes | memoryview, buffers: Sequence[Any]) -> Any:
-    """The value again, its arrays over `buffers` without a copy."""
+    """Return the value, with its arrays over `buffers` without a copy."""
     return pickle.loads(content, buffers=buffers)
 
 
 def portable(block: Block) -> Block:
-    """The same elements, without what only this process has: a mapped file behind a few byte strings."""
+    """Return the same elements without memory of this process only, such as a mapped file around a few strings."""
     return block.with_columns(block.structure, [_alone(column) for column in block.columns])
 
 
 def _alone(column: Column) -> Column:
     if isinstance(column, DenseColumn):
         flags = column.array.flags
-        whole = flags.c_contiguous or flags.f_contiguous  # another would be pickled by value
+        whole = flags.c_contiguous or flags.f_contiguous  # other arrays would be pickled by value
         return column if whole else DenseColumn(np.ascontiguousarray(column.array))
     if not isinstance(column, BytesColumn):
         return column

@@ -14,20 +14,26 @@ _DAMAGES = 5  # displayed damages
 def add_to(commands: Any) -> None:
     """Add the sub-command to the parsers of `commands`."""
     text = (
-        "Say what a file or a folder holds: its format, what an element is, how many there are, the first of them. "
-        "Where nothing but reading tells how many there are, all is read; damage is told with its place, and the "
-        "status is 1."
+        "Print the format of a file or folder, the type of its elements, their number, and the first elements. If the "
+        "files do not store the number, all elements are read. Damaged elements are reported with their position, and "
+        "the status is then 1."
     )
-    parser = commands.add_parser("inspect", help="say what files hold, of any format", description=text)
-    parser.add_argument("paths", metavar="PATH", nargs="+", help="a file or folder of any format that penstock reads")
-    parser.add_argument("--format", metavar="NAME", help="the format, where it cannot be told from the content")
-    parser.add_argument("--record-bytes", type=int, metavar="N", help="for records of one length: how long one is")
-    parser.add_argument("--part", metavar="NAME", help="a split of tfds, a table, a list in JSON, a snapshot")
-    parser.add_argument("-n", type=int, default=3, metavar="N", help="how many elements to show (default: %(default)s)")
-    parser.add_argument("--check", action="store_true", help="read every element, also where the number is known")
+    parser = commands.add_parser(
+        "inspect", help="print the format, the elements and the damage of files", description=text
+    )
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="a file or folder in a format that penstock reads")
+    parser.add_argument("--format", metavar="NAME", help="the format, if the content does not identify it")
+    parser.add_argument("--record-bytes", type=int, metavar="N", help="length of a record, for fixed-length records")
+    parser.add_argument("--part", metavar="NAME", help="name of a tfds split, a table, a JSON list or a snapshot")
+    parser.add_argument(
+        "-n", type=int, default=3, metavar="N", help="number of elements to print (default: %(default)s)"
+    )
+    parser.add_argument("--check", action="store_true", help="read every element, even if the number is known")
     parser.add_argument("--sheet", metavar="FILE", help="write a PNG of images of all classes with their labels")
-    parser.add_argument("--pictures", type=int, default=25, metavar="N", help="of the sheet (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print JSON, an object for each path")
+    parser.add_argument(
+        "--pictures", type=int, default=25, metavar="N", help="number of images in the sheet (default: %(default)s)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON, with one object per path")
     parser.set_defaults(run=run)
 
 
@@ -68,8 +74,8 @@ def _described(path: str, chosen: argparse.Namespace) -> dict[str, Any]:
             + (f", {len(damages)} that cannot be read" if damages else "")
         )
         if opened.parts:
-            print(f"  of {chosen.part or opened.parts[0]}; there are {', '.join(opened.parts)}")
-        print("  an element is")
+            print(f"  part {chosen.part or opened.parts[0]} of {', '.join(opened.parts)}")
+        print("  element:")
         print("\n".join(f"    {line}" for line in spec))
         for name, names in opened.names.items():
             print(f"  classes of {name}: {', '.join(names[:20])}{', …' if len(names) > 20 else ''}")
@@ -140,14 +146,14 @@ def _spec(opened: Any) -> list[str]:
 
     if opened.examples is not None:
         records = opened.examples.records
-        return [*opened.examples.lines, f"(features of tf.train.Examples, as the first {records} records have them)"]
+        return [*opened.examples.lines, f"(features of the first {records} tf.train.Examples)"]
     try:
         spec = opened.dataset.element_spec
     except PenstockError as error:
-        return [f"not known: {error.message}"]
+        return [f"unknown: {error.message}"]
     return [f"{name}: {leaf}" if name else str(leaf) for name, leaf in leaves(spec)]
 
 
 def _draw(opened: Any, chosen: argparse.Namespace) -> None:
     made = opened.dataset.ignore_errors().show(chosen.pictures, path=chosen.sheet, label_names=opened.label_names)
-    print(f"{made.count} pictures: {chosen.sheet}", file=sys.stderr if chosen.json else sys.stdout)
+    print(f"{made.count} images: {chosen.sheet}", file=sys.stderr if chosen.json else sys.stdout)

@@ -9,7 +9,7 @@ from typing import Any
 def add_to(commands: Any) -> None:
     """Add the sub-command to the parsers of `commands`."""
     text = "Print the findings of a profiled run and write its report again; for two runs, print what changed."
-    parser = commands.add_parser("report", help="say what a profile shows, or compare two", description=text)
+    parser = commands.add_parser("report", help="print a profile, or compare two", description=text)
     parser.add_argument("folder", metavar="RUN", help="the folder of a run: logs/20261124-101500-4711-…")
     parser.add_argument("other", metavar="OTHER", nargs="?", help="a later run, to compare with")
     parser.set_defaults(run=run)
@@ -34,7 +34,7 @@ def run(chosen: argparse.Namespace) -> int:
         for sentence in (*each["verdict"]["sentences"], *each["verdict"]["changes"]):
             print(textwrap.fill(sentence, 80, initial_indent="  ", subsequent_indent="  "))
     if not told[0]["pipelines"]:
-        print("No data set was iterated while this profile was on.")
+        print("No data set was iterated while this profile was recorded.")
     print(f"{folders[0]}/report.html")
     return 0
 

@@ -20,7 +20,7 @@ def add_to(commands: Any) -> None:
     begin.add_argument("--ray", nargs="?", const="ray", metavar="CLUSTER", help="on Ray, by default the local cluster")
     begin.add_argument("--name", metavar="NAME", help="what others find a service on Ray by (default: a new one)")
     begin.set_defaults(run=start)
-    told = actions.add_parser("status", help="print what a service is at, as JSON")
+    told = actions.add_parser("status", help="print the state of a service, as JSON")
     told.add_argument("address", metavar="ADDRESS", help="what `penstock service start` printed")
     told.set_defaults(run=status)
     end = actions.add_parser("stop", help="end a service")

@@ -30,7 +30,7 @@ def run(chosen: argparse.Namespace) -> int:
 
     if not 0.1 <= chosen.seconds <= 3600:
         message = f"--seconds must lie between 0.1 and 3600, got {chosen.seconds:g}."
-        raise InvalidArgumentError(message, hint="Leave it out for one look a second.")
+        raise InvalidArgumentError(message, hint="Leave it out to refresh once a second.")
     pid = chosen.pid
     if pid is None:
         found = monitored()

@@ -1,1 +1,1 @@
-"""The fluent face: every method builds one node."""
+"""The class `Dataset` and the functions that create data sets. Each method adds one node to a plan."""

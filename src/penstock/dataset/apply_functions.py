@@ -1,4 +1,4 @@
-"""Functions for `Dataset.apply` that tf.data has in `experimental`: batches, groups, access by number, state."""
+"""Functions for `Dataset.apply` that tf.data has in `experimental`: batches, groups, access by index, state."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def pad_to_cardinality(cardinality: int, mask_key: str = "valid") -> Transformat
     return lambda dataset: dataset.pad_to_cardinality(cardinality, mask_key)
 
 
-_INDEX = 0x696E646578  # "index": keeps its numbers apart from those of other users of a seed
+_INDEX = 0x696E646578  # the letters of "index": separates these random numbers from those of other uses of a seed
 
 
 def at(dataset: Dataset, index: int) -> Any:

@@ -1,6 +1,6 @@
-"""Base: what the parts of `Dataset` build on: a plan, its options, and how another data set is made of them.
+"""Base class of the parts of `Dataset`: a plan, its options, and the creation of derived data sets.
 
-The parts do not know the class that they are mixed into: `Base._of` alone asks for it, when it makes one.
+The parts do not import the class `Dataset`. Only `Base._of` imports it, when it creates a data set.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
     from penstock.profiler.placement.placing import Placing
 
-# A step that runs asks the one below it, so a plan of thousands of steps is thousands of calls deep. Walks over a plan
-# do without recursion where C would stand between two calls; everything else is Python calling Python, which takes no
-# space of the thread's stack (since 3.11) and is held up by the limit on recursion alone.
+# A running step calls the step before it, so a plan of thousands of steps leads to calls thousands of levels deep.
+# Walks over a plan use no recursion where C code would be between two Python calls. All other calls are from Python to
+# Python. Since Python 3.11, these need no space on the thread's stack, and only the recursion limit bounds them.
 
-_CALLS = 40  # at most, for one step: of stages, segments and their locks
-_USUAL = 20  # steps that the limit has room for in any case
-_OTHERS = 5000  # calls of the program around them
+_CALLS = 40  # most calls per step: of stages, segments and their locks
+_USUAL = 20  # steps for which the default limit is enough
+_OTHERS = 5000  # calls of the program outside the plan
 
 
 def make_room(plan: Node) -> None:
-    """Let calls go as deep as running this plan may take."""
+    """Raise the recursion limit to the depth that running this plan may need."""
     node = plan
-    for _ in range(_USUAL):  # most plans end before that, and none of them is asked how high it is
+    for _ in range(_USUAL):  # most plans are shorter than this, so their height is not computed
         inputs = node.inputs
         if len(inputs) != 1:
             break
@@ -58,21 +58,21 @@ class Base:
     _plan: Node
     _options: Options
     _next_epoch: int
-    _read_epoch: int  # that of elements read by index
+    _read_epoch: int  # epoch of elements read by index
     _number: int
     _found_spec: Any
     _placing: Placing | None
-    _looked_at: bool  # whether it was warned of what a pass would give
-    _whole: ClassVar[type[Dataset] | None] = None  # the class with all methods, once one was made
+    _looked_at: bool  # True if the first iteration has checked the plan and printed its warnings
+    _whole: ClassVar[type[Dataset] | None] = None  # the class with all methods, set when the first data set is created
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        msg = "A Dataset is made by its constructors, such as Dataset.range or TFRecordDataset."
+        msg = "Create a Dataset with a constructor, such as Dataset.range or TFRecordDataset."
         raise InvalidTypeError(msg)
 
     @staticmethod
     def _of(plan: Node, options: Options = NOTHING_SET) -> Dataset:
-        """A data set of a plan."""
-        if Base._whole is None:  # not above: a worker process may come here first
+        """Return a data set for a plan."""
+        if Base._whole is None:  # imported here, because a worker process may import this module first
             from penstock.dataset.dataset import Dataset
 
             Base._whole = Dataset
@@ -89,11 +89,11 @@ class Base:
         return found
 
     def _with(self, plan: Node) -> Dataset:
-        """A data set of another plan, with the options of this one."""
+        """Return a data set for another plan, with the options of this one."""
         return self._of(plan, self._options)
 
     def _then(self, kind: type[UnaryNode], **parameters: Any) -> Dataset:
-        """A data set with one step more."""
+        """Return a data set with one more step."""
         try:
             node = kind(input=self._plan, **parameters)
         except PenstockError as error:
@@ -103,23 +103,26 @@ class Base:
 
 
 def of_source(source: Any) -> Dataset:
-    """A data set of a source's elements."""
+    """Return a data set of the elements of a source."""
     return Base._of(Scan(source=source))
 
 
 def inner(plan: Node) -> Dataset:
-    """A data set that is an element of another."""
+    """Return a data set that is an element of another one."""
     return Base._of(plan)
 
 
 data_sets_are_made_by(inner)
 
 
-_BUFFERS = 5  # the protocol from which large arrays may travel beside the pickle
+_BUFFERS = 5  # pickle protocol with separate buffers for large arrays
 
 
 def reduced(dataset: Dataset, protocol: int) -> tuple[Any, ...]:
-    """What `Dataset.__reduce_ex__` returns. Functions that cannot be imported elsewhere go by value."""
+    """Return the result of `Dataset.__reduce_ex__`.
+
+    Functions that cannot be imported elsewhere are pickled by value.
+    """
     import penstock.block.transport  # noqa: F401 - how Blocks are pickled
 
     buffers: list[pickle.PickleBuffer] = []
@@ -129,7 +132,7 @@ def reduced(dataset: Dataset, protocol: int) -> tuple[Any, ...]:
             content = by_value().dumps(kept, protocol=protocol)
         else:
             content = by_value().dumps(kept, protocol=protocol, buffer_callback=buffers.append)
-    except PenstockError:  # of a data set inside of a function
+    except PenstockError:  # raised for a data set inside a function
         raise
     except Exception as error:
         raise _refused(dataset._plan, error) from error

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Batching(Base):
-    """Mixed into `Dataset`."""
+    """Methods for batches."""
 
     if TYPE_CHECKING:
 
@@ -201,7 +201,7 @@ class Batching(Base):
 
 
 class Grouping(Base):
-    """Mixed into `Dataset`."""
+    """Methods for windows and groups."""
 
     def window(self, size: int, shift: int | None = None, stride: int = 1, drop_remainder: bool = False) -> Dataset:
         """Group consecutive elements into windows, each of which is a data set.

@@ -1,4 +1,4 @@
-"""Data sets of what other libraries hold: Arrow, pandas, polars, Hugging Face, torch."""
+"""Constructors of `Dataset` for objects of other libraries: Arrow, pandas, polars, Hugging Face, torch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Converting(Base):
-    """The constructors of data sets that another library holds."""
+    """Constructors for objects of other libraries."""
 
     @staticmethod
     def from_arrow(
@@ -191,7 +191,8 @@ def _of_table(table: Any, columns: Any, fill_null: Any, name: str) -> Dataset:
     from penstock.sources.arrow_pieces import as_columns
 
     source = TableSource(table, as_columns(columns, fill_null), name)
-    _ = source.spec  # a column that is missing, or of a type that no tensor holds, is met on the user's line
+    # an unknown column, or one of a type that arrays cannot hold, raises an error here, at the user's line
+    _ = source.spec
     return of_source(source)
 
 
@@ -216,12 +217,12 @@ def _as_table(table: Any, name: str) -> Any:
 
 
 def _table_of_pandas(frame: Any, columns: Sequence[str] | None) -> Any:
-    """The columns of a DataFrame as Arrow's. pyarrow's own conversion takes NaN for a null."""
+    """Return the columns of a DataFrame as Arrow columns. pyarrow's own conversion would turn NaN into null."""
     import pyarrow as pa
 
     if not (hasattr(frame, "columns") and hasattr(frame, "dtypes") and hasattr(frame, "iloc")):
         message = f"from_pandas takes a DataFrame, got {type(frame).__name__}."
-        raise InvalidTypeError(message, hint="Of a Series: series.to_frame().")
+        raise InvalidTypeError(message, hint="Convert a Series with series.to_frame().")
     known = [str(column) for column in frame.columns]
     missing = [name for name in columns or () if name not in known]
     if missing:
@@ -238,7 +239,7 @@ def _table_of_pandas(frame: Any, columns: Sequence[str] | None) -> Any:
             else:
                 array = pa.array(series, from_pandas=True)
         except (pa.ArrowException, TypeError, ValueError) as error:
-            message = f"Column {name!r} cannot be taken over: {error}"
+            message = f"Column {name!r} cannot be converted: {error}"
             hint = "Each column needs one type: numbers, text, times, or lists of these."
             raise InvalidTypeError(message, hint=hint) from error
         names.append(name)

@@ -1,4 +1,4 @@
-"""How data sets begin."""
+"""Constructors of `Dataset` from arrays, generators and file names."""
 
 from __future__ import annotations
 
@@ -286,9 +286,9 @@ def _signature(types: Any, shapes: Any) -> Any:
 
 
 def _shape_leaves(shapes: Any, structure: Structure) -> list[Any]:
-    """Shapes are tuples themselves, so they are matched against the structure of the types instead of flattened.
+    """Return one shape per leaf. Shapes are tuples, so they are matched with the structure of the types, not flattened.
 
-    None is a shape of which nothing is known, or a nest of them.
+    None stands for an unknown shape, or for a nest of unknown shapes.
     """
     if structure.is_leaf or shapes is None:
         return [shapes] * structure.size
@@ -303,7 +303,10 @@ def _shape_leaves(shapes: Any, structure: Structure) -> list[Any]:
 
 
 def _check_range(numbers: range, dtype: np.dtype) -> None:
-    """What fits 64 bits is brought into any dtype, as in tf.data; what does not has to fit the dtype itself."""
+    """Raise an error for numbers that do not fit.
+
+    Numbers that fit 64 bits are converted to any dtype, as in tf.data. Larger numbers must fit the dtype itself.
+    """
     if not numbers:
         return
     least, most = sorted((numbers[0], numbers[-1]))
@@ -318,7 +321,7 @@ def _check_range(numbers: range, dtype: np.dtype) -> None:
 
 
 def _check_generator(value: Any) -> None:
-    """A function is wanted, since every pass needs an iterator of its own."""
+    """Raise an error unless the value is a function: each iteration needs a new iterator."""
     if callable(value):
         return
     message = f"from_generator needs a function as generator, got {value!r:.80} ({type(value).__name__})."
@@ -328,7 +331,7 @@ def _check_generator(value: Any) -> None:
         raise InvalidTypeError(
             message, hint=f"Every iteration calls it again: pass the function itself: from_generator({called})."
         )
-    hint = "Every pass needs an iterator of its own: from_generator(lambda: values), or from_tensor_slices(values)."
+    hint = "Every iteration needs a new iterator: from_generator(lambda: values), or from_tensor_slices(values)."
     raise InvalidTypeError(message, hint=hint)
 
 
@@ -359,9 +362,9 @@ class Sequences(Base):
         """
         if not isinstance(elements, Sequence) or isinstance(elements, (str, bytes)):
             message = f"from_list takes a list of elements, got {type(elements).__name__}."
-            raise InvalidTypeError(message, hint="For anything else with a length there is from_sequence.")
+            raise InvalidTypeError(message, hint="For other objects with a length, use from_sequence.")
         if not elements:
-            message = "from_list was given an empty list: nothing says what its elements are."
+            message = "from_list got an empty list, so the structure of the elements is unknown."
             raise InvalidArgumentError(message, hint="Dataset.range(0) is an empty data set of integers.")
         return of_source(BlockSource(read_only(Block.from_elements(elements)), "from_list"))
 
@@ -396,7 +399,7 @@ class Sequences(Base):
         usable = hasattr(sequence, "__len__") and hasattr(sequence, "__getitem__")
         if not usable or isinstance(sequence, (Mapping, type)):
             message = f"from_sequence takes an object with elements 0 to len - 1, got {type(sequence).__name__}."
-            hint = "What can only be iterated over goes to from_generator(lambda: it)."
+            hint = "For an object that can only be iterated over, use from_generator(lambda: it)."
             if isinstance(sequence, Mapping):
                 hint = "A dict of arrays goes to from_tensor_slices, a single element to from_tensors."
             raise InvalidTypeError(message, hint=hint)

@@ -1,4 +1,4 @@
-"""Dataset: a plan and the options it runs with."""
+"""Dataset: a plan and the options for running it."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Dataset(
 
     @property
     def __penstock_dataset__(self) -> Node:
-        """The plan, for layers that do not know this class: a data set may be an element of another."""
+        """The plan, for code that does not import this class. A data set may be an element of another one."""
         return self._plan
 
     def __iter__(self) -> Iterator[T_co]:
@@ -151,7 +151,7 @@ class Dataset(
         return profiled.iterator(self._plan, self._options, epoch, settings, self._continued)
 
     def _placed(self) -> Placing:
-        """Where `Options.autocache` has put a cache, by what the passes of this object showed."""
+        """Position of the cache that `Options.autocache` has added, chosen from measurements of earlier iterations."""
         if self._placing is None:
             from penstock.profiler.placement.placing import Placing
 
@@ -159,7 +159,7 @@ class Dataset(
         return self._placing
 
     def _continued(self, epoch: int) -> None:
-        """A pass goes on in `epoch`: the pass after it is the next epoch, as in the run that saved it."""
+        """Record that a resumed iteration runs in `epoch`, so that the next iteration is the epoch after it."""
         self._next_epoch = epoch + 1
 
     def as_numpy_iterator(self) -> Iterator[T_co]:
@@ -180,7 +180,7 @@ class Dataset(
         return self._pass(None, Settings(read_only=True, dataset=inner))
 
     def _views(self) -> Iterator:
-        """A pass whose elements a user's function gets, as those inside of a plan do: arrays that it may only read."""
+        """Start an iteration for a user's function, which receives read-only arrays as inside a plan."""
         from penstock.runtime.run import Settings
 
         return self._pass(None, Settings(read_only=True, views=True, dataset=inner))
@@ -216,7 +216,7 @@ class Dataset(
         """Return the facts about a plan without a spec: inferred from its inputs, or else from one element."""
         found: dict[int, _Told] = {}
         waiting = [plan]
-        while waiting:  # no recursion over the depth
+        while waiting:  # a loop, because recursion would be as deep as the plan
             node = waiting[-1]
             unknown = [below for below in node.inputs if id(below) not in found and below.spec is None]
             if unknown:
@@ -228,18 +228,19 @@ class Dataset(
         return found[id(plan)]
 
     def _seen_above(self, plan: Node, seen: dict[int, _Told]) -> _Told:
-        """The spec of a plan, where those of its inputs that do not tell theirs are known by now."""
+        """Return the spec of a plan whose inputs of unknown spec are in `seen`."""
         if not seen:
             return self._seen_here(plan)
         open_rank = any(leaves_rank_open(told.spec) for told in seen.values())
         if open_rank and isinstance(plan, (*_RANKED, Unbatch, Rebatch)):
             loose = any_extent if isinstance(plan, _RANKED) else _of_any_rank
             return _of_one(map_leaves(loose, self._seen_here(plan).spec))
-        if isinstance(plan, RaggedBatch):  # which takes all extents for open ones that are not known beforehand
+        if isinstance(plan, RaggedBatch):  # unknown extents count as open dimensions
             seen = {number: _opened(told.certain, plan.ragged_dims()) for number, told in seen.items()}
         certain = _above(plan, {number: told.certain for number, told in seen.items()})
         if certain is not None and isinstance(plan, (PaddedBatch, RaggedBatch, BucketBySequenceLength)):
-            return _Told(certain, certain)  # of others' extents that are padded one element tells nothing
+            # the padding depends on the extents of other elements, which one element does not show
+            return _Told(certain, certain)
         spec = _above(plan, {number: told.spec for number, told in seen.items()})
         if spec is not None:
             return _of_one(spec) if certain is None else _Told(spec, certain)
@@ -248,11 +249,11 @@ class Dataset(
 
     def _seen_here(self, plan: Node) -> _Told:
         told = plan.source.spec if isinstance(plan, Scan) else getattr(plan, "element_spec", None)
-        if told is not None:  # which leaves a rank open
+        if told is not None:  # the spec leaves a rank open
             return _Told(told, told)
         if isinstance(plan, (FlatMap, Interleave, GroupByWindow)):
             made, other = self._made_by(plan, 0), None
-            with contextlib.suppress(Exception):  # of an element that gives nothing
+            with contextlib.suppress(Exception):  # the second element may be missing or fail
                 other = self._made_by(plan, 1)
             if made is not None:
                 return made if other is None else _Told(made.spec, _both(made.certain, other.certain))
@@ -274,10 +275,9 @@ class Dataset(
         return None
 
     def _first_of(self, plan: Node) -> AbstractIterator[Any]:
-        """One element of a part of the plan, or none where it has none, without a trace in its caches.
+        """Yield one element of a part of the plan, or nothing if it is empty. Its caches stay unchanged.
 
-        Those in front of it that fail are passed over, some of them; where there is no other, the first failure is
-        raised.
+        Elements that fail are skipped, up to a limit. If no element can be computed, the first error is raised.
         """
         from penstock.profiler.analysis.alone import isolated
         from penstock.runtime.run import Iterator, Settings
@@ -325,30 +325,30 @@ class Dataset(
             message = "The data set is infinite."
             raise InvalidTypeError(message, hint="Bound it with take().")
         if count == UNKNOWN_CARDINALITY:
-            message = "The length of this data set is unknown before a pass."
+            message = "The length of this data set is unknown before an iteration."
             raise InvalidTypeError(message, hint="Count with sum(1 for _ in ds).")
         return count
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        """The pickle of a data set: its plan, its options, and the number of its next pass.
+        """Pickle the plan, the options and the number of the next epoch.
 
-        Functions that cannot be imported elsewhere, as a lambda, go by value (cloudpickle). A `cache()` in memory is
-        empty in the copy and fills anew; what `ignore_errors` counts begins at 0, and a `MixWeights` is a copy, which
-        follows what was set so far. To move a running pass, send `state_dict()` of its iterator beside the data set.
+        Functions that cannot be imported elsewhere, such as lambdas, are pickled by value (cloudpickle). In the copy, a
+        `cache()` in memory is empty, the counts of `ignore_errors` start at 0, and a `MixWeights` is a copy with the
+        changes so far. To move a running iteration, also send the `state_dict()` of its iterator.
 
         >>> import pickle, penstock as ps
         >>> ds = ps.Dataset.range(4).map(lambda x: x * x).cache()
         >>> [int(x) for x in pickle.loads(pickle.dumps(ds))]
         [0, 1, 4, 9]
 
-        Raises InvalidArgumentError for a function that holds what belongs to one process, such as an open file.
+        Raise an InvalidArgumentError if a function references an object of this process, such as an open file.
         """
         from penstock.dataset.base import reduced
 
         return reduced(self, int(protocol))
 
     def __copy__(self) -> Dataset[T_co]:
-        """The same plan with the same caches, which counts its passes for itself."""
+        """Return a data set with the same plan and caches, which counts its own epochs."""
         found = Dataset._of(self._plan, self._options)
         found._next_epoch, found._read_epoch = self._next_epoch, self._read_epoch
         return found
@@ -418,10 +418,10 @@ class Dataset(
 
         return lint(self._plan, self._options)
 
-    if not TYPE_CHECKING:  # a type checker knows what is there
+    if not TYPE_CHECKING:  # a type checker derives the attributes from the class
 
         def __getattr__(self, name: str) -> Any:
-            if name == "nbytes":  # buffers ask it of each element that they hold
+            if name == "nbytes":  # buffers ask every element for this attribute
                 raise AttributeError(name)
             if isinstance(getattr(Dataset, name, None), property):
                 return object.__getattribute__(self, name)  # raises the AttributeError that the property has raised
@@ -437,7 +437,8 @@ class Dataset(
 
     def __format__(self, spec: str) -> str:
         text = format(repr(self), spec)
-        if str(sys._getframe(1).f_globals.get("__name__")).startswith("keras."):  # in an error about what fit was given
+        # in an error of `fit`, which prints its arguments
+        if str(sys._getframe(1).f_globals.get("__name__")).startswith("keras."):
             return f"{text} — give Keras ds.to_keras(), in place of the data set itself —"
         return text
 
@@ -450,9 +451,9 @@ def _folded(error: BaseException) -> TracebackType | None:
 
 teach(Dataset, _folded)
 
-_MOST_FAILURES = 32  # elements to look at for one that tells its spec
+_MOST_FAILURES = 32  # elements to try when looking for one that shows its spec
 
-# What these take has one rank.
+# Elements of the inputs of these steps have one rank.
 _RANKED = (PaddedBatch, RaggedBatch, BucketBySequenceLength, SparseBatch, Pack, BatchByTokens)
 
 
@@ -461,14 +462,14 @@ def _of_any_rank(leaf: LeafSpec) -> LeafSpec:
 
 
 class _Told(NamedTuple):
-    """What is known of a step's elements, where one of them was looked at."""
+    """Spec of a step's elements, found by computing one of them."""
 
     spec: Any
-    certain: Any  # the same without the extents that only this one shows
+    certain: Any  # the spec without the extents that only this element shows
 
 
 def _opened(spec: Any, known: Collection[str]) -> _Told:
-    """The facts about elements of which only the components at these paths have known extents."""
+    """Return the facts about elements in which only the components at these paths have known extents."""
     leaves, structure = flatten(spec)
     parts = zip(structure.paths(), leaves, strict=True)
     found = structure.build([leaf if path in known else any_extent(leaf) for path, leaf in parts])
@@ -486,6 +487,6 @@ def _both(one: Any, other: Any) -> Any:
 
 
 def _above(plan: Node, specs: dict[int, Any]) -> Any:
-    """The spec of a plan, where those of some of its inputs, by their `id`, are these; None where it is not known."""
+    """Return the spec of a plan, given the specs of some inputs by their `id`, or None if it is unknown."""
     inputs = tuple(Seen(element=specs.get(id(below), below.spec), count=below.cardinality) for below in plan.inputs)
     return plan.with_inputs(inputs).spec

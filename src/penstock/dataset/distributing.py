@@ -1,4 +1,4 @@
-"""Methods of `Dataset`: steps that workers elsewhere run."""
+"""Methods of `Dataset` for steps that workers of a service run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TARGETS = ("AUTO", "ANY", "LOCAL")
 
 
 class Distributing(Base, Generic[T_co]):
-    """Mixed into `Dataset`."""
+    """Methods for distribution and Ray Data."""
 
     def distribute(
         self,
@@ -135,7 +135,7 @@ class Distributing(Base, Generic[T_co]):
         """
         from penstock.dataset.distributing_ray import to_ray
 
-        hint = "How many tasks share the elements out."
+        hint = "blocks is the number of tasks that compute the elements."
         dataset: Any = self
         return to_ray(dataset, check_int("blocks", blocks, least=1, hint=hint))
 
@@ -197,30 +197,30 @@ def _service(
 
     cluster = None
     if max_outstanding is not None:
-        hint = "How many ranges of elements may be asked for, or wait for their turn; leave it out for what is usual."
+        hint = "max_outstanding is the number of ranges requested in advance. Leave it out for the default."
         max_outstanding = check_int("max_outstanding", max_outstanding, least=1, hint=hint)
     if isinstance(service, (Handle, RayHandle)):
         cluster = getattr(service, "cluster", None)
         service = service.address
     if job_name is not None and not isinstance(job_name, str):
         message = f"job_name must be text, got job_name={job_name!r} ({type(job_name).__name__})."
-        raise InvalidTypeError(message, hint="Consumers that give the same name share what is made.")
+        raise InvalidTypeError(message, hint="Consumers with the same job_name share the computed elements.")
     if not isinstance(service, str):
         message = f"service must be the name of a service, got {service!r} ({type(service).__name__})."
-        raise InvalidTypeError(message, hint="service='local' has processes of this machine do it.")
+        raise InvalidTypeError(message, hint="service='local' uses processes of this machine.")
     if how[0] in ("lz4", "zstd") and service != "ray" and not service.startswith(("ray://", ON_RAY)):
-        message = f"Nothing is compressed between processes of one machine, got compression={how[0].upper()!r}."
+        message = f"Elements are never compressed between processes of one machine, got compression={how[0].upper()!r}."
         raise InvalidArgumentError(message, hint="Leave it out: shared memory is faster than any codec.")
     if service.startswith((PREFIX, ON_RAY)):
         if count is not None and not shares:
-            message = f"The number of workers is a service's own, got workers={count} for {service!r}."
-            raise InvalidArgumentError(message, hint="Give it where the service is started.")
+            message = f"A running service has its own number of workers, got workers={count} for {service!r}."
+            raise InvalidArgumentError(message, hint="Pass workers= to ps.service.start().")
         if service.startswith(ON_RAY):
             return RayShared(named(service).service, cluster, job_name, max_outstanding, *how)
         return Shared(folder_of(service), job_name, max_outstanding)
     if service == "ray" or service.startswith("ray://"):
         if job_name is not None:
-            message = f"The workers on Ray are one consumer's own, got job_name={job_name!r}."
+            message = f"Actors on Ray serve one consumer only, got job_name={job_name!r}."
             raise InvalidArgumentError(
                 message, hint="Give the handle or the address of a service: ps.service.start(on='ray')."
             )
@@ -230,6 +230,6 @@ def _service(
         hint = f"An address begins with {PREFIX} or {ON_RAY}; ps.service.start() and `penstock service start` give one."
         raise InvalidArgumentError(message, hint=hint)
     if job_name is not None:
-        message = f"The workers of service='local' are one consumer's own, got job_name={job_name!r}."
+        message = f"Workers of service='local' serve one consumer only, got job_name={job_name!r}."
         raise InvalidArgumentError(message, hint="Give the handle or the address of a service: ps.service.start().")
     return Local(count, max_outstanding)

@@ -18,11 +18,11 @@ from penstock.rewrite.driver import optimise
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
 
-_ROWS = 256  # elements that go to Ray at a time
+_ROWS = 256  # elements per transfer to Ray
 
 
 def to_ray(dataset: Dataset, blocks: int) -> Any:
-    """What `Dataset.to_ray` returns."""
+    """Implement `Dataset.to_ray`."""
     from penstock.delivery.on_ray import the_ray
 
     the_ray()
@@ -39,7 +39,7 @@ def to_ray(dataset: Dataset, blocks: int) -> Any:
 
 
 def _columns(dataset: Dataset, part: int, parts: int) -> Iterator[dict[str, list[Any]]]:
-    """The elements of every `parts`-th range of a pass, some at a time, as columns."""
+    """Yield the elements of every `parts`-th range of an iteration as columns, `_ROWS` at a time."""
     elements = _elements(dataset, part, parts)
     while some := list(islice(elements, _ROWS)):
         rows = [_row(element) for element in some]
@@ -52,7 +52,7 @@ def _elements(dataset: Dataset, part: int, parts: int) -> Iterator[Any]:
 
     options = dataset._options
     found = cut(optimise(dataset._plan, options))
-    if found.rest:  # what needs the whole stream: each goes over all of it
+    if found.rest:  # some steps need the whole stream: each task runs all of them
         with dataset.shard(parts, part).iterator(epoch=0, executor="inline") as elements:
             yield from elements
         return
@@ -78,7 +78,7 @@ def _row(element: Any) -> dict[str, Any]:
 
 
 def from_ray(dataset: Any, columns: Sequence[str] | None, fill_null: Mapping[str, Any] | None) -> Dataset:
-    """What `Dataset.from_ray` returns."""
+    """Implement `Dataset.from_ray`."""
     from penstock.delivery.on_ray import the_ray
 
     ray = the_ray()
@@ -86,7 +86,7 @@ def from_ray(dataset: Any, columns: Sequence[str] | None, fill_null: Mapping[str
 
     if not hasattr(dataset, "to_arrow_refs"):
         message = f"from_ray takes a ray.data.Dataset, got {type(dataset).__name__}."
-        raise InvalidTypeError(message, hint="For a table or a frame there are from_arrow and from_pandas.")
+        raise InvalidTypeError(message, hint="For a table, use from_arrow. For a frame, use from_pandas.")
     tables = ray.get(dataset.to_arrow_refs())
     filled = [table for table in tables if table.num_rows] or tables[:1]
     return Converting.from_arrow(pa.concat_tables(filled, promote_options="default"), columns, fill_null=fill_null)

@@ -1,4 +1,4 @@
-"""Epochs that `set_epoch` has named, in memory that all processes of a program share."""
+"""Epochs set by `set_epoch`, in memory that all processes of a program share."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from penstock.block.shared_memory import created, mapped
 
-_ROWS = 1 << 16  # the later of two data sets has the row, where their numbers are a multiple of this apart
+_ROWS = 1 << 16  # two data sets share a row if their numbers differ by a multiple of this; the later one gets the row
 _BYTES = 32 * _ROWS  # pages are allocated when they are written
-_MARKED = 9  # the read whose index is remembered: a loader makes it, as few programs look at so many elements before
+_MARKED = 9  # the read whose index is stored. Loaders reach it, but few programs look at so many elements by hand first
 _numbers = itertools.count(1)
 
 
@@ -25,7 +25,7 @@ class Epochs:
     """A table with a row for each data set that is read by index.
 
     The row has its number, its epoch or -1, its count of reads, and the index of read number `_MARKED`.
-    A forked process inherits the table. A process that multiprocessing starts joins it.
+    A forked process inherits the table. A process started by multiprocessing joins it.
     """
 
     def __init__(self) -> None:
@@ -43,12 +43,12 @@ class Epochs:
         return row
 
     def get(self, number: int) -> int | None:
-        """Return the epoch that `set_epoch` named last, in whichever process; None if there is none."""
+        """Return the epoch that `set_epoch` set last, in any process, or None."""
         epoch = int(self._row(number)[1])
         return None if epoch < 0 else epoch
 
     def set(self, number: int, epoch: int) -> None:
-        """Name the epoch of a data set."""
+        """Set the epoch of a data set."""
         self._row(number)[1] = epoch
 
     def repeats(self, number: int, index: int, size: int) -> bool:
@@ -64,7 +64,7 @@ class Epochs:
         return again
 
     def handle(self, number: int) -> tuple[int, Any] | None:
-        """Return a data set's number and the table, for the process that multiprocessing is starting, if it is."""
+        """Return the number of a data set and the table for a process that multiprocessing is starting, or None."""
         from multiprocessing import context, reduction
 
         return None if context.get_spawning_popen() is None else (number, reduction.DupFd(self._descriptor))

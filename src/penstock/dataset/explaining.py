@@ -1,4 +1,4 @@
-"""Methods of `Dataset` that tell about it: a look at it in a shell and in a notebook, its plan, and what it costs."""
+"""Methods of `Dataset` that show it: elements in a shell or notebook, the plan, and its cost."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from penstock.viz import Grid, Rows
 
 _FORMATS = ("text", "json")
-_SECONDS = 5.0  # that an analysis runs
+_SECONDS = 5.0  # duration of a measurement
 
 
 class Explaining(Base):
-    """Mixed into `Dataset`."""
+    """Methods for explanations and measurements."""
 
-    _analysis: Analysis | None = None  # the latest
+    _analysis: Analysis | None = None  # the result of the latest measurement
 
-    if TYPE_CHECKING:  # of the classes beside this one
+    if TYPE_CHECKING:  # defined by other base classes of Dataset
 
         def _placed(self) -> Placing: ...
 
@@ -287,7 +287,7 @@ def _check_analyze(analyze: Any, seconds: Any, consumer_seconds: Any, method: st
 
 
 class Showing(Base):
-    """Mixed into `Dataset`."""
+    """Methods that show elements."""
 
     def head(self, n: int = 5) -> list[Any]:
         """Return the first elements as a list.
@@ -343,7 +343,7 @@ class Showing(Base):
         return viz.show(self._with(classes_in_turn(self._plan))._then(Take, count=n), n, **settings)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: what an element is, and the plan. Nothing is run."""
+        """Return the HTML that a notebook shows: the spec and the plan. No element is computed."""
         import html
 
         from penstock.plan.node import tree
@@ -351,7 +351,7 @@ class Showing(Base):
 
         spec, head, rows = self._plan.spec, repr(self), ""
         if spec is not None:
-            head = head.replace(f": {spec!r},", ":")  # it stands below, a line for each value
+            head = head.replace(f": {spec!r},", ":")  # the spec is shown below, one line per leaf
             cell = '<td style="text-align: left"><code>{}</code></td>'
             for name, leaf in leaves(spec):
                 rows += f"<tr>{cell.format(html.escape(name or 'element'))}{cell.format(html.escape(repr(leaf)))}</tr>"

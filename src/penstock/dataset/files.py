@@ -1,4 +1,4 @@
-"""What the data sets of files share: how files are named, and in which order they are read; TFRecordDataset."""
+"""Names and order of files, shared by all data sets of files; TFRecordDataset."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from penstock.sources.records import RecordsSource
 
 
 def read_files(filenames: Any, source: FilesSource, num_parallel_reads: int | None = None) -> Dataset:
-    """The elements of files: `source`, which has none yet, says what is read and how.
+    """Return a data set of the elements of files. `source` defines the format and contains no file names yet.
 
-    Without `num_parallel_reads` one file comes after the other; else that many are open at a time and give an element
-    each in turn, AUTOTUNE meaning a fixed 16, so that the order is the same on every machine.
+    Without `num_parallel_reads`, files are read one after another. Otherwise, this number of files is open, and their
+    elements alternate. AUTOTUNE means 16, so that the order is the same on every machine.
     """
     parallel = check_reads(num_parallel_reads)
     as_compression(source.compression_type)
@@ -47,7 +47,7 @@ def read_files(filenames: Any, source: FilesSource, num_parallel_reads: int | No
 
 
 def _check_names(spec: Any) -> None:
-    """Raise InvalidTypeError for elements that are known to be no names."""
+    """Raise InvalidTypeError if the spec shows that elements are not file names."""
     if spec is None or (isinstance(spec, TensorSpec) and spec.dtype is bytes and spec.shape in ((), None)):
         return
     message = f"A data set of file names has strings as its elements, got elements {spec}."
@@ -55,7 +55,7 @@ def _check_names(spec: Any) -> None:
 
 
 def check_reads(num_parallel_reads: Any) -> int | None:
-    """How many files are open at a time; None for one after the other."""
+    """Return the number of files that are open at the same time, or None to read them one after another."""
     if num_parallel_reads is None:
         return None
     hint = "Leave it out to read one file after the other; penstock.AUTOTUNE reads 16 at a time."
@@ -71,7 +71,7 @@ def _in_turn(names: Node, function: FileDatasets, parallel: int | None) -> Node:
 
 @dataclass(frozen=True)
 class FileDatasets:
-    """From the name of a file to the data set of its elements."""
+    """A function from the name of a file to the data set of its elements."""
 
     source: FilesSource
 
@@ -88,7 +88,7 @@ class FileDatasets:
 
 
 def paths(filenames: Any) -> tuple[str, ...]:
-    """The names of files, however a user gives them: one path or several, as text, bytes or os.PathLike."""
+    """Return the names of files from a user's argument: one path or several, as str, bytes or os.PathLike."""
     if isinstance(filenames, (str, bytes, os.PathLike)):
         filenames = [filenames]
     if not isinstance(filenames, Sequence) and not hasattr(filenames, "__iter__"):

@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from penstock.runtime.run import Iterator
 
 _BATCHES = (Batch, BatchNode)
-_ABOVE = (Map, Prefetch, Repeat, Rebatch)  # a batch: they do the same to the batches of a part
+_ABOVE = (Map, Prefetch, Repeat, Rebatch)  # steps that, after a batch, act on each batch alone
 
 
 def parted(plan: Node, count: int, index: int) -> Node:
-    """The plan of part `index` of `count`; all parts have equally many elements of equal size.
+    """Return the plan of shard `index` of `count`. All shards have the same number of elements, of equal size.
 
         prefetch · batch(32) · map · x    →    prefetch · batch(32) · shard(2, 0) · take(even) · map · x
 
-    Rewrites carry the shard on towards the source. Elements at the end that not every part would get one of are left
-    out. Where no batch is seen, what comes out last is parted.
+    Rewrites move the shard towards the source. Up to `count - 1` elements at the end are dropped. If the plan has no
+    batch step, its outputs are sharded.
 
-    Raises InvalidArgumentError where only a pass can tell how many elements there are.
+    Raise an InvalidArgumentError if only an iteration can determine the number of elements.
     """
     batch = _batch_of(plan)
     return _part(plan, count, index) if batch is None else _with_part(plan, batch, count, index)
@@ -55,10 +55,10 @@ def _with_part(plan: Node, batch: UnaryNode, count: int, index: int) -> Node:
 def _part(plan: Node, count: int, index: int) -> Node:
     size = counted(plan)
     if size == UNKNOWN_CARDINALITY:
-        message = f"{count} ranks cannot take equally many steps: how many elements {plan.label} gives shows in a pass."
+        message = f"{count} ranks need equally many steps, but the number of elements of {plan.label} is unknown."
         hint = (
-            "Say it with assert_cardinality(n), make it endless with repeat() and count steps, or part it yourself, "
-            "with shard(count, index), and leave shard= out."
+            "Declare it with assert_cardinality(n), or add repeat() and count the steps, or leave shard= out and call "
+            "shard(count, index) yourself."
         )
         raise InvalidArgumentError(message, hint=hint)
     even = plan if size == INFINITE_CARDINALITY or size % count == 0 else Take(input=plan, count=size - size % count)
@@ -69,9 +69,9 @@ T = TypeVar("T")
 
 
 class Frameworks(Base):
-    """Mixed into `Dataset`."""
+    """Methods for torch, JAX, Keras and TensorFlow."""
 
-    if TYPE_CHECKING:  # of the classes beside this one
+    if TYPE_CHECKING:  # defined by other base classes of Dataset
 
         def cardinality(self) -> int: ...
 
@@ -354,7 +354,7 @@ def _from_tf(dataset: Any) -> Dataset:
 
 
 def _told(step: str, call: Callable[[], T]) -> T:
-    """What `call` returns; its errors say which method was called, and where."""
+    """Return `call()`. Add the name of the method and the user's line to its errors."""
     where = user_location()
     try:
         return call()
@@ -366,8 +366,8 @@ def _told(step: str, call: Callable[[], T]) -> T:
 def _warn_of_ranks(plan: Node, count: int, word: str) -> None:
     if count > 1 and not any(isinstance(node, Shard) for node in plan.walk()):
         message = (
-            f'All {count} processes get the same elements. Write shard="{word}" to give each its part, '
-            "or shard=False if that is meant."
+            f'All {count} processes read the same elements. Pass shard="{word}" to give each process its own shard, '
+            "or shard=False to read the same elements without this warning."
         )
         file, _, line = (user_location() or "").rpartition(":")
         warnings.warn_explicit(message, UserWarning, file, int(line or 0))

@@ -1,4 +1,4 @@
-"""from_huggingface: a data set of the `datasets` library as it lies in memory or in its mapped files."""
+"""from_huggingface: data sets of the `datasets` library, read from their memory or their mapped files."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _CHANNELS = {None: 0, "L": 1, "RGB": 3, "RGBA": 4}
 def from_huggingface(
     dataset: Any, columns: Sequence[str] | None, fill_null: Mapping[str, Any] | None, decode: bool
 ) -> Dataset:
-    """What `Dataset.from_huggingface` says."""
+    """Implement `Dataset.from_huggingface`."""
     if isinstance(dataset, Mapping):
         splits = ", ".join(map(repr, dataset)) or "none"
         message = f"from_huggingface takes one split, got a {type(dataset).__name__} with the splits {splits}."
         raise InvalidTypeError(message, hint=f"For example dataset[{next(iter(dataset), 'train')!r}].")
     table = getattr(getattr(dataset, "data", None), "table", None)
     if table is not None and hasattr(dataset, "features"):
-        if dataset.format["type"] == "custom":  # set_transform: only asking for a row runs it
+        if dataset.format["type"] == "custom":  # set_transform: the transform runs only when a row is read
             return of_source(SequenceSource(dataset, "from_huggingface"))
         return _of_table(dataset, table, columns, fill_null, decode)
     if hasattr(dataset, "with_format") and hasattr(dataset, "features") and isinstance(dataset, Iterable):
@@ -55,7 +55,7 @@ def _of_table(
         message = f"There is no column {missing[0]!r}; the columns are {', '.join(table.column_names)}."
         raise InvalidArgumentError(message)
     table = plain_columns(table.select(list(names)), dataset.features)
-    indices = getattr(dataset, "_indices", None)  # after shuffle, select, filter, train_test_split
+    indices = getattr(dataset, "_indices", None)  # set after shuffle, select, filter, train_test_split
     numbers = None if indices is None else np.asarray(indices.column(0)).astype(np.int64)
     version = f"{getattr(dataset, '_fingerprint', '')}{list(names)}" if hasattr(dataset, "_fingerprint") else None
     made = of_source(TableSource(table, as_columns(None, fill_null), "from_huggingface", numbers, version))
@@ -85,8 +85,10 @@ def _of_stream(
         stream = StreamSource(dataset.select_columns(names), {name: features[name] for name in names}, fill_null)
         return _decoded(of_source(stream), features, names, decode)
     if fill_null is not None or not decode:
-        message = "fill_null and decode=False need the features of a data set, which this stream does not tell."
-        raise InvalidArgumentError(message, hint="Say them where it is made: dataset.map(function, features=...).")
+        message = "fill_null and decode=False need the features of a data set, which this stream does not have."
+        raise InvalidArgumentError(
+            message, hint="Declare them when the stream is created: dataset.map(function, features=...)."
+        )
 
     def rows() -> Any:
         found = in_format(dataset, "numpy")
@@ -110,11 +112,15 @@ def _decoder(images: Mapping[str, Any]) -> Callable[[dict[str, Any]], dict[str, 
     return decode_images
 
 
-_NOT_PLAIN = (b"Exif", b"exif", b"eXIf", b"Orientation", b"tRNS")  # turns the image, or names a transparent colour
+# marks of images that are rotated or name a transparent colour
+_NOT_PLAIN = (b"Exif", b"exif", b"eXIf", b"Orientation", b"tRNS")
 
 
 def _decode(content: bytes, feature: Any) -> np.ndarray:
-    """Return (height, width, channels) of an image as `datasets` decodes it: by Pillow if our decoders may differ."""
+    """Return (height, width, channels) of an image as `datasets` decodes it.
+
+    Pillow decodes it if penstock's decoders may return other pixels.
+    """
     head, mode = content[: 1 << 16], getattr(feature, "mode", None)
     plain = mode in (None, "RGB") and not any(mark in head for mark in _NOT_PLAIN)
     is_png = plain and head[:4] == b"\x89PNG" and head[24] == 8 and head[25] in (0, 2, 6)  # 8 bits, no palette

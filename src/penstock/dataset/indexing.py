@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from penstock.runtime.run import Iterator
 
 _ANY = -(2**63)
-EPOCH: ContextVar[int | None] = ContextVar("epoch", default=None)  # that of the loader that asks
+EPOCH: ContextVar[int | None] = ContextVar("epoch", default=None)  # epoch of the loader that reads the element
 
 
 class Indexing(Base, Generic[T_co]):
-    """Mixed into `Dataset`."""
+    """Methods for access by index."""
 
-    _last_access: tuple[int, Access] | None = None  # the epoch it is of, and the elements by number
+    _last_access: tuple[int, Access] | None = None  # the epoch, and the access to the elements of this epoch
 
-    if TYPE_CHECKING:  # of the classes beside this one
+    if TYPE_CHECKING:  # defined by other base classes of Dataset
 
         def __len__(self) -> int: ...
 
@@ -151,7 +151,7 @@ class Indexing(Base, Generic[T_co]):
         return self._slice(key) if isinstance(key, slice) else self.at(key)
 
     def _slice(self, key: slice) -> Dataset[T_co]:
-        """Slices work for every data set; ends that count from the end need its length."""
+        """Return a slice as a data set. Bounds that count from the end need the length of the data set."""
         hint = "A data set is read forwards: ds[start:stop:step], the step at least 1."
         step = 1 if key.step is None else check_int("step", key.step, least=1, hint=hint)
         start = 0 if key.start is None else check_int("start", key.start, least=_ANY, hint=hint)
@@ -166,14 +166,14 @@ class Indexing(Base, Generic[T_co]):
         return found if step == 1 else found.shard(step, 0)
 
     def _named_epoch(self) -> int | None:
-        """The epoch that `set_epoch` or the loader that asks has named; None if neither did."""
+        """Return the epoch set by `set_epoch` or by the reading loader, or None."""
         named = EPOCHS.get(self._number)
         return EPOCH.get() if named is None else named
 
     def _access(self, epoch: int) -> Access:
         from penstock.physical.access import access, require_access
 
-        epoch = check_int("epoch", epoch, least=0, hint="Passes of a data set are counted from 0.")
+        epoch = check_int("epoch", epoch, least=0, hint="Epochs are counted from 0.")
         if self._last_access is None or self._last_access[0] != epoch:
             hint = "batch_at(step) runs the data set up to the element instead."
             require_access(self._in_files(), "at(index)", hint=hint)
@@ -181,7 +181,7 @@ class Indexing(Base, Generic[T_co]):
         return self._last_access[1]
 
     def _in_files(self) -> Node:
-        """The plan, with the files of complete snapshots in the place of steps that are in the way of numbers."""
+        """Return the plan in which complete snapshots replace steps that prevent access by index."""
         from penstock.physical.access import obstacle
 
         if obstacle(self._plan) is None:
@@ -218,22 +218,24 @@ class Indexing(Base, Generic[T_co]):
         if epoch is None:
             named = self._named_epoch()
             epoch = self._read_epoch if named is None else named
-        epoch = check_int("epoch", epoch, least=0, hint="Passes of a data set are counted from 0.")
+        epoch = check_int("epoch", epoch, least=0, hint="Epochs are counted from 0.")
         with self.skip(number).take(1).iterator(epoch=epoch) as elements:
             for element in elements:
                 return element
-        raise _out_of_range(number, "the pass ended before it")
+        raise _out_of_range(number, "the epoch ended before it")
 
     def _shuffled_globally(self, seed: int | None, *, again: bool) -> Dataset[T_co]:
-        """What `shuffle(ALL)` returns."""
+        """Implement `shuffle(ALL)`."""
         from penstock.physical.access import require_access
 
         try:
             hint = "Shuffle before that step, or with a buffer: shuffle(10_000)."
             require_access(self._in_files(), "shuffle(ALL)", hint=hint)
             if is_endless(self._plan):
-                message = "shuffle(ALL) makes one order of all elements, and there are infinitely many."
-                raise InvalidArgumentError(message, hint="Shuffle before repeat(): every turn then has its own order.")
+                message = "shuffle(ALL) needs a finite data set, and this one is infinite."
+                raise InvalidArgumentError(
+                    message, hint="Shuffle before repeat(): every repetition then has its own order."
+                )
             plan = globally_shuffled(self._plan, seed=seed, reshuffle_each_iteration=again)
         except PenstockError as error:
             annotate(error, Context(stage=GlobalShuffle.name, where=user_location()))
@@ -287,7 +289,8 @@ class Indexing(Base, Generic[T_co]):
         if stratify is not None:
             labels = np.array(list(self.map(stratify).with_options(Options(deterministic=True))))
             _, kinds, sizes = np.unique(labels[numbers], return_inverse=True, return_counts=True)
-            within = places - np.repeat(sizes.cumsum() - sizes, sizes)  # the elements of the same label
+            # positions within the elements of the same label
+            within = places - np.repeat(sizes.cumsum() - sizes, sizes)
             in_turn = np.argsort((within + 0.5) / np.repeat(sizes, sizes), kind="stable")
             places = np.argsort(kinds, kind="stable")[in_turn]
         parts = np.split(places, np.rint(shares.cumsum()[:-1] * count).astype(int))
@@ -315,7 +318,7 @@ class Indexing(Base, Generic[T_co]):
 
 
 def _beside(options: Options, epoch: int) -> Lowering:
-    """For elements that are asked for from outside of a pass."""
+    """Return the settings for access to elements outside of an iteration."""
     from penstock.physical.lower import Lowering
     from penstock.rewrite.driver import optimise_inner
     from penstock.runtime.executors import InlineExecutor

@@ -1,6 +1,6 @@
 """experimental.make_csv_dataset and make_batched_features_dataset.
 
-Batches of rows and of Example records, in one call.
+Both return batches in one call: of rows of CSV files, or of parsed Example records.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from penstock.io.window import MARK
 from penstock.plan.node import AUTOTUNE, check_int
 from penstock.sources.csv import CsvSource
 
-# It finds out names of columns, and their types, before it reads.
+# `make_csv_dataset` infers names and types of columns before it reads rows.
 
 _LADDER: tuple[DType, ...] = (
     np.dtype(np.int32),
@@ -38,11 +38,11 @@ _LADDER: tuple[DType, ...] = (
     np.dtype(np.float32),
     np.dtype(np.float64),
     bytes,
-)  # from the narrowest type to the one that holds anything
+)  # from the narrowest type to the one that holds any value
 
 
 def names_in(source: CsvSource, encoding: str) -> list[str]:
-    """The first row of the files, which has to be the same in all of them."""
+    """Return the first row of the files. It must be the same in all files."""
     found: list[str] | None = None
     for name in source.files:
         layout = source.format
@@ -52,8 +52,8 @@ def names_in(source: CsvSource, encoding: str) -> list[str]:
         try:
             names = [field.decode(encoding) for field in row]
         except UnicodeDecodeError as error:
-            message = f"The header row is no {encoding}: {error.reason} in {error.object!r:.60}."
-            hint = "encoding= says how the names are written; column_names= gives others."
+            message = f"The header row is not valid {encoding}: {error.reason} in {error.object!r:.60}."
+            hint = "Pass the right encoding=, or other names with column_names=."
             raise InvalidArgumentError(message, hint=hint, file=name) from error
         if found is not None and names != found:
             message = f"The header rows of all files have to agree: {source.files[0]!r} has {found}, this one {names}."
@@ -64,10 +64,10 @@ def names_in(source: CsvSource, encoding: str) -> list[str]:
 
 
 def header_of(reader: CsvReader, layout: CsvFormat, name: str) -> list[bytes]:
-    """The first row of a file; raises InvalidArgumentError for one that cannot name columns."""
+    """Return the first row of a file. Raise InvalidArgumentError if it cannot name columns."""
     chunk = reader.read(1)
     if chunk is None:
-        message = "The file is empty, and its first row was to name the columns."
+        message = "The file is empty, but its first row must name the columns."
         raise InvalidArgumentError(message, hint="Leave the file out, or pass column_names=.", file=name)
     (row,) = rows_of(chunk, layout)
     if row.status:
@@ -80,9 +80,9 @@ def header_of(reader: CsvReader, layout: CsvFormat, name: str) -> list[bytes]:
 
 
 def lines_before_header(name: str, compression: str | None) -> int:
-    """Return the number of lines before the header of a CSV file with commas, for readers of Arrow's.
+    """Return the number of lines before the header of a CSV file with commas, for Arrow's reader.
 
-    Raises InvalidArgumentError for UTF-16 and other delimiters.
+    Raise an InvalidArgumentError if the file is UTF-16 or has another delimiter.
     """
     with closing(CsvReader(name, ord(","), ord('"'), compression_type=compression)) as reader:
         names_delimiter = reader.tell() > len(MARK)
@@ -98,7 +98,7 @@ def inferred_columns(
     *,
     ignore_errors: bool,
 ) -> tuple[CsvColumn, ...]:
-    """For each selected column the narrowest type that holds what the first rows have, and 0 or b"" as default."""
+    """Return, for each selected column, the narrowest type for the first rows, with 0 or b"" as default."""
     chosen = range(len(names)) if select is None else select
     types: list[DType | None] = [None] * len(chosen)
     commas: dict[int, bytes] = {}
@@ -117,7 +117,7 @@ def inferred_columns(
 
 
 def _rows(source: CsvSource, width: int, most: int | None, *, ignore_errors: bool) -> Iterator[tuple[bytes, ...]]:
-    """The first rows, every field as it stands there."""
+    """Yield the first rows, with every field as bytes."""
     layout = replace(source.format, columns=(CsvColumn(bytes, b""),) * width, na_value=b"", select=None)
     _, structure = flatten(("",) * width)
     reader = replace(source, format=layout, structure=structure).open()
@@ -139,7 +139,7 @@ def _rows(source: CsvSource, width: int, most: int | None, *, ignore_errors: boo
 
 
 def widened(dtype: DType | None, field: bytes, na_value: bytes) -> DType | None:
-    """The narrowest type that holds both what was seen so far and this field.
+    """Return the narrowest type that holds the values so far and this field.
 
     >>> widened(None, b"7", b""), widened(np.dtype(np.int32), b"0.5", b""), widened(np.dtype(np.int64), b"", b"")
     (dtype('int32'), dtype('float32'), dtype('int64'))
@@ -151,7 +151,10 @@ def widened(dtype: DType | None, field: bytes, na_value: bytes) -> DType | None:
 
 
 def _holds(dtype: Any, field: bytes) -> bool:
-    """As tf.data decides it: a number that is infinite in float32 needs float64, and "inf" and "nan" are texts."""
+    """Return True if the dtype holds the field, as tf.data decides.
+
+    A number that is infinite in float32 needs float64. The words "inf" and "nan" are strings.
+    """
     if dtype is bytes:
         return True
     if dtype.kind == "i":
@@ -281,7 +284,7 @@ def _matching(file_pattern: Any) -> tuple[str, ...]:
 
 
 def _selected(columns: Sequence[Any] | None, names: list[str]) -> tuple[int, ...] | None:
-    """The numbers of the selected columns, ascending."""
+    """Return the numbers of the selected columns in ascending order."""
     if columns is None:
         return None
     found = []
@@ -306,7 +309,7 @@ def _selected(columns: Sequence[Any] | None, names: list[str]) -> tuple[int, ...
 def _as_elements(
     source: CsvSource, columns: tuple[CsvColumn, ...], select: tuple[int, ...] | None, label_name: str | None
 ) -> CsvSource:
-    """The source whose rows are dicts of the columns, the label, which comes last, beside them."""
+    """Return the source with dicts of the columns as elements. The label comes last, next to the dict."""
     features: dict[Any, Any] = {column.name: i for i, column in enumerate(columns)}
     order, structure = flatten((features, features.pop(label_name)) if label_name is not None else features)
     layout = replace(source.format, columns=columns, select=select)
@@ -323,7 +326,7 @@ def _in_turn(names: Dataset, source: CsvSource, parallel: Any, *, sloppy: bool, 
 
 
 class CsvFiles(FileDatasets):
-    """From the name of a file to the data set of those of its rows that can be read."""
+    """A function from the name of a file to the data set of its readable rows."""
 
     def __call__(self, name: Any) -> Dataset:
         return super().__call__(name).ignore_errors()

@@ -1,4 +1,4 @@
-"""map_fn: a function of one row for all rows of a batch."""
+"""map_fn: apply a function of one row to all rows of a batch."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def map_fn(
     leaves, structure = flatten((elems,))
     if any(type(leaf) is Tracer for leaf in leaves):
         return lifted(fn, leaves, structure, signature, same=same_random_numbers)
-    paths = [path[3:] for path in structure.paths()]  # of the tuple around them
+    paths = [path[3:] for path in structure.paths()]  # without the index of the tuple around them
     columns, sizes = _columns(leaves, paths)
     if not sizes:
         return _of_nothing(fn, structure, leaves, signature)
@@ -96,7 +96,7 @@ map_fn.__penstock_primitive__ = True  # type: ignore[attr-defined]
 
 
 def _columns(leaves: list[Any], paths: list[str]) -> tuple[list[Column], int]:
-    """A column of rows for each component, and their number."""
+    """Return a column of rows for each component, and the number of rows."""
     if not leaves:
         message = "map_fn needs at least one array in elems, got an empty nest."
         raise InvalidArgumentError(message)
@@ -186,7 +186,7 @@ def _differing(column: Column, path: str) -> InvalidArgumentError:
 
 
 def _of_nothing(fn: Callable[[Any], Any], structure: Structure, leaves: list[Any], signature: Signature | None) -> Any:
-    """The result for no rows: what the signature says, else what `fn` does to a stand-in for a row."""
+    """Return the result for no rows: from the signature, or else from tracing `fn` with a placeholder row."""
     known = None if signature is None else signature.nothing()
     if known is not None:
         return known
@@ -199,8 +199,8 @@ def _of_nothing(fn: Callable[[Any], Any], structure: Structure, leaves: list[Any
             nothing = [empty_of(spec) for spec in made]
             if all(value is not None for value in nothing):
                 return graph.structure.build(nothing)
-    message = "map_fn got no rows, and cannot tell what its function returns for one."
-    hint = "Say it: fn_output_signature=TensorSpec((224, 224, 3), np.float32), or a nest of them."
+    message = "map_fn got no rows, so it does not know the shape and dtype of a result."
+    hint = "Pass fn_output_signature=TensorSpec((224, 224, 3), np.float32), or a nest of them."
     raise InvalidArgumentError(message, hint=hint)
 
 

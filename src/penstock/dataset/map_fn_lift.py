@@ -1,6 +1,6 @@
-"""`map_fn` on stand-ins: the rows of all batches of a Block at once.
+"""`map_fn` inside a traced function: it runs on the rows of all batches of a Block at once.
 
-Signature: what its function is said to return.
+`Signature` describes the results of its function.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from penstock.trace.tracer import Tracer, bind
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AnyShape:
-    """A leaf of which the dtype alone is known."""
+    """A leaf of which only the dtype is known."""
 
     dtype: Any
 
@@ -50,17 +50,17 @@ Wanted = TensorSpec | RaggedTensorSpec | AnyShape
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The nest of a result and what its leaves are."""
+    """The nest of a result, with a spec per leaf."""
 
     leaves: tuple[Wanted, ...]
     structure: Structure
 
     def ragged(self) -> dict[int, RaggedTensorSpec]:
-        """The leaves that are to be stacked as ragged tensors, by number."""
+        """Return the leaves that are stacked as ragged tensors, by number."""
         return {i: leaf for i, leaf in enumerate(self.leaves) if isinstance(leaf, RaggedTensorSpec)}
 
     def converted(self, result: Any) -> Any:
-        """A result with Python's numbers in the dtypes wanted; InvalidTypeError where it is not as said."""
+        """Return a result with Python numbers converted to the dtypes. Raise InvalidTypeError if it does not fit."""
         if isinstance(result, list) and self.structure.kind is tuple:
             result = tuple(result)
         leaves = self.structure.flatten(result)
@@ -70,7 +70,7 @@ class Signature:
         )
 
     def fits(self, made: Block) -> bool:
-        """Whether results are as said, without a conversion."""
+        """Return True if results have the specs, without a conversion."""
         specs = [column.spec() for column in made.columns]
         return self.agrees(specs, made.structure)
 
@@ -80,13 +80,13 @@ class Signature:
         return all(_admits(wanted, spec) for wanted, spec in zip(self.leaves, specs, strict=True))
 
     def nothing(self) -> Any:
-        """The result for no rows, or None where shapes are missing."""
+        """Return the result for no rows, or None if a shape is unknown."""
         found = [empty_of(leaf) for leaf in self.leaves]
         return None if any(value is None for value in found) else self.structure.build(found)
 
 
 def as_signature(given: Any) -> Signature | None:
-    """A nest of dtypes and specs as a Signature; InvalidTypeError for anything else."""
+    """Return a nest of dtypes and specs as a Signature. Raise InvalidTypeError for anything else."""
     if given is None:
         return None
     leaves, structure = flatten(given)
@@ -94,7 +94,7 @@ def as_signature(given: Any) -> Signature | None:
 
 
 def empty_of(spec: Wanted | LeafSpec) -> np.ndarray | RaggedTensor | None:
-    """No rows of this kind; None where its shape is not known."""
+    """Return an array or ragged tensor without rows, or None if the shape is unknown."""
     shape = getattr(spec, "shape", None)
     if isinstance(spec, RaggedTensorSpec):
         inner = [extent for extent in spec.shape[1:] if extent is not None]
@@ -155,7 +155,7 @@ def _admits(wanted: Wanted, found: LeafSpec) -> bool:
 
 
 def _fits(wanted: TensorSpec, found: TensorSpec) -> bool:
-    """As `admits_spec`, where an extent that differs between rows is not known yet."""
+    """Return True if the spec fits, like `admits_spec`. Extents that differ between rows may still be unknown."""
     return found.dtype == wanted.dtype and all(
         want is None or have is None or want == have for want, have in zip(wanted.shape, found.shape, strict=True)
     )
@@ -164,9 +164,9 @@ def _fits(wanted: TensorSpec, found: TensorSpec) -> bool:
 def lifted(
     fn: Callable[[Any], Any], leaves: Sequence[Any], structure: Structure, signature: Signature | None, *, same: bool
 ) -> Any:
-    """The result of `map_fn` on stand-ins for batches; NotTraceable where only real ones can tell it."""
+    """Return the result of `map_fn` on placeholders for batches. Raise NotTraceable if it needs real batches."""
     if not all(type(leaf) is Tracer for leaf in leaves):
-        msg = "map_fn takes something beside the element"
+        msg = "map_fn takes an argument besides the element"
         raise NotTraceable(msg)
     size, specs = _rows([leaf.spec for leaf in leaves])
     traced = trace(fn, structure, specs)
@@ -187,20 +187,20 @@ def lifted(
 
 
 def _keys(builder: GraphBuilder, graph: Graph, size: int | None) -> KeysFrom:
-    """Return the keys that rows draw from: row after row, each takes as many as its graph says."""
+    """Return the keys of the rows' random numbers: each row uses as many keys as its graph declares."""
     if size is None or graph.draws is None:
-        msg = "map_fn draws for a number of rows that differs between batches, or differently for each row"
+        msg = "map_fn uses random numbers, and the number of rows or of random numbers differs between batches"
         raise NotTraceable(msg)
     return KeysFrom(builder.next_draw(size * graph.draws))
 
 
 def _rows(specs: Sequence[LeafSpec]) -> tuple[int | None, list[LeafSpec]]:
-    """The number of rows of a batch, and what a row is."""
+    """Return the number of rows of a batch, and the specs of a row."""
     found: list[LeafSpec] = []
     sizes = set()
     for spec in specs:
         if not isinstance(spec, TensorSpec) or not spec.shape:
-            msg = "map_fn over what is no array with rows"
+            msg = "map_fn over a value that is not an array with rows"
             raise NotTraceable(msg)
         sizes.add(spec.shape[0])
         found.append(TensorSpec(spec.shape[1:], spec.dtype))
@@ -212,7 +212,7 @@ def _rows(specs: Sequence[LeafSpec]) -> tuple[int | None, list[LeafSpec]]:
 
 def _tensor(spec: LeafSpec) -> TensorSpec:
     if not isinstance(spec, TensorSpec):
-        msg = "map_fn gives what is no array"
+        msg = "map_fn returns a value that is not an array"
         raise NotTraceable(msg)
     return spec
 
@@ -226,7 +226,7 @@ def _run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate
     columns = [operand for operand in operands if isinstance(operand, Column)]
     sizes = {size for column in columns for size in _sizes(column)}
     if len(sizes) != 1 or 0 in sizes:
-        message = "The batches of a Block differ in size, or are empty."  # each is mapped alone
+        message = "The batches of a Block differ in size, or are empty."  # the batches are then computed one by one
         raise InvalidArgumentError(message)
     size = sizes.pop()
     flat = [column.unbatched([size] * rows) for column in columns]
@@ -234,13 +234,13 @@ def _run(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate
     keys = keys_of_rows(operands[-1], size, params["draws"]) if graph.random else None
     made = fused.run(flat, rows * size, None, keys)
     columns = [column_of_output(column, rows * size) for column in made]
-    pieces = [in_one_piece(column, None) for column in columns]  # as np.stack makes one of them
+    pieces = [in_one_piece(column, None) for column in columns]  # contiguous, as np.stack would return them
     found = without_aliasing(pieces, fused.sharing())
     return list(stack_block(Block(graph.structure, found, rows * size), size).columns)
 
 
 def keys_of_rows(keys: DrawKeys, size: int, draws: int) -> DrawKeys:
-    """Return the keys that the rows of batches of `size` draw from: each takes the next `draws` keys of its batch."""
+    """Return the keys for the rows of batches of `size`: each row takes the next `draws` keys of its batch."""
 
     def of_rows(wanted: Keys) -> np.ndarray:
         if wanted.seed is not None:

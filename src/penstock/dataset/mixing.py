@@ -21,7 +21,7 @@ A = TypeVar("A")
 
 
 class Mixing(Base):
-    """Mixed into `Dataset`."""
+    """Methods that mix data sets."""
 
     @staticmethod
     def sample_from_datasets(
@@ -189,7 +189,7 @@ class Mixing(Base):
 
 
 class _Located:
-    """Adds step and line of the user's call to errors that leave it."""
+    """Adds the step and the line of the user's call to errors."""
 
     def __init__(self, stage: str) -> None:
         self._stage = stage
@@ -203,7 +203,7 @@ class _Located:
 
 
 def _plans(argument: str, datasets: Any) -> tuple[tuple[Node, ...], Options]:
-    """The plans of a list of data sets, and their options together."""
+    """Return the plans of a list of data sets, and their merged options."""
     if isinstance(datasets, Base) or not isinstance(datasets, Sequence):
         message = f"{argument} must be a list of data sets, got {type(datasets).__name__}."
         raise InvalidTypeError(message)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Packing(Base):
-    """Mixed into `Dataset`."""
+    """Methods for packed rows and batches by tokens."""
 
     def pack(
         self,

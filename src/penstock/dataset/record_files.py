@@ -1,4 +1,4 @@
-"""Data sets of files of records: lines, windows of tokens, byte strings of one length, ArrayRecord, LMDB, TFRecord."""
+"""Data sets of files of records: lines, token windows, byte strings of one length, ArrayRecord, LMDB, TFRecord."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from penstock.sources.webdataset import KEY, WebSource
 
 EXTENSIONS = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".webp")
 
-_Found = list[tuple[tuple[str, ...], str]]  # the path below the directory, in parts, and the whole name
+_Found = list[tuple[tuple[str, ...], str]]  # (parts of the path below the directory, full name) of each file
 
 
 class ImageFolderDataset(Dataset):
@@ -63,7 +63,7 @@ class ImageFolderDataset(Dataset):
     """
 
     class_names: list[str] | None
-    """The name of each label, or None where labels were not inferred."""
+    """Name of each label, or None if labels were not inferred."""
 
     def __new__(
         cls,
@@ -73,7 +73,7 @@ class ImageFolderDataset(Dataset):
         *,
         extensions: Sequence[str] = EXTENSIONS,
     ) -> ImageFolderDataset:
-        """Lists the files."""
+        """List the files."""
         root = storage.as_path(directory).rstrip("/")
         files = _listed(root, _endings(extensions))
         names: list[str] | None = None
@@ -99,7 +99,7 @@ class ImageFolderDataset(Dataset):
         return found
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """All is done by then."""
+        """Do nothing: `__new__` has created the data set."""
 
 
 def _endings(extensions: Any) -> tuple[str, ...]:
@@ -110,7 +110,7 @@ def _endings(extensions: Any) -> tuple[str, ...]:
 
 
 def _listed(root: str, endings: tuple[str, ...]) -> _Found:
-    """The images below a directory, sorted by their paths."""
+    """Return the images below a directory, sorted by their paths."""
     try:
         names = storage.glob(f"{root if storage.is_url(root) else local_glob.escape(root)}/**")
     except NotFoundError:
@@ -120,7 +120,10 @@ def _listed(root: str, endings: tuple[str, ...]) -> _Found:
 
 
 def _below(root: str, name: str) -> list[str]:
-    """The parts of a path behind the directory it was found in, whose own name a file system may spell differently."""
+    """Return the parts of a path below the directory.
+
+    Depth is counted, as file systems may spell the directory differently.
+    """
     depth = len([part for part in root.split("://")[-1].split("/") if part])
     return [part for part in name.split("://")[-1].replace(os.sep, "/").split("/") if part][depth:]
 
@@ -160,14 +163,14 @@ _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?\Z")
 
 
 def expand_braces(pattern: str) -> list[str]:
-    """The names that a pattern with `{a,b}` and `{000..012}` stands for, in order; braces may be nested.
+    """Return the names for a pattern with `{a,b}` and `{000..012}`, in order. Braces may be nested.
 
     >>> expand_braces("data-{08..10}.tar")
     ['data-08.tar', 'data-09.tar', 'data-10.tar']
     >>> expand_braces("{train,val}/{a,b}.tar")
     ['train/a.tar', 'train/b.tar', 'val/a.tar', 'val/b.tar']
 
-    Braces that hold neither a comma nor a range stay as they are.
+    Braces without a comma or a range stay unchanged.
     """
     parts: list[list[str]] = []
     at = begin = 0
@@ -192,7 +195,7 @@ def _closing(pattern: str, at: int) -> int | None:
 
 
 def _choices(inner: str) -> list[str] | None:
-    """What stands between braces, or None where it is neither a list nor a range."""
+    """Return the choices between braces, or None if they are neither a list nor a range."""
     found = _RANGE.match(inner)
     if found is not None:
         return _numbers(*found.groups())
@@ -210,7 +213,7 @@ def _numbers(first: str, last: str, by: str | None) -> list[str]:
 
 
 def _split(inner: str) -> list[str]:
-    """The items of a list, whose commas inside further braces do not count."""
+    """Return the items of a list. Commas inside nested braces do not separate items."""
     items, depth = [""], 0
     for character in inner:
         depth += {"{": 1, "}": -1}.get(character, 0)

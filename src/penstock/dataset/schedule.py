@@ -1,4 +1,4 @@
-"""Schedules: weights of a mixture as a function of the number of the draw, for `Dataset.sample_from_datasets`."""
+"""Schedules: weights of a mixture as a function of the step, for `Dataset.sample_from_datasets`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["linear", "piecewise"]
 
 @dataclass(frozen=True, slots=True)
 class Piecewise:
-    """Weights that hold from a step to the next one."""
+    """Weights that change at given steps and are constant between them."""
 
     steps: tuple[int, ...]
     weights: tuple[tuple[float, ...], ...]
@@ -27,7 +27,7 @@ class Piecewise:
         return self.stretch(step, 1)[0]
 
     def stretch(self, step: int, count: int) -> tuple[np.ndarray, int]:
-        """The weights from `step` on, and for how many of `count` steps they hold."""
+        """Return the weights from `step` on, and the number of the `count` steps they apply to."""
         place = int(np.searchsorted(self.steps, step, side="right"))
         if place < len(self.steps):
             count = min(count, self.steps[place] - step)
@@ -36,7 +36,7 @@ class Piecewise:
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """Weights on a straight line."""
+    """Weights that change linearly."""
 
     start: tuple[float, ...]
     stop: tuple[float, ...]
@@ -47,7 +47,7 @@ class Linear:
         return found
 
     def stretch(self, step: int, count: int) -> tuple[np.ndarray, int]:
-        """The weights of `count` steps from `step` on, a row for each; one row for all where it stays."""
+        """Return the weights of `count` steps from `step` on, one row for each; after the last change only one row."""
         if step >= self.steps:
             return np.array(self.stop), count
         share = np.minimum(np.arange(step, step + count), self.steps)[:, None] / self.steps
@@ -79,7 +79,10 @@ def piecewise(entries: Iterable[tuple[int, Any]]) -> Piecewise:
     except (TypeError, ValueError) as error:
         message = f"piecewise takes pairs of a step and weights, got {entries!r:.60}."
         raise InvalidArgumentError(message, hint=hint) from error
-    steps = tuple(check_int("step", step, least=0, hint="The number of the first draw.") for step, _ in pairs)
+    steps = tuple(
+        check_int("step", step, least=0, hint="step is the number of the first element with these weights.")
+        for step, _ in pairs
+    )
     if not steps or steps[0] != 0 or any(a >= b for a, b in pairwise(steps)):
         message = f"The steps of piecewise must ascend from 0, got {list(steps)}."
         raise InvalidArgumentError(message, hint=hint)
@@ -112,7 +115,9 @@ def linear(start: Any, stop: Any, steps: int) -> Linear:
     """
     first = check_weights("start", start)
     last = check_weights("stop", stop, len(first))
-    return Linear(first, last, check_int("steps", steps, least=1, hint="The number of draws the change takes."))
+    return Linear(
+        first, last, check_int("steps", steps, least=1, hint="steps is the number of elements until the last weights.")
+    )
 
 
 def __dir__() -> list[str]:

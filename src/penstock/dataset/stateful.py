@@ -1,4 +1,4 @@
-"""Methods of `Dataset`: steps that carry a state from element to element."""
+"""Methods of `Dataset`: steps that pass a state from element to element."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class Stateful(Base, Generic[T_co]):
-    """Mixed into `Dataset`."""
+    """Methods with a state."""
 
-    if TYPE_CHECKING:  # of the classes beside this one
+    if TYPE_CHECKING:  # defined by other base classes of Dataset
 
         def _views(self) -> Iterator: ...
 

@@ -17,7 +17,7 @@ from penstock.plan.node import check_ends
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
 
-_AT_ONCE = 1 << 16  # values of a batch: the last bits of a mean depend on it, so it is the same on all machines
+_AT_ONCE = 1 << 16  # values per batch; fixed, because the last bits of a mean depend on it
 
 
 @dataclass(frozen=True, eq=False)

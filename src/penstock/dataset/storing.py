@@ -23,7 +23,7 @@ Path = str | os.PathLike[str]
 
 
 class Storing(Base):
-    """Mixed into `Dataset`."""
+    """Methods that store elements."""
 
     def save(
         self,

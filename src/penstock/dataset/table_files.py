@@ -376,7 +376,7 @@ def CsvDataset(
 
 
 def columns_of(name: str, defaults: Sequence[Any]) -> tuple[CsvColumn, ...]:
-    """The wanted columns, from what argument `name` says of each: a dtype, or a default."""
+    """Return the columns for the items of argument `name`: each is a dtype or a default."""
     if isinstance(defaults, (str, bytes)) or not isinstance(defaults, Sequence):
         message = f"{name} is a list with an item for each column, got {defaults!r:.60}."
         raise InvalidTypeError(message, hint=_HINT)
@@ -410,7 +410,7 @@ def _column(what: str, default: Any) -> CsvColumn:
 
 
 def text_of(name: str, value: Any) -> bytes:
-    """A text argument as the bytes that stand for it in a file."""
+    """Return a string argument as the bytes that represent it in a file."""
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, bytes):
@@ -420,7 +420,7 @@ def text_of(name: str, value: Any) -> bytes:
 
 
 def delimiter_of(field_delim: Any) -> int:
-    """The byte that parts fields."""
+    """Return the byte that separates fields."""
     delimiter = field_delim.encode() if isinstance(field_delim, str) else field_delim
     if not isinstance(delimiter, bytes) or len(delimiter) != 1 or delimiter in (b"\n", b"\r", b'"'):
         message = f"field_delim is one character of ASCII and no quote or line end, got field_delim={field_delim!r}."
@@ -429,7 +429,7 @@ def delimiter_of(field_delim: Any) -> int:
 
 
 def _numbers(name: str, columns: Sequence[int] | None) -> tuple[int, ...] | None:
-    """Column numbers as a strictly ascending tuple; tf.data takes an empty list for none given."""
+    """Return column numbers as a strictly ascending tuple, or None. As in tf.data, an empty list means None."""
     if columns is None or len(columns) == 0:
         return None
     hint = "Columns are numbered from 0."

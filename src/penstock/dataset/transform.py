@@ -1,4 +1,4 @@
-"""What can be done with a data set: every method returns a new one."""
+"""Methods of `Dataset` that transform elements. Each method returns a new data set."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from penstock.plan.storing import Cache, DiskCache
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
 
-_UNBOUNDED = (1 << 32) - 1  # elements of a shuffle's buffer: as many as its draws can tell apart
-DEFAULT_CYCLE_LENGTH = 16  # fixed: an order that followed the number of cores would differ between machines
+_UNBOUNDED = (1 << 32) - 1  # elements of an unbounded shuffle buffer: its random numbers have 32 bits
+DEFAULT_CYCLE_LENGTH = 16  # fixed, because an order that depends on the number of cores would differ between machines
 
 
 U = TypeVar("U")
@@ -42,7 +42,7 @@ class Transform(Base, Generic[T_co]):
         warn_of_split(made._plan)
         return made
 
-    @overload  # the parts of a tuple are arguments
+    @overload  # the components of a tuple are arguments
     def map(
         self: Transform[tuple[*Parts]],
         map_func: Callable[[*Parts], U],
@@ -269,7 +269,7 @@ class Transform(Base, Generic[T_co]):
         """
         return self._then(Unbatch)
 
-    if TYPE_CHECKING:  # of a class beside this one
+    if TYPE_CHECKING:  # defined by another base class of Dataset
 
         def _shuffled_globally(self, seed: int | None, *, again: bool) -> Dataset[T_co]: ...
 

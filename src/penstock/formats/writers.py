@@ -283,20 +283,18 @@ class WebDatasetFile(TableWriter):
             key = None
         if not isinstance(key, str):
             message = f"Column '__key__' must hold text, got {given!r:.80} in row {self._number}."
-            raise InvalidTypeError(message, hint="Without that column the number of the row is the key.")
+            raise InvalidTypeError(message, hint="Without this column, the row number is the key.")
         name = key.rpartition("/")[2]
         if not name or "." in name or "\0" in key:
-            message = f"The key {key!r:.200} of row {self._number} would be read back as another one."
-            hint = "What stands behind its last slash needs a letter, and no dot: that is where its suffix begins."
+            message = f"The key {key!r:.200} of row {self._number} would be read back as a different key."
+            hint = "The part after the last slash must not be empty or contain a dot: the suffix starts at the dot."
             raise InvalidArgumentError(message, hint=hint)
         if key == self._last:
-            message = (
-                f"The key {key!r:.200} stands in two rows, one behind the other, of which one sample would be made."
-            )
-            raise InvalidArgumentError(message, hint="Make keys differ, or leave the column '__key__' out.")
+            message = f"Two consecutive rows have the key {key!r:.200}: they would be read back as one sample."
+            raise InvalidArgumentError(message, hint="Use different keys, or leave the column '__key__' out.")
         if not row:
-            message = "There is no column beside '__key__', and a sample without files is none."
-            raise InvalidArgumentError(message, hint="Choose columns too.")
+            message = "The only column is '__key__', but a sample needs at least one file."
+            raise InvalidArgumentError(message, hint="Select other columns as well.")
         self._last = key
         return key
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from penstock.trace.lift import FAMILIES, Family
 
-FAMILIES["image"] = Family(work="works on pictures", fuse="penstock.image.fuse:fuse")
+FAMILIES["image"] = Family(work="works on images", fuse="penstock.image.fuse:fuse")
 
 if TYPE_CHECKING:
     from penstock.image.public import *  # noqa: F403 - a type checker's; the names stand there once

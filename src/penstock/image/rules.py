@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 # With two cores these functions take 0.56 of the time of one. A function faster than the hand-over to a worker has no
 # nature.
-COSTLY = Nature("works on pictures")
-DECODER = Nature("works on pictures", decodes=True)
+COSTLY = Nature("works on images")
+DECODER = Nature("works on images", decodes=True)
 
 
 def decoded(spec: LeafSpec, *, channels: int | None = 0, dtype: Any = np.uint8, **_: Any) -> TensorSpec:

@@ -1,1 +1,1 @@
-"""Stages: what a plan becomes to run, over Blocks."""
+"""Stages: the running form of a plan. Stages pass Blocks to each other."""

@@ -1,4 +1,4 @@
-"""Access: the elements of a plan by their numbers, a Block at a time, on any worker."""
+"""Access: the elements of a plan by index, a Block at a time, on any worker."""
 
 from __future__ import annotations
 
@@ -25,21 +25,23 @@ from penstock.trace.graph import Allocate
 
 
 class Access(ABC):
-    """The elements of a pass over a plan, each without those before it. Thread-safe."""
+    """The elements of one epoch of a plan, each computed without those before it. Thread-safe."""
 
     @property
     @abstractmethod
     def size(self) -> int:
-        """Number of elements, those that fail among them, or INFINITE_CARDINALITY.
+        """Number of elements, including failed ones, or INFINITE_CARDINALITY.
 
-        Raises what is wrong with a file that cannot be counted.
+        Raise the error of a file that cannot be counted.
         """
 
     @abstractmethod
     def rows(self, numbers: np.ndarray) -> Stretch:
-        """The elements with these int64 numbers, at least one, in that order: a position for each, also if it fails.
+        """Return the elements with these int64 indices (at least one), in this order.
 
-        Numbers are in [0, size) and may repeat.
+        A failed element keeps its position.
+
+        Indices are in [0, size) and may repeat.
         """
 
 
@@ -53,7 +55,7 @@ def _no_reason(node: Node) -> None:
 
 
 def accessible(kind: type[Node], unless: Check = _no_reason) -> Callable[[Opener], Opener]:
-    """Say how the elements of a node type are had by number; `unless` gives the reason where they are not."""
+    """Register the access to a node type's elements by index; `unless` returns the reason if a node has none."""
 
     def add(opener: Opener) -> Opener:
         _OPENERS[kind] = (opener, unless)
@@ -63,18 +65,18 @@ def accessible(kind: type[Node], unless: Check = _no_reason) -> Callable[[Opener
 
 
 def _how(kind: type[Node]) -> tuple[Opener, Check] | None:
-    """What was said of a node type; those who say it come with the first question."""
+    """Return the registered opener and check of a node type. The first call imports all of them."""
     if kind not in _OPENERS:
         importlib.import_module("penstock.physical.accesses")
     return _OPENERS.get(kind)
 
 
 def obstacle(plan: Node, *, fill: bool = True, opens: bool = False) -> tuple[Node, str] | None:
-    """The step that keeps a plan from being read by number, the nearest to the source, and why; None if there is none.
+    """Return the step that prevents access by index, with the reason, or None. It is the one nearest to the source.
 
-    What is below a cache is in nobody's way, as that can be filled by a pass; it is without `fill`. Whether the data
-    sets have numbers that a flat_map makes is known when they are there: with `opens` it is taken for granted. Reads
-    nothing.
+    Steps before a cache never prevent it, because an iteration can fill the cache; with `fill=False`, they do. Whether
+    the data sets of a `flat_map` have an index is known only after they are created. With `opens=True`, this is
+    assumed. Nothing is read.
     """
     found = None
     waiting = [plan]
@@ -84,7 +86,7 @@ def obstacle(plan: Node, *, fill: bool = True, opens: bool = False) -> tuple[Nod
             waiting += reversed(node.inputs)
         how = _how(type(node))
         if how is None or (isinstance(node, FlatMap) and not opens):
-            reason: str | None = "gives its elements one after the other only"
+            reason: str | None = "yields its elements only in order"
         else:
             reason = how[1](node)
         found = found if reason is None else (node, reason)
@@ -92,25 +94,27 @@ def obstacle(plan: Node, *, fill: bool = True, opens: bool = False) -> tuple[Nod
 
 
 def require_access(plan: Node, purpose: str, hint: str) -> None:
-    """Raise UnimplementedError for a plan that cannot be read by number, and name the step that is in the way."""
+    """Raise UnimplementedError for a plan without access by index, and name the step that prevents it."""
     found = obstacle(plan, opens=True)
     if found is None:
         return
     node, reason = found
     where = short_location(node.where)
     step = f"{node.label} ({where})" if where else node.label
-    message = f"{purpose} finds elements by their number, and {step} {reason}."
+    message = f"{purpose} needs elements with an index, but {step} {reason}."
     if isinstance(node, Scan):
         hint = node.source.index_hint
     elif isinstance(node, Interleave):
-        hint = "Files that are read in their order have numbers: leave out interleave, or num_parallel_reads."
+        hint = "Files that are read one after another have an index: leave out interleave or num_parallel_reads."
     raise UnimplementedError(message, hint=hint)
 
 
 def access(plan: Node, lowering: Lowering) -> Access:
-    """The elements of a plan, in the pass that `lowering` describes; there must be no `obstacle`.
+    """Return access to the elements of a plan, in the epoch that `lowering` describes.
 
-    They are made by whoever asks, in the thread that asks.
+    The plan must have no `obstacle`.
+
+    The caller's thread computes the elements.
     """
     how = _how(type(plan))
     assert how is not None
@@ -118,7 +122,7 @@ def access(plan: Node, lowering: Lowering) -> Access:
 
 
 def stretch_of(pieces: Sequence[Block | Exception]) -> Stretch:
-    """Elements and failures, one behind the other."""
+    """Join Blocks and errors to one stretch."""
     failures: list[tuple[int, Exception]] = []
     parts: list[Stretch] = []
     at = 0
@@ -133,7 +137,7 @@ def stretch_of(pieces: Sequence[Block | Exception]) -> Stretch:
 
 
 def scattered(parts: Sequence[tuple[np.ndarray, Stretch]]) -> Stretch:
-    """Stretches put together so that position i of each comes to the place that its array names."""
+    """Join stretches: position i of each goes to the position that its array contains."""
     failures: list[tuple[int, Exception]] = []
     places: list[np.ndarray] = []
     for where, stretch in parts:
@@ -151,9 +155,10 @@ def scattered(parts: Sequence[tuple[np.ndarray, Stretch]]) -> Stretch:
 
 
 class Fetch(Transform):
-    """The elements of a plan with the numbers that come, in the pass that `lowering` describes.
+    """Transform from indices to the elements of a plan, in the epoch that `lowering` describes.
 
-    All are of one kind, and each is what it is when it is read alone: no element decides for its neighbours in a Block.
+    All elements have one kind. Each element is the same as if it were read alone: no element affects its neighbours in
+    a Block.
     """
 
     one_to_one = True
@@ -166,7 +171,7 @@ class Fetch(Transform):
 
     @property
     def size(self) -> int:
-        """How many elements there are."""
+        """Number of elements."""
         return self._elements.size
 
     def run(self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
@@ -192,7 +197,7 @@ class Fetch(Transform):
         try:
             return self._elements.rows(numbers)
         except Exception as error:
-            return failure(error)  # in the place of the element, or of elements that are of several kinds
+            return failure(error)  # the error replaces the element, or several elements of different kinds
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Fetch, self._arguments

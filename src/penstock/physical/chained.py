@@ -1,21 +1,21 @@
-"""States that are put together when somebody writes them down: of steps in a row, of slots, of streams begun later.
+"""States that are completed when they are saved: of consecutive steps, of slots, and of streams that begin later.
 
-Chained are states of steps in a row, the same whichever of them run as one, and on how many workers.
+`Chained` is the state of consecutive steps. It is the same for any fusion of these steps and any number of workers.
 
-Maps, filters, batches and prefetches stand directly above each other, and the numbers of parallel calls decide which of
-them become one stage. A state must not: a job goes on with other numbers than it was saved with. So what a state says
-about such a row is a list with an entry for each step,
+Maps, filters, batches and prefetches can follow each other directly, and the numbers of parallel calls decide which of
+them become one stage. A state must not depend on this, because a job may resume with other numbers. The state of such a
+row of steps is therefore a list with one entry per step,
 
-    {"below": the state under the row, "skip": elements to drop there, "steps": [[number, skip, kind], ...]}
+    {"below": state of the stage before the row, "skip": elements to drop there, "steps": [[number, skip, kind], ...]}
 
-the step nearest to the source first: the number of the first element that it is given, how many of its results are to
-be dropped, and the kind of its results, if that is decided and can be written. A stage takes as many entries as it has
-steps, and hands the rest on to the stage below. A prefetch has no entry: it gives what it is given.
+beginning with the step nearest to the source: the number of the first element that the step receives, the number of its
+results to drop, and the kind of its results, if it is decided and can be written. A stage takes one entry for each of
+its steps and passes the others to the stage before it. A prefetch has no entry, because it does not change elements.
 
-Where results of a map are to be dropped, as many of its input may be instead, and of a batch `batch_size` times as
-many. That is how the entries of several steps become the one place of a stage. It does not hold for a filter: if
-something behind a filter is to be dropped, in the midst of a stage, the stage parts there (`Place.part`), and if
-something in front of one is with which the stage begins, a `Portioned` below drops it (`Place.dropping`).
+Instead of n results of a map, n of its inputs can be dropped, and instead of n batches, `batch_size` times n inputs. In
+this way, the entries of several steps become the one position of a stage. This does not work for a filter. If elements
+after a filter within a stage must be dropped, the stage is split there (`Place.part`). If elements before a filter at
+the start of a stage must be dropped, a `Portioned` before the stage drops them (`Place.dropping`).
 """
 
 from __future__ import annotations
@@ -33,22 +33,23 @@ from penstock.errors import InvalidArgumentError
 from penstock.physical.stage import Cursor, Stage, State, StretchStage, as_of_now
 from penstock.physical.transform import Transform
 
-Ratios = tuple[int | None, ...]  # elements that each step takes for one result, None if it is unknown, as for a filter
+# number of elements that each step takes per result, or None if it is unknown, such as for a filter
+Ratios = tuple[int | None, ...]
 
 _KEYS = {"below", "skip", "steps"}
 
 
 def ratios_of(transforms: Sequence[Transform], batch: int | None = None) -> Ratios:
-    """The ratios of a stage with these transforms, and perhaps a batch of this size behind them."""
+    """Return the ratios of a stage with these transforms, and with a batch of this size at its end, if any."""
     own = tuple(1 if transform.one_to_one else None for transform in transforms)
     return own if batch is None else (*own, batch)
 
 
 class Chained:
-    """The state of a stage with such steps. It is taken for every Block, and read when a state is written down.
+    """The state of a stage of consecutive steps. It is created for every Block, and completed when it is saved.
 
-    `below` is the state under it, of which `first` elements are to be dropped; the next one is number `count`. Then
-    `skip` of the results are to be dropped. The first steps are these `transforms`.
+    `below` is the state of the stage before it, of which `first` elements must be dropped. The next element has the
+    number `count`. After that, `skip` results must be dropped. The stage begins with the steps `transforms`.
     """
 
     __slots__ = ("below", "count", "first", "ratios", "skip", "transforms")
@@ -77,7 +78,7 @@ class Chained:
         return {"below": below, "skip": first, "steps": steps} if steps or first else below
 
     def added(self, first: int, steps: list[list[Any]]) -> tuple[int, list[list[Any]]]:
-        """The entries below, and those of this stage."""
+        """Return the entries of the stages before this one and of this stage."""
         own: list[list[Any]] = []
         count = self.count
         for transform, ratio in zip_longest(self.transforms, self.ratios):
@@ -90,7 +91,7 @@ class Chained:
 
 
 def _dropping(first: int, steps: list[list[Any]], count: int) -> tuple[int, list[list[Any]]]:
-    """Entries that drop some more of what the last step gives."""
+    """Return the entries, with `count` more results of the last step dropped."""
     if not count:
         return first, steps
     if not steps:
@@ -101,9 +102,9 @@ def _dropping(first: int, steps: list[list[Any]], count: int) -> tuple[int, list
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a stage is to go on: as in `Chained`. Its first `part` steps are to run, and drop, by themselves.
+    """The position at which a stage resumes, as in `Chained`. Its first `part` steps must run as a stage of their own.
 
-    Of a place that is `dropping`, `below` is the state of a `Portioned`, which drops what the stage cannot.
+    If `dropping` is True, `below` is the state of a `Portioned`, which drops elements that the stage cannot drop.
     """
 
     below: State
@@ -115,7 +116,10 @@ class Place:
 
 
 def place_of(state: State, ratios: Ratios) -> Place:
-    """What the state of a row says to the stage with its last steps. Raises InvalidArgumentError for another one's."""
+    """Return the part of a row's state for the stage of its last steps.
+
+    Raise InvalidArgumentError for a foreign state.
+    """
     if isinstance(state, Chained):
         state = state.resolved()
     if not ratios:
@@ -126,7 +130,7 @@ def place_of(state: State, ratios: Ratios) -> Place:
     first = 0 if steps else state["skip"]
     below = {**state, "steps": steps} if steps else state["below"]
     count = _first_number(own, ratios)
-    skips = [first, *(skip for _, skip, *_ in own)]  # in front of the first step, and behind each
+    skips = [first, *(skip for _, skip, *_ in own)]  # to drop before the first step, and after each step
     filters = [at for at, ratio in enumerate(ratios, 1) if ratio is None]
     if not filters:
         for at in range(len(own), 0, -1):
@@ -137,13 +141,13 @@ def place_of(state: State, ratios: Ratios) -> Place:
     before = [at for at in range(last) if skips[at]]
     if before and (before[-1] or ratios[0]):
         return Place(below, first, count, 0, part=before[-1] or 1)
-    if before:  # the stage begins with a filter, in front of which there is something to drop
+    if before:  # the stage begins with a filter, and elements before it must be dropped
         return Place(Chained(below, 0, 0, (), first), 0, count, sum(skips[last:]), dropping=True)
     return Place(below, 0, count, sum(skips[last:]))
 
 
 def _first_number(steps: list[list[Any]], ratios: Ratios) -> int | None:
-    """The number of the first element that these steps are given, as the first of them that knows it tells."""
+    """Return the number of the first element of these steps, computed from the first step that knows its number."""
     passed = 0
     for (number, skip, *_), ratio in zip(steps, ratios, strict=True):
         if number is not None:
@@ -164,7 +168,7 @@ def _is_row(state: State) -> bool:
 
 
 class ChainedStage(StretchStage):
-    """A stage of steps in a row. `ratios` is None in free order, whose states belong to the stage as it is."""
+    """A stage of consecutive steps. In free order, `ratios` is None, and states are those of the whole stage."""
 
     ratios: Ratios | None
 
@@ -199,29 +203,29 @@ class ChainedStage(StretchStage):
 
     @abstractmethod
     def chained(self, place: State, skip: int) -> State:
-        """The state for a place, and results to drop from there."""
+        """Return the state for a position and the number of results to drop after it."""
 
     @abstractmethod
     def go_on(self, place: Place) -> int:
-        """Restore a place; how many results are to be dropped from there."""
+        """Restore a position. Return the number of results to drop after it."""
 
     @abstractmethod
     def part(self, count: int) -> None:
-        """Let the first steps run by themselves, below."""
+        """Split off the first steps into a stage of their own, before this one."""
 
     @abstractmethod
     def portion(self) -> None:
-        """Have a `Portioned` below."""
+        """Add a `Portioned` before this stage."""
 
 
-_SECONDS = 0.01  # of work that the consumer may not need
-_BYTES = 1 << 18  # of each component, which stay in the processor's cache until the consumer has them
+_SECONDS = 0.01  # seconds of work that the consumer may not need
+_BYTES = 1 << 18  # bytes per component that stay in the processor's cache until the consumer uses them
 _MOST = 1 << 16
 _FASTER = 8
 
 
 class Stint:
-    """The number of elements that are made at a time, ahead of the consumer: some milliseconds or megabytes at most.
+    """The number of elements to compute at a time ahead of the consumer: a few milliseconds or megabytes at most.
 
     >>> stint = Stint()
     >>> stint.took(1, 1e-6)
@@ -239,17 +243,17 @@ class Stint:
         self.seconds = seconds
 
     def took(self, count: int, seconds: float, nbytes: int = 0) -> None:
-        """Take in how long so many elements took, and the mean bytes of their components."""
+        """Record the seconds that `count` elements took, and the mean bytes of their components."""
         fitting = int(count / max(seconds / self.seconds, nbytes / _BYTES, count / _MOST))
         self.most = max(1, min(fitting, max(self.most, count) * _FASTER))
 
 
 class Portioned(Stage):
-    """The upstream in Blocks of no more elements than are wanted, for a step that is seen to take them.
+    """Limits the Blocks of the stage before it to the requested size, for a step whose calls are observable.
 
-    It asks for as many as are made in `seconds`, unless making them has side effects: for a multiple of what is wanted,
-    so that batches are slices. The state counts the elements of a Block that were asked for: so many of the upstream's
-    are to be dropped.
+    It requests as many elements as are computed in `seconds`, rounded to a multiple of the request, so that batches are
+    slices. If computing elements has side effects, it requests no more than needed. The state counts the elements of a
+    Block that were already requested; this many elements are dropped after a restore.
     """
 
     def __init__(self, upstream: Stage, seconds: float = _SECONDS) -> None:
@@ -259,7 +263,7 @@ class Portioned(Stage):
 
     @classmethod
     def over(cls, upstream: Stage) -> Portioned:
-        """That stage, if it is one already."""
+        """Return the stage itself if it is a `Portioned` already."""
         return upstream if isinstance(upstream, cls) else cls(upstream)
 
     @property
@@ -270,7 +274,7 @@ class Portioned(Stage):
         return self._cursor.take_available(want) if self.fill(want) else None
 
     def fill(self, want: int) -> bool:
-        """Have elements at hand; False at the end."""
+        """Make elements available; return False at the end."""
         cursor = self._cursor
         if self.seen or cursor.available():
             return cursor.fill(want)
@@ -282,11 +286,11 @@ class Portioned(Stage):
         return found
 
     def peek(self) -> Block:
-        """Return the elements at hand, see `Cursor.peek`."""
+        """Return the available elements, see `Cursor.peek`."""
         return self._cursor.peek()
 
     def pass_by(self, count: int) -> None:
-        """Pass by elements at hand, see `Cursor.pass_by`."""
+        """Drop available elements, see `Cursor.pass_by`."""
         self._cursor.pass_by(count)
 
     def can_skip(self) -> bool:
@@ -315,24 +319,24 @@ class Portioned(Stage):
         self._cursor.close()
 
 
-_LEAST = 64  # changes that are never too many
+_LEAST = 64  # number of changes that is always acceptable
 
 
 class SlotStates:
-    """The state of every slot that there is, as `state_of` tells it; None for a slot that is free.
+    """The state of every slot, as returned by `state_of`; None for a free slot.
 
-    What is said of a moment costs as much as has changed since the last one: a list of all slots, and the changes
-    behind it. Such a list is made anew when there are as many changes as slots.
+    The cost of a snapshot is proportional to the changes since the last one: it consists of a list of all slots and of
+    later changes. The list is rebuilt when there are as many changes as slots.
     """
 
     def __init__(self, state_of: Callable[[int], State]) -> None:
         self._state_of = state_of
         self._base: dict[int, State] = {}
-        self._changes: list[tuple[int, State]] = []  # since then
-        self.moved: set[int] = set()  # the slots whose state is another than it was when somebody asked last
+        self._changes: list[tuple[int, State]] = []  # changes since the list was built
+        self.moved: set[int] = set()  # slots whose state changed since the last snapshot
 
     def now(self) -> SlotsNow:
-        """The states of all slots as they are now."""
+        """Return the current states of all slots."""
         self._changes.extend((slot, self._state_of(slot)) for slot in self.moved)
         self.moved.clear()
         if len(self._changes) > len(self._base) + _LEAST:
@@ -341,7 +345,7 @@ class SlotStates:
 
 
 class SlotsNow:
-    """A part of a state: those of all slots."""
+    """The states of all slots, as a part of a state."""
 
     __slots__ = ("_base", "_changes", "_count")
 
@@ -371,7 +375,10 @@ def _after(base: dict[int, State], changes: list[tuple[int, State]]) -> dict[int
 
 
 def grows(state: State) -> bool:
-    """Whether a state tells of what was given since it was taken: in free order, where something was."""
+    """Return True if a state records elements yielded after it was taken, and there are some.
+
+    This occurs in free order.
+    """
     if isinstance(state, (list, tuple)):
         return any(map(grows, state))
     if isinstance(state, dict):
@@ -389,15 +396,15 @@ class Stream(Protocol):
 
 
 class Begun:
-    """The streams that a step has begun, by number, each with its state in front of its first element.
+    """The streams that a step has started, by number, each with its state before its first element.
 
-    In free order what a stream has given is known from a state that was taken before, and that grows. A state of the
-    step from before the stream began has none of it. Who goes on with such a state, as a step does that keeps elements
-    back, learns by `since` which streams began later, and what their first states say by then. `pending` are states of
-    streams that an earlier run had begun, and this one not.
+    In free order, the elements that a stream has yielded are known only from an earlier state of it that grows. A state
+    of the step from before the start of a stream does not contain the stream's state. A step that holds elements back
+    resumes with such an old state. `since` tells it which streams started later, with their grown first states.
+    `pending` are states of streams that an earlier run had started and this run has not.
 
-    Who has taken a state holds what came behind it, each stream the next one; nobody holds what came before, and with
-    it logs of all that was given.
+    A state refers to the streams that start after it, each stream to the next one. Nothing refers to earlier streams,
+    so their logs of yielded elements are freed.
     """
 
     def __init__(self, pending: Mapping[int, State]) -> None:
@@ -406,14 +413,14 @@ class Begun:
         self._latest: Since | None = None
 
     def resume(self, number: int, stream: Stream) -> bool:
-        """Have a stream that is new go on where an earlier run had come to, if one had begun it; whether it had."""
+        """Restore a new stream to the position of an earlier run, if it had started there; return True if it had."""
         known = number in self.pending
         if known:
             stream.restore(self.pending[number])
         return known
 
     def note(self, number: int, stage: Stage, stream: Stream) -> None:
-        """A stream is about to give its first element, by a stage."""
+        """Record that a stream is about to yield its first element."""
         known = number in self.pending
         if known:
             self.pending = {other: state for other, state in self.pending.items() if other != number}
@@ -426,14 +433,14 @@ class Begun:
         self._latest = None
 
     def since(self) -> Since:
-        """The part of a state that is taken now which tells what begins later."""
+        """Return the part of a state that records streams started later."""
         if self._latest is None:
             self._latest = Since(self._next, self.pending)
         return self._latest
 
 
 class _Begun:
-    """The next stream that begins: when it has, `told` are its number, its first state, and the one behind it."""
+    """The next stream to start. After its start, `told` is its number, its first state, and the stream after it."""
 
     __slots__ = ("told",)
 
@@ -442,7 +449,7 @@ class _Begun:
 
 
 class Since:
-    """The streams that have begun since a state was taken, as far as they are in free order."""
+    """The streams in free order that started after a state was taken."""
 
     __slots__ = ("_next", "_pending")
 
@@ -451,7 +458,7 @@ class Since:
         self._pending = pending
 
     def states(self) -> dict[int, State]:
-        """By number."""
+        """Return the states by number."""
         found = dict(self._pending)
         following = self._next
         while following.told is not None:
@@ -462,7 +469,7 @@ class Since:
 
 
 class Growing:
-    """A state, with the streams that have begun since where they are in free order: a list of one more."""
+    """A state as a list of parts. If streams in free order have started since, the list has one more part."""
 
     __slots__ = ("_parts", "_since")
 

@@ -1,9 +1,9 @@
-"""Endings: the calls of a function whose beginning and end run a Block at a time, and what stands between per element.
+"""Endings: calls of a function whose beginning and end run on whole Blocks, and whose middle runs per element.
 
-The middle is called for each element in order, and what it leaves is copied at once, so that no later call can change
-it. The end is computed when all of them were called: it is pure, and so nobody can notice. Where an element is not like
-the others (its middle returns, draws, leaves values of another kind, or changes what the end reads), its end is called
-for it at once, as the function would have gone on.
+The middle is called for each element in order. Its results are copied at once, so later calls cannot change them. The
+end is computed after all middles: it is pure, so the delay is not observable. For some elements the middle behaves
+differently: it returns, uses random numbers, leaves values of another kind, or changes data that the end reads. The end
+of such an element is called at once, as in the original function.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from penstock.trace.graph import Allocate, Const, Graph, NotTraceable, Ref
 from penstock.trace.parts import Parts
 from penstock.trace.templates import rows_of
 
-Run = Callable[[Parts, Block, Draws], "list[list[Any]] | None"]  # the beginning's values, None where it fails
+Run = Callable[[Parts, Block, Draws], "list[list[Any]] | None"]  # values of the beginning, or None if it fails
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +51,19 @@ class _Raised:
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """Its end runs with those of the others; the row in what is kept of the middles."""
+    """An element whose end runs together with the ends of others; `at` is the row of its middle's values."""
 
     at: int
 
 
 class _Mark:
-    """What the middle returns first where it has come to its end."""
+    """Marks the result of a middle that reached its end."""
 
 
 class Endings:
-    """All calls of one Block, made when it is created; called with each row it gives the results, in order.
+    """All calls of one Block, computed on creation. Calling it with each row in order returns the results.
 
-    `whole` are all results as a Block, where none had to be made by itself.
+    `whole` contains all results as one Block if no result had to be computed separately.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Endings:
     def _made(self) -> None:
         size = self._block.size
         while len(self._results) < size and self._holds and self._ends.ended is None:
-            split = self._ends.split  # which another thread may give up meanwhile
+            split = self._ends.split  # another thread may set it to None in the meantime
             if split is None:
                 break
             row = len(self._results)
@@ -125,9 +125,10 @@ class Endings:
         return _settled(lambda: self._function(*element) if unpacks else self._function(element))
 
     def _sound(self, row: int, result: Any) -> Any:
-        """Return the result, or the result of the function as written if the parts cannot give it.
+        """Return the result, or the result of the original function if the parts cannot compute it.
 
-        That is so if a tracer is in the result, and if a straight function raised: its handlers were left out.
+        This is the case if the result contains a tracer, or if a straight function raised an exception, because its
+        exception handlers were left out.
         """
         if type(result) is not _Raised or not (self._parts.is_straight or isinstance(result.error, NotTraceable)):
             return result
@@ -135,7 +136,7 @@ class Endings:
         return self._as_written(row, self._block.slice(row, row + 1).elements()[0])
 
     def _values(self, row: int) -> dict[str, Any] | None:
-        """The variables in front of the middle, for one element; None where its beginning fails."""
+        """Return the variables before the middle for one element, or None if the beginning fails."""
         rows = np.array([row])
         block = self._block.take(rows)
         found = self._begin(self._parts, block, Draws(self._draws.key, self._draws.numbers.take(rows)))
@@ -144,7 +145,7 @@ class Endings:
         return dict(zip(self._parts.names, next(self._parts.rows(self._function, found, 1)), strict=True))
 
     def _tried(self, split: Split, element: Any) -> Any:
-        """The result of an element while it is not known what the middle leaves."""
+        """Return the result of an element while the values of the middle are not known yet."""
         row = len(self._results)
         variables = self._values(row)
         if variables is None:
@@ -170,7 +171,7 @@ class Endings:
         return split.end(*[variables[name] for name in split.needs])
 
     def _by_block(self, ended: Ended) -> None:
-        """The results of all elements that are left."""
+        """Compute the results of all remaining elements."""
         start, size = len(self._results), self._block.size
         block = self._block.slice(start, size)
         numbers = self._draws.numbers.part(start, size)
@@ -218,7 +219,10 @@ class Endings:
         return self._sound(row, _settled(lambda: self._ended_plainly(split, variables, made)))
 
     def _same_before(self, ended: Ended, calls: _ByBlock, block: Block, numbers: Any) -> bool:
-        """Whether the middle is given what it is given per element, as far as that is still to be looked at."""
+        """Return True if the middle gets the same values as per element.
+
+        It is checked until enough elements were compared.
+        """
         trial = trial_of(ended)
         if trial.over:
             return True
@@ -239,7 +243,7 @@ class Endings:
         return not trial.failed
 
     def _finish(self, ended: Ended, calls: _ByBlock, start: int) -> None:
-        """The ends of those that wait for it."""
+        """Compute the ends of the elements that wait for them."""
         kept = np.array([result.at for result in self._results[start:] if type(result) is _Pending], np.int64)
         if not len(kept):
             return
@@ -259,7 +263,7 @@ class Endings:
         self._results = [next(elements) if type(result) is _Pending else result for result in self._results]
 
     def _late(self, ended: Ended, calls: _ByBlock, row: int, at: int) -> Any:
-        """The end of one element, where those of a Block failed: as written, if what it reads is what it was."""
+        """Return the end of one element after the ends of a Block failed: as written if its data is unchanged."""
         if not self._holds:
             try:
                 made = calls.results_of(at)
@@ -271,7 +275,10 @@ class Endings:
         return self._unlike(ended.split, row, (_MARK, *calls.left(at)))
 
     def _same_after(self, ended: Ended, calls: _ByBlock, kept: np.ndarray, made: Block) -> bool:
-        """Whether the end gives by Block what it gives per element; said of more elements until there were enough."""
+        """Return True if the end returns the same per Block as per element.
+
+        It is checked until enough were compared.
+        """
         trial = trial_of(ended)
         if trial.over:
             return not trial.failed
@@ -286,7 +293,7 @@ class Endings:
             try:
                 left = (_MARK, *calls.left(int(kept[place])))
                 builder.add(components(self._ended_plainly(ended.split, variables, left)))
-            except (NotTraceable, Exception):  # the calls as written raise it again
+            except (NotTraceable, Exception):  # the original calls raise it again
                 return False
             rows.append(place)
             if len(rows) >= 2 and time.perf_counter() - began >= SECONDS:
@@ -301,7 +308,7 @@ _MARK = _Mark()
 
 
 def _elements(block: Block) -> list[Any]:
-    """What a function that gave these results returned, which may be written into."""
+    """Return the elements of a Block of results. They may be writable."""
     return block.structure.rows([column.values() for column in block.columns])
 
 
@@ -314,7 +321,7 @@ def _sample(size: int) -> np.ndarray:
 
 
 def _settled(make: Callable[[], Any]) -> Any:
-    """What is called for now, as `Builder` keeps it: nobody who holds a part of it can change it."""
+    """Return the result of a call in a Builder, so that later changes by other code do not affect it."""
     builder = Builder()
     try:
         builder.add(_nest(make()))
@@ -329,15 +336,15 @@ def _nest(result: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The graphs to run, and what follows from them for every Block."""
+    """The optimised graphs, and facts about them that are the same for every Block."""
 
     before: Graph
     after: Graph
-    used: frozenset[int]  # the columns that something is computed of
-    apart: tuple[tuple[int, int], ...]  # pairs of its outputs that are to share no memory
-    whole: tuple[int | None, ...]  # for each result the column of the elements that it is, if it is one
+    used: frozenset[int]  # columns that are inputs of a computation
+    apart: tuple[tuple[int, int], ...]  # pairs of outputs that must not share memory
+    whole: tuple[int | None, ...]  # for each result, the input column that it is, or None
     views: tuple[bool, ...]  # for each result
-    results_apart: tuple[tuple[int, int], ...]  # pairs of results that are to share no memory, and may
+    results_apart: tuple[tuple[int, int], ...]  # pairs of results that must not share memory, and may do so now
 
     @classmethod
     def of(cls, ended: Ended) -> _Plan:
@@ -384,7 +391,7 @@ def _plan_of(ended: Ended) -> _Plan:
 
 
 class _ByBlock:
-    """What is computed for a Block at a time, and what the middles leave for it."""
+    """The values computed per Block, and the values that the middles leave for it."""
 
     def __init__(self, ended: Ended, block: Block, draws: Draws) -> None:
         self.size = block.size
@@ -399,7 +406,10 @@ class _ByBlock:
         ]
 
     def begin(self, allocate: Callable[[int], Allocate] | None) -> bool:
-        """Compute what does not need the middle, results in the memory offered; False where that fails."""
+        """Compute everything that does not need the middle, with results in the offered memory.
+
+        Return False on failure.
+        """
         leaves = {index: k for k, (source, index) in enumerate(self._ended.results) if source == "before"}
 
         def offered(output: int) -> Allocate:
@@ -417,7 +427,7 @@ class _ByBlock:
         return True
 
     def arguments(self, itself: Any) -> Any:
-        """The arguments of the middle, for each element."""
+        """Return the arguments of the middle for each element."""
         shown = list(zip(self._columns, self._plan.before.outputs, strict=True))[: len(self._ended.shown)]
         values = [
             fixed_values(column) if isinstance(output, Ref) and output.equation < 0 else column.values()
@@ -426,7 +436,7 @@ class _ByBlock:
         return rows_of(self._ended.arguments, itself, values, self.size)
 
     def keep(self, at: int, made: Sequence[Any]) -> bool:
-        """Keep what the middle of one element left; False where it is not like that of others."""
+        """Store the values of the middle for one element. Return False if they differ in kind from those of others."""
         kinds, layout = self._ended.kinds, self._ended.any_layout
         for kind, value in zip(kinds, made[1:], strict=True):
             if not (may_be_passed_on(value) if kind is None else kind.admits(value, any_layout=layout)):
@@ -436,7 +446,7 @@ class _ByBlock:
         return True
 
     def left(self, at: int) -> list[Any]:
-        """What the middle of one element left."""
+        """Return the values of the middle for one element."""
         found = []
         for kind, place in zip(self._ended.kinds, self._kept, strict=True):
             value = place[at]
@@ -444,7 +454,7 @@ class _ByBlock:
         return found
 
     def results(self, rows: np.ndarray, allocate: Callable[[int], Allocate] | None) -> Block | None:
-        """The results of these elements, in the memory offered; None where the end fails."""
+        """Return the results of these elements in the offered memory, or None if the end fails."""
         try:
             return self._results(rows, allocate)
         except MemoryError:
@@ -470,7 +480,7 @@ class _ByBlock:
         for k, (source, index) in enumerate(ended.results):
             itself = plan.whole[k]
             if itself is not None:
-                column = fixed_column(self._block.columns[itself])  # which the middle may have seen, and kept
+                column = fixed_column(self._block.columns[itself])  # the middle may have stored it
                 column = column if every else column.take(rows)
             elif source == "constant":
                 assert isinstance(index, Const)
@@ -492,11 +502,11 @@ class _ByBlock:
 
 
 def _nothing(shape: tuple[int, ...], dtype: Any) -> None:
-    """No memory."""
+    """Return no memory."""
 
 
 def _column_of(values: list[Any]) -> Column:
-    """Python's values as leaves; numbers that are whole, which are the most, all at once."""
+    """Return Python values as a column of leaves. Lists of integers, the usual case, are converted at once."""
     if all(type(value) is int for value in values):
         made = np.array(values)
         if made.dtype == np.int64:

@@ -1,4 +1,4 @@
-"""Executor: who runs the parts of a plan that can run apart from the consumer."""
+"""Executor: runs the parts of a plan that can run apart from the consumer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.physical.transform import RunAll, Transform
 
 @dataclass(frozen=True, slots=True)
 class BatchTask:
-    """A batch to be filled by the workers of a segment."""
+    """A batch that the workers of a segment fill."""
 
     size: int
     drop_remainder: bool
@@ -21,29 +21,29 @@ class BatchTask:
 
 
 class Reader(ABC):
-    """Reads stages that stand side by side ahead of their one consumer."""
+    """Reads parallel stages ahead of their one consumer."""
 
     @abstractmethod
     def ahead(self, upstream: Stage) -> Stage:
-        """One of them, to be read ahead."""
+        """Return a stage that reads `upstream` ahead."""
 
     @abstractmethod
     def early(self) -> int:
-        """How many of them may be opened before their turn, as of now."""
+        """Return the number of stages that may be opened before their turn."""
 
     @abstractmethod
     def quick(self) -> bool:
-        """Whether whoever asks for their elements reads them, as of now, so that small ones need no stage."""
+        """Return True if small inputs should be read by the consumer's thread, without a stage."""
 
     @abstractmethod
     def tried(self, seconds: float) -> None:
-        """A small one was read so, all of it, which took so long."""
+        """Record that a small input was read completely by the consumer's thread, in `seconds`."""
 
 
 class Executor(ABC):
-    """Makes stages for segments. Whatever it makes gives the same elements in the same order."""
+    """Creates stages for segments. All executors yield the same elements in the same order."""
 
-    pinned: str | None = None  # the executor of all parallel steps, whatever they ask for
+    pinned: str | None = None  # the executor of all parallel steps, regardless of their own setting
 
     @abstractmethod
     def segment(
@@ -58,24 +58,24 @@ class Executor(ABC):
         executor: str = "auto",
         epoch: int = 0,
     ) -> Stage:
-        """Transforms that up to `parallelism` workers run at once (-1: as many as help), then perhaps a batch.
+        """Return a stage that runs transforms on up to `parallelism` workers (-1: AUTOTUNE), then an optional batch.
 
-        `epoch` is the pass, from which its functions draw. `executor` is the user's word on where: "thread", "process",
-        "inline" for the thread that asks, or "auto" for what turns out to be faster.
+        `epoch` determines the random numbers of the functions. `executor` is the user's choice: "thread", "process",
+        "inline" for the consumer's thread, or "auto" for the faster one.
         """
 
     @abstractmethod
     def ahead(self, upstream: Stage, *, max_elements: int, label: str, where: str | None, depth: int) -> Stage:
-        """The upstream read ahead of its consumer by up to `max_elements` (-1: bounded in bytes only)."""
+        """Return a stage that reads `upstream` ahead by up to `max_elements` (-1: limited by bytes only)."""
 
     @abstractmethod
     def reader(self, *, at_once: int, cycle_length: int, label: str, where: str | None, depth: int) -> Reader:
-        """What reads the inputs of an interleave ahead, `at_once` of them at the same time (-1: as many as help)."""
+        """Return a reader for the inputs of an interleave, `at_once` of them in parallel (-1: chosen by AUTOTUNE)."""
 
     @abstractmethod
     def inline(self) -> Executor:
-        """One for what is made beside the run, in the thread that asks. It can be pickled."""
+        """Return an executor for elements computed outside of the run, in the caller's thread. It can be pickled."""
 
     @abstractmethod
     def run_all(self, transforms: Sequence[Transform], executor: str = "auto") -> RunAll:
-        """What takes Blocks through transforms that are not parallel: the puller, or a worker process."""
+        """Return a function that runs transforms without parallel calls, by the consumer or a worker process."""

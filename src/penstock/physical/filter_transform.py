@@ -1,4 +1,4 @@
-"""FilterTransform: the elements of a Block for which a function of the user returns True."""
+"""FilterTransform: keeps the elements of a Block for which a user's function returns True."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""InnerInputs: the data sets that a function makes of outer elements, opened for slots in turn or read together."""
+"""InnerInputs: the data sets that a function creates from outer elements, opened singly, or read together if small."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from penstock.physical.stretch import failed
 AT_ONCE = 0.002  # seconds
 _MOST_OUTER = 16
 MOST_SMALL = 64  # inputs that are read together
-_OF_EACH, _OF_ALL = 1 << 12, 1 << 22  # about the bytes that these may have
-_OTHERS, _SELDOM = 16, 64  # inputs in a row that were not small, behind which only each 64th is looked at
+_OF_EACH, _OF_ALL = 1 << 12, 1 << 22  # bytes that each of these inputs, and all together, may have, approximately
+_OTHERS, _SELDOM = 16, 64  # after so many inputs in a row that were not small, only each 64th input is checked
 
 
 @dataclass(slots=True)
 class Held:
-    """Bytes of the Blocks at hand, of all inputs."""
+    """Bytes of the current Blocks of all inputs."""
 
     nbytes: int = 0
 
@@ -37,36 +37,36 @@ class Held:
 class Closed:
     """An inner data set that is not open yet."""
 
-    before: State  # of the outer stream, where the element that made it comes first
-    number: int  # of that element
+    before: State  # state of the outer stream directly before the element that created it
+    number: int  # number of this element
     made: Made
 
 
 @dataclass(slots=True)
 class Input:
-    """An open inner data set, and how to open it again; or the failure to open one."""
+    """An open inner data set with the data to open it again, or the error of opening it."""
 
-    before: State  # of the outer stream, where the element that made it comes first
-    number: int  # of that element
+    before: State  # state of the outer stream directly before the element that created it
+    number: int  # number of this element
     cursor: Cursor | None
     held: Held
-    error: Exception | None = None  # met ahead of its turn
-    place: State = None  # of the cursor, in front of that error
-    nbytes: int = 0  # of the Block at hand
-    maps: Maps = NO_MAPS  # of a small one, which are to run on what it gives
+    error: Exception | None = None  # an error that occurred before its turn
+    place: State = None  # state of the cursor before this error
+    nbytes: int = 0  # bytes of the current Block
+    maps: Maps = NO_MAPS  # for a small input: the maps that still have to run on its elements
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing comes behind what is at hand."""
+        """True if nothing follows the available elements."""
         return self.cursor is not None and self.error is None and self.cursor.ended
 
     @property
     def at_hand(self) -> int:
-        """Elements that it gives without being asked."""
+        """Number of elements that are available without reading."""
         return 0 if self.cursor is None or self.error is not None else self.cursor.available()
 
     def fill_early(self, want: int) -> int:
-        """Have elements at hand before its turn, if it has any; an error waits for its turn."""
+        """Make elements available before the input's turn, if it has any. An error is stored until its turn."""
         cursor = self.cursor
         if cursor is None or self.error is not None:
             return 0
@@ -79,7 +79,7 @@ class Input:
         return cursor.available()
 
     def pass_by(self, count: int) -> None:
-        """Note that so many elements that were at hand have been given."""
+        """Record that `count` available elements were yielded."""
         if self.cursor is not None:
             self.cursor.pass_by(count)
 
@@ -90,7 +90,7 @@ class Input:
         return self.cursor is not None and (self.cursor.available() > 0 or self._filled(self.cursor, want))
 
     def keep(self, error: Exception) -> None:
-        """What `fill` raised, for its turn."""
+        """Store an error of `fill` until the input's turn."""
         assert self.cursor is not None
         self.error, self.place = failed(error), self.cursor.before
 
@@ -114,7 +114,7 @@ class Input:
 
 
 class _Read(Stage):
-    """In place of the stage of an input all of which is at hand; from its start it comes again as it came."""
+    """Stage of an input whose elements are all in memory. A restore reads the input again from its start."""
 
     def next(self, want: int) -> Block | None:
         return None
@@ -123,23 +123,23 @@ class _Read(Stage):
         return None
 
     def restore(self, state: State) -> None:
-        """It never has one."""
+        """Do nothing: the stage has no state."""
 
 
 @dataclass(slots=True)
 class Small:
-    """Inputs that were read together: all that comes of one, then of the next."""
+    """Inputs that were read together, with all their elements in `block`, one input after another."""
 
     inputs: list[Closed]
     counts: list[int]
     starts: list[int]
     block: Block | None
-    maps: list[Maps]  # of each
-    seconds: float  # that making and reading them took
+    maps: list[Maps]  # of each input
+    seconds: float  # seconds to create and read them
 
 
 def _apart(block: Block, start: int, stop: int) -> Block:
-    """Some of its elements; few of them do not keep the memory of all."""
+    """Return a part of a Block. A small part is copied, so that it does not keep the whole Block alive."""
     part = block.slice(start, stop)
     if 2 * part.size > block.size:
         return part
@@ -155,10 +155,10 @@ def _apart(block: Block, start: int, stop: int) -> Block:
 
 
 class InnerInputs:
-    """The inputs of an interleave or flat_map in the order of the outer elements, each given once.
+    """The inputs of an interleave or flat_map in the order of the outer elements, each returned once.
 
-    One by one, for a slot: then those behind it are opened early where a `reader` reads ahead. Or several that are
-    small and alike, with all that comes of them.
+    Inputs are returned one by one for a slot; if a `reader` reads ahead, later inputs are opened early. Several small
+    and similar inputs are returned together, with all their elements.
     """
 
     def __init__(
@@ -171,27 +171,27 @@ class InnerInputs:
         self._label = label
         self._where = where
         self._reader = reader
-        self._elements: list[Any] | None = None  # of the outer Block at hand, from number `_first` of it on
+        self._elements: list[Any] | None = None  # of the current outer Block, from number `_first` on
         self._first = 0
-        self._ask = 1  # outer elements to ask for
+        self._ask = 1  # outer elements to request
         self._ended = False
         self._number = 0
         self.begun = Begun({})
-        self._behind: deque[Closed | Input] = deque()  # those that wait
+        self._behind: deque[Closed | Input] = deque()  # inputs that wait
         self._read = _Read(label, (), where)
-        self._others = 0  # inputs in a row that were not small
-        self._few = MOST_SMALL  # of them at a time, behind one that could not be read with those before it
+        self._others = 0  # number of inputs in a row that were not small
+        self._few = MOST_SMALL  # inputs to read together after one that did not fit those before it
         self.waiting: deque[Input] = deque()
 
     @property
     def are_open(self) -> bool:
-        """Whether there is none left that would have to be opened."""
+        """True if no input has to be opened any more."""
         return self._ended and not self.waiting and not self._behind
 
     def following(self, *, small: bool = False) -> Input | None:
-        """The next input, open, which waits for a free slot; None when there is none left.
+        """Return the next open input, which waits for a free slot, or None at the end.
 
-        With `small` one that is small is read at once, and has no stage.
+        With `small`, a small input is read at once and has no stage.
         """
         early = 0 if self._reader is None else self._reader.early()
         while len(self.waiting) <= early:
@@ -200,7 +200,7 @@ class InnerInputs:
                 if found is not None:
                     self.waiting.append(self.read(found, 0))
                     break
-                if self.waiting:  # with the failure to make or to open it
+                if self.waiting:  # an input whose creation or opening failed
                     continue
             following = self._make_next()
             if following is None:
@@ -209,15 +209,15 @@ class InnerInputs:
         return self.waiting[0] if self.waiting else None
 
     def may_be_small(self) -> bool:
-        """Whether the next input may be one that is small, and whoever asks for its elements reads it, as of now."""
+        """Return True if the next input may be small and should be read by the consumer's thread."""
         if self.waiting or (self._others >= _OTHERS and self._number % _SELDOM):
             return False
         return (self._reader is None or self._reader.quick()) and not self.begun.pending
 
     def small(self, most: int, until: float) -> Small | None:
-        """The next inputs as far as they are small and go together, up to so many, and none any more behind `until`.
+        """Return the next inputs while they are small and similar: up to `most`, and none after the time `until`.
 
-        None is waiting. Where the next one is not small, or has to be read by its stage, there are none.
+        No input may be waiting. If the next input is not small, or must be read by its stage, return None.
         """
         inputs: list[Closed] = []
         littles: list[Little] = []
@@ -239,7 +239,7 @@ class InnerInputs:
                     break
             if len(inputs) >= few or time.perf_counter() > until or nbytes > min(most * _OF_EACH, _OF_ALL):
                 break
-            if self._ask == 1 and not self.outer.available():  # the next one may take long to come
+            if self._ask == 1 and not self.outer.available():  # the next outer element may take long
                 break
             following = self._make_next()
         if following is not None:
@@ -262,16 +262,16 @@ class InnerInputs:
     def _little(self, closed: Closed) -> Little | None:
         try:
             return self._opening.small(closed.made)
-        except Exception:  # of what a function closes over, for one: it comes in its turn
+        except Exception:  # any error, such as one of a captured value: the input fails when it is its turn
             return None
 
     def _together(self, littles: list[Little]) -> tuple[Block | None, list[int]] | None:
-        """The elements of as many of the first of them as can be read together, and how many these are."""
+        """Read as many of the first inputs together as possible. Return their elements and their lengths."""
 
         def joined(count: int) -> tuple[Block | None, list[int]] | None:
             try:
                 return together(littles[:count])
-            except Exception:  # whatever it is, the stage of one of them says so
+            except Exception:  # any error: the stage of the input raises it again
                 return None
 
         if not littles:
@@ -287,7 +287,7 @@ class InnerInputs:
         return joined(least) if least else None
 
     def read(self, small: Small, index: int, given: int = 0) -> Input:
-        """One of these, of which so many elements were given."""
+        """Return one of the inputs that were read together, after `given` of its elements."""
         closed, start, count = small.inputs[index], small.starts[index], small.counts[index]
         block = None if small.block is None or not count else _apart(small.block, start, start + count)
         cursor = Cursor.over_all(self._read, block, given)
@@ -296,14 +296,14 @@ class InnerInputs:
         return found
 
     def taken(self) -> Input:
-        """The input that waits, for its slot."""
+        """Remove and return the waiting input, for its slot."""
         found = self.waiting.popleft()
         if found.cursor is not None:
             self.begun.note(found.number, found.cursor.stage, found.cursor)
         return found
 
     def _make_next(self) -> Closed | Input | None:
-        """What the function makes of the next outer element, or the failure; None when there is none left."""
+        """Return the result of the function for the next outer element, or its error, or None at the end."""
         if self._behind or self._ended:
             return self._behind.popleft() if self._behind else None
         before, number = self.outer.state(), self._number
@@ -335,7 +335,7 @@ class InnerInputs:
             return self._unopened(closed.before, closed.number, error)
 
     def _unopened(self, before: State, number: int, error: Exception) -> Input:
-        """The failure to open an input."""
+        """Return an input for the error of opening it."""
         is_last = number == self._number - 1 and self.outer.offset > 0
         origin = self.outer.last().origin if is_last else None
         file, offset = (None, None) if origin is None else origin.at(0)
@@ -343,7 +343,7 @@ class InnerInputs:
         return Input(before, number, None, self.held, failed(error))
 
     def _fill_outer(self, ask: int) -> bool:
-        """Have an outer element at hand; a few at a time where they come at once."""
+        """Make an outer element available. If outer elements come fast, several are requested."""
         if self.outer.available():
             return True
         self._elements = None
@@ -358,18 +358,18 @@ class InnerInputs:
         return Cursor(stage if self._reader is None else self._reader.ahead(stage))
 
     def state(self) -> tuple[State, int]:
-        """Where the outer stream goes on with the input that is next, and its number."""
+        """Return the state of the outer stream before the next input, and the number of this input."""
         following = self.waiting[0] if self.waiting else self._behind[0] if self._behind else None
         return (self.outer.state(), self._number) if following is None else (following.before, following.number)
 
     def restore(self, outer: State, number: int, pending: Mapping[int, State]) -> None:
-        """`pending` are states of inputs behind those in slots, which an earlier run had begun."""
+        """Restore. `pending` are states of inputs after those in slots, which an earlier run had started."""
         self.outer.restore(outer)
         self._number = number
         self.begun = Begun(pending)
 
     def reopened(self, before: State, number: int, place: State) -> Input | None:
-        """An input that was open, from this place of it on; None where its element is not there any more."""
+        """Open an input again at this position. Return None if its outer element does not exist any more."""
         again = Cursor(self._build_outer())
         try:
             again.restore(before)
@@ -379,7 +379,7 @@ class InnerInputs:
         finally:
             again.close()
         cursor = self._cursor(self._opening.make(block.elements()[0]), number)
-        cursor.restore(place)  # of a small one: so many from its start
+        cursor.restore(place)  # for a small input: the number of elements from its start
         if self._reader is not None:
             cursor.stage.start()
         return Input(before, number, cursor, self.held)

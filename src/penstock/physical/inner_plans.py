@@ -1,9 +1,9 @@
-"""InnerPlans: what was found of one inner data set serves for all that are like it.
+"""InnerPlans: facts about one inner data set are reused for all data sets of the same form.
 
-The function of an interleave makes a plan for each of its inputs, `TFRecordDataset(name).map(parse)`: the same steps,
-with the same parameters and functions, over another file. How such a plan is rewritten, whether somebody sees what its
-functions do, and how these run by Block is found of the first. The others run as it does, with what is their own in its
-place: their source, and functions that close over another value. Small ones are read together: see `inner_inputs`.
+The function of an interleave creates one plan per input, such as `TFRecordDataset(name).map(parse)`: the same steps
+with the same parameters and functions, over another file. The first plan is analysed: how it is rewritten, whether its
+functions have side effects, and how they run on Blocks. The others run like it, with their own source and functions
+with other captured values. Small inputs are read together: see `inner_inputs`.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from penstock.sources.arrays import ArraysSource, BlockSource, RangeSource
 from penstock.sources.files import FilesSource
 from penstock.sources.source import Source
 
-_MOST = 64  # forms that are kept
-_TRIES = 16  # plans in a row of which none was like another, until no further one is looked at
-_LARGE = 1 << 20  # bytes of an array that a function closes over, which a form would keep
+_MOST = 64  # number of stored forms
+_TRIES = 16  # number of plans in a row without a common form, after which plans are no longer compared
+_LARGE = 1 << 20  # bytes of a captured array that a form would keep alive
 
-# Steps that follow from their parameters, and from what of their source is in `_source_key`. A shuffle asks how many
-# elements there are, which some files do not tell.
+# Steps that depend only on their parameters and on the facts in `_source_key`. A shuffle needs the number of elements,
+# which some files do not provide.
 _KINDS = {
     ops.Map, ops.Filter, ops.Batch, ops.Take, ops.Skip, ops.Shard, ops.Repeat, ops.Enumerate, ops.Prefetch, ops.Shuffle,
     counted.Unbatch,
@@ -55,28 +55,29 @@ Cuts = Sequence[ops.Take | ops.Skip]
 
 
 class Key(NamedTuple):
-    """What plans of one form have in common, `form`, and what is a plan's own."""
+    """The common part of plans of one form, `form`, and the parts that differ."""
 
     form: Hashable
     scan: Scan
     functions: Functions
-    held: list[Any]  # objects of which `form` has the addresses
+    held: list[Any]  # objects whose addresses are in `form`
 
 
 @dataclass(eq=False, slots=True)
 class Form:
-    """What was found of the first plan of its form: how it runs, `plan`, over the source and functions that it had."""
+    """The analysis of the first plan of its form: `plan` is how it runs, over its source and functions."""
 
     plan: Node
     scan: Scan
     functions: Functions
-    _held: Any  # of which the key has the addresses
-    _acts: dict[int, tuple[bool, bool]]  # of the nodes of `plan`: `visible.acts` and `visible.is_called_ahead`
+    _held: Any  # objects whose addresses are in the key
+    _acts: dict[int, tuple[bool, bool]]  # per node of `plan`: `visible.acts` and `visible.is_called_ahead`
     _transforms: dict[int, list[FunctionTransform]] = field(default_factory=dict)
-    _small: list[tuple[Cuts, list[FunctionTransform]] | None] = field(default_factory=list)  # once it is asked for
+    # empty until it is computed
+    _small: list[tuple[Cuts, list[FunctionTransform]] | None] = field(default_factory=list)
 
     def small(self, options: Options) -> tuple[Cuts, list[FunctionTransform]] | None:
-        """Return the cuts of the source and the maps behind them; None if a plan like it needs its stages."""
+        """Return the cuts of the source and the maps after them, or None if plans of this form need stages."""
         if not self._small:
             self._small.append(self._as_small(options))
         return self._small[0]
@@ -104,7 +105,7 @@ class Form:
         return Maps(maps, [others.get(id(each.function)) for each in maps])
 
     def filled(self, scan: Scan, functions: Functions) -> Filled:
-        """For a plan like it."""
+        """Return the form with the parts of another plan."""
         others = {
             id(first): function
             for first, function in zip(self.functions, functions, strict=True)
@@ -113,12 +114,12 @@ class Form:
         return Filled(self, scan, others)
 
     def acts(self, node: Node) -> tuple[bool, bool]:
-        """Return `visible.acts` and `visible.is_called_ahead` of a node, as they are for the first plan."""
+        """Return `visible.acts` and `visible.is_called_ahead` of a node, computed for the first plan."""
         found = self._acts.get(id(node))
         return (acts(node), is_called_ahead(node)) if found is None else found
 
     def transforms(self, node: Node, steps: tuple[Any, ...], options: Options) -> list[FunctionTransform]:
-        """The transforms of a step of `plan`, which nobody runs."""
+        """Return the transforms of a step of `plan`. They are templates and are never run."""
         found = self._transforms.get(id(node))
         if found is None:
             found = self._transforms[id(node)] = transforms_of(node, steps, options, alike=True)
@@ -127,24 +128,24 @@ class Form:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Filled:
-    """A form with a source, and functions in the place of those that it was found with, by their addresses."""
+    """A form with another source, and with other functions by the address of the original function."""
 
     form: Form
     scan: Scan
     functions: Mapping[int, Callable[..., Any]]
 
     def of(self, node: Node) -> Node:
-        """The node that stands there."""
+        """Return the node for this plan."""
         return self.scan if node is self.form.scan else node
 
     def transforms(self, node: Node, steps: tuple[Any, ...], options: Options) -> list[FunctionTransform]:
-        """Transforms of a step for this plan alone; they share what was decided about functions that are the same."""
+        """Return transforms of a step for this plan only. They share the decisions about equal functions."""
         others = self.functions
         return [made.again(others.get(id(made.function))) for made in self.form.transforms(node, steps, options)]
 
 
 class InnerPlans:
-    """The forms of the plans that one step makes in one pass. For one thread at a time."""
+    """The forms of the plans that one step creates in one iteration. Used by one thread at a time."""
 
     def __init__(self, optimise: Callable[[Node], Node]) -> None:
         self._optimise = optimise
@@ -152,11 +153,11 @@ class InnerPlans:
         self._tries = _TRIES
 
     def key(self, plan: Node) -> Key | None:
-        """None for a plan that has nothing in common with others."""
+        """Return the key of a plan, or None if the plan shares nothing with others."""
         return _key(plan) if self._tries else None
 
     def form(self, plan: Node, key: Key) -> Form | None:
-        """What was found of the first plan like it, if all of them run as that does; that is small."""
+        """Return the form of a plan if all plans of this form run alike and are small, or None."""
         form = self._forms.get(key.form, self)
         if isinstance(form, Form):
             self._tries = _TRIES
@@ -166,18 +167,18 @@ class InnerPlans:
         return form if isinstance(form, Form) else None
 
     def rewritten(self, plan: Node, key: Key | None) -> tuple[Node, Filled | None]:
-        """The rewritten plan; or that of its form, and what fills it for this one."""
+        """Return the rewritten plan, or the plan of its form with the parts of this plan."""
         if key is None:
             return self._optimise(plan), None
         form = self._forms.get(key.form, self)
         if isinstance(form, Form):
             self._tries = _TRIES
             return form.plan, form.filled(key.scan, key.functions)
-        if form is None:  # what it becomes depends on more than its form
+        if form is None:  # the result of rewriting depends on more than the form
             return self._optimise(plan), None
         self._tries -= 1
         if self._tries <= 0:
-            self._forms.clear()  # what they hold belongs to plans that are gone
+            self._forms.clear()  # the forms keep plans alive that are no longer used
             return self._optimise(plan), None
         if len(self._forms) >= _MOST:
             return self._optimise(plan), None
@@ -185,7 +186,7 @@ class InnerPlans:
         return (self._optimise(plan), None) if form is None else (form.plan, form.filled(key.scan, key.functions))
 
     def _found(self, plan: Node, key: Key) -> Form | None:
-        """The form of a plan; None where more than the steps is rewritten: the source is another then."""
+        """Return the form of a plan, or None if rewriting changes the source, too."""
         plan, scan = _without_elements(plan, key.scan)
         rewritten = node = self._optimise(plan)
         while node is not scan:
@@ -203,23 +204,23 @@ class InnerPlans:
 
 
 class Made(NamedTuple):
-    """An inner data set as the function of its step has made it, which is not open yet."""
+    """An inner data set as the function of its step created it, not open yet."""
 
     plan: Node
     key: Key | None
 
 
 class Maps(NamedTuple):
-    """The maps of a small inner data set: those of its form, and the functions that differ from theirs."""
+    """The maps of a small inner data set: those of its form, and the functions that differ from them."""
 
     maps: Sequence[FunctionTransform] = ()
     own: Sequence[Callable[..., Any] | None] = ()
 
     @staticmethod
     def run_of(inputs: Sequence[Maps], block: Block, which: np.ndarray, numbers: np.ndarray) -> tuple[Stretch, bool]:
-        """Return what maps of one form make of elements, each of the input `which`, where it has this number.
+        """Return the results of maps of one form for elements: element i is number `numbers[i]` of input `which[i]`.
 
-        The second value is False if functions of different inputs return dicts with their keys in different orders.
+        The second value is False if functions of different inputs return dicts with different orders of keys.
         """
         transforms: list[FunctionTransform] = []
         orders: list[dict[int, Structure]] = []
@@ -237,7 +238,7 @@ class Maps(NamedTuple):
 def _called(
     functions: Sequence[Callable[..., Any]], inputs: Iterator[int], order: dict[int, Structure], *element: Any
 ) -> Any:
-    """Call the function of the input that comes next; `order` gets the nest of the first result of each input."""
+    """Call the function of the next input. `order` receives the nest of the first result of each input."""
     at = next(inputs)
     result = functions[at](*element)
     if at not in order:
@@ -249,12 +250,12 @@ NO_MAPS = Maps()
 
 
 class Little(NamedTuple):
-    """A small inner data set: its source, all that this has, the bytes of that; what is cut of it, and its maps."""
+    """A small inner data set: its source, all its data and the bytes of it, the cuts, and the maps."""
 
     source: Source
     part: Any
     nbytes: int
-    seconds: float  # that reading took
+    seconds: float  # seconds to read it
     cuts: Cuts
     maps: Maps
 
@@ -264,12 +265,12 @@ class Little(NamedTuple):
 
 
 def inside(function: Any) -> str | None:
-    """The steps of the first data set that a function made in this process, as text."""
+    """Return the steps of the first data set that a function created in this process, as a string."""
     return (notes_of(function) or {}).get("inside")
 
 
 class Opening:
-    """Opens the inputs of one step in one pass. For one thread at a time."""
+    """Opens the inputs of one step in one iteration. Used by one thread at a time."""
 
     def __init__(self, node: ops.FlatMap | ops.Interleave, lowering: Lowering) -> None:
         options = lowering.options
@@ -281,7 +282,7 @@ class Opening:
         self._together = not (watched or lowering.memory.is_tight)
 
     def make(self, element: Any) -> Made:
-        """What the function makes of an element. Raises what it raises."""
+        """Return the data set that the function creates from an element. Exceptions of the function are raised."""
         plan = self._open(element)
         if self._unseen is not None:
             self._unseen["inside"] = tree(plan)
@@ -289,14 +290,14 @@ class Opening:
         return Made(plan, None if type(plan) is Scan else self._plans.key(plan))
 
     def stage(self, made: Made, number: int) -> Stage:
-        """How it runs by itself, which was made of element `number`."""
+        """Return the stage of a data set that was created from element `number`."""
         plan, filled = made.plan, None
-        if type(plan) is not Scan:  # of which nothing can be rewritten
+        if type(plan) is not Scan:  # a single Scan cannot be rewritten
             plan, filled = self._plans.rewritten(plan, made.key)
         return lower(plan, self._lowering.inside(made.plan, number, filled))
 
     def small(self, made: Made) -> Little | None:
-        """What its source has, if that is little and it may run together with others."""
+        """Return the data of its source if it is small and may be read together with others, or None."""
         if not self._together:
             return None
         plan, key = made.plan, made.key
@@ -319,7 +320,7 @@ def _little(source: Source, cuts: Cuts, maps: Maps) -> Little | None:
 
 
 def together(inputs: Sequence[Little]) -> tuple[Block | None, list[int]] | None:
-    """The elements of inputs that go together, one's behind the other's, and how many each has; before their maps."""
+    """Return the elements of compatible inputs, one input after another, and their lengths, before their maps."""
     sources, parts = [little.source for little in inputs], [little.part for little in inputs]
     found: tuple[Block | None, list[int]] | None = type(sources[0]).together(sources, parts)
     if found is None or found[0] is None or not inputs[0].cuts:
@@ -334,7 +335,7 @@ def together(inputs: Sequence[Little]) -> tuple[Block | None, list[int]] | None:
 
 
 def _is_plain(block: Block) -> bool:
-    """Return True if elements lie in memory as after a copy: functions may round otherwise elsewhere."""
+    """Return True if elements have the memory layout of a copy: in other layouts, functions may round differently."""
     for column in block.columns:
         if type(column) is DenseColumn:
             array = column.array
@@ -346,7 +347,7 @@ def _is_plain(block: Block) -> bool:
 
 
 def _without_elements(plan: Node, scan: Scan) -> tuple[Node, Scan]:
-    """The same steps over the first element at most: a form lasts longer than what it was found with."""
+    """Return the same steps over the first element at most: a form outlives the plan it was found with."""
     source = scan.source
     if isinstance(source, ArraysSource):
         source = replace(source, columns=tuple(map(_first, source.columns)), size=min(source.size, 1))
@@ -366,7 +367,7 @@ def _without_elements(plan: Node, scan: Scan) -> tuple[Node, Scan]:
 
 
 def _first(column: Column) -> Column:
-    """A copy of the first element, if there is one."""
+    """Return a copy of the first element, if there is one."""
     if isinstance(column, DenseColumn):
         return DenseColumn(column.array[:1].copy())
     assert isinstance(column, BytesColumn)
@@ -378,7 +379,7 @@ def _first(column: Column) -> Column:
 
 
 def _key(plan: Node) -> Key | None:
-    """None for steps and sources of other kinds."""
+    """Return the key of a plan, or None if it has steps or sources of other kinds."""
     parts: list[Any] = []
     functions: list[Callable[..., Any]] = []
     held: list[Any] = []
@@ -408,14 +409,14 @@ def _key(plan: Node) -> Key | None:
     source = _source_key(plan.source)
     if source is None or (shuffles and plan.source.cardinality != UNKNOWN_CARDINALITY):
         return None
-    if len(functions) > 1:  # which of them are one
+    if len(functions) > 1:  # records which of the functions are identical
         addresses = [id(function) for function in functions]
         parts += map(addresses.index, addresses)
     return Key((*parts, plan.where, source), plan, tuple(functions), held)
 
 
 def _source_key(source: Source) -> Hashable | None:
-    """All of a source that rewriting and running steps over it may ask; None where that may be more."""
+    """Return all facts about a source that rewriting and running may use, or None if there may be more."""
     kind = type(source)
     if type(source) is RangeSource:
         return kind, source.dtype
@@ -437,7 +438,7 @@ def _column_key(column: Column) -> Hashable | None:
 
 
 def _is_large(array: np.ndarray) -> bool:
-    """Whether it keeps much memory: a view keeps all that it is a part of."""
+    """Return True if an array keeps much memory alive: a view keeps the whole array."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array.nbytes > _LARGE
@@ -447,10 +448,10 @@ def _is_large(array: np.ndarray) -> bool:
 
 
 def _function_key(function: Callable[..., Any]) -> tuple[Hashable, Any] | None:
-    """Return a key that is equal for equal functions, and the objects whose addresses it holds.
+    """Return a key that is equal for equal functions, and the objects whose addresses it contains.
 
-    `own_of` reads the values that a function closes over. Whether a function may be traced, whether it draws random
-    numbers and its cost do not depend on these values. Return None if it closes over a large array.
+    `own_of` reads the captured values of a function. Whether it can be traced, whether it uses random numbers, and its
+    cost do not depend on these values. Return None if a captured array is large.
     """
     if type(function) is MethodType:
         return (id(function.__func__), id(function.__self__)), function

@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 
 class Joined:
-    """Maps one behind the other, of which at most one draws: each has random keys of its own. Thread-safe."""
+    """Consecutive maps, of which at most one uses random numbers: each map has its own random keys. Thread-safe."""
 
     def __init__(self, maps: Sequence[MapTransform]) -> None:
         self._functions = tuple(one.function for one in maps)
         self._draw = [k for k, one in enumerate(maps) if may_draw(one.function)]
-        self._begun = False  # the first Block goes through each map by itself, which warns of text in it
+        self._begun = False  # the first Block runs through each map separately, which warns of text in it
         self._vectoriser: Vectoriser | None = None
         if len(self._draw) < 2 and all(one.vectoriser is not None for one in maps):
             composed = Composed(self._functions, self._draw)
             self._vectoriser = Vectoriser(composed, composed.traced)
 
     def is_of(self, maps: Sequence[MapTransform]) -> bool:
-        """Return True for maps with the same functions, as those of another iteration."""
+        """Return True for maps with the same functions, such as those of another iteration."""
         return len(maps) == len(self._functions) and all(
             one.function is function for one, function in zip(maps, self._functions, strict=True)
         )
@@ -46,7 +46,7 @@ class Joined:
         numbers: Numbers,
         allocate: Callable[[int], Allocate] | None,
     ) -> Outcome | None:
-        """Return the results of the last map, or None if each map has to run by itself, also to raise its own error."""
+        """Return the results of the last map, or None if each map has to run separately, such as to raise an error."""
         if self._vectoriser is None:
             return None
         if not self._begun:
@@ -58,14 +58,17 @@ class Joined:
 
 
 def graph_of(functions: Sequence[Callable[..., Any]], structure: Structure, specs: Sequence[LeafSpec]) -> Graph | None:
-    """Return the graph of maps that run as one; None if each runs by itself."""
+    """Return the graph of maps that run as one, or None if each runs separately."""
     draw = [k for k, function in enumerate(functions) if may_draw(function)]
     found = Composed(functions, draw[:1]).traced(structure, specs)
     return None if why_not_equal(found) else found.graph
 
 
 class Composed:
-    """Functions that are called one behind the other, as maps call them. Only one may `draw`, by its place."""
+    """Functions called one after another, as maps call them.
+
+    Only the functions at the positions `draw` use random numbers.
+    """
 
     def __init__(self, functions: Sequence[Callable[..., Any]], draw: Sequence[int]) -> None:
         self._functions = tuple(functions)
@@ -82,7 +85,7 @@ class Composed:
         return last(*arguments)
 
     def traced(self, structure: Structure, specs: Sequence[LeafSpec]) -> Traced:
-        """Return the graph of all, if fewer operations are left of it than of their own graphs."""
+        """Return the graph of all functions, if it has fewer operations than their own graphs together."""
         first, *rest = self._functions
         found = traced(first, structure, specs)
         apart = [found.graph]
@@ -105,7 +108,7 @@ def _operations(graph: Graph) -> int:
 
 
 def _followed(first: Traced, then: Traced) -> Traced:
-    """The graph of both, remembered for as long as both are."""
+    """Return the graph of both, cached as long as both graphs exist."""
     known: WeakKeyDictionary[Traced, Traced] = first.notes.setdefault("followed by", WeakKeyDictionary())
     if then not in known:
         captured = Captured((*first.captured.reads, *then.captured.reads))
@@ -114,7 +117,7 @@ def _followed(first: Traced, then: Traced) -> Traced:
 
 
 def _joined(first: Graph | None, then: Graph | None) -> Graph | None:
-    """Return one graph for both functions; None if the first returns a constant."""
+    """Return one graph for both functions, or None if the first returns a constant."""
     if first is None or then is None:
         return None
     return first.followed_by(then) if all(isinstance(output, Ref) for output in first.outputs) else None

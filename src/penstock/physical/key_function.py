@@ -1,4 +1,4 @@
-"""What users' functions say of elements, for all of a Block: an integer for each, or whether a predicate holds."""
+"""Results of users' functions for all elements of a Block: one integer each, or one bool each."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 class KeyFunction:
-    """`function(element)` as int64, a Block at a time where that is known to be equal.
+    """Calls `function(element)` and returns int64, on a whole Block where the result is known to be equal.
 
-    `argument` is the function's name in errors: `key_func`.
+    `argument` is the function's name in errors, such as `key_func`.
     """
 
     def __init__(
@@ -31,10 +31,10 @@ class KeyFunction:
         self._label = label
         self._where = where
         self._vectoriser = Vectoriser(function) if vectorise else None
-        self._looked = False  # whether the function was looked at with its first Block
+        self._looked = False  # True after the first Block was checked for text
 
     def __call__(self, block: Block, first: int) -> tuple[np.ndarray, dict[int, Exception]]:
-        """The keys, and the errors of the rows that have none. The Block's elements are numbers `first` and on."""
+        """Return the keys, and the errors by row. The Block's elements have the numbers `first` and following."""
         if not self._looked:
             self._looked = True
             warn_of_text(self._function, block)
@@ -70,7 +70,7 @@ class KeyFunction:
 
 
 def whole_number(value: Any, argument: str) -> int:
-    """What a user's function returned, as an int that fits int64."""
+    """Return the result of a user's function as an int that fits int64."""
     if type(value) is int and _LEAST <= value <= _MOST:
         return value
     if isinstance(value, np.ndarray) and value.ndim == 0:
@@ -86,7 +86,7 @@ def whole_number(value: Any, argument: str) -> int:
 
 
 def truth(verdict: Any) -> bool:
-    """The verdict as a bool; raises InvalidTypeError for anything that is not one."""
+    """Return the result of a predicate as a bool. Raise InvalidTypeError for any other type."""
     if isinstance(verdict, (bool, np.bool_)):
         return bool(verdict)
     if isinstance(verdict, np.ndarray) and verdict.shape == () and verdict.dtype == bool:
@@ -96,7 +96,7 @@ def truth(verdict: Any) -> bool:
 
 
 def verdicts(vectoriser: Vectoriser, block: Block, draws: Draws = UNNUMBERED) -> np.ndarray | None:
-    """One bool for every element of a Block, or None where the predicate has to be called per element."""
+    """Return one bool for every element of a Block, or None if the predicate has to be called per element."""
     found = vectoriser.run(block, None, draws)
     if found is None or not found.structure.is_leaf:
         return None

@@ -1,4 +1,4 @@
-"""The order of dict keys after steps that may change it: that of the first element, for all elements."""
+"""The order of dict keys after steps that may change it: all elements get the order of the first one."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from penstock.plan.ops import FlatMap, Interleave, Map
 from penstock.plan.windows import WindowedFlatMap
 
 _JOINING = (ChooseFrom, Concatenate, FlatMap, InTurn, Interleave, SampleFrom, WindowedFlatMap)
-_CALLING = (FusedMap, Map, MapAndBatch)  # workers call functions, each worker with another first element
+_CALLING = (FusedMap, Map, MapAndBatch)  # these call functions on workers, and each worker has another first element
 
 
 def key_order(node: Node) -> Around | None:
-    """Return what is called around `next` of the stage of a node, or None for a step that cannot change the order."""
+    """Return the wrapper around `next` of a node's stage, or None for a step that cannot change the order."""
     return partial(_following, node) if isinstance(node, _JOINING + _CALLING) else None
 
 
 def _following(node: Node, ask: Ask) -> Ask:
-    """Return `ask` with Blocks in the order of the spec of a node, or of the first Block if the spec is not known.
+    """Return `ask` with Blocks in the key order of the node's spec, or of the first Block if the spec is unknown.
 
-    The spec is asked for if the first Block holds dicts: it takes longer than most small data sets.
+    The spec is computed only if the first Block contains dicts: it takes longer than most small data sets.
     """
     first: Structure | None = None
     plain = False
@@ -46,7 +46,7 @@ def _following(node: Node, ask: Ask) -> Ask:
 
 
 def ordered(block: Block, first: Structure) -> Block:
-    """Return the elements with their keys in the order of `first`, or as they are if they have another nest."""
+    """Return the elements with keys in the order of `first`, or unchanged if they have another nest."""
     if block.structure == first or not block.structure.same_as(first):
         return block
     return in_order(block, first)

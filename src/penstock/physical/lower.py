@@ -1,6 +1,6 @@
-"""From nodes to stages: what runs for each step of a plan. The modules of `physical.builders` register here.
+"""Lowering: creates a stage for each node of a plan. The modules of `physical.builders` register here.
 
-Service is who makes the elements of a part of a plan elsewhere; it is implemented in `delivery`.
+`Service` computes the elements of a part of a plan in other processes. Package `delivery` implements it.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 def transforms_of(
     node: Any, steps: Sequence[Map | Filter], options: Options, *, alike: bool = False
 ) -> list[FunctionTransform]:
-    """Return the transforms of a node's maps and filters. With `alike` they serve equal plans of any size."""
+    """Return the transforms of a node's maps and filters. With `alike`, they serve equal plans of any size."""
     found, batches = [], _batches(node.input, alike=alike)
     for step in steps:
         found.append(transform_of(step, options, batches))
-        batches = batches if isinstance(step, Map) else None  # a filter leaves some
+        batches = batches if isinstance(step, Map) else None  # a filter drops some elements
     return found
 
 
@@ -69,7 +69,7 @@ def transform_of(
 
 
 def _batches(plan: Node, *, alike: bool) -> tuple[int, int | None] | None:
-    """How many neighbours each element of a plan is a batch of, and how many there are in all; None if it is none."""
+    """Return (batch size, number of elements before batching) for a plan of batches, or None for other plans."""
     while isinstance(plan, Map | Prefetch) or (isinstance(plan, FusedMap) and plan.kinds == {Map}):
         plan = plan.input
     if not isinstance(plan, Batch):
@@ -86,30 +86,30 @@ def _pause(seconds: float, wait: Wait = time.sleep) -> None:
 
 
 class Pause(Protocol):
-    """Waits for what happens outside, for at most so many seconds: `wait` does, and may come back sooner."""
+    """Waits for an external event, for at most `seconds`. `wait` performs the waiting and may return sooner."""
 
     def __call__(self, seconds: float, wait: Wait = ..., /) -> None: ...
 
 
 class StageObserver(Protocol):
-    """Is shown what runs."""
+    """Receives every stage that is created."""
 
     def __call__(self, node: Node, stage: Stage) -> Around | None:
-        """A stage, at whose `next` it may look: see `Stage.observe`."""
+        """Receive a stage. Return a wrapper for its `next`, or None: see `Stage.observe`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lowering:
-    """What stages need to know beside their node.
+    """The context for creating stages.
 
-    `epoch` tells passes over the same plan apart: it is folded into the key of every random step that changes from
-    pass to pass. `depth` counts segments between here and the consumer. `optimise` rewrites the plan of an inner data
-    set; `dataset` makes one of a plan, for stages whose elements are data sets. With `provenance` sources number their
-    elements. `meter` and `memory` are shown every stage that is made, before it runs, and may give what is to be called
-    around its `next` (`Stage.observe`): this is the one place where stages are observed. `memory` counts what stages
-    hold. `pause` waits some seconds for what happens outside, and raises if the run is closed meanwhile.
-    `answers` are those of the run's plan, parts of which are lowered only once the pass comes to them.
-    Where the plan is that of another data set of the same form, `filled` is what stands in it for this one.
+    `epoch` distinguishes iterations over the same plan: it is part of the key of every random step that changes between
+    epochs. `depth` is the number of segments between this node and the consumer. `optimise` rewrites the plan of an
+    inner data set. `dataset` creates a data set from a plan, for stages whose elements are data sets. With
+    `provenance`, sources number their elements. `meter` and `memory` receive every stage before it runs, and may wrap
+    its `next` (`Stage.observe`): stages are observed here only. `memory` also counts the bytes of stages. `pause` waits
+    for external events and raises an error if the run is closed. `answers` cache facts about the run's plan, parts of
+    which are lowered later. If the plan belongs to another data set of the same form, `filled` contains the parts of
+    this one.
     """
 
     options: Options
@@ -129,12 +129,15 @@ class Lowering:
         return replace(self, depth=self.depth + 1)
 
     def beside(self) -> Lowering:
-        """For what is made outside of the run, by whoever asks; not counted, and can be sent to other processes."""
+        """Return the context for elements computed outside of the run, by the caller.
+
+        They are not counted; it can be pickled.
+        """
         executor = self.executor.inline()
         return replace(self, executor=executor, depth=0, meter=None, memory=UNCOUNTED, pause=_pause, answers=None)
 
     def at(self, epoch: int, filled: Filled | None = None, answers: Answers | None = None) -> Lowering:
-        """The same for another epoch; for each of many inner data sets, and therefore without `replace`."""
+        """Return the same context for another epoch. It avoids `replace`, because it runs for each inner data set."""
         return Lowering(
             self.options,
             self.executor,
@@ -151,32 +154,41 @@ class Lowering:
         )
 
     def inside(self, plan: Node, number: int, filled: Filled | None = None) -> Lowering:
-        """For the plan that was made of element `number`, with answers of its own: those of the run would keep it."""
-        if type(plan) is Scan:  # nothing of it draws
+        """Return the context for the plan created from element `number`.
+
+        It has own `answers`: those of the run would keep it.
+        """
+        if type(plan) is Scan:  # a Scan uses no random numbers
             return self
         epoch = fold(self.epoch, number) if number else self.epoch
         return self.at(epoch, filled, None if filled is not None else Answers())
 
     def executor_of(self, node: Node) -> Executor:
-        """Return who runs a step: the consumer if it has to call the functions of this step or of one before it."""
+        """Return the executor of a step.
+
+        It is inline if the consumer has to call functions of this or an earlier step.
+        """
         return self.executor.inline() if answered(node, runs_here(self.executor.pinned)) else self.executor
 
     def acts(self, node: Node) -> bool:
-        """Whether somebody could see when a step itself makes its elements."""
+        """Return True if a step itself has side effects."""
         return acts(node) if self.filled is None else self.filled.form.acts(node)[0]
 
     def is_called_ahead(self, node: Node) -> bool:
-        """As `visible.is_called_ahead`."""
+        """Return `visible.is_called_ahead` of a step."""
         return is_called_ahead(node) if self.filled is None else self.filled.form.acts(node)[1]
 
     def transforms(self, node: Node, steps: tuple[Any, ...]) -> Sequence[FunctionTransform]:
-        """What do the steps of a node, its maps and filters."""
+        """Return the transforms of a node's maps and filters."""
         if self.filled is not None:
             return self.filled.transforms(node, steps, self.options)
         return transforms_of(node, steps, self.options)
 
     def turn(self, count: int, index: int) -> Lowering:
-        """For turn number `index` of `count` repetitions (negative: for ever): each is an epoch of its own."""
+        """Return the context for repetition `index` of `count` (negative: infinite).
+
+        Each repetition is its own epoch.
+        """
         if count > 0:
             return self.at(self.epoch * count + index)
         return self.at(fold(self.epoch, index) if self.epoch else index)
@@ -190,7 +202,7 @@ _BUILDERS: dict[type[Node], Builder] = {}
 
 
 def register(kind: type[Node]) -> Callable[[Builder], Builder]:
-    """Say how a node type runs: a function from the node and a Lowering to a Stage."""
+    """Register the builder of a node type: a function from the node and a Lowering to a Stage."""
 
     def add(builder: Builder) -> Builder:
         _BUILDERS[kind] = builder
@@ -200,21 +212,21 @@ def register(kind: type[Node]) -> Callable[[Builder], Builder]:
 
 
 def lower(node: Node, lowering: Lowering, build: Builder | None = None) -> Stage:
-    """The running form of a plan; `build` in place of what is registered for its last step."""
+    """Create the stage of a plan. `build` replaces the registered builder of its last step."""
     if lowering.answers is None or lowering.filled is not None or not node.inputs or asking():
-        return _lowered(node, lowering, build)  # of a plan that was lowered before nothing is asked that takes long
+        return _lowered(node, lowering, build)  # a plan that was lowered before has no expensive properties left
     with question(lowering.answers):
         return _lowered(node, lowering, build)
 
 
 def _lowered(node: Node, lowering: Lowering, build: Builder | None) -> Stage:
-    if type(node) not in _BUILDERS:  # those of penstock's own steps come with the first plan
+    if type(node) not in _BUILDERS:  # the builders of penstock's own steps are imported with the first plan
         importlib.import_module("penstock.physical.builders")
     if lowering.filled is not None:
         node = lowering.filled.of(node)
     stage = (build or _BUILDERS[type(node)])(node, lowering)
     stage.acts = stage.acts or lowering.acts(node)
-    if not stage.is_observed:  # else a step that does nothing has given the stage below it
+    if not stage.is_observed:  # a step without effect may return the stage of its input, which is already observed
         observers = [lowering.memory.observer(node, stage)]
         if lowering.meter is not None:
             observers.append(lowering.meter(node, stage))
@@ -226,8 +238,8 @@ def _lowered(node: Node, lowering: Lowering, build: Builder | None) -> Stage:
 
 
 def opener(node: FlatMap | Interleave) -> Callable[[Any], Node]:
-    """What opens the data sets of a step: tells the plan that its function makes of an element."""
-    looked = False  # whether the function was looked at with its first element
+    """Return a function that returns the plan that a step's function creates from an element."""
+    looked = False  # True after the first element was checked for text
 
     def opened(element: Any) -> Node:
         nonlocal looked
@@ -249,13 +261,13 @@ def opener(node: FlatMap | Interleave) -> Callable[[Any], Node]:
 
 
 class Service(ABC):
-    """Frozen and small: it stands in a plan, and travels with it."""
+    """The workers that a plan is distributed to. It is a small frozen part of a plan and is pickled with it."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """How labels call it."""
+        """Name for labels."""
 
     @abstractmethod
     def stage(self, node: Remote, lowering: Lowering) -> Stage:
-        """What gives the elements of this part, in their order, to whoever consumes them here."""
+        """Return the stage that yields the elements of this part in order."""

@@ -1,7 +1,7 @@
-"""Memory: where stages say how many bytes their buffers hold, so that one budget can be kept.
+"""Memory: stages report the bytes of their buffers here, so that one budget can be enforced.
 
-Collector holds positions that wait until there are enough of them. FillingLog says in the log how far a step is that
-fills before it gives its first element.
+`Collector` stores positions until there are enough of them. `FillingLog` logs the progress of a step that fills a
+buffer before its first element.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 
 
 class Overspent(Fatal):
-    """A buffer alone is larger than the budget that the user gave: the run ends, and `error` says why."""
+    """A single buffer is larger than the user's budget. It ends the run; `error` is the reason."""
 
 
 class Account(ABC):
-    """What one buffer holds. It is closed, too, when nobody holds the account any more."""
+    """The bytes of one buffer. The account is also closed when the last reference to it is gone."""
 
-    lasting = False  # may be kept beyond the run: its budget is the process's
+    lasting = False  # True if the buffer may outlive the run; it then counts in the budget of the process
 
     @abstractmethod
     def hold(self, nbytes: int, full: int | None = None) -> None:
-        """The buffer holds so many bytes from now on. Cheap; called once per Block, by any thread.
+        """Report that the buffer has this many bytes now. Cheap; called once per Block, by any thread.
 
-        `full` is what it comes to when it has filled up, where that is known for certain. Raises Overspent if the size
-        of such a buffer is the user's choice, and more than the budget that he gave.
+        `full` is the size of the full buffer, if it is known for certain. The call raises Overspent if the user chose
+        the size of the buffer, and it is larger than the user's budget.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """The buffer is gone. Idempotent; never waits, so that the garbage collector may call it anywhere."""
+        """Report that the buffer is gone. Idempotent; never waits, because the garbage collector may call it."""
 
 
 class Memory(ABC):
@@ -48,21 +48,21 @@ class Memory(ABC):
 
     @abstractmethod
     def account(self, kind: str, label: str, where: str | None = None, *, of: Any = None) -> Account:
-        """An account for a buffer of the stage with this label.
+        """Return an account for a buffer of the stage with this label.
 
-        Sizes that the user chooses have the kinds "shuffle", "cache", "batch", "window", "group" and "unique"; what is
-        "at hand" the engine chooses. What several stages share is counted once: they give it as `of`, an object that
-        can be weakly referenced, and get the same account.
+        Buffers whose size the user chooses have the kinds "shuffle", "cache", "batch", "window", "group" and "unique";
+        "at hand" are buffers whose size the engine chooses. Stages that share a buffer pass it as `of`, an object with
+        weak references, and get the same account, so that it counts once.
         """
 
     @property
     def is_tight(self) -> bool:
-        """Whether it is looked at each element of the run, whether it fits in a few megabytes."""
+        """True if the bytes are checked at each element, because the budget is a few megabytes."""
         return False
 
     @abstractmethod
     def observer(self, node: Node, stage: Stage) -> Around | None:
-        """Is shown every stage of the run before it is asked for anything, and may look at what it gives.
+        """Receive every stage of the run before it is used, and return a wrapper for its `next`, or None.
 
         See `Stage.observe`.
         """
@@ -70,10 +70,10 @@ class Memory(ABC):
 
 class _Uncounted(Account):
     def hold(self, nbytes: int, full: int | None = None) -> None:
-        """Nobody counts."""
+        """Count nothing."""
 
     def close(self) -> None:
-        """Nothing was opened."""
+        """Do nothing."""
 
 
 class _Nowhere(Memory):
@@ -81,7 +81,7 @@ class _Nowhere(Memory):
         return _NOBODY
 
     def observer(self, node: Node, stage: Stage) -> None:
-        """Nobody looks."""
+        """Observe nothing."""
 
 
 _NOBODY = _Uncounted()
@@ -92,26 +92,26 @@ _MOST_ASKED = 4096
 
 
 def elements_for(want: int, pulled: int, given: int) -> int:
-    """How many elements to ask for where several become one: `given` came of the `pulled` so far."""
+    """Return the number of elements to request where several become one: `pulled` elements gave `given` results."""
     return max(1, min(want * (pulled + 8) // (given + 1), _MOST_ASKED))
 
 
-# In filling, where an element takes long, few are asked for: nobody can stop a pass, or say how far it is, in the
-# middle of a Block.
+# While a buffer fills, few elements are requested if each takes long: a run cannot be stopped within a Block, and
+# progress is logged between Blocks only.
 
 _LOG = logging.getLogger("penstock.physical")
-_FIRST = 5.0  # seconds until something is said, ...
-_AGAIN = 20.0  # ... and until it is said again
-_SHORT, _LONG = 0.02, 0.1  # seconds that a Block may take, until more or fewer are asked for
+_FIRST = 5.0  # seconds until the first log line, ...
+_AGAIN = 20.0  # ... and between later lines
+_SHORT, _LONG = 0.02, 0.1  # seconds per Block, below which more elements are requested, and above which fewer
 
 
 class FillingLog:
-    """Told how far a step is; a line after five seconds, one every twenty, and one when it is full.
+    """Logs the progress of a filling step: after five seconds, then every twenty seconds, and when it is full.
 
-    The first line of the program is a warning, on rank 0; all others are for who looks at INFO.
+    The first line of the program is a warning, on rank 0 only. All other lines have the level INFO.
 
-    The first time it asks for `ask` elements, and never for more than `at_once`. `most` is how many there will be;
-    negative where nobody knows.
+    The first request is for `ask` elements, and no request is for more than `at_once`. `most` is the expected number of
+    elements; it is negative if unknown.
     """
 
     _warned: ClassVar[bool] = False
@@ -136,11 +136,11 @@ class FillingLog:
         self._last = self._begun
 
     def ask(self) -> int:
-        """How many elements to ask for next."""
+        """Return the number of elements to request next."""
         return self._ask
 
     def at(self, count: int) -> None:
-        """Note that `count` elements are there, the last of them those that were asked for."""
+        """Record that `count` elements are stored. The last of them are those requested last."""
         now = self._clock()
         taken, self._last = now - self._last, now
         if taken < _SHORT:
@@ -152,7 +152,7 @@ class FillingLog:
         self._next = now + _AGAIN
         self._said = True
         of = f"{count:,} of {self._most:,}" if self._most >= 0 else f"{count:,}"
-        text = "%s fills: %s elements after %.0f seconds; the first one comes when it is full"
+        text = "%s fills: %s elements after %.0f seconds; the first element comes when it is full"
         first = not FillingLog._warned and os.environ.get("RANK", "0") == "0"
         FillingLog._warned = True
         _LOG.log(logging.WARNING if first else logging.INFO, text, self._label, of, now - self._begun)
@@ -165,7 +165,10 @@ class FillingLog:
 
 
 class Collector:
-    """Takes as `Cursor.take` does. Its account keeps the most that has waited: what is being filled will again."""
+    """Takes positions like `Cursor.take`.
+
+    Its account keeps the largest size so far, which the next fill needs again.
+    """
 
     def __init__(self, cursor: Cursor, account: Account) -> None:
         self._cursor = cursor
@@ -174,7 +177,7 @@ class Collector:
         self._late: Stretch | None = None  # a failure that came first
 
     def ready(self, ask: int) -> None:
-        """Have elements at hand, if the next position is one; a failure waits for `take`."""
+        """Make elements available, if the next position is an element. A failure is stored until `take`."""
         if not self._cursor.available():
             try:
                 self._cursor.fill(ask)
@@ -182,7 +185,7 @@ class Collector:
                 self._late = failure(error)
 
     def take(self, count: int, ask: int = 0) -> Stretch | None:
-        """The next `count` positions, fewer only at the end; None if there are none."""
+        """Return the next `count` positions, fewer only at the end, or None if there are none."""
         cursor, ask = self._cursor, max(ask, count)
         parts = [] if self._late is None else [self._late]
         self._late = None

@@ -1,8 +1,8 @@
-"""Parted: a function whose beginning runs a Block at a time, and whose rest is called for each element, in order.
+"""Parted: a function whose beginning runs on whole Blocks, and whose rest is called per element, in order.
 
-What the rest gets are the values that the beginning has for that element when it is called: the same types, bits,
-layout and rights to write, which is checked on the first elements. What the beginning reads from outside is looked at
-before every call: once some of it is another, the whole function is called for the elements that follow.
+The rest receives the values that the beginning has for its element: equal types, bits, memory layout and writability.
+This is checked on the first elements. Outside data that the beginning reads is checked before every call: after a
+change, the whole function is called for the remaining elements.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from penstock.trace.parts import Parts, in_parts, worth_asking
 
 
 class Parted:
-    """Runs the beginning of a function by Block, where it has one. Thread-safe."""
+    """Runs the beginning of a function on Blocks, if it has a suitable beginning. Thread-safe."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -48,19 +48,19 @@ class Parted:
     def calls(
         self, block: Block, draws: Draws, now: Element, allocate: Callable[[int], Allocate] | None = None
     ) -> Calls | Endings | None:
-        """How to call the function for the elements of a Block; None where that is to be done as it is written."""
+        """Return the calls for the elements of a Block, or None if the function has to be called as written."""
         found = self._found(block, draws, gives_elements=True)
         if found is not None and found.ends is not None and found.ends.split is not None:
             return Endings(self._function, found, found.ends, block, draws, now, allocate, _values)
         return None if found is None else self._rest(found, block, draws, now)
 
     def has_end(self, block: Block, draws: Draws) -> bool:
-        """Return True if the end of the function may run by Block, too."""
+        """Return True if the end of the function may run on Blocks, too."""
         found = self._found(block, draws, gives_elements=True)
         return found is not None and found.ends is not None and found.ends.split is not None
 
     def rest(self, block: Block, draws: Draws, now: Element) -> Calls | None:
-        """The same, where what the function gives is no element: its end is called with the rest."""
+        """Return the calls for a function whose results are not elements. Its end is called together with the rest."""
         found = self._found(block, draws, gives_elements=False)
         return None if found is None else self._rest(found, block, draws, now)
 
@@ -83,7 +83,7 @@ class Parted:
 
 
 class Calls:
-    """The calls of one Block, each called with its row, in order."""
+    """The calls of one Block, one per row, in order."""
 
     def __init__(
         self, function: Callable[..., Any], parts: Parts, columns: Sequence[Column], block: Block, now: Element
@@ -97,7 +97,7 @@ class Calls:
         own = [k for k in range(len(columns)) if _is_own(parts.graph, k, columns, block.columns)]
         self.given = Given([columns[k] for k in own], [values[k] for k in own])
         self._rows: Iterator[tuple[Any, ...]] = parts.rows(function, values, block.size)
-        self._elements: list[Any] = []  # once they are to be made
+        self._elements: list[Any] = []  # empty until the elements are needed
 
     def __call__(self, row: int) -> Any:
         arguments = next(self._rows)
@@ -121,13 +121,13 @@ class Calls:
 
 
 def _is_own(graph: Graph, k: int, columns: Sequence[Column], inputs: Sequence[Column]) -> bool:
-    """Whether it was made for these calls, and is of memory that no other column has."""
+    """Return True if a column was created for these calls and shares memory with no other column."""
     column, output = columns[k], graph.outputs[k]
     if not isinstance(column, DenseColumn) or (isinstance(output, Ref) and output.equation < 0):
         return False
     others = [*columns[:k], *columns[k + 1 :], *[inputs[i] for i in graph.used(range(len(columns)))]]
     if any(isinstance(other, ListColumn) for other in others):
-        return False  # of arrays that may be anything's
+        return False  # arrays of a list may share memory with anything
     return not any(
         isinstance(other, DenseColumn) and np.may_share_memory(column.array, other.array) for other in others
     )
@@ -147,11 +147,11 @@ def _graph(found: Parts) -> Graph:
 
 
 def _run(found: Parts, block: Block, draws: Draws) -> list[Column] | None:
-    """What the beginning gives for a Block; None where it fails: the calls as written raise the user's error."""
+    """Return the results of the beginning for a Block, or None if it fails: the original calls then raise the error."""
     graph = _graph(found)
     try:
         used = graph.used(range(len(graph.outputs)))
-        inputs = fixed_columns(block.columns, used)  # nor can views of them be written to
+        inputs = fixed_columns(block.columns, used)  # views of these columns are not writable either
         made = graph.run(inputs, block.size, None, draws.of(block.size))
     except MemoryError:
         raise
@@ -162,13 +162,16 @@ def _run(found: Parts, block: Block, draws: Draws) -> list[Column] | None:
 
 
 def _values(found: Parts, block: Block, draws: Draws) -> list[list[Any]] | None:
-    """The values of each output of the beginning; None where it fails."""
+    """Return the values of each output of the beginning, or None if it fails."""
     columns = _run(found, block, draws)
     return None if columns is None else values_of(found, columns)
 
 
 def _checked(found: Parts, block: Block, draws: Draws) -> bool:
-    """Whether the beginning gives what it gives per element; said of more elements until there were enough."""
+    """Return True if the beginning returns the same per Block as per element.
+
+    It is checked until enough were compared.
+    """
     with _LOCK:
         trial = _TRIALS.setdefault(found, Trial())
     if not trial.over:
@@ -179,7 +182,7 @@ def _checked(found: Parts, block: Block, draws: Draws) -> bool:
 
 
 def differs(found: Parts) -> bool:
-    """Return True if the beginning or the end gave another result by Block, so that the function runs as written."""
+    """Return True if the beginning or end gave another result on Blocks, so that the function runs as written."""
     with _LOCK:
         trial = _TRIALS.get(found)
     ended = None if found.ends is None else found.ends.ended
@@ -203,7 +206,7 @@ def _equal(found: Parts, trial: Trial, block: Block, draws: Draws) -> bool:
                     return False
                 if len(plain) >= 2 and time.perf_counter() - began >= SECONDS:
                     break
-    except Exception:  # the run as written raises it again
+    except Exception:  # the original run raises it again
         return True
     finally:
         trial.checked += len(plain)
@@ -222,13 +225,13 @@ def _equal(found: Parts, trial: Trial, block: Block, draws: Draws) -> bool:
 
 
 def values_of(found: Parts, columns: Sequence[Column]) -> list[list[Any]]:
-    """The values of each output: those of the element itself cannot be written to."""
+    """Return the values of each output. Values of the element itself are read-only."""
     own = [isinstance(output, Ref) and output.equation < 0 for output in found.graph.outputs]
     return [fixed_values(column) if given else column.values() for column, given in zip(columns, own, strict=True)]
 
 
 def _apart(graph: Graph, values: Sequence[Any]) -> bool:
-    """Whether nobody who writes into one of the values changes another, but for views, which are views by Block too."""
+    """Return True if no write to one value changes another. Views are allowed if they are views on Blocks, too."""
     arrays = [(k, value) for k, value in enumerate(values) if isinstance(value, np.ndarray)]
     written = [(k, value) for k, value in arrays if value.flags.writeable]
     return not any(
@@ -238,14 +241,14 @@ def _apart(graph: Graph, values: Sequence[Any]) -> bool:
 
 
 def _may_be_together(graph: Graph) -> Iterator[tuple[int, int]]:
-    """The pairs of outputs of which not both are values of the element itself."""
+    """Return the pairs of outputs that are not both values of the element itself."""
     own = [isinstance(output, Ref) and output.equation < 0 for output in graph.outputs]
     made = [k for k, itself in enumerate(own) if not itself]
     return ((min(i, j), max(i, j)) for i, j in product(made, range(len(own))) if i < j or own[j])
 
 
 def _distance(first: np.ndarray, second: np.ndarray) -> int | None:
-    """How far apart two arrays begin in the memory that they share; None where they share none."""
+    """Return the distance of two arrays in shared memory in bytes, or None if they share none."""
     if not np.may_share_memory(first, second):
         return None
     begins = [array.__array_interface__["data"][0] for array in (first, second)]

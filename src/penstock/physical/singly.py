@@ -1,7 +1,7 @@
-"""Singly: maps and filters whose functions are called when the consumer asks for an element, one element at a time.
+"""Singly: maps and filters whose functions are called per element, when the consumer requests the element.
 
-The functions get what they would get of a Block, and the consumer gets what it would get of one. To make a Block of
-each element costs twenty times as much.
+The functions receive the same values as from a Block, and the consumer the same results. A Block of one element would
+cost twenty times as much.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from penstock.physical.transform import FunctionTransform, MapTransform, Transfo
 from penstock.trace.drawing import UNNUMBERED, Draws, drawing
 from penstock.trace.purity import why_impure
 
-_LEFT_OUT = object()  # by a filter
+_LEFT_OUT = object()  # marks an element that a filter drops
 _LITERALS = frozenset([bool, int, float, str])
-_SURE = frozenset([bytes, *(np.dtype(code).type for code in "?bhilqBHILQefdFD")])  # types that say all of a value
+# types that describe a value completely
+_SURE = frozenset([bytes, *(np.dtype(code).type for code in "?bhilqBHILQefdFD")])
 
 
 class Singly:
-    """Calls the functions of some transforms for each element of one Block after the other.
+    """Calls the functions of some transforms for each element of one Block after another.
 
-    `done` are the elements of the Block that were called for, whatever became of them.
+    `done` is the number of elements of the Block for which functions were called, with any result.
     """
 
     def __init__(self, transforms: Sequence[FunctionTransform]) -> None:
@@ -39,18 +40,18 @@ class Singly:
 
     @classmethod
     def of(cls, transforms: Sequence[Transform]) -> Singly | None:
-        """Return None for transforms of which none is certain to call its function for each element."""
+        """Return a Singly, or None if no transform is certain to call its function per element."""
         functions = [each for each in transforms if isinstance(each, FunctionTransform) and not each.generators]
         if len(functions) < len(transforms) or all(why_impure(each.function) is None for each in functions):
             return None
         return cls(functions)
 
     def suits(self, block: Block, numbers: Numbers) -> bool:
-        """Look at the first elements; return True if Blocks would gain nothing."""
+        """Check the first elements; return True if Blocks would not be faster."""
         return self._steps[0].suits(block, numbers)
 
     def elements(self, block: Block, numbers: Numbers, raised: list[BaseException]) -> Iterator[Any]:
-        """Yield what the elements of a Block become. An exception ends it, and is put into `raised`."""
+        """Yield the results for the elements of a Block. An exception ends the iterator and is appended to `raised`."""
         steps = self._steps
         while len(steps) > 1 and (whole := steps[0].by_block(block, numbers)) is not None:
             block, steps = whole, steps[1:]
@@ -62,7 +63,7 @@ class Singly:
         for row in range(block.size):
             made = _made(steps, row, elements[row], drawn, raised)
             if raised:
-                self.done += isinstance(raised[0], Exception)  # what ends the run takes no element's place
+                self.done += isinstance(raised[0], Exception)  # an exception that ends the run takes no element's place
                 return
             self.done += 1
             if made is not _LEFT_OUT:
@@ -71,7 +72,7 @@ class Singly:
 
 
 def _made(steps: Sequence[_SingleStep], row: int, element: Any, drawn: drawing, raised: list[BaseException]) -> Any:
-    """Return the result of all steps for one element, or the mark of an element that a filter leaves out."""
+    """Return the result of all steps for one element, or the mark of a dropped element."""
     with drawn as now:
         for step in steps:
             now.draws, now.row, now.ordinal = step.draws, row, 0
@@ -89,7 +90,7 @@ def _made(steps: Sequence[_SingleStep], row: int, element: Any, drawn: drawing, 
 
 
 class _SingleStep:
-    """One transform, called for the elements of one Block, or for what the step before makes of them."""
+    """One transform, called for the elements of a Block or for the results of the step before."""
 
     draws: Draws
 
@@ -99,31 +100,31 @@ class _SingleStep:
         self.is_map = isinstance(transform, MapTransform)
         self._last = last
         self._acts = why_impure(transform.function) is not None
-        self._structure: Structure | None = None  # of the latest result that was built, and of what kind its leaves are
+        self._structure: Structure | None = None  # structure of the latest built result
         self._kinds: list[Any] = []
-        self._looked = False  # whether the function was looked at with its first elements
-        self._only: Any = None  # the type of results that are a single number or byte string
+        self._looked = False  # True after the first elements were checked for text
+        self._only: Any = None  # type of results that are a single number or byte string
 
     def suits(self, block: Block, numbers: Numbers) -> bool:
-        """Answer `Singly.suits` for the first step."""
+        """Return the answer to `Singly.suits` for the first step."""
         self._looked = True
         return not self._acts or self._transform.goes_singly(block, self._transform.draws(numbers))
 
     def by_block(self, block: Block, numbers: Numbers) -> Block | None:
-        """Return the results of a map that runs by Block, else None."""
+        """Return the results of a map that runs on Blocks, or None."""
         if self._acts or not isinstance(self._transform, MapTransform):
             return None
         made = self._transform.by_block(block, numbers)
         return None if made is None else made.block
 
     def begin(self, block: Block, numbers: Numbers, *, first: bool) -> None:
-        """Call for the elements of this Block from here on; of the `first` function the beginning may run by Block."""
+        """Begin a Block. The beginning of the `first` function may run on the whole Block."""
         self._block, self._numbers = block, numbers
         self.draws = self._transform.draws(numbers)
         self._calls = self._transform.rest(block, self.draws) if first and self.is_map and block.size > 1 else None
 
     def __call__(self, row: int, element: Any) -> Any:
-        """Return the result for an element, which a filter may leave out."""
+        """Return the result for an element, which a filter may drop."""
         if not self.is_map:
             return self._filtered(element)
         if self._calls is not None:
@@ -136,11 +137,11 @@ class _SingleStep:
         if kind in _LITERALS and type(leaf := as_leaf(result)) is self._only:
             return leaf
         held = [result]
-        del result  # so that `settle` sees who else holds an array
+        del result  # drop this reference, so that `settle` counts only those of other code
         return self._settled(held, element)
 
     def _filtered(self, element: Any) -> Any:
-        """Return an element that the filter keeps. The predicate gets a copy, as it may change what it is given."""
+        """Return an element that the filter keeps. The predicate gets a copy, because it may change its argument."""
         if type(element) in _SURE:
             return element if truth(self._function(element)) else _LEFT_OUT
         held = Block.from_elements([element])
@@ -150,7 +151,7 @@ class _SingleStep:
         return (handed_over(held) if self._last else held.elements())[0]
 
     def _settled(self, held: list[Any], element: Any) -> Any:
-        """The result that is held, as the consumer or the next function gets it."""
+        """Return the result in `held` as the consumer or the next function receives it."""
         transform, structure = self._transform, self._structure
         assert isinstance(transform, MapTransform)
         if structure is not None and type(held[0]) is not list:
@@ -181,14 +182,14 @@ class _SingleStep:
         return found
 
     def failure(self, error: Exception, row: int, element: Any) -> Exception:
-        """Return an exception as the consumer gets it."""
+        """Return an exception as the consumer receives it."""
         if isinstance(self._transform, MapTransform):
             self._transform.explain(error)
         return as_failure(error, self._transform.context(self._block, row, self._numbers), element)
 
 
 def _kind(leaf: Any) -> Any:
-    """Return a key that is equal for two leaves of one kind. Leaves of rare types have a key of their own."""
+    """Return a key that is equal for two leaves of one kind. Leaves of rare types get unique keys."""
     kind = type(leaf)
     if kind is np.ndarray:
         return leaf.dtype, leaf.ndim, leaf.flags.writeable

@@ -1,4 +1,4 @@
-"""Elements of a Block stacked into one, component by component."""
+"""Stacking of the elements of a Block, component by component."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from penstock.errors import Context, PenstockError
 
 
 def stack_each(block: Block, size: int, stack: Callable[[int, Column, str], Column]) -> Block:
-    """Every `size` elements as one, each component by `stack(number, column, path)`.
+    """Stack every `size` elements, each component with `stack(number, column, path)`.
 
-    An error of one element, its row in `context.element`, names the file and the byte where the element was read.
+    If one element has an error, with its row in `context.element`, the file and byte offset of the element are added.
     """
     count = block.size // size
     origin = None if block.origin is None else block.origin.batched(size)
@@ -33,14 +33,14 @@ def stack_each(block: Block, size: int, stack: Callable[[int, Column, str], Colu
 
 
 def shapes_of(items: Sequence[np.ndarray], ndim: int) -> np.ndarray:
-    """The shapes of arrays, one row each."""
+    """Return the shapes of arrays, one row each."""
     if ndim == 1:
         return np.fromiter(map(len, items), np.int64, len(items)).reshape(-1, 1)
     return np.array([item.shape for item in items], np.int64).reshape(-1, ndim)
 
 
 def flat_values(column: Column) -> tuple[np.ndarray, np.ndarray]:
-    """All values in their order, and the elements' shapes, one row each."""
+    """Return all values in order, and the elements' shapes, one row each."""
     if isinstance(column, DenseColumn):
         shape = np.array(column.array.shape[1:], np.int64)
         return column.array.reshape(-1), np.tile(shape, (len(column), 1))
@@ -49,12 +49,12 @@ def flat_values(column: Column) -> tuple[np.ndarray, np.ndarray]:
 
 
 def ranks_of(block: Block) -> list[int | None]:
-    """Dimensions of the elements of each component; None where they differ."""
+    """Return the rank of the elements of each component, or None if it differs."""
     return [common_rank(column) for column in block.columns]
 
 
 def common_rank(column: Column) -> int | None:
-    """Dimensions of the elements; None where they differ."""
+    """Return the rank of the elements, or None if it differs."""
     if not isinstance(column, ListColumn):
         return rank_of(column)
     found = {getattr(item, "ndim", 0) for item in column.items}
@@ -62,7 +62,7 @@ def common_rank(column: Column) -> int | None:
 
 
 def check_one_rank(items: Sequence[Any], path: str) -> None:
-    """Raises InvalidArgumentError for values of differing rank, which make no batch."""
+    """Raise InvalidArgumentError for values of different ranks, which cannot form a batch."""
     first = items[0]
     if not isinstance(first, (np.ndarray, np.generic, bytes)):
         return
@@ -73,7 +73,7 @@ def check_one_rank(items: Sequence[Any], path: str) -> None:
 
 
 def rank_of(column: Column) -> int:
-    """Dimensions of the elements, which have one rank; 0 for what is no array and stays as it is."""
+    """Return the rank of the elements, which must be equal; 0 for objects that are not arrays."""
     if isinstance(column, DenseColumn):
         return column.array.ndim - 1
     if isinstance(column, BytesColumn):

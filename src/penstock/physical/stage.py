@@ -1,24 +1,25 @@
-"""Stage: the interface of everything that hands on Blocks, and the Cursor that cuts them where a stage needs it.
+"""Stage: the interface of all objects that yield Blocks; and Cursor, which splits Blocks where a stage needs it.
 
-Contract, for stages and those who drive them:
+Contract for stages and their callers:
 
-1. `next(want)` returns a Block of 1 to about `want` elements, or None at the end, and None again after that. An empty
-   Block never travels. `want` is a wish that trades latency for overhead; results never depend on it. A stage that is
-   `seen` is asked for no more than is needed at once.
-2. An Exception from `next` is a *failure*: it takes the place of exactly one element, behind everything returned
-   before. Asked again, the stage goes on behind it. Whoever counts elements (take, skip, batch, zip, shard) counts
-   failures too, so that element number n is the same whether others fail or not. A stage that cannot go on behind a
-   failure returns None from then on; it never raises for ever. What is no Exception (KeyboardInterrupt) ends the run.
-   A failure is a `PenstockError`, or marked as one by `as_failure`. Any other exception is a mistake of the engine: on
-   its way out of `next` it becomes `Fatal`, which ends the run, so that nobody takes it for an element or for the end.
-3. `state()` describes what has not been returned or raised yet: a stage that is given it by `restore`, in this process
-   or another, goes on with exactly that; None is the start of any stage. `as_of_now` makes numbers, strings, lists and
-   dicts of it. It copies no data. It is remembered until the stage moves, unless others than its caller
-   move it (`alone`), and nobody changes it.
-4. `restore(state)` is called at most once, before the first `next`. What a stage was asked (`can_skip`, `seen`) may
-   come before it, and changes nothing.
-5. A stage is used by one thread at a time. Stages that own threads or files let go of them in `close`, which may be
-   called at any time between calls, and more than once.
+1. `next(want)` returns a Block of 1 to about `want` elements, or None at the end and after it. A Block is never empty.
+   `want` balances latency against overhead; results never depend on it. A stage that is `seen` receives requests for
+   the number of elements needed at once.
+2. An Exception from `next` is a *failure*: it takes the place of exactly one element, after everything returned before.
+   The next call continues after it. Steps that count elements (take, skip, batch, zip, shard) count failures too, so
+   the number of an element does not depend on failures of others. A stage that cannot continue after a failure returns
+   None from then on; it never raises forever. A BaseException that is not an Exception (KeyboardInterrupt) ends the
+   run. A failure is a `PenstockError`, or marked as a failure by `as_failure`. Any other exception is a bug of the
+   engine: `next` converts it to `Fatal`, which ends the run, so that it is never mistaken for a failed element or for
+   the end.
+3. `state()` describes everything that was not returned or raised yet: a stage that receives it in `restore`, in this
+   process or another, yields exactly that. None is the start of any stage. `as_of_now` converts it to numbers, strings,
+   lists and dicts. It copies no data. It is cached until the stage moves, unless other objects than the caller move the
+   stage (`alone`). It must not be changed.
+4. `restore(state)` is called at most once, before the first `next`. The properties `can_skip` and `seen` may be read
+   before it.
+5. A stage is used by one thread at a time. A stage with threads or files releases them in `close`, which may be called
+   between any two calls, and more than once.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ from penstock.errors import is_failure, marked
 from penstock.physical.stretch import Stretch, failure, fatal, join
 
 State = Any
-_AGAIN = 4096  # positions to ask for at a time that were given before
+_AGAIN = 4096  # positions to request at a time when reading again
 
 
 def as_of_now(state: State) -> State:
-    """A state as it is written down: parts that grow, or are put together only then, are what `resolved()` says now."""
+    """Return a state as it is saved: the results of `resolved()` replace parts that grow or are computed late."""
     if isinstance(state, (list, tuple)):
         return [as_of_now(part) for part in state]
     if isinstance(state, dict):
@@ -49,11 +50,11 @@ def as_of_now(state: State) -> State:
 
 Next = Callable[[Any, int], Block | None]
 Ask = Callable[[int], Block | None]  # `next` of one stage
-Around = Callable[[Ask], Ask]  # what is called in its place
+Around = Callable[[Ask], Ask]  # a wrapper for it
 
 
 def _failures_only(make: Next) -> Next:
-    """`next` of a class of stages, out of which nothing but failures comes."""
+    """Wrap `next` of a stage class, so that only failures leave it as exceptions."""
 
     @wraps(make)
     def made(self: Stage, want: int) -> Block | None:
@@ -71,7 +72,7 @@ def _failures_only(make: Next) -> Next:
 
 
 def _remembered(asked: Callable[[Any], State]) -> Callable[[Any], State]:
-    """`state` of a class of stages, kept until the stage moves."""
+    """Wrap `state` of a stage class, so that it is cached until the stage moves."""
 
     @wraps(asked)
     def told(self: Stage) -> State:
@@ -84,7 +85,7 @@ def _remembered(asked: Callable[[Any], State]) -> Callable[[Any], State]:
 
 
 def _moves(act: Callable[..., Any]) -> Callable[..., Any]:
-    """What a stage does, behind which its state is another."""
+    """Wrap a method of a stage class that changes its state."""
 
     @wraps(act)
     def acted(self: Stage, *given: Any) -> Any:
@@ -98,23 +99,23 @@ def _moves(act: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Stage(ABC):
-    """A running step of a plan. `inputs` are the stages it pulls from."""
+    """A running step of a plan. `inputs` are the stages it reads from."""
 
-    cuts = False  # makes more at a time than it is asked for, and gives that in parts
-    acts = False  # calls what may do more than give its result, by itself: see `plan.visible`
-    alone = True  # only what calls it, from `next` to `close`, changes its state
-    is_observed = False  # whether somebody looks at what `next` gives
-    watched = False  # whether it is looked at for more than the order of its dicts
-    _place_said: State = None  # what `state` said last, unless the stage has moved since
-    latest_look: ClassVar[object] = object()  # another when data sets were opened, or another stream's turn has come
-    _is_seen: tuple[object, bool] = (None, False)  # as of a look
+    cuts = False  # computes more at a time than requested, and returns it in parts
+    acts = False  # calls functions that may have side effects itself: see `plan.visible`
+    alone = True  # only its caller, from `next` to `close`, changes its state
+    is_observed = False  # True if `next` is wrapped by an observer
+    watched = False  # True if `next` is wrapped for more than the order of dict keys
+    _place_said: State = None  # the last result of `state`, unless the stage has moved since
+    latest_look: ClassVar[object] = object()  # replaced when data sets were opened or another stream began
+    _is_seen: tuple[object, bool] = (None, False)  # (value of latest_look, answer)
     _is_seen_below: tuple[object, bool] = (None, False)
 
     @property
     def seen(self) -> bool:
-        """Whether somebody could see what `next` makes: then no more is asked for than is needed at once.
+        """True if it is observable when `next` computes elements: callers then request no more than they need at once.
 
-        An element that has been made must not wait for a later one to be made, which may wait for the loop.
+        A computed element must not wait for a later element to be computed, because that may wait for the consumer.
         """
         look, found = self._is_seen
         if look is not Stage.latest_look:
@@ -125,7 +126,7 @@ class Stage(ABC):
 
     @property
     def seen_below(self) -> bool:
-        """The same of all that its elements are made by: also of what workers do, whenever that is."""
+        """Return `seen` for everything that its elements are computed from, including all work of worker threads."""
         look, found = self._is_seen_below
         if look is not Stage.latest_look:
             look = Stage.latest_look
@@ -135,12 +136,12 @@ class Stage(ABC):
 
     @property
     def may_grow(self) -> bool:
-        """Whether what `state` says may tell later what was given since: in free order."""
+        """True if the result of `state` may record elements yielded later. This occurs in free order."""
         return any(stage.may_grow for stage in self.inputs)
 
     @staticmethod
     def look_again() -> None:
-        """What is `seen` may have changed: whoever has asked, in any run, asks again."""
+        """Invalidate the cached answers of `seen`, in all runs."""
         Stage.latest_look = object()
 
     def __init_subclass__(cls, **more: Any) -> None:
@@ -148,8 +149,8 @@ class Stage(ABC):
         own = vars(cls).get("next")
         if own is not None and not getattr(own, "__isabstractmethod__", False):
             cls.next = _failures_only(own)  # type: ignore[assignment, method-assign]
-        # Every stage of a row asks for the state of all below it before it takes a Block: without this, n stages
-        # would ask n * n / 2 times for their first.
+        # Every stage of a row asks for the state of all stages before it before it takes a Block. Without the cache, n
+        # stages would ask n * n / 2 times for their first Block.
         if "state" in vars(cls):
             cls.state = _remembered(vars(cls)["state"])  # type: ignore[assignment, method-assign]
         for name in ("restore", "start", "skip", "close"):
@@ -163,31 +164,32 @@ class Stage(ABC):
 
     @property
     def at_hand(self) -> bool:
-        """Whether all its elements are in memory already, so that asking for many costs as little as for one."""
+        """True if all its elements are in memory, so that requesting many costs as little as requesting one."""
         return False
 
     @abstractmethod
     def next(self, want: int) -> Block | None: ...
 
     def singly(self, raised: list[BaseException]) -> Iterator[Any] | None:
-        """Return the next elements as the consumer gets them, each made when it is asked for; None where `next` serves.
+        """Return an iterator that computes each next element on request, for the consumer, or None to use `next`.
 
-        They are some of those that follow; once they have ended, this is asked again. `state` holds between any two. An
-        exception ends them, too, and is put into `raised`: a failure, or what ends the run.
+        The iterator yields some of the following elements; after its end, the method is called again. `state` is valid
+        between any two elements. An exception ends the iterator and is appended to `raised`: a failure, or an exception
+        that ends the run.
         """
         return None
 
     def observe(self, observers: Sequence[Around]) -> None:
-        """Have `next` called through functions that are given it and return what is called instead; the last outermost.
+        """Wrap `next` in functions that receive it and return a replacement. The last function is the outermost.
 
-        For whoever lowers a plan, once, before the stage is asked for anything. The stage does not hold itself by it:
-        it goes with its last user.
+        It is called once while a plan is lowered, before the first use. The stage has no reference to itself through
+        it, so it is freed with its last user.
         """
         known = weakref.ref(self)
 
         def ask(want: int) -> Block | None:
             stage = known()
-            assert stage is not None  # who calls holds it
+            assert stage is not None  # the caller holds a reference
             return type(stage).next(stage, want)
 
         outermost: Ask = ask
@@ -203,51 +205,51 @@ class Stage(ABC):
     def restore(self, state: State) -> None: ...
 
     def start(self) -> None:
-        """Let workers below begin before anybody asks, those nearest to the source first.
+        """Let workers start before the first request, those nearest to the source first.
 
-        To be called once, before the first `next`, and after `restore`.
+        To be called once, after `restore` and before the first `next`.
         """
         for stage in self.inputs:
             stage.start()
 
     def can_skip(self) -> bool:
-        """Whether `skip` is there: positions can be passed over without making what stands at them."""
+        """Return True if `skip` is available: positions can be skipped without computing their elements."""
         return False
 
     def skip(self, count: int) -> int:
-        """Pass over the next `count` positions; how many there were. Called at most once, before the first `next`."""
+        """Skip the next `count` positions; return the number skipped. Called at most once, before the first `next`."""
         message = f"{self.label} cannot skip"
         raise AssertionError(message)
 
     def close(self) -> None:
-        """Let go of what this stage and its inputs hold."""
+        """Release the resources of this stage and its inputs."""
         for stage in self.inputs:
             stage.close()
 
 
 class StretchStage(Stage):
-    """A Stage that makes several positions at a time, some of which may be failures: `next` gives them one by one.
+    """A Stage that computes several positions at a time, some of which may be failures; `next` returns them in parts.
 
-    Subclasses say how a stretch is made (`make`), where they stand behind it (`place`) and how to get there
+    Subclasses define how a stretch is computed (`make`), the state after it (`place`), and how to restore this state
     (`go_to`).
     """
 
-    _stretch: Stretch | None = None  # made and not given yet
-    _stretch_at = 0  # positions of it that were given
-    _stretch_before: State = None  # the place that makes `_stretch`
-    _stretch_skip = 0  # positions that an earlier run had given already
+    _stretch: Stretch | None = None  # computed and not returned yet
+    _stretch_at = 0  # number of its positions that were returned
+    _stretch_before: State = None  # the state before `_stretch`
+    _stretch_skip = 0  # positions that an earlier run had returned already
 
     @abstractmethod
     def make(self, want: int) -> Stretch | None:
-        """The next positions, perhaps none, or None at the end. May raise: one failure."""
+        """Return the next positions, possibly none, or None at the end. An exception is one failure."""
 
     @abstractmethod
     def place(self) -> State:
-        """The state in front of what `make` makes next."""
+        """Return the state before the next `make`."""
 
     @abstractmethod
     def go_to(self, place: State) -> None:
-        """Restore a place."""
+        """Restore a state of `place`."""
 
     def next(self, want: int) -> Block | None:
         while self._stretch is None:
@@ -273,11 +275,11 @@ class StretchStage(Stage):
         piece = next(first.pieces())
         given = piece.size if isinstance(piece, Block) else 1
         self._stretch_at += given
-        # a failure that was raised is let go of: its traceback leads back here
+        # drop the raised failure, because its traceback refers back to this stage
         self._stretch = self._stretch.slice(given, self._stretch.size) if given < self._stretch.size else None
         if isinstance(piece, Block):
             return piece
-        raise marked(piece)  # whoever put it there knew that it is one
+        raise marked(piece)  # only failures are stored there
 
     def state(self) -> State:
         return [self.place(), self._stretch_skip] if self._stretch is None else [self._stretch_before, self._stretch_at]
@@ -287,7 +289,7 @@ class StretchStage(Stage):
         self.go_to(place)
 
     def pass_over(self, count: int) -> int:
-        """What `skip` does, from where `make` stands; for stages that can."""
+        """Implement `skip` from the position of `make`, for stages that can skip."""
         message = f"{self.label} cannot skip"
         raise AssertionError(message)
 
@@ -297,15 +299,15 @@ class StretchStage(Stage):
 
 
 class CountingStage(StretchStage):
-    """A StretchStage that numbers what comes from the one stage below it."""
+    """A StretchStage that numbers the positions of its one input."""
 
     def __init__(self, upstream: Stage, label: str, where: str | None) -> None:
         super().__init__(label, (upstream,), where)
         self._upstream = upstream
-        self._count = 0  # positions that came from there
+        self._count = 0  # number of positions read from the input
 
     def pull(self, want: int) -> Block | None:
-        """What the upstream gives next; a failure of its is a position, too."""
+        """Return the next Block of the input. A failure of the input counts as a position, too."""
         try:
             block = self._upstream.next(want)
         except Exception:
@@ -323,19 +325,19 @@ class CountingStage(StretchStage):
 
 
 class Cursor:
-    """Takes exactly as many elements as asked for from a stage, and knows the state between any two of them."""
+    """Takes exactly the requested number of elements from a stage, and has a state between any two of them."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
         self._block: Block | None = None
         self._offset = 0
-        self._before: State = None  # the state that returns `_block` first
+        self._before: State = None  # the state before `_block`
         self._skip = 0
         self._ended = False
 
     @classmethod
     def over_all(cls, stage: Stage, block: Block | None, offset: int = 0) -> Cursor:
-        """Over a stage that is not asked any more: `block` is all there is, which it would give from its start."""
+        """Return a cursor over a `block` with all elements of a stage. The stage itself is not read any more."""
         cursor = cls(stage)
         cursor._block, cursor._offset, cursor._ended = block, offset, True
         cursor._skip = 0 if block is None else block.size
@@ -343,25 +345,25 @@ class Cursor:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing comes behind what is available."""
+        """True if nothing follows the available elements."""
         return self._ended
 
     @property
     def offset(self) -> int:
-        """Elements taken of the Block at hand."""
+        """Number of elements taken from the current Block."""
         return self._offset
 
     @property
     def before(self) -> State:
-        """The state in front of the Block at hand, or of the failure that `fill` raised."""
+        """The state before the current Block, or before the failure that `fill` raised."""
         return [self._before, 0]
 
     def available(self) -> int:
-        """Elements that can be taken without asking the stage."""
+        """Return the number of elements that can be taken without a request to the stage."""
         return 0 if self._block is None else self._block.size - self._offset
 
     def fill(self, want: int) -> bool:
-        """Make at least one element available; False at the end. Raises if the next position is a failure."""
+        """Make at least one element available; return False at the end. If the next position is a failure, raise it."""
         while self._block is None or self._block.size == self._offset:
             if self._ended:
                 return False
@@ -384,37 +386,40 @@ class Cursor:
         return True
 
     def pass_by(self, count: int) -> None:
-        """As `take_available`, of elements that were looked at by `peek`; there must be so many."""
+        """Drop `count` available elements, which were read by `peek`."""
         self._offset += count
 
     def peek(self) -> Block:
-        """The available elements, still to be taken; there must be one."""
+        """Return the available elements without taking them. There must be at least one."""
         assert self._block is not None
         return self._block.slice(self._offset, self._block.size)
 
     def take_available(self, count: int) -> Block:
-        """Up to `count` of the available elements; there must be one."""
+        """Take up to `count` of the available elements. There must be at least one."""
         assert self._block is not None
         start = self._offset
         self._offset = min(start + count, self._block.size)
         return self._block.slice(start, self._offset)
 
     def last(self) -> Block:
-        """The element that was taken last, which was of the Block at hand."""
+        """Return the element that was taken last from the current Block."""
         assert self._block is not None
         return self._block.slice(self._offset - 1, self._offset)
 
     def take(self, count: int, ask: int = 0) -> Stretch | None:
-        """The next `count` positions, fewer only at the end; None if there are none.
+        """Take the next `count` positions, fewer only at the end, or return None if there are none.
 
-        The stage is asked for `ask` at a time: asking for what is missing would make Blocks behind a filter ever
-        smaller. Where somebody sees what is made, it is asked for no more.
+        The stage receives requests for `ask` elements: requests for the missing number only would lead to smaller and
+        smaller Blocks after a filter. If computing elements is observable, requests are for the missing number.
         """
         parts = list(self._stretches(count, ask))
         return join(parts) if parts else None
 
     def _stretches(self, count: int, ask: int = 0) -> Iterator[Stretch]:
-        """As `take`, one after the other as they are made: their elements may be of several kinds."""
+        """Yield the positions of `take` one part after another as they are computed.
+
+        Elements may have several kinds.
+        """
         ask = max(ask, count)
         while count:
             try:
@@ -427,12 +432,12 @@ class Cursor:
             yield made
 
     def pieces(self, count: int) -> Iterator[Block | Exception]:
-        """The next `count` positions, as far as there are any, of which a state has told: those to be read again."""
+        """Yield the next `count` positions that a state has recorded, to read them again, as far as they exist."""
         for stretch in self._stretches(count, min(count, _AGAIN)):
             yield from stretch.pieces()
 
     def skip(self, count: int) -> int:
-        """As `Stage.skip`."""
+        """Skip positions, like `Stage.skip`."""
         owed, self._skip = self._skip, 0
         return max(self.stage.skip(owed + count) - owed, 0)
 
@@ -443,7 +448,7 @@ class Cursor:
 
     def restore(self, state: State) -> None:
         below, self._skip = state
-        if below is not None:  # else from its start on
+        if below is not None:  # None means the start
             self.stage.restore(below)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Storage: the entry of a step that keeps elements in files, and the ways in which its pass can go on."""
+"""Storage: the entry of a step that stores elements in files, and the ways in which its iteration can continue."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _LOG = logging.getLogger("penstock.physical")
 
 @dataclass(frozen=True)
 class Storage:
-    """What a Snapshot stage works with.
+    """The entry and functions that a Snapshot stage uses.
 
-    `upstream` opens the input, `by_reader` what gives the elements of a complete entry, `pause` waits some seconds and
-    raises if the run was closed meanwhile. `made_by` is the same for runs that understand each other's states.
+    `upstream` opens the input, and `by_reader` the elements of a complete entry. `pause` waits some seconds and raises
+    an error if the run is closed. `made_by` is equal for runs whose states are compatible.
 
-    `sharded`: elements are in the files in another order than they came in. `reordered`: they are read in another
-    order than they are in the files. `settled`: a pass gives the same elements as any other, in the same order.
+    `sharded`: the order of elements in the files differs from their order in the input. `reordered`: they are read in
+        another order than that in the files. `settled`: all iterations yield the same elements in the same order.
     """
 
     node: Snapshot
@@ -55,76 +55,82 @@ class Storage:
 
     @property
     def fixed(self) -> bool:
-        """Whether the order in the files is that of every pass."""
+        """True if the order in the files is that of every iteration."""
         return self.settled and not self.sharded
 
     @property
     def mends(self) -> bool:
-        """Whether elements whose file is damaged are made once more; in free order nobody knows which these were."""
+        """True if elements in damaged files are computed again.
+
+        In free order, it is unknown which elements these were.
+        """
         return self.node.repairs and self.fixed
 
     def refresh(self) -> None:
-        """Look at the entry, once a pass of this process that has ended is done with it."""
+        """Check the entry. If an iteration of this process that has ended is still writing it, wait for that."""
         is_writing(self.entry.folder)
         self.look()
 
     def look(self) -> None:
-        """Look at the entry as it is. Raises DataLossError and FailedPreconditionError as `SnapshotStore.refresh`."""
+        """Check the entry. Raise DataLossError and FailedPreconditionError like `SnapshotStore.refresh`."""
         self.store.refresh(self.entry)
 
     def readable(self) -> bool:
-        """Whether a new pass may begin with what is committed: it must be able to go on behind it."""
+        """Return True if a new iteration may begin with the committed elements.
+
+        It must be able to continue after them.
+        """
         return self.settled or self.entry.complete or self.entry.goes_on(self.made_by)
 
     def files(self, count: int) -> Stage:
-        """What is committed, in its order, from element number `count` on."""
+        """Return a stage of the committed elements, in their order, from index `count` on."""
         source, at = self.store.source(self.entry, count)
         stage = Scan(source, self.node.label, self.node.where)
         stage.restore(at)
         return stage
 
     def whole(self) -> Stage:
-        """A complete entry, in the order in which it is to be read."""
+        """Return a stage of a complete entry, in the order in which it is read."""
         source = self.store.saved(self.entry.folder)
         assert source is not None
         return self.by_reader(source)
 
     def input_at(self, point: Point) -> Stage:
-        """The input from there on."""
+        """Return the input, restored to a point."""
         stage = self.upstream()
         if point.state is not None:
             stage.restore(point.state)
         return stage
 
     def point(self, count: int) -> Point:
-        """The last place in front of, or at, element number `count` from which the input can go on."""
+        """Return the last point at or before element `count` from which the input can resume."""
         return self.entry.point(count, self.made_by)
 
     def writes_here(self) -> bool:
-        """Whether another pass of this process is writing to the entry."""
+        """Return True if another iteration of this process is writing to the entry."""
         return goes_on_writing(self.entry.folder)
 
     def lock(self) -> Lock | Lease | None:
-        """As `SnapshotStore.lock`."""
+        """Return the lock, like `SnapshotStore.lock`."""
         self.store.prepare(self.entry.folder)
         return self.store.lock(self.entry.folder)
 
     @property
     def remote(self) -> bool:
-        """Whether a look at the entry is a request to a server."""
+        """True if a check of the entry is a request to a server."""
         return is_url(self.entry.folder)
 
     def writer(self, lock: Lock | Lease) -> EntryWriter:
-        """What writes behind what is committed. Raises OSError."""
+        """Return the writer that appends to the committed elements. Raise OSError on failure."""
         committer, alike = self.store.committer(self.entry, lock, self.made_by)
         return EntryWriter(committer, alike, self.node.label)
 
     def state_of(self, stage: Stage) -> State:
-        """The state of the input as it is now, which no later element changes."""
+        """Return the current state of the input, which later elements do not change."""
         return as_of_now(stage.state())
 
     def again(self, number: int, why: Exception) -> Block:
-        """The elements of a chunk, made once more, and written if that can be."""
+        """Compute the elements of a chunk again, and write them if possible."""
         text = "%s: elements are computed and written again, as their file cannot be read: %s"
         _LOG.warning(text, self.node.label, without_hint(why))
         *before, chunk = self.entry.chunks[: number + 1]
@@ -147,19 +153,19 @@ class Storage:
         try:
             self.store.write_again(self.entry, self.made_by, number, kept)
         except OSError as error:
-            text = "%s: they could not be written, and the next pass will make them, too: %s"
+            text = "%s: the elements could not be written, so the next iteration computes them again: %s"
             _LOG.warning(text, self.node.label, error)
         return concat_blocks([block for block, _ in kept])
 
 
 def storage_of(node: Snapshot, lowering: Lowering) -> Storage:
-    """The storage of a step, in the run that `lowering` describes."""
+    """Return the storage of a step, in the run that `lowering` describes."""
     assert node.store is not None
     options = lowering.options
 
     made_by = f"{library()} {fingerprint(node.input, options.seed, options.deterministic)}"
     if lowering.provenance:
-        made_by += " numbered"  # sources that number their elements have states of their own
+        made_by += " numbered"  # sources that number their elements have other states
 
     def by_reader(source: SavedSource) -> Stage:
         if node.reader_func is None:
@@ -172,7 +178,7 @@ def storage_of(node: Snapshot, lowering: Lowering) -> Storage:
         node.store,
         Entry(node.store.folder(options.seed, options.deterministic)),
         made_by,
-        # what is kept is one pass for all epochs, so it is the same pass whichever epoch happens to write it
+        # one stored iteration serves all epochs, so it always has the random numbers of epoch 0
         upstream=lambda: lower(node.input, replace(lowering, epoch=0)),
         by_reader=by_reader,
         pause=lowering.pause,
@@ -184,22 +190,22 @@ def storage_of(node: Snapshot, lowering: Lowering) -> Storage:
 
 
 def settled(plan: Node, lowering: Lowering) -> bool:
-    """Whether each pass gives the same elements in the same order."""
+    """Return True if all iterations yield the same elements in the same order."""
     return all(lowering.ordered(getattr(node, "deterministic", None)) for node in plan.walk())
 
 
-_PAUSE = 0.05  # seconds between looks at what another process commits
-_REMOTE_PAUSE = 1.0  # where a look is a request to a server
-_PATIENCE = 10.0  # seconds without a commit, after which the other seems to stand still
-_LOOK = 0.25  # seconds between looks of a pass that goes on by itself
-_UNLOCKABLE: set[str] = set()  # folders of which that was said
+_PAUSE = 0.05  # seconds between checks for commits of another process
+_REMOTE_PAUSE = 1.0  # if a check is a request to a server
+_PATIENCE = 10.0  # seconds without a commit, after which the other process seems to have stopped
+_LOOK = 0.25  # seconds between checks of an iteration that computes elements itself
+_UNLOCKABLE: set[str] = set()  # folders for which this was logged
 
 
 class WriteRole:
-    """The role of one pass that has given all that was committed: to write, to wait, or to go on alone.
+    """The role of one iteration after all committed elements: write, wait, or compute elements without writing.
 
-    One that has begun by itself stays so, until the files have caught up with it: what comes from the input then
-    belongs behind what others write.
+    An iteration that computes without writing keeps this role until the files have caught up with it. Its elements
+    would follow those of other writers.
     """
 
     def __init__(self, storage: Storage, label: str) -> None:
@@ -209,17 +215,17 @@ class WriteRole:
         self.begin()
 
     def begin(self) -> None:
-        """The input goes on behind what is committed."""
+        """Reset the role: the input continues after the committed elements."""
         self._alone = False
         self._seen = -1
         self._since = self._looked = monotonic()
 
     def give_up(self) -> None:
-        """Nothing is written from here on."""
+        """Write nothing from here on."""
         self._alone = True
 
     def moved(self, count: int) -> bool:
-        """Whether the entry holds what comes behind `count` elements, and the pass may read it there."""
+        """Return True if the entry contains elements after the first `count` ones that the iteration may read."""
         if not self._storage.fixed:
             return False
         if self._alone:
@@ -231,22 +237,23 @@ class WriteRole:
             self._storage.refresh()
         except (PenstockError, OSError) as error:
             self._alone, self._looked = True, math.inf
-            _LOG.warning("%s: this pass goes on without what is in %s: %s", *self._names(), error)
+            _LOG.warning("%s: this iteration continues without the files in %s: %s", *self._names(), error)
             return False
         entry = self._storage.entry
         return entry.elements > count or (entry.complete and entry.elements == count)
 
     def writer(self, count: int, skip: int) -> EntryWriter | None:
-        """What writes what the input gives next, or None where nothing is to be written now.
+        """Return a writer for the next elements of the input, or None if nothing may be written now.
 
-        The pass has given `count` elements; the input is `skip` elements behind that, which it makes once more.
+        The iteration has yielded `count` elements. The input is `skip` elements before that, and computes these
+        elements again.
 
-        The pass then waits (`waited`), or goes on by itself.
+        Without a writer, the iteration then waits (`waited`) or continues without writing.
         """
         if self._alone:
             return None
         storage = self._storage
-        if storage.writes_here():  # who is waited for might wait for us
+        if storage.writes_here():  # the other iteration might wait for this one
             self._alone = True
             return None
         try:
@@ -259,11 +266,11 @@ class WriteRole:
                 _LOG.warning("%s: nothing is written: files in %s cannot be locked: %s", *self._names(), error)
         except (PenstockError, OSError) as error:
             self._alone = True
-            _LOG.warning("%s: nothing is written to %s in this pass, which goes on without: %s", *self._names(), error)
+            _LOG.warning("%s: in this iteration, nothing is written to %s: %s", *self._names(), error)
         return None
 
     def _written_by_this(self, lock: Lock | Lease, count: int, skip: int) -> EntryWriter | None:
-        """The writer, which has the lock, or None where others were here before it was taken."""
+        """Return the writer, which holds the lock, or None if another process wrote before the lock was taken."""
         storage = self._storage
         try:
             storage.look()
@@ -274,7 +281,8 @@ class WriteRole:
             lock.release()
             raise
         lock.release()
-        ends_in_what_is_skipped = count - skip < held <= count  # written by who left no state that this pass knows
+        # the other writer left no state that this iteration can use
+        ends_in_what_is_skipped = count - skip < held <= count
         self._alone = not storage.fixed or held < count - skip or ends_in_what_is_skipped
         return None
 
@@ -282,7 +290,7 @@ class WriteRole:
         return self._label, redacted(self._storage.entry.folder)
 
     def waited(self) -> bool:
-        """Wait a moment for who writes; False if the pass is to go on by itself."""
+        """Wait a moment for the writer. Return False if the iteration continues without it."""
         storage = self._storage
         if self._alone:
             return False

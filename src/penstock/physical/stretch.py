@@ -1,8 +1,8 @@
-"""Stretch: part of a stream, in which every position holds an element or a failure.
+"""Stretch: part of a stream, in which every position contains an element or a failure.
 
-Past keeps states of the input in front of elements that may have to come again.
+`Past` stores states of the input before elements that may have to be read again.
 
-A failure is the error that took the place of one element: the stream goes on behind it. Fatal is what ends a run.
+A failure is an error that takes the place of one element: the stream continues after it. `Fatal` ends a run.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from penstock.block.same_kind import Kind, Kinds
 from penstock.errors import Context, InternalError, PenstockError, ResourceExhaustedError, annotate, is_failure
 from penstock.frames import kept
 
-# An exception is a *failure* where somebody who knows says so: a `PenstockError` says what was wrong with an element,
-# and `as_failure` marks what a user's function or a source has raised. Steps count failures, keep them in buffers and
-# leave them out. Any other exception is an error of the engine, or of the machine (no memory, a full disk): nothing is
-# known of the elements behind it. Stepped over like a failure it could look like the end of the data, which only a
-# source knows. `Stage` therefore lets nothing but failures out of `next`: what else comes up there becomes `Fatal`,
-# which is no `Exception`, so that no step handles it. It closes the run, and is raised where the elements are taken.
+# An exception is a *failure* only if it is known to be one: a `PenstockError` describes what is wrong with an element,
+# and `as_failure` marks exceptions of a user's function or a source. Steps count failures, buffer them and drop them.
+# Any other exception is an error of the engine or of the machine (no memory, a full disk), and nothing is known about
+# the elements after it. If it were skipped like a failure, it could look like the end of the data, which only a source
+# knows. `Stage` therefore lets only failures out of `next`. Other exceptions become `Fatal`, which is not an
+# `Exception`, so that no step handles it. It closes the run, and the consumer gets the original exception.
 
 _NO_THREADS = (
     "Raise the limit (ulimit -u, pids.max of the container), run fewer iterations at once, give the steps fewer "
@@ -34,7 +34,7 @@ _NO_THREADS = (
 
 
 class Fatal(BaseException):
-    """The run ends here; who holds it raises `error` in its place."""
+    """Ends the run. The consumer's iterator raises `error` instead."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -42,7 +42,7 @@ class Fatal(BaseException):
 
 
 def failed(error: Exception) -> Exception:
-    """An exception that was caught, if it is the failure of an element. Raises Fatal for any other."""
+    """Return a caught exception if it is the failure of an element. Raise Fatal for any other exception."""
     if is_failure(error):
         kept(error)
         return error
@@ -50,18 +50,18 @@ def failed(error: Exception) -> Exception:
 
 
 def fatal(error: Exception, label: str | None = None, where: str | None = None) -> Fatal:
-    """An exception that is nobody's failure, met in the step of this label, as what ends the run."""
+    """Return an exception that is not a failure as Fatal, with the step of this label."""
     context = Context(label, where)
-    if isinstance(error, (PenstockError, MemoryError, OSError, Warning)):  # these say what is wrong
+    if isinstance(error, (PenstockError, MemoryError, OSError, Warning)):  # their messages describe the problem
         annotate(error, context)
         return Fatal(error)
     if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
-        message = "The system starts no further thread: this process, or its user, has as many as it may have."
+        message = "The system cannot start another thread: this process or its user has reached the limit."
         found = ResourceExhaustedError(message, hint=_NO_THREADS, context=context)
         found.__cause__ = error
         return Fatal(found)
-    message = f"An error inside penstock, and not of an element: {type(error).__name__}: {error}".rstrip(": ")
-    hint = "The pass ends here. This is a mistake of ours: please report it, with the traceback above."
+    message = f"An error inside penstock, not in an element: {type(error).__name__}: {error}".rstrip(": ")
+    hint = "The iteration ends here. This is a bug in penstock: please report it, with the traceback above."
     made = InternalError(message, hint=hint, context=context)
     made.__cause__ = error
     return Fatal(made)
@@ -69,9 +69,10 @@ def fatal(error: Exception, label: str | None = None, where: str | None = None) 
 
 @dataclass(slots=True)
 class Stretch:
-    """The elements of `block` in their order, parted by `failures`: (position in the stretch, error), ascending.
+    """The elements of `block` in order, with `failures` between them: (position in the stretch, error), ascending.
 
-    `kinds` are those that its maps took to be decided, by their places; `again` makes the stretch again by what is.
+    `kinds` are the kinds that its maps assumed, by their places. `again` computes the stretch again with the decided
+    kinds.
     """
 
     block: Block | None
@@ -81,16 +82,16 @@ class Stretch:
 
     @property
     def size(self) -> int:
-        """Positions: elements and failures."""
+        """Number of positions: elements and failures."""
         return (0 if self.block is None else self.block.size) + len(self.failures)
 
     @property
     def error(self) -> Exception | None:
-        """The first failure."""
+        """The first failure, or None."""
         return self.failures[0][1] if self.failures else None
 
     def pieces(self) -> Iterator[Block | Exception]:
-        """Elements and failures in order; neighbouring elements as one Block."""
+        """Yield elements and failures in order; neighbouring elements as one Block."""
         at = row = 0
         for position, error in [*self.failures, (self.size, None)]:
             if self.block is not None and position > at:
@@ -101,7 +102,7 @@ class Stretch:
             at = position + 1
 
     def slice(self, start: int, stop: int) -> Stretch:
-        """The positions from `start` up to, not including, `stop`."""
+        """Return the positions from `start` to before `stop`."""
         before = sum(position < start for position, _ in self.failures)
         inside = tuple((position - start, error) for position, error in self.failures if start <= position < stop)
         first, count = start - before, min(stop, self.size) - start - len(inside)
@@ -111,7 +112,7 @@ class Stretch:
 
 
 def join(parts: Sequence[Stretch]) -> Stretch:
-    """One stretch behind the other."""
+    """Join stretches, one after another."""
     if len(parts) == 1:
         return parts[0]
     failures: list[tuple[int, Exception]] = []
@@ -131,18 +132,18 @@ def joined_kinds(parts: Iterable[Kinds]) -> Kinds:
 
 
 def elements_of(parts: Sequence[Stretch]) -> Block | None:
-    """Return the elements of all parts, one part after the other."""
+    """Return the elements of all parts, one part after another."""
     blocks = [part.block for part in parts if part.block is not None]
     return concat_blocks(blocks) if blocks else None
 
 
 def failure(error: Exception, kinds: Kinds = ()) -> Stretch:
-    """One position, which failed: the caller has just caught the error. Raises Fatal if it is nobody's failure."""
+    """Return one failed position, for an exception that was just caught. Raise Fatal if it is not a failure."""
     return Stretch(None, ((0, failed(error)),), kinds)
 
 
 def held(stretch: Stretch) -> np.ndarray:
-    """The positions that hold elements, in order."""
+    """Return the positions with elements, in order."""
     if not stretch.failures:
         return np.arange(stretch.size)
     holds = np.ones(stretch.size, bool)
@@ -150,11 +151,11 @@ def held(stretch: Stretch) -> np.ndarray:
     return np.flatnonzero(holds)
 
 
-_LEAST = 64  # notes that are never too many
+_LEAST = 64  # number of notes that is always acceptable
 
 
 class Past:
-    """(position, state) pairs in ascending order; those that nobody will ask for are forgotten."""
+    """(position, state) pairs in ascending order. Pairs that are not needed any more are dropped."""
 
     def __init__(self) -> None:
         self._notes: deque[tuple[int, Any]] = deque()
@@ -164,7 +165,7 @@ class Past:
         return len(self._notes)
 
     def note(self, position: int, state: Any, wanted: np.ndarray) -> None:
-        """What gives the element at `position` first; `wanted` are earlier positions that may be asked for."""
+        """Store the state before the element at `position`; `wanted` are earlier positions that may be requested."""
         self._notes.append((position, state))
         if len(self._notes) > self._thin_at:
             notes = list(self._notes)
@@ -173,11 +174,11 @@ class Past:
             self._thin_at = 2 * len(self._notes) + _LEAST
 
     def ends_at(self, position: int) -> bool:
-        """Whether the last note stands in front of this position."""
+        """Return True if the last note is at this position."""
         return bool(self._notes) and self._notes[-1][0] == position
 
     def before(self, position: int) -> tuple[int, Any]:
-        """The last note not behind `position`; earlier ones are forgotten."""
+        """Return the last note at or before `position`, and drop earlier ones."""
         while len(self._notes) > 1 and self._notes[1][0] <= position:
             self._notes.popleft()
         return self._notes[0]

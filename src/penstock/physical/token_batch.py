@@ -1,4 +1,4 @@
-"""What the stages of `batch_by_tokens` share: lengths of elements, how many make a batch, how many are left out."""
+"""Shared parts of the stages of `batch_by_tokens`: lengths, limits of a batch, and the count of dropped elements."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from penstock.plan.padding import Padding
 
 
 class TokenBudget:
-    """Neighbours are in one batch as long as it costs no more than `max_tokens`.
+    """Puts neighbours into one batch while it costs no more than `max_tokens`.
 
-    A batch costs its number of elements times the greatest length ("padded"), or the lengths together ("sum"). Lengths
-    count as at least 1, and are rounded up to a multiple; `cut` takes them so (see `rounded`).
+    The cost of a batch is its number of elements times the largest length ("padded"), or the sum of the lengths
+    ("sum"). Lengths count as at least 1, and are rounded up to a multiple. `cut` takes rounded lengths (see `rounded`).
     """
 
     def __init__(self, node: BatchByTokens) -> None:
@@ -31,23 +31,23 @@ class TokenBudget:
         self._padded = node.cost == "padded"
         self._most = node.max_elements or node.max_tokens
         self._multiple = node.multiple_of
-        self.count = 0  # elements of the batch that is filling up
-        self._load = 0  # its greatest length, or all its lengths
+        self.count = 0  # elements in the current batch
+        self._load = 0  # its largest length, or the sum of its lengths
 
     def rounded(self, lengths: np.ndarray) -> np.ndarray:
-        """Lengths as they count."""
+        """Return the lengths as they count."""
         found: np.ndarray = -(-np.maximum(lengths, 1) // self._multiple) * self._multiple
         return found
 
     def too_long(self, lengths: np.ndarray) -> np.ndarray:
-        """Which elements cost too much alone."""
+        """Return True for elements that cost too much alone."""
         found: np.ndarray = lengths > self._max_tokens
         return found
 
     def cut(self, lengths: Sequence[int]) -> list[tuple[int, int]]:
-        """(element, end) for each batch that these elements complete: the element that did it, and where it ends.
+        """Return (element, end) for each completed batch: the element that completes it, and the end of the batch.
 
-        A batch is complete when no further element can be in it, or the next one does not fit.
+        A batch is complete when no further element can fit, or the next one does not fit.
         """
         most, budget, padded = self._most, self._max_tokens, self._padded
         count, load = self.count, self._load
@@ -76,7 +76,7 @@ _LOG = logging.getLogger("penstock.physical")
 
 
 class LeftOut:
-    """A count over one pass, told when the pass ends."""
+    """A count over one iteration, which is logged at its end."""
 
     def __init__(self, label: str) -> None:
         self._label = label
@@ -86,14 +86,14 @@ class LeftOut:
     def tell(self, of: int) -> None:
         if self.count and not self._told:
             self._told = True
-            _LOG.warning("%s: left out %s of %s elements, which are too long", self._label, self.count, of)
+            _LOG.warning("%s: dropped %s of %s elements, which are too long", self._label, self.count, of)
 
 
 Lengths = Callable[[Block, int], tuple[np.ndarray, dict[int, Exception]]]
 
 
 class TokenLengths:
-    """The elements of a Block that go into batches, their lengths as they count, and the errors of the others."""
+    """Computes the elements of a Block that go into batches, their lengths, and the errors of the others."""
 
     def __init__(self, node: BatchByTokens, budget: TokenBudget, *, vectorise: bool) -> None:
         self._node = node
@@ -104,7 +104,7 @@ class TokenLengths:
             self._function = KeyFunction(node.length_func, "length_func", node.label, node.where, vectorise=vectorise)
 
     def __call__(self, block: Block, first: int) -> tuple[np.ndarray, np.ndarray, dict[int, Exception]]:
-        """(rows, their lengths, errors by row); the Block's elements are number `first` and on."""
+        """Return (rows, their lengths, errors by row). The Block's elements have the numbers `first` and following."""
         found, errors = self._function(block, first)
         for row in np.flatnonzero(found < 0).tolist():
             message = f"length_func must return a length, got {found[row]}."
@@ -123,7 +123,7 @@ class TokenLengths:
         return rows, lengths[rows], errors
 
     def _longest(self, block: Block, first: int) -> tuple[np.ndarray, dict[int, Exception]]:
-        """The first extent of each element's longest component."""
+        """Return the first extent of each element's longest component."""
         if None in ranks_of(block):
             found = [self._longest(block.slice(row, row + 1), first + row) for row in range(block.size)]
             failed = {row: error for row, (_, errors) in enumerate(found) for error in errors.values()}
@@ -140,7 +140,7 @@ class TokenLengths:
     def _too_long(self, block: Block, row: int, first: int, length: int, rounded: int) -> Exception:
         counts = "" if length == rounded else f", which counts as {rounded}"
         message = f"An element has length {length}{counts}, a batch holds max_tokens={self._node.max_tokens}."
-        hint = "Give a larger max_tokens, or say too_long='alone' or 'drop'."
+        hint = "Use a larger max_tokens, or pass too_long='alone' or 'drop'."
         return self._failed(InvalidArgumentError(message, hint=hint), block, row, first)
 
     def _failed(self, error: Exception, block: Block, row: int, first: int) -> Exception:
@@ -155,12 +155,12 @@ class TokenLengths:
         self._left_out.count = count
 
     def tell(self, of: int) -> None:
-        """Say in the log how many of the elements were left out."""
+        """Log how many elements were dropped."""
         self._left_out.tell(of)
 
 
 def _extents(column: Column) -> np.ndarray | None:
-    """The first extents of the elements, if they are arrays."""
+    """Return the first extents of the elements, or None if they are not arrays."""
     if not rank_of(column):
         return None
     if isinstance(column, ListColumn):
@@ -171,7 +171,7 @@ def _extents(column: Column) -> np.ndarray | None:
 
 
 class TokenPadder:
-    """A Block as one padded batch, open extents rounded up to a multiple."""
+    """Pads a Block to one batch, with open extents rounded up to a multiple."""
 
     def __init__(self, node: BatchByTokens) -> None:
         self._node = node
@@ -179,7 +179,7 @@ class TokenPadder:
         self._paddings: list[Padding] = []
 
     def __call__(self, block: Block) -> Stretch:
-        """The batch, or the failure it is."""
+        """Return the batch, or its failure."""
         try:
             return Stretch(self._padded(block))
         except Exception as raised:
@@ -200,7 +200,7 @@ class TokenPadder:
 
 
 def _rounded(column: Column, shape: tuple[int | None, ...], multiple: int) -> tuple[int | None, ...]:
-    """The shape with its open first extent as a multiple; further ones are no lengths."""
+    """Return the shape with its open first extent rounded up to a multiple; further extents are no lengths."""
     if not shape or shape[0] is not None:
         return shape
     extents = _extents(column)

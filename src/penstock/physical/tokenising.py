@@ -1,9 +1,9 @@
-"""Tokenising: the tokenisers that a function calls for one text each get all texts of a Block in one call.
+"""Tokenising: for a function that calls a tokeniser per text, the tokeniser gets all texts of a Block in one call.
 
-The function has no side effects, so it may be called twice for each element, in a form with placeholders for its
-tokenisers. In the first call, a placeholder notes the text and ends the call. Then the library gets all texts. In the
-second call, the placeholder returns the result of the library. The first elements are also made as written, and
-compared.
+The function has no side effects, so it may be called twice for each element, with placeholders for its tokenisers. In
+the first call, a placeholder records the text and aborts the call. Then the library gets all texts at once. In the
+second call, the placeholder returns the result of the library. For the first elements, the results are also computed as
+written and compared.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from penstock.trace.drawing import Element
 from penstock.trace.tables import Among
 
 _NOTE = "tokenising"
-_MOST = 64  # items of a container that may hold tokenisers
+_MOST = 64  # items of a container that may contain tokenisers
 
 
 class _Noted(BaseException):
-    """The function has come to its first text."""
+    """Aborts the function at its first text."""
 
 
 class Tokenising:
-    """A function that calls tokenisers, and only computes."""
+    """A function that calls tokenisers and has no side effects."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self._trial = Trial()
-        self.by_block = True  # whether the library got the texts of the last Block in one call
+        self.by_block = True  # True if the library got the texts of the last Block in one call
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Tokenising | None:
-        """Return None for functions that call no known tokeniser, or that have side effects."""
+        """Return a Tokenising, or None for functions that call no known tokeniser or have side effects."""
         found = tokenisers_in(function)
         return cls(function) if found and why_seen_of(function) is None else None
 
     def calls(self, block: Block, now: Element) -> TokeniserCalls | None:
-        """Return how to call the function for the rows of a Block; None where that is to be done as written."""
+        """Return the calls for the rows of a Block, or None if the function has to be called as written."""
         if self._trial.failed or block.size == 1:
             return None  # a batch of one text gains nothing
         calls = TokeniserCalls(self._function, block, now)
@@ -56,7 +56,7 @@ class Tokenising:
                 break
             self._trial.checked += 1
             if not calls.as_written(row):
-                self._trial.failed, calls.why = True, "some of its results were others than those of single calls"
+                self._trial.failed, calls.why = True, "some of its results differed from those of single calls"
         self.by_block = not calls.why
         notes = notes_of(self._function)
         if notes is not None:
@@ -65,7 +65,7 @@ class Tokenising:
 
 
 class TokeniserCalls:
-    """The calls for the rows of one Block. `why` is the reason if texts went to the library one by one."""
+    """The calls for the rows of one Block. `why` is the reason if the library got the texts one by one."""
 
     given = None
 
@@ -82,7 +82,7 @@ class TokeniserCalls:
             now.begin(row)
             try:
                 self(row)
-            except (_Noted, Exception):  # what fails, fails again when it is called for its result
+            except (_Noted, Exception):  # a call that fails here fails again when its result is needed
                 continue
         self._noting = False
         self._ask_for_all()
@@ -105,11 +105,11 @@ class TokeniserCalls:
                 self._answers.update(zip(same, answers, strict=True))
             except SingleCalls as error:
                 self.why = f"{kind.name} is called for each text, as {error}"
-            except Exception:  # of one of the texts: its own call raises it again
+            except Exception:  # an error for one of the texts: its own call raises it again
                 continue
 
     def as_written(self, row: int) -> bool:
-        """Return True if an element becomes what it becomes as written. Its answer is used up."""
+        """Return True if the result for an element equals the result as written. It uses up the stored answer."""
         made: list[Block] = []
         for function in (self._plain, self._function):
             self._now.begin(row)
@@ -120,7 +120,7 @@ class TokeniserCalls:
         return not made or (len(made) == 2 and equal_blocks(made[1], made[0]))
 
     def asked(self, own: Any, kind: Tokeniser, method: str, call: Any, /, *texts: Any, **options: Any) -> Any:
-        """Take the call of a tokeniser."""
+        """Handle the call of a tokeniser."""
         ask = own, kind, method, texts, options
         known = all(type(text) is str for text in texts) and 0 < len(texts) <= (2 if "tokenizers." in kind.name else 1)
         if self._noting and known:
@@ -134,7 +134,7 @@ class TokeniserCalls:
 
 
 class _TokeniserPlaceholder:
-    """A tokeniser whose calls are taken."""
+    """Replaces a tokeniser and intercepts its calls."""
 
     def __init__(self, own: Any, kind: Tokeniser, calls: TokeniserCalls) -> None:
         self._own, self._kind, self._calls = own, kind, calls
@@ -148,7 +148,7 @@ class _TokeniserPlaceholder:
 
 
 class _TokenisersAmong(Among):
-    """Functions with others in place of their tokenisers, which are told in `found`."""
+    """Replaces the tokenisers of functions. `found` lists them."""
 
     def __init__(self, calls: TokeniserCalls | None) -> None:
         super().__init__({})
@@ -179,7 +179,7 @@ class _TokenisersAmong(Among):
 
 
 def tokenisers_in(function: Callable[..., Any]) -> list[Tokeniser]:
-    """Return the known tokenisers that a function of the user's may call."""
+    """Return the known tokenisers that a user's function may call."""
     among = _TokenisersAmong(None)
     if not LIBRARIES.isdisjoint(sys.modules):
         among.called(function)
@@ -187,11 +187,11 @@ def tokenisers_in(function: Callable[..., Any]) -> list[Tokeniser]:
 
 
 def described(function: Callable[..., Any]) -> str:
-    """Say how the tokenisers of a function are called; nothing of a function that has none."""
+    """Return a sentence about the calls of a function's tokenisers; empty for a function without tokenisers."""
     found = tokenisers_in(function)
     if not found:
         return ""
     seen = why_seen_of(function)
     if seen is not None:
-        return f"{found[0].name} is called for each text, as the function does more than compute: {seen}"
+        return f"{found[0].name} is called for each text, because the function has side effects: {seen}"
     return (notes_of(function) or {}).get(_NOTE) or f"{found[0].name} gets the texts of a Block in one call"

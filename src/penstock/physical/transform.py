@@ -1,4 +1,4 @@
-"""Transforms: stateless work on one Block, the part of a plan that any number of workers may do at once."""
+"""Transforms: stateless work on one Block, which any number of workers may do at the same time."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from penstock.trace.kinds.reader import warn_of_text
 
 @dataclass(slots=True)
 class Outcome:
-    """The results for a Block: the elements left, their rows (None: all rows), and (row, error) of each failure.
+    """The results for a Block: the remaining elements, their rows (None: all rows), and (row, error) of each failure.
 
-    `kind` is the nest, the dtypes and the ranks that all results had to have, or None if no result was checked.
+    `kind` is the nest, dtypes and ranks that all results must have, or None if no result was checked.
     """
 
     block: Block | None
@@ -48,29 +48,29 @@ class Outcome:
 
 
 class Transform(ABC):
-    """One step on a Block. Thread-safe: called by several workers at once."""
+    """One step on a Block. Thread-safe: several workers may call it at the same time."""
 
     label: str
     where: str | None
-    one_to_one: ClassVar[bool] = False  # gives one element, or a failure, for each
-    measured = False  # True for a profiler, which wants the time of each step
-    decided: Kind | None = None  # of all results: that of the first one in the order of the stream
-    apart = False  # whether Blocks are run in another order than that of the stream, and `agreed` decides
+    one_to_one: ClassVar[bool] = False  # True if each element gives one element or a failure
+    measured = False  # True for a profiler, which needs the time of each step
+    decided: Kind | None = None  # kind of all results: that of the first one in stream order
+    apart = False  # True if Blocks run in another order than that of the stream, so that `agreed` decides
 
     def kin(self) -> Hashable:
-        """Equal for transforms that do the same: those of one step in every pass."""
+        """Return a key that is equal for transforms that do the same, such as those of one step in every iteration."""
         return id(self)
 
     @abstractmethod
     def run(self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
-        """Transform a Block whose elements are these of the step's input.
+        """Transform a Block. `numbers` are the numbers of its elements in the step's input.
 
         `allocate(k)` offers memory for leaf k of the results.
         """
 
     @property
     def computes(self) -> bool:
-        """Whether its last Block was nothing but computing: no function that may wait."""
+        """True if its last Block was only computed, without a function that may wait."""
         return False
 
     def context(self, block: Block, row: int, numbers: Numbers) -> Context:
@@ -78,10 +78,9 @@ class Transform(ABC):
 
 
 class FunctionTransform(Transform):
-    """A step that calls a user's function, which draws from `key`.
+    """A step that calls a user's function; the function's random numbers depend on `key`.
 
-    `batches` is how many neighbours each of its elements is a batch of, and how many there are of them in all, if that
-    is known.
+    If the elements are batches, `batches` is (batch size, number of elements in all batches or None).
     """
 
     def __init__(
@@ -98,18 +97,21 @@ class FunctionTransform(Transform):
         self.label = label
         self.where = where
         self.function = function
-        # what runs it a Block at a time, where it may
+        # runs it on whole Blocks, if possible
         self.vectoriser = Vectoriser(function) if vectorise else None
-        self._parted = Parted(function) if vectorise else None  # for what runs per element
-        self._tokenising = Tokenising.of(function) if vectorise else None  # for what calls tokenisers
-        self._drawn: dict[str, str] | None = None  # its generators, once they are known
+        self._parted = Parted(function) if vectorise else None  # for functions that run per element
+        self._tokenising = Tokenising.of(function) if vectorise else None  # for functions that call tokenisers
+        self._drawn: dict[str, str] | None = None  # its generators; None until they are known
         self._key = key
         self._batches = batches
         self._looked_at: set[tuple[Structure, tuple[type, ...]]] = set()
         self.begin()
 
     def look(self, block: Block) -> None:
-        """What can be said of the function once it is known what it is given; once of what `again` has made."""
+        """Check the function with its first Block, which shows the types of its arguments.
+
+        Repeated checks are skipped.
+        """
         self._looked = True
         columns = tuple(map(type, block.columns))
         kind = (block.structure, columns)
@@ -138,12 +140,12 @@ class FunctionTransform(Transform):
         return replace(found, holds=f"elements {first} to {last}" if last > first else f"element {first}")
 
     def draws(self, numbers: Numbers) -> Draws:
-        """What the function draws from for these elements."""
+        """Return the source of the function's random numbers for these elements."""
         return Draws(self._key, numbers)
 
     @property
     def generators(self) -> dict[str, str]:
-        """The generators of the process that its function uses, each with what it calls."""
+        """The generators of the process that the function uses, each with the called name."""
         if self._drawn is None:
             self._drawn = {name: use.spelled for name, use in seeded(self.function).items()}
         return self._drawn
@@ -155,26 +157,29 @@ class FunctionTransform(Transform):
         return drawing(draws, self.generators, rows)
 
     def goes_singly(self, block: Block, draws: Draws) -> bool:
-        """Look at the first elements; return True if nothing would be gained by Blocks of these."""
+        """Check the first elements; return True if Blocks would not be faster."""
         self.look(block)
         if self.vectoriser is None or self._parted is None:
             return True
         return self.vectoriser.run(block, None, draws) is None and not self._parted.has_end(block, draws)
 
     def rest(self, block: Block, draws: Draws) -> Calls | None:
-        """Return how to call the function for each row where its beginning has run by Block, else None."""
+        """Return the calls per row if the beginning of the function has run on the Block, else None."""
         with self.drawing(draws, block.size) as now:
             return None if self._parted is None else self._parted.rest(block, draws, now)
 
     def _failure(
         self, raised: Exception, block: Block, row: int, numbers: Numbers, elements: Sequence[Any] | None
     ) -> Exception:
-        """An exception of one element as the consumer gets it; `elements` are the Block's, where they were made."""
+        """Return an exception of one element as the consumer receives it.
+
+        `elements` are those of the Block, or None.
+        """
         element = block.slice(row, row + 1).elements()[0] if elements is None else elements[row]
         return as_failure(raised, self.context(block, row, numbers), element)
 
     def again(self, function: Callable[..., Any] | None = None) -> Self:
-        """The same for another data set, with what was decided about the function; or of a `function` like it."""
+        """Return a copy for another data set, which keeps the decisions, or one for a similar `function`."""
         if function is not None:
             like: Self = _again(type(self), function, *self._made_of[1:])
             return like
@@ -184,17 +189,17 @@ class FunctionTransform(Transform):
         return found
 
     def plain(self, function: Callable[..., Any]) -> Self:
-        """The same with a function that is called for each element, in their order."""
+        """Return a copy with a function that is called per element, in order."""
         _, label, where, _, *more = self._made_of
         made: Self = _again(type(self), function, label, where, False, *more)
         return made
 
     def begin(self) -> None:
-        """It has seen no element."""
-        self._looked = False  # whether the function was looked at with the first Block
+        """Reset the facts about elements."""
+        self._looked = False  # True after the first Block was checked
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Send the function, its labels and its generators to another process, which decides the rest anew."""
+        """Pickle the function, its labels and its generators. The other process decides the rest again."""
         return _again, (type(self), *self._made_of), {"_drawn": self.generators}
 
     def kin(self) -> Hashable:
@@ -222,9 +227,9 @@ RunAll = Callable[[Sequence[Transform], Block, Numbers, Callable[[int], Allocate
 def run_all(
     transforms: Sequence[Transform], block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None
 ) -> Stretch:
-    """One transform after the other, or all as one. A failure keeps its place among the elements around it.
+    """Run transforms one after another, or all as one. A failure keeps its position among the elements.
 
-    Until the kind of a map's results is decided, the first result of each Block decides for the Block.
+    Until the kind of a map's results is decided, the first result of each Block determines the kind for this Block.
     """
     if len(transforms) > 1:
         maps = [one for one in transforms if type(one) is MapTransform and not one.measured]
@@ -234,9 +239,9 @@ def run_all(
                 return Stretch(whole.block, kinds=whole.kinds_at(len(maps) - 1))
     size = block.size
     kinds: Kinds = ()
-    failures: list[tuple[int, Exception]] = []  # each in front of a row of the Block as it is by now
+    failures: list[tuple[int, Exception]] = []  # each before a row of the current Block
     for place, transform in enumerate(transforms):
-        last = transform is transforms[-1] and block.size == size  # else the memory offered has too many rows
+        last = transform is transforms[-1] and block.size == size  # otherwise the offered memory has too many rows
         outcome = transform.run(block, numbers, allocate if last else None)
         kinds += outcome.kinds_at(place)
         if outcome.failures:
@@ -253,7 +258,7 @@ def run_all(
 
 
 def agreed(transforms: Sequence[Transform], kinds: Kinds) -> bool:
-    """Decide the kinds of results by those of the next Block of the stream; False if it was made by other kinds."""
+    """Set the kinds of results from the next Block of the stream. Return False if it was computed with other kinds."""
     for place, kind in kinds:
         if transforms[place].decided is None:
             transforms[place].decided = kind
@@ -273,7 +278,7 @@ def checked(
     failed: Sequence[tuple[int, Exception]],
     context: Callable[[int], Context],
 ) -> Outcome:
-    """Return what a function has made of a Block, with a failure in the place of each result of another kind."""
+    """Return the results of a function for a Block, with a failure in place of each result of another kind."""
     rows = np.arange(block.size)
     if failed:
         rows = np.delete(rows, [row for row, _ in failed])
@@ -287,10 +292,10 @@ def checked(
 
 
 class MapTransform(FunctionTransform):
-    """`function(element)` for every element, a Block at a time where that is known to be equal.
+    """Calls `function(element)` for every element, or runs it on whole Blocks where the result is known to be equal.
 
-    Its results have one rank, unless a signature below leaves open which (`any_rank`), or what it is given has several,
-    as the elements of data sets that a function of `interleave` makes may.
+    Its results have one rank, with two exceptions: a signature in an earlier step leaves the rank open (`any_rank`), or
+    its arguments have several ranks, such as elements of data sets that a function of `interleave` creates.
     """
 
     one_to_one = True
@@ -307,7 +312,7 @@ class MapTransform(FunctionTransform):
         any_rank: bool = False,
     ) -> None:
         self._any_rank = any_rank
-        self._joined: Joined | None = None  # with those behind it that it was run with last
+        self._joined: Joined | None = None  # the following maps that it last ran together with
         super().__init__(function, label, where, vectorise=vectorise, key=key, batches=batches)
         self._made_of = (*self._made_of, any_rank)
 
@@ -315,7 +320,7 @@ class MapTransform(FunctionTransform):
         super().begin()
         self.decided, self.apart = None, False
         self._ranks_differ = self._any_rank
-        self._lists = False  # whether it has returned one
+        self._lists = False  # True if it has returned a list
 
     def run(self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
         if not self._looked:
@@ -326,20 +331,20 @@ class MapTransform(FunctionTransform):
     def by_block(
         self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None
     ) -> Outcome | None:
-        """Return the results of a function that is known to give them for a Block at a time, else None."""
+        """Return the results of a function that is known to work on whole Blocks, or None."""
         if self.vectoriser is None:
             return None
         found = self.vectoriser.run(block, allocate, self.draws(numbers))
         return None if found is None else self.admitted(found, block)
 
     def joined(self, maps: Sequence[MapTransform]) -> Joined:
-        """Return these maps, of which this is the first, as one."""
+        """Return these maps, which begin with this one, as one."""
         if self._joined is None or not self._joined.is_of(maps):
             self._joined = Joined(maps)
         return self._joined
 
     def admitted(self, made: Block, given: Block) -> Outcome | None:
-        """Return results that were made of a Block as the outcome, or None if they are of another kind than decided."""
+        """Return results for a Block as the outcome, or None if they differ from the decided kind."""
         same = self.same_kind(given)
         return self._outcome(same, Outcome(made)) if same.admits(made) else None
 
@@ -350,7 +355,7 @@ class MapTransform(FunctionTransform):
         return made
 
     def same_kind(self, given: Block) -> SameKind:
-        """Return the kind of the results so far, for the results of one more Block."""
+        """Return the kind of the results so far, to check the results of one more Block."""
         same = SameKind("The function's result", any_rank=self._ranks_differ)
         same.expected = self.decided
         if same.expected is None:
@@ -411,16 +416,16 @@ class MapTransform(FunctionTransform):
         return True
 
     def explain(self, raised: Exception) -> None:
-        """Add what is known of lists to an error."""
+        """Add a hint about lists to an error."""
         if self._lists and isinstance(raised, InvalidTypeError) and raised.hint is SAME_NEST:
             raised.hint = f"A list that a function returns is a tuple of components. {LISTS}"
 
     def _called(self, element: Any, structure: Structure) -> Any:
-        """The result of one element, which nobody else holds: a fresh array is not copied."""
+        """Return the result for one element, without other references: a fresh array is not copied."""
         return self.result(self.function(*element) if structure.unpacks else self.function(element))
 
     def result(self, result: Any) -> Any:
-        """Return what the function returned as an element: of a list its items are components."""
+        """Return the function's result as an element: the items of a list become components."""
         if isinstance(result, list):
             self._lists = True
             return components(result)

@@ -1,4 +1,4 @@
-"""Vectoriser: runs a traced function on whole Blocks, having checked the first elements both ways."""
+"""Vectoriser: runs a traced function on whole Blocks, after comparing the first elements with the original function."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from penstock.trace.lift import families
 from penstock.trace.pieces import is_of_each_value, run_in_pieces
 from penstock.trace.traced import Traced, traced
 
-ELEMENTS = 8  # that are compared: all over one Block, or of several small ones
+ELEMENTS = 8  # elements that are compared: spread over one Block, or over several small ones
 _PIXEL = 16  # bytes that are copied as one
-SECONDS = 0.02  # that running them as written may take; two are run however long they take
+SECONDS = 0.02  # seconds for the original calls; two elements always run
 
 
 @dataclass(slots=True)
 class Trial:
-    """The check of a part of a function, kept for all passes: the first elements run both ways."""
+    """The check of a part of a function, stored for all iterations: the first elements run both ways."""
 
     checked: int = 0
     spent: float = 0.0
@@ -45,9 +45,9 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A graph to run, with the pairs of its outputs that may share memory, and which are views.
+    """A graph to run, with the pairs of its outputs that may share memory, and the outputs that are views.
 
-    A view takes no memory that is offered.
+    A view uses no offered memory.
     """
 
     graph: Graph
@@ -75,27 +75,27 @@ class Ready:
 
 
 def is_view(graph: Graph, output: int) -> bool:
-    """Whether an output is a view, which takes no memory that is offered."""
+    """Return True if an output is a view, which uses no offered memory."""
     ref = graph.outputs[output]
     return isinstance(ref, Ref) and ref.equation >= 0 and graph.equations[ref.equation].primitive in VIEWS
 
 
 @dataclass(slots=True)
 class EquivalenceCheck:
-    """The check of a pure function's graph, kept for all passes."""
+    """The check of a pure function's graph, stored for all iterations."""
 
     ready: Ready
     checked: int = 0
     spent: float = 0.0
-    failed: str = ""  # the reason not to run by Block
+    failed: str = ""  # the reason not to run on Blocks
 
     @property
     def over(self) -> bool:
-        """Whether enough has been compared."""
+        """True if enough elements were compared."""
         return bool(self.failed) or self.checked >= ELEMENTS or (self.checked >= 2 and self.spent >= SECONDS)
 
     def go_on(self, function: Callable[..., Any], block: Block, draws: Draws) -> None:
-        """Compare elements all over this Block, its last the first."""
+        """Compare elements spread over this Block, the last one first."""
         self.failed = self.failed or self._why_not(function, block, draws)
 
     def _why_not(self, function: Callable[..., Any], block: Block, draws: Draws) -> str:
@@ -112,7 +112,7 @@ class EquivalenceCheck:
     def _plain(
         self, function: Callable[..., Any], elements: list[Any], rows: np.ndarray, draws: Draws, *, unpacks: bool
     ) -> tuple[Block | None, int]:
-        """What as many of these elements as there is time for become, or None where one raises; and how many."""
+        """Return the results for as many of these elements as time allows, or None if one raises; and their number."""
         builder = Builder()
         done, began = 0, time.perf_counter()
         try:
@@ -124,7 +124,7 @@ class EquivalenceCheck:
                     if done >= 2 and time.perf_counter() - began >= SECONDS:
                         break
             return builder.build(), done
-        except Exception:  # the run per element, which follows, raises it again in its place
+        except Exception:  # the following run per element raises it again in its place
             return None, done
         finally:
             self.checked += done
@@ -133,31 +133,34 @@ class EquivalenceCheck:
 
 @functools.lru_cache(64)
 def _rows(size: int) -> np.ndarray:
-    """The rows of a Block that are compared, its last the first; not to be written to."""
+    """Return the read-only rows of a Block that are compared, the last one first."""
     return np.linspace(size - 1, 0, min(ELEMENTS, size)).astype(np.int64)
 
 
 def check_of(found: Traced, ready: Ready) -> EquivalenceCheck:
-    """The check of what a function was traced to: one for all passes, and for all functions alike."""
+    """Return the check of a traced function: one for all iterations, and for all equal functions."""
     check: EquivalenceCheck = found.notes.setdefault("check", EquivalenceCheck(ready))
     return check
 
 
 def why_not_equal(found: Traced) -> str:
-    """Return the reason why a graph is not run although there is one; empty if none is known so far."""
+    """Return the reason why an existing graph is not run; empty if none is known so far."""
     check: EquivalenceCheck | None = found.notes.get("check")
     return "" if check is None else check.failed
 
 
 def in_one_piece(column: Column, allocate: Allocate | None, *, view: bool = True) -> Column:
-    """A column whose rows lie as those of a copy of each do: a view is copied, into the memory offered."""
+    """Return a column whose rows have the memory layout of a copy of each row.
+
+    A view is copied into the offered memory.
+    """
     if isinstance(column, ListColumn):
         return ListColumn([_copied(item, view=view) for item in column.items])
     if not isinstance(column, DenseColumn):
         return column
     keeps = 0 if column.array.base is None else getattr(column.array.base, "nbytes", 0)
     if column.array.flags.c_contiguous and (not view or keeps <= 2 * column.array.nbytes):
-        return column  # of a view less than half would keep all of it in memory
+        return column  # otherwise a view of less than half of an array would keep the whole array alive
     array = column.array
     place = None if allocate is None else allocate(array.shape[1:], array.dtype)
     if place is None:
@@ -167,7 +170,7 @@ def in_one_piece(column: Column, allocate: Allocate | None, *, view: bool = True
 
 
 def _copy_into(place: np.ndarray, array: np.ndarray) -> None:
-    """`np.copyto`; of pictures turned into planes, or with pixels or channels in another order, at twice its speed."""
+    """Copy an array. For images converted to planes or with reversed channels, it is twice as fast as `np.copyto`."""
     if array.ndim == 4 and 1 < array.shape[1] <= 4 and array.dtype in (np.uint8, np.float32):
         pixels = array.transpose(0, 2, 3, 1)
         if pixels.flags.c_contiguous and place.flags.c_contiguous and place.dtype == array.dtype and array.size:
@@ -194,7 +197,7 @@ def _copied(item: Any, *, view: bool) -> Any:
 
 
 def column_of_output(value: Column | Const, rows: int) -> Column:
-    """An output of a graph for all rows, where it may be the same for each."""
+    """Return an output of a graph for all rows. The output may be a constant."""
     if not isinstance(value, Const):
         return value
     if isinstance(value.value, bytes):
@@ -204,7 +207,7 @@ def column_of_output(value: Column | Const, rows: int) -> Column:
 
 
 def equal_blocks(fast: Block, plain: Block) -> bool:
-    """Same structure, dtypes, shapes, layout and bits (NaN equals NaN)."""
+    """Return True if structure, dtypes, shapes, layout and bits are equal (NaN equals NaN)."""
     if not fast.structure.same_as(plain.structure):
         return False
     columns = [pair for pair in zip(fast.columns, plain.columns, strict=True) if not _same_numbers(*pair)]
@@ -228,7 +231,7 @@ def equal_blocks(fast: Block, plain: Block) -> bool:
 
 
 def _same_numbers(fast: Column, plain: Column) -> bool:
-    """Whether both are columns of single numbers that are the same in all bits."""
+    """Return True if both are columns of single numbers with equal bits."""
     if type(fast) is not DenseColumn or type(plain) is not DenseColumn:
         return False
     left, right = fast.array, plain.array
@@ -238,12 +241,12 @@ def _same_numbers(fast: Column, plain: Column) -> bool:
 
 
 def steps(array: Any) -> list[int]:
-    """How far apart neighbours are, where there are some: sums are added in an order that follows from it."""
+    """Return the strides of axes with several elements. The order in which sums are added depends on them."""
     return [step for step, extent in zip(array.strides, array.shape, strict=True) if extent > 1]
 
 
 def same_in_all(fast: Any, plain: Any) -> bool:
-    """Whether a value is the same in all that can be seen of it: bits, layout, whether it can be written to."""
+    """Return True if two values are equal in everything observable: bits, layout, writability."""
     if type(fast) is not type(plain):
         return False
     if isinstance(plain, np.ndarray):
@@ -264,18 +267,18 @@ def same_in_all(fast: Any, plain: Any) -> bool:
 
 
 def _same_value(left: Any, right: Any) -> bool:
-    """Equality of byte strings, and of sparse and ragged tensors, whose arrays are compared."""
+    """Return True if byte strings, or sparse or ragged tensors, are equal."""
     equals = getattr(left, "equals", None)
     return bool(equals(right)) if equals is not None else bool(left == right)
 
 
 def what_came(function: Callable[..., Any]) -> tuple[Structure, tuple[LeafSpec, ...]] | None:
-    """The kind of elements that a function was last decided for in this process, where no spec tells beforehand."""
+    """Return the kind of elements for which a function was last traced in this process, if no spec is known."""
     return (notes_of(function) or {}).get("came")
 
 
 class Vectoriser:
-    """Decides once per kind of element that comes; `verdict` says what and why. Thread-safe."""
+    """Decides once per kind of element; `verdict` is the decision and its reason. Thread-safe."""
 
     def __init__(
         self, function: Callable[..., Any], trace: Callable[[Structure, Sequence[LeafSpec]], Traced] | None = None
@@ -286,10 +289,10 @@ class Vectoriser:
         self._decided: dict[tuple[Structure, tuple[Hashable, ...]], _Decision] = {}
         self._latest: tuple[Structure | None, tuple[Hashable, ...], _Decision | None] = None, (), None
         self.verdict = "decided at the first element"
-        self.by_block = False  # whether it has run elements so
+        self.by_block = False  # True after it has run elements on Blocks
 
     def run(self, block: Block, allocate: Callable[[int], Allocate] | None, draws: Draws = UNNUMBERED) -> Block | None:
-        """The function's results, or None where it has to be called per element (also to raise its own error)."""
+        """Return the function's results, or None if it has to be called per element, such as to raise its own error."""
         ready = self._ready(block, draws)
         if ready is None:
             return None
@@ -307,7 +310,7 @@ class Vectoriser:
     def _ready(self, block: Block, draws: Draws) -> Ready | None:
         structure, kinds = block.structure, tuple(map(kind_of, block.columns))
         latest, same, known = self._latest
-        if latest is not structure or same != kinds:  # which is quicker than to look a large nest up
+        if latest is not structure or same != kinds:  # faster than to look up a large nest
             known = self._decided.get((structure, kinds))
         if known is None or not known.found.holds() or known.check is not None:
             known = self._decide(block, kinds, draws)
@@ -339,7 +342,7 @@ class Vectoriser:
         return self._judged(_Decision(found, ready, check_of(found, ready)))
 
     def _try(self, decision: _Decision, check: EquivalenceCheck, block: Block, draws: Draws) -> None:
-        if not check.over:  # in another pass, meanwhile
+        if not check.over:  # another iteration may have finished it in the meantime
             check.go_on(self._function, block, draws)
         self._judged(decision)
 
@@ -355,7 +358,7 @@ class Vectoriser:
 
 @dataclass(slots=True)
 class _Decision:
-    """About one kind of element: what runs it by Block, if anything does, and the check, while it is not over."""
+    """The decision for one kind of element: the graph to run on Blocks, if any, and the check until it is over."""
 
     found: Traced
     ready: Ready | None
@@ -363,12 +366,12 @@ class _Decision:
 
 
 def kind_of(column: Column) -> Hashable:
-    """What `any_extent` follows from, and quicker to compare."""
+    """Return a key with the facts of `any_extent`, which is faster to compare."""
     return (column.array.shape[1:], column.array.dtype) if type(column) is DenseColumn else any_extent(column)
 
 
 def any_extent(column: Column) -> LeafSpec:
-    """The column's dtype and rank; extents count as unknown where they may differ in the next Block."""
+    """Return the column's dtype and rank. Extents that may differ in the next Block are None."""
     if isinstance(column, ListColumn) and isinstance(column.items[0], np.ndarray):
         first = column.items[0]
         if any(getattr(item, "ndim", 0) != first.ndim for item in column.items):
@@ -378,9 +381,9 @@ def any_extent(column: Column) -> LeafSpec:
 
 
 def optimised(graph: Graph, *, copied: Collection[int] = ()) -> Graph:
-    """The graph with neighbouring primitives fused, where their family knows how.
+    """Return the graph with neighbouring primitives fused, where possible.
 
-    Outputs that are `copied` into one piece before anybody sees them need not be laid out as those of single calls.
+    Outputs that are `copied` before they are used need not have the layout of single calls.
     """
     for family in families(equation.primitive for equation in graph.equations):
         graph = family.fused(graph, copied=copied)

@@ -1,1 +1,1 @@
-"""What to compute: frozen nodes, checked when built, that run nowhere by themselves."""
+"""Plans: frozen nodes that describe a pipeline. Nodes are checked when they are created, and run nothing themselves."""

@@ -24,13 +24,13 @@ from penstock.plan.padding import Padding, as_shape, paddings
 
 
 class BatchNode(UnaryNode):
-    """`batch_size` neighbours made into one element; subclasses say how."""
+    """Base of steps that join `batch_size` neighbours into one element; the subclass defines how."""
 
     batch_size: int
     drop_remainder: bool = False
 
     def __post_init__(self) -> None:
-        hint = "batch_size is the number of elements that make one."
+        hint = "batch_size is the number of elements in a batch."
         self.settle(batch_size=check_int("batch_size", self.batch_size, least=1, hint=hint))
 
     @property
@@ -43,12 +43,12 @@ class BatchNode(UnaryNode):
 
     @property
     def size(self) -> int | None:
-        """The extent of every batch, or None where the last may be smaller."""
+        """The extent of every batch, or None if the last batch may be smaller."""
         return self.batch_size if self.drop_remainder or self.input.cardinality == INFINITE_CARDINALITY else None
 
 
 class PaddedBatch(BatchNode):
-    """Neighbours of differing shape, filled up to one shape and stacked."""
+    """Pads neighbours of different shapes to one shape and stacks them."""
 
     padded_shapes: Any = None
     padding_values: Any = None
@@ -64,7 +64,7 @@ class PaddedBatch(BatchNode):
             self.paddings(known[1], known[0])
 
     def paddings(self, structure: Structure, specs: list[LeafSpec]) -> list[Padding]:
-        """How each component is padded."""
+        """Return the padding of each component."""
         return paddings(structure, specs, self.padded_shapes, self.padding_values)
 
     @property
@@ -81,7 +81,7 @@ class PaddedBatch(BatchNode):
 
 
 def _plain_shape(leaf: Any) -> Any:
-    """What two equal shapes have in common, for the plan's fingerprint."""
+    """Return one form for equal shapes, so that equal plans have equal fingerprints."""
     return leaf if leaf is None or isinstance(leaf, (list, int)) else as_shape(leaf, "padded_shapes")
 
 
@@ -90,7 +90,7 @@ def _plain_value(leaf: Any) -> Any:
 
 
 class RaggedBatch(BatchNode):
-    """Neighbours of differing shape as the rows of a ragged tensor."""
+    """Joins neighbours of different shapes as the rows of a ragged tensor."""
 
     row_splits_dtype: Any = np.int64
 
@@ -109,9 +109,10 @@ class RaggedBatch(BatchNode):
         self.settle(row_splits_dtype=dtype)
 
     def ragged_dims(self) -> dict[str, int]:
-        """For each component of known spec the number of its dimensions that become ragged; of others all do.
+        """Return the number of dimensions that become ragged, for each component of known spec.
 
-        A dimension of unknown extent makes itself and all in front of it ragged, as in tf.data.
+        In components of unknown spec, all dimensions become ragged. A dimension of unknown extent makes itself and all
+        dimensions before it ragged, as in tf.data.
         """
         places: list[tuple[str, Node]] = [("", self.input)]
         if isinstance(self.input, Zip):
@@ -124,7 +125,7 @@ class RaggedBatch(BatchNode):
         return found
 
     def ragged_of(self, leaf: LeafSpec) -> int:
-        """The number of dimensions of a component that become ragged."""
+        """Return the number of dimensions of a component that become ragged."""
         if is_ragged_slice(leaf):
             return 1
         unknown = [axis for axis, dim in enumerate(leaf.shape) if dim is None] if isinstance(leaf, TensorSpec) else []
@@ -145,7 +146,7 @@ class RaggedBatch(BatchNode):
 
 
 class BatchOfSlices(RaggedBatch):
-    """Neighbours stacked into one element; slices of ragged tensors become ragged tensors again."""
+    """Stacks neighbours into one element; slices of ragged tensors become ragged tensors again."""
 
     name: ClassVar[str] = "batch"
 
@@ -159,7 +160,7 @@ def is_ragged_slice(leaf: LeafSpec) -> bool:
 
 
 class SparseBatch(BatchNode):
-    """Neighbours of differing shape as the rows of a sparse tensor."""
+    """Joins neighbours of different shapes as the rows of a sparse tensor."""
 
     row_shape: Any
 
@@ -177,7 +178,7 @@ class SparseBatch(BatchNode):
             self.check(known[1], known[0])
 
     def check(self, structure: Structure, specs: list[LeafSpec]) -> None:
-        """Raise for elements that are not one array each."""
+        """Raise InvalidTypeError unless each element is a single array."""
         if not structure.is_leaf:
             message = f"sparse_batch takes elements of one component, these are {structure.describe()}."
             raise InvalidTypeError(message, hint="Pick one with map, and zip the batches of the others.")
@@ -196,13 +197,13 @@ class SparseBatch(BatchNode):
 
 
 def wrong_rank(row_shape: tuple[int | None, ...], rank: int) -> InvalidArgumentError:
-    """The error of elements that are no rows of sparse tensors of that shape."""
+    """Return the error for elements whose rank does not match `row_shape`."""
     message = f"row_shape has {len(row_shape)} dimensions, {row_shape}; the elements have {rank}."
     return InvalidArgumentError(message, hint="Give one size per dimension of the element.")
 
 
 class Rebatch(UnaryNode):
-    """Batches cut and joined into batches of other sizes, which are taken in turn."""
+    """Cuts and joins batches into batches of other sizes, which are used in turn."""
 
     sizes: tuple[int, ...]
     drop_remainder: bool = False
@@ -279,16 +280,16 @@ class Rebatch(UnaryNode):
 
     @staticmethod
     def _extents(leaves: list[LeafSpec]) -> list[int]:
-        """The known numbers of rows of the batches that come in."""
+        """Return the known numbers of rows of the input batches."""
         return [leaf.shape[0] for leaf in leaves if isinstance(leaf, TensorSpec) and leaf.shape[0] is not None]
 
 
 class PadToCardinality(UnaryNode):
-    """Dicts with a mark `mask_key`, true for elements and false for the zeros that follow up to `count`."""
+    """Appends zeros up to `count` elements and adds the key `mask_key`: True for elements, False for zeros."""
 
     count: int
     mask_key: str = "valid"
-    element: Any  # the nest of specs of one element, which the zeros have
+    element: Any  # the nest of specs of one element, from which the zeros are created
 
     name: ClassVar[str] = "pad_to_cardinality"
 
@@ -315,7 +316,7 @@ class PadToCardinality(UnaryNode):
         leaves, structure = flatten(self.element)
         for leaf, path in zip(leaves, structure.paths(), strict=True):
             if not isinstance(leaf, TensorSpec) or not leaf.fixed:
-                message = f"Zeros can be made of a known shape only, component {path} is {leaf!r}."
+                message = f"Zeros need a known shape, but component {path} is {leaf!r}."
                 raise InvalidArgumentError(message, hint="Batch with drop_remainder=True, or pad to a fixed shape.")
 
     @property

@@ -1,6 +1,7 @@
-"""How many elements a plan has, where that is known, or which file cannot be counted; and how many rows lie in them.
+"""The number of elements of a plan and of rows in them, if known, or the file that cannot be counted.
 
-It is known of complete snapshots and caches, too. Seen stands for a part of a plan of which one element was made.
+The number is also known from complete snapshots and caches. The node `Seen` replaces a part of a plan whose elements
+are known by spec and count only.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from penstock.sources.source import IndexedSource
 
 
 class Seen(Node):
-    """A part whose elements are described by `element`. It gives none: nothing is run over it."""
+    """A part of a plan that is known by the spec `element` and its count only. It cannot be run."""
 
     element: Any
     count: int = UNKNOWN_CARDINALITY
@@ -45,10 +46,10 @@ class Seen(Node):
 
 
 def counted(plan: Node) -> int:
-    """The cardinality of a plan, for somebody who needs to know it.
+    """Return the cardinality of a plan for a caller that needs it.
 
-    Raises the error of a file that cannot be counted, where that is why the number is not known. Where it were not
-    known with whole files either, as behind a filter, it is UNKNOWN_CARDINALITY, and files are no matter.
+    If the cardinality is unknown because a file cannot be counted, the error of this file is raised. If it would be
+    unknown even with intact files, such as after a filter, the result is UNKNOWN_CARDINALITY.
     """
     known = plan.cardinality
     if known != UNKNOWN_CARDINALITY or _with_counts(plan, lambda node, source: 1) == UNKNOWN_CARDINALITY:
@@ -57,7 +58,7 @@ def counted(plan: Node) -> int:
 
 
 def _with_counts(plan: Node, count: Callable[[Scan, IndexedSource], int]) -> int:
-    """The cardinality if files that are not counted had `count(scan, source)` rows in all."""
+    """Return the cardinality that the plan has if each uncounted file has `count(scan, source)` rows."""
 
     def stand_in(node: Node) -> Node | None:
         if not isinstance(node, Scan) or node.cardinality != UNKNOWN_CARDINALITY:
@@ -79,11 +80,11 @@ def _count(node: Scan, source: IndexedSource) -> int:
 
 
 def in_files(plan: Node, seed: int, deterministic: bool, *, look: bool = True) -> Node:  # noqa: FBT001
-    """The plan that reads the files of each complete snapshot, in the place of the steps that made it.
+    """Return the plan with each complete snapshot read from its files, instead of the steps that computed it.
 
-    The plan itself where there is none, or where a `reader_func` decides what of the files is read. Looks at the data
-    of a plan that has snapshots, once, as the first pass does; without `look` only at snapshots whose data was looked
-    at before.
+    If there is no snapshot, or a `reader_func` chooses what is read from the files, the plan is unchanged. If the plan
+    has snapshots, its data is checked once, as at the start of the first iteration. With `look=False`, only snapshots
+    whose data was checked before are used.
     """
 
     def saved(node: Node) -> Node | None:
@@ -99,7 +100,7 @@ def in_files(plan: Node, seed: int, deterministic: bool, *, look: bool = True) -
 
 
 def known_cardinality(plan: Node, seed: int, deterministic: bool) -> int:  # noqa: FBT001 - an option's value
-    """The cardinality of a plan, from what its caches and snapshots keep where its steps do not tell."""
+    """Return the cardinality of a plan. If its steps do not determine it, look into its caches and snapshots."""
     known = plan.cardinality
     if known == UNKNOWN_CARDINALITY:
         plan = _in_memory(plan)
@@ -108,7 +109,7 @@ def known_cardinality(plan: Node, seed: int, deterministic: bool) -> int:  # noq
 
 
 def _in_memory(plan: Node) -> Node:
-    """The plan with something of the same length in the place of each cache in memory that a pass has filled."""
+    """Return the plan with each filled cache in memory replaced by a `Seen` of the same length."""
 
     def kept(node: Node) -> Node | None:
         if not isinstance(node, Cache) or node.cardinality != UNKNOWN_CARDINALITY:
@@ -122,10 +123,10 @@ def _in_memory(plan: Node) -> Node:
 
 
 def count_text(plan: Node, seed: int, deterministic: bool) -> str:  # noqa: FBT001 - an option's value
-    """The number of elements, as far as it is known without a look at data, for people."""
+    """Return the number of elements as a string, as far as it is known without reading data."""
     known = plan.cardinality
     if known == UNKNOWN_CARDINALITY:
-        with suppress(PenstockError, OSError):  # a snapshot that cannot be read: a pass says so
+        with suppress(PenstockError, OSError):  # an unreadable snapshot is reported by the iteration
             known = in_files(_in_memory(plan), seed, deterministic, look=False).cardinality
     return _text_of(known)
 
@@ -140,19 +141,19 @@ _KEEP = (AssertCardinality, Cache, DiskCache, Prefetch)
 
 
 class Rows(NamedTuple):
-    """`each` rows in every element, and what is left in the last; `total` in all, or a cardinality's special value."""
+    """`each` rows in every element but possibly the last, `total` rows in all, or a special cardinality."""
 
     each: int
     total: int
 
 
 def rows_of(plan: Node, count: Callable[[Node], int] = lambda node: node.cardinality) -> Rows | None:
-    """The rows along the first axis of a plan's elements; None where the plan does not tell how many an element has.
+    """Return the rows along the first axis of a plan's elements, or None if the rows per element are unknown.
 
-    They follow from the spec, where it says how long the first axis is, and from the step that has made the batches.
-    `count` says how many elements a plan has; asked with it, every size is known.
+    They follow from the spec if it has the length of the first axis, and otherwise from the step that creates the
+    batches. `count` returns the number of elements of a plan.
     """
-    above: list[Node] = []  # steps between here and the one that tells, which leave elements as they are
+    above: list[Node] = []  # steps above the one that determines the rows; they do not change elements
     node = plan
     while True:
         each = _each(node)
@@ -173,7 +174,7 @@ def rows_of(plan: Node, count: Callable[[Node], int] = lambda node: node.cardina
 
 
 def _each(node: Node) -> int | None:
-    """The length of the first axis, as the spec has it."""
+    """Return the length of the first axis from the spec, or None."""
     leaves = [] if node.spec is None else flatten(node.spec)[0]
     known = {leaf.shape[0] for leaf in leaves if not isinstance(leaf, ValueSpec) and leaf.shape} - {None}
     return known.pop() if len(known) == 1 else None
@@ -191,7 +192,7 @@ def _times(count: int, each: int) -> int:
 
 
 def _left(step: Node, rows: Rows) -> int:
-    """The rows that are left behind a step."""
+    """Return the number of rows after a step."""
     each, total = rows
     if total == UNKNOWN_CARDINALITY or isinstance(step, _KEEP):
         return total
@@ -213,7 +214,7 @@ def _left(step: Node, rows: Rows) -> int:
 
 
 class Unbatch(UnaryNode):
-    """Every slice along the first axis as an element of its own."""
+    """Yields every slice along the first axis as an element."""
 
     name: ClassVar[str] = "unbatch"
 
@@ -229,7 +230,7 @@ class Unbatch(UnaryNode):
         known = {path: leaf.shape[0] for leaf, path in zip(leaves, structure.paths(), strict=True) if _is_long(leaf)}
         if len(set(known.values())) > 1:
             told = ", ".join(f"{path or 'value'}: {length}" for path, length in known.items())
-            message = f"unbatch cuts all components along the first axis, and they differ in length ({told})."
+            message = f"unbatch cuts all components along the first axis, so they need one length ({told})."
             raise InvalidArgumentError(message, hint="Map the elements to components of one length first.")
 
     @property
@@ -251,11 +252,11 @@ class Unbatch(UnaryNode):
 
 
 def holds_ragged_slices(plan: Node) -> bool:
-    """Return True if `unbatch` makes elements with slices of ragged tensors, which `batch` makes ragged tensors of."""
+    """Return True if `unbatch` yields slices of ragged tensors, which `batch` joins to ragged tensors again."""
     found = plan.spec if plan.height <= DEEP and any(isinstance(node, Unbatch) for node in plan.walk()) else None
     return found is not None and any(map(is_ragged_slice, flatten(found)[0]))
 
 
 def _is_long(leaf: Any) -> bool:
-    """Whether the length of a component is known."""
+    """Return True if the length of a component is known."""
     return not isinstance(leaf, ValueSpec) and bool(leaf.shape) and leaf.shape[0] is not None

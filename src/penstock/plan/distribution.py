@@ -1,13 +1,14 @@
-"""Distribute: the steps above it are run by the workers of a service; and where such a plan is cut for that.
+"""Distribute: its input is computed by the workers of a service. This module also decides where the plan is cut.
 
-A plan is a row of steps, the source first. It is cut into three:
+A plan is a sequence of steps, beginning with the source. It is cut into three parts:
 
-- the *base*, whose elements have numbers, or are counted in reading: each worker goes over it;
-- the *middle*: maps, filters, batches, which workers do for a range of the base's elements at a time;
-- the *rest*, which needs the whole stream, and stays with the consumer.
+- the *base*, whose elements have indices, or are counted while reading: each worker iterates over it;
+- the *middle*: maps, filters and batches, which a worker computes for a range of elements of the base;
+- the *rest*, which needs the whole stream, and runs in the consumer's process.
 
-That is `sharding="dynamic"`. With "static" and "off" nothing is cut: each of a fixed number of workers goes over all of
-the plan, of its share of the elements or of all of them, and an element of each comes in turn.
+This is `sharding="dynamic"`. With "static" and "off", the plan is not cut: each of a fixed number of workers iterates
+over the whole plan, with "static" on its own shard of the elements. The consumer receives one element of each worker in
+turn.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ from penstock.plan.stateful import IgnoreErrors
 from penstock.plan.storing import Cache, Snapshot
 
 BATCHES = (Batch, PaddedBatch, RaggedBatch, SparseBatch)
-# few elements below them become many, or are asked for by number: they are part of the base
+# steps whose input elements become many, or are accessed by index: they belong to the base
 _LOWEST = (FlatMap, Interleave, GlobalShuffle)
 SHARDINGS = ("dynamic", "static", "off")
-# above these, shares of the elements give together what all of them give
+# steps that may run on shards: the shards' results together are the results of the whole
 _SHARED_BELOW = (
     *(Map, Filter, FlatMap, Interleave, Unbatch, *BATCHES, MapAndBatch, FusedMap),
     *(Shuffle, GlobalShuffle, Repeat, Prefetch, Cache, IgnoreErrors),
@@ -48,10 +49,10 @@ _SHARED_BELOW = (
 
 
 class Distribute(UnaryNode):
-    """What stands above it is made by the workers of `service`; the elements and their order are its input's.
+    """A step whose input is computed by the workers of `service`. Elements and order are those of the input.
 
-    With `num_consumers` only every so manieth of them comes, beginning with number `consumer_index`. `parts` is the
-    number of workers that each go over the plan, where `sharding` is not "dynamic".
+    With `num_consumers`, it yields every `num_consumers`-th element, beginning with index `consumer_index`. `parts` is
+    the number of workers if `sharding` is not "dynamic".
     """
 
     service: Any = field(compare=False, repr=False)  # see `physical.delivered.Service`
@@ -61,7 +62,7 @@ class Distribute(UnaryNode):
     parts: int | None = None
 
     name: ClassVar[str] = "distribute"
-    deep: ClassVar[int] = 0  # steps behind it draw as they would without it
+    deep: ClassVar[int] = 0  # random numbers after this step are the same as without it
 
     def __post_init__(self) -> None:
         self._check_sharding()
@@ -90,12 +91,12 @@ class Distribute(UnaryNode):
             return
         if self.parts is None:
             message = f"sharding={self.sharding!r} needs a number of workers, got workers='auto'."
-            hint = "The order of the elements depends on it, and may not depend on the machine: workers=4."
+            hint = "The order of the elements depends on this number: set it, for example workers=4."
             raise InvalidArgumentError(message, hint=hint)
         writing = next(filter(_writes, self.input.walk()), None)
         if writing is not None:
             message = f"Each worker would write the files of {writing.label}, with sharding={self.sharding!r}."
-            raise InvalidArgumentError(message, hint=f"Call {writing.name} behind distribute.")
+            raise InvalidArgumentError(message, hint=f"Call {writing.name} after distribute.")
 
     @property
     def label(self) -> str:
@@ -112,7 +113,7 @@ class Distribute(UnaryNode):
 
     @property
     def in_turn(self) -> InTurn:
-        """The elements of all parts, without a service. Only where there are `parts`."""
+        """The elements of all parts in turn, without a service. Requires `parts`."""
         assert self.parts is not None
         plan = rebuilt(self.input, _here)
         shares = [plan] * self.parts
@@ -122,7 +123,10 @@ class Distribute(UnaryNode):
 
 
 class InTurn(JoinedNode):
-    """An element of each part in turn, without those that have ended. Each is a pass of its own, as in `repeat`."""
+    """Yields an element of each part in turn; parts that have ended are left out.
+
+    Each part is an iteration of its own.
+    """
 
     name: ClassVar[str] = "in_turn"
 
@@ -136,7 +140,7 @@ class InTurn(JoinedNode):
 
 
 def _share(plan: Node, count: int, index: int) -> Node:
-    """The plan over every `count`-th element, taken where it is still little work."""
+    """Return the plan over every `count`-th element. The shard is placed where dropping elements is cheapest."""
     steps: list[UnaryNode] = []
     node = plan
     while isinstance(node, _SHARED_BELOW) and isinstance(node, UnaryNode):
@@ -144,27 +148,29 @@ def _share(plan: Node, count: int, index: int) -> Node:
         node = node.input
     node = Shard(input=node, num_shards=count, index=index, where=None)
     for step in reversed(steps):
-        if isinstance(step, Cache):  # what one share keeps is not what another one does
+        if isinstance(step, Cache):  # the caches of two shards hold different elements
             step = replace(step, store=MemoryStore())
         node = step.with_inputs((node,))
     return node
 
 
 class Remote(Node):
-    """The part of a plan that workers run: made when a plan is lowered, never by users.
+    """The part of a plan that workers run. It is created when a plan is lowered, never by users.
 
-    `whole` is that part as it stood in the plan, `base` what of it each worker goes over. Where one worker is to go
-    over all of it, `part` says for which number of the shares. With `finish` an element is what that makes of a range.
+    `whole` is this part before the plan was cut, and `base` the steps that each worker iterates over. If one worker
+    iterates over everything, `part` is the index of its shard. With `finish`, an element is the result of `finish` for
+    a range.
     """
 
     whole: Node
     base: Node
     middle: tuple[UnaryNode, ...]  # the first is nearest to the source
     service: Any = field(compare=False, repr=False)
-    consumers: int = 1  # that take its elements in turn
-    consumer: int = 0  # the one of them that this is for
+    consumers: int = 1  # number of consumers that take its elements in turn
+    consumer: int = 0  # index of this consumer
     part: int | None = None
-    finish: Any = field(default=None, compare=False, repr=False)  # what workers do with a range, see `delivery.part`
+    # function that workers apply to a range, see `delivery.part`
+    finish: Any = field(default=None, compare=False, repr=False)
 
     name: ClassVar[str] = "remote"
 
@@ -185,17 +191,17 @@ class Remote(Node):
 
     @property
     def counted(self) -> bool:
-        """Whether it is known how many elements of the base become one of the middle's."""
+        """True if the number of elements that a range yields is known before it is computed."""
         return not any(isinstance(step, (Filter, Unbatch)) for step in self.middle)
 
     @property
     def unit(self) -> int:
-        """Elements of the base that no range may part: those of a batch."""
+        """Number of elements of the base that must stay in one range: those of a batch."""
         return unit_of(self.middle)
 
 
 def unit_of(middle: tuple[UnaryNode, ...]) -> int:
-    """As `Remote.unit`."""
+    """Return the `unit` of a `Remote` with these steps."""
     unit = 1
     for step in middle:
         if isinstance(step, (Filter, Unbatch)):
@@ -206,7 +212,10 @@ def unit_of(middle: tuple[UnaryNode, ...]) -> int:
 
 
 class Cut(NamedTuple):
-    """A plan in parts; each row begins with the step nearest to the source. `kept` says why the rest is no longer."""
+    """The parts of a plan, each beginning with the step nearest to the source.
+
+    `kept` is the reason why the middle ends.
+    """
 
     base: Node
     middle: tuple[UnaryNode, ...]
@@ -216,7 +225,10 @@ class Cut(NamedTuple):
 
 
 def cut(plan: Node) -> Cut:
-    """What of a plan runs where. The lowest functions go to workers: whatever is above them may need their results."""
+    """Cut a plan into the parts for workers and for the consumer.
+
+    The steps next to the base run on workers, because every later step may need their results.
+    """
     row = list(_row(plan))[::-1]
     row = [node for at, node in enumerate(row) if at == 0 or not isinstance(node, Prefetch)]
     base = _base(row)
@@ -235,7 +247,7 @@ def cut(plan: Node) -> Cut:
 
 
 def _here(node: Node) -> Node | None:
-    """A worker that is asked for a part has no workers of its own."""
+    """Return the node without its service: a worker that computes a part has no workers itself."""
     if not isinstance(node, Distribute):
         return None
     plan = rebuilt(node.input, _here) if node.parts is None else node.in_turn
@@ -245,7 +257,7 @@ def _here(node: Node) -> Node | None:
 
 
 def _row(plan: Node) -> Iterator[Node]:
-    """The steps with one input, the consumer's side first, as they were before they were fused, and what is below."""
+    """Yield the steps with one input, the consumer's side first, unfused, and finally the node below them."""
     node = plan
     while True:
         if isinstance(node, MapAndBatch):
@@ -259,21 +271,21 @@ def _row(plan: Node) -> Iterator[Node]:
 
 
 def _base(row: list[Node]) -> int:
-    """The place of the base's last step."""
+    """Return the index of the last step of the base."""
     lowest = max((at for at, node in enumerate(row) if isinstance(node, _LOWEST)), default=0)
     for at in range(lowest + 1, len(row)):
         if _writes(row[at]):
             return at - 1
         if isinstance(row[at], (Map, Filter)) and _why_kept(row[at], numbered=True, counted=True) is None:
             return at - 1
-    for at in range(lowest + 1, len(row)):  # no function: batches are work, too
+    for at in range(lowest + 1, len(row)):  # the plan has no function: computing batches is work, too
         if all(_why_kept(node, numbered=True, counted=True) is None for node in row[at:]):
             return at - 1
     return lowest
 
 
 def _why_kept(node: Node, *, numbered: bool, counted: bool) -> str | None:
-    """Why a step cannot be done for a range of elements alone, or None where it can."""
+    """Return the reason why a step cannot be computed for a single range of elements, or None if it can."""
     if isinstance(node, (Map, Filter)):
         if getattr(node, "executor", None) == "inline":
             return f"{node.label} has executor='inline'"
@@ -294,18 +306,18 @@ def _why_kept(node: Node, *, numbered: bool, counted: bool) -> str | None:
 
 
 def _alone(node: Node) -> UnaryNode:
-    """A step without what is below it, but for what its elements are."""
+    """Return a step whose input is replaced by a `Seen`."""
     assert isinstance(node, UnaryNode)
     return replace(node, input=Seen(element=node.input.spec, count=node.input.cardinality, where=None))
 
 
 def _writes(node: Node) -> bool:
-    """Whether a step writes files, which no two processes should do for one pass."""
+    """Return True if a step writes files. Two processes must not write the same files."""
     return isinstance(node, Snapshot) or (isinstance(node, IgnoreErrors) and node.quarantine is not None)
 
 
 def taken_in_turn(node: Distribute, optimise: Callable[[Node], Node]) -> Node:
-    """The plan where each worker goes over one part."""
+    """Return the plan in which each worker iterates over one part."""
     parts = [
         Remote(whole=part, base=optimise(part), middle=(), service=node.service, part=number, where=node.where)
         for number, part in enumerate(node.in_turn.parts)
@@ -317,13 +329,14 @@ def taken_in_turn(node: Distribute, optimise: Callable[[Node], Node]) -> Node:
 
 
 def parted(node: Distribute) -> tuple[Node, Cut]:
-    """The plan with its lower part in the hands of workers, and where it was cut."""
+    """Return the plan with its lower part computed by workers, and the parts."""
     found = cut(rebuilt(node.input, _here))
     if any(map(_writes, found.base.walk())):
         plan: Node = node.input
     else:
         part = Remote(whole=found.whole, base=found.base, middle=found.middle, service=node.service, where=node.where)
-        alone = part.counted and part.unit > 1 and not found.rest  # batches that others take need not be made
+        # each consumer's worker then computes only the batches of this consumer
+        alone = part.counted and part.unit > 1 and not found.rest
         if alone and node.num_consumers is not None and node.consumer_index is not None:
             return replace(part, consumers=node.num_consumers, consumer=node.consumer_index), found
         plan = part

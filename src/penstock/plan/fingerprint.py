@@ -1,4 +1,4 @@
-"""A stable digest of a plan: the same in every process for the same steps, parameters, functions and sources."""
+"""A stable digest of a plan: equal in every process for equal steps, parameters, functions and sources."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from penstock.sources.source import Source
 
 
 def fingerprint(plan: Node, seed: int = 0, deterministic: bool = True) -> str:  # noqa: FBT001 - an option
-    """32 hexadecimal digits that change when the plan, under these options, gives anything else.
+    """Return 32 hexadecimal digits that change if the plan yields other elements under these options.
 
-    Functions count by their bytecode, constants, defaults and closures; of long lists and dicts the first items count;
-    functions they call, and the contents of files and arrays, do not. Nor does what changes no order: how many calls
-    run in parallel, which executor makes them, how far a prefetch reads ahead, which steps were fused. Of steps in free
-    order it counts which of them run together.
+    A function counts by its bytecode, constants, defaults and closures, and a long list or dict by its first items.
+    Functions that it calls, and the contents of files and arrays, do not count. Parameters that do not change the order
+    do not count either: the number of parallel calls, the executor, the size of a prefetch, the fusion of steps. For
+    steps in free order, the digest includes which of them run together.
     """
     digest = _Digest()
     for node in _in_order(plan):
@@ -41,7 +41,7 @@ def fingerprint(plan: Node, seed: int = 0, deterministic: bool = True) -> str:  
 
 
 def steps(plan: Node) -> list[list[str]]:
-    """Label and digest of every step by itself, the source first: what tells two plans apart in words."""
+    """Return label and digest of every step, the source first, so that the difference of two plans can be reported."""
     found = []
     for node in _in_order(plan):
         digest = _Digest()
@@ -51,12 +51,12 @@ def steps(plan: Node) -> list[list[str]]:
 
 
 def _in_order(plan: Node) -> Iterator[Node]:
-    """The steps of a plan that change something."""
+    """Yield the steps of a plan that change elements or their order."""
     return (node for node in plan.walk() if not isinstance(node, Prefetch))
 
 
 def _parts(node: Node, *, free: bool) -> Iterator[Node | str]:
-    """The steps that became this one; in free order, what runs together is told as well."""
+    """Yield the steps that were fused into this one. In free order, also yield a mark for steps that run together."""
     own: tuple[Node, ...] = (node,)
     if isinstance(node, FusedMap):
         own = node.steps[::-1]
@@ -73,11 +73,11 @@ def _parts(node: Node, *, free: bool) -> Iterator[Node | str]:
 
 
 _PLAIN = (int, float, complex, str, bytes, bool, range, type(None), np.generic, np.dtype)
-_MOST_ITEMS = 1000  # of a container a function closes over: it is digested for every pass
+_MOST_ITEMS = 1000  # items of a container in a closure; it is digested in every iteration
 
 
 class _Digest:
-    """A hash, and the functions and containers it is inside: they may hold each other."""
+    """A hash, and the functions and containers that are being digested: they may contain each other."""
 
     def __init__(self) -> None:
         self.hash = hashlib.blake2b(digest_size=16)
@@ -125,7 +125,7 @@ def _add_value(digest: _Digest, value: Any) -> None:
     elif is_dataclass(value) and not isinstance(value, type):
         digest.update(type(value).__qualname__.encode())
         for field in fields(value):
-            if not (field.name == "buffer_size" and isinstance(value, Source)):  # of reading
+            if not (field.name == "buffer_size" and isinstance(value, Source)):  # a parameter of reading only
                 _add(digest, getattr(value, field.name))
     elif isinstance(value, type):
         digest.update(f"{value.__module__}.{value.__qualname__}".encode())
@@ -138,7 +138,7 @@ def _add_value(digest: _Digest, value: Any) -> None:
             _add(digest, call)
 
 
-# a live object; who does the work, how much at a time, and whether in order where several do: see `_parts`
+# a live object; parameters of scheduling. `_parts` handles the order of parallel steps
 _NOT_TELLING = {"store", "service", "num_parallel_calls", "deterministic"}
 
 

@@ -1,4 +1,4 @@
-"""Several steps as one, which only rewrites make: neighbouring maps and filters, maps with a batch, shuffled epochs."""
+"""Steps created by rewrites from several steps: neighbouring maps and filters, maps with a batch, shuffled epochs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.plan.ops import Batch, Filter, Map, Repeat, Shuffle
 
 
 class Apart(Node):
-    """Stands where a part had its input: what it reads is the matter of the step that it is a part of."""
+    """Placeholder for the input of a step that is part of a fused step. The fused step has the real input."""
 
     name: ClassVar[str] = "apart"
 
@@ -29,28 +29,28 @@ Part = TypeVar("Part", bound=UnaryNode)
 
 
 def detached(step: Part) -> Part:
-    """The same step without its input.
+    """Return the same step without its input.
 
-    With it, a chain of parts would be there once for each of them, and twice as often with each further one, in all
-    that goes through a plan: digests, comparisons, what is printed.
+    With its input, each part of a chain would contain the whole chain below it. Digests, comparisons and printed plans
+    would double in size with each step.
     """
     return step if isinstance(step.input, Apart) else step.over(input=_APART)
 
 
-_EXECUTORS = ("auto", "thread", "inline", "process")  # of steps that run as one the last asked for counts
+_EXECUTORS = ("auto", "thread", "inline", "process")  # of fused steps, the executor latest in this list applies
 
 
 def executor_of(steps: Iterable[Map | Filter | FusedMap]) -> str:
-    """The executor of steps that run as one: what one of them asks for, "auto" where none does.
+    """Return the executor of steps that run as one: the one that a step requests, or "auto".
 
-    Maps that are not parallel run in the puller's thread whether they say "thread" or "inline".
+    A map without parallel calls runs in the consumer's thread with "thread" as well as with "inline".
     """
     asked = ("auto" if isinstance(step, Filter) else step.executor for step in steps)
     return max(asked, key=_EXECUTORS.index, default="auto")
 
 
 class FusedMap(UnaryNode):
-    """Neighbouring maps and filters as one step: made by rewrites, never by users."""
+    """Neighbouring maps and filters as one step. It is created by rewrites, never by users."""
 
     steps: tuple[Map | Filter, ...]  # the first is nearest to the source
 
@@ -60,9 +60,9 @@ class FusedMap(UnaryNode):
         self.settle(steps=tuple(detached(step) for step in self.steps))
 
     def followed_by(self, step: Map | Filter) -> FusedMap:
-        """With another step behind these.
+        """Return the fused step with one more step at the end.
 
-        A chain grows step by step: what is known of the others is not found anew each time.
+        Facts about the other steps are copied, because a chain grows step by step.
         """
         made = object.__new__(type(self))
         vars(made).update(
@@ -76,7 +76,7 @@ class FusedMap(UnaryNode):
 
     @property
     def kinds(self) -> frozenset[type[Map | Filter]]:
-        """Whether it has maps, and whether it has filters."""
+        """The classes of its steps: maps, filters or both."""
         known: frozenset[type[Map | Filter]] | None = vars(self).get("_kinds")
         if known is None:
             known = vars(self)["_kinds"] = frozenset(map(type, self.steps))
@@ -111,7 +111,7 @@ class FusedMap(UnaryNode):
 
     @property
     def unfused(self) -> Node:
-        """Its steps one above the other, as before they were fused."""
+        """The steps one above the other, as before the fusion."""
         node = self.input
         for step in self.steps:
             node = step.over(input=node)
@@ -119,7 +119,7 @@ class FusedMap(UnaryNode):
 
 
 class MapAndBatch(UnaryNode):
-    """Maps whose workers make the batches: a rewrite of map and batch."""
+    """Maps whose workers also create the batches, in place of a map and a batch."""
 
     steps: tuple[Map, ...]
     batch: Batch
@@ -148,7 +148,7 @@ class MapAndBatch(UnaryNode):
 
 
 def has_workers(step: Node) -> bool:
-    """Whether it is a parallel map or batch, whose workers make elements ahead of whoever takes them."""
+    """Return True for a parallel map or batch, whose workers compute elements ahead of the consumer."""
     if getattr(step, "executor", None) == "inline":
         return False
     parallel = isinstance(step, (Map, FusedMap, Batch)) and step.num_parallel_calls is not None
@@ -156,7 +156,7 @@ def has_workers(step: Node) -> bool:
 
 
 class ShuffleAndRepeat(UnaryNode):
-    """`repeat` of `shuffle`: made by a rewrite; epochs never mix."""
+    """`shuffle` followed by `repeat`, created by a rewrite. Epochs never mix."""
 
     shuffle: Shuffle
     repeat: Repeat
@@ -176,6 +176,6 @@ class ShuffleAndRepeat(UnaryNode):
 
 
 class Held(UnaryNode):
-    """What stands below each epoch's shuffle: its input, of which some may be read before the epoch begins."""
+    """The input of each epoch's shuffle. Some of its elements may be read before the epoch begins."""
 
     name: ClassVar[str] = "held"

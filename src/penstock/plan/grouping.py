@@ -1,4 +1,4 @@
-"""Windows, groups and buckets; Reducer: how the elements of a group become one value."""
+"""Steps: windows, groups and buckets. `Reducer` defines how the elements of a group become one value."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ class Reducer:
 
 
 class Window(UnaryNode):
-    """`size` elements, `stride` apart, as a data set for each leaf; a window begins at every `shift`-th element."""
+    """Yields `size` elements, `stride` apart, as a data set for each leaf.
+
+    A window begins at every `shift`-th element.
+    """
 
     size: int
     shift: int | None = None
@@ -63,7 +66,7 @@ class Window(UnaryNode):
     name: ClassVar[str] = "window"
 
     def __post_init__(self) -> None:
-        hint = "A window holds `size` elements, `stride` apart; the next one begins `shift` elements further on."
+        hint = "A window holds `size` elements, `stride` apart; the next window starts `shift` elements later."
         if self.shift is None:
             self.settle(shift=self.size)
         for argument in ("size", "shift", "stride"):
@@ -90,7 +93,7 @@ class Window(UnaryNode):
 
 
 class _Grouped(UnaryNode):
-    """A step whose results follow from the values of its elements."""
+    """A step whose number of results depends on the values of the elements."""
 
     @property
     def spec(self) -> Any:
@@ -102,7 +105,7 @@ class _Grouped(UnaryNode):
 
 
 class GroupByWindow(_Grouped):
-    """Windows of elements whose `key_func(element)` is equal, given to `reduce_func(key, window)`."""
+    """Collects windows of elements with equal `key_func(element)` and passes them to `reduce_func(key, window)`."""
 
     key_func: Callable[..., Any]
     reduce_func: Callable[..., Any]
@@ -135,9 +138,9 @@ class GroupByWindow(_Grouped):
 
 
 class BucketBySequenceLength(_Grouped):
-    """Batches of elements of like length: bucket i has those from `bucket_boundaries[i - 1]` up to, not including, [i].
+    """Batches of elements of similar length: bucket i contains lengths from `bucket_boundaries[i - 1]` to below [i].
 
-    Equal to a GroupByWindow whose keys are the buckets and whose windows are made padded batches.
+    It is equal to a GroupByWindow with the bucket as key, in which each window becomes a padded batch.
     """
 
     element_length_func: Callable[..., Any]
@@ -166,14 +169,17 @@ class BucketBySequenceLength(_Grouped):
         known = self.known()
         if known is not None and not self.no_padding:
             found = self.paddings(known[1], known[0])
-            if self.pad_to_bucket_boundary:  # kept, since rewrites may know less of what comes below them
+            if self.pad_to_bucket_boundary:  # store the shapes, because rewrites may know less about the steps below
                 self.settle(padded_shapes=known[1].build([padding.shape for padding in found]))
         elif self.pad_to_bucket_boundary and self.padded_shapes is None and not self.no_padding:
             message = "pad_to_bucket_boundary needs to know which dimensions grow with the length."
             raise InvalidArgumentError(message, hint="Give padded_shapes with None for those: [None] for a sequence.")
 
     def paddings(self, structure: Structure, specs: Sequence[LeafSpec]) -> list[Padding]:
-        """How each component is padded; None in a shape is the bucket's boundary less one, or the longest."""
+        """Return the padding of each component.
+
+        None in a shape means the bucket's boundary minus one, or the longest element.
+        """
         return paddings(structure, specs, self.padded_shapes, self.padding_values)
 
     @property
@@ -206,7 +212,7 @@ def _numbers(argument: str, values: Any, least: int, hint: str) -> tuple[int, ..
 
 
 class GroupByReducer(_Grouped):
-    """One element for each `key_func(element)`, made by a Reducer of all elements with that key."""
+    """Reduces all elements with the same `key_func(element)` to one element."""
 
     key_func: Callable[..., Any]
     reducer: Reducer

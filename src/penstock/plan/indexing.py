@@ -1,6 +1,6 @@
-"""Steps: the order of a whole data set drawn at once, and elements with where they were read.
+"""Steps: shuffle of a whole data set by index, and elements with the place from which they were read.
 
-Provenance is what stands beside such an element.
+`Provenance` is this place.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _FIELDS = flatten(Provenance(0, 0, 0))[1]
 
 
 def with_provenance(block: Block) -> Block:
-    """`(element, Provenance)` for every element."""
+    """Return a Block of `(element, Provenance)`."""
     origin = _unknown(block.size) if block.origin is None else block.origin
     structure = nest(_PAIR, [block.structure, _FIELDS])
     position = np.full_like(origin.offset, -1) if origin.position is None else origin.position
@@ -62,7 +62,7 @@ def with_provenance(block: Block) -> Block:
 
 
 def _cut(column: Column, sizes: list[tuple[int, ...]]) -> Column:
-    """Each element less what is there for larger ones."""
+    """Return the column with each element cut to its own size, without padding."""
     corners = [tuple(slice(size) for size in element) for element in sizes]
     return ListColumn([value[corner] for value, corner in zip(column.values(), corners, strict=True)])
 
@@ -72,16 +72,16 @@ def _unknown(size: int) -> Origin:
 
 
 def _names(origin: Origin) -> Column:
-    """The file of each element; all point into one buffer of names."""
-    names = [*map(os.fsencode, origin.files), b""]  # which NOBODY, the last one, has
+    """Return the file name of each element; all names point into one buffer."""
+    names = [*map(os.fsencode, origin.files), b""]  # the last name is for NOBODY
     lengths = np.array([len(name) for name in names], np.int64)
     starts = np.cumsum(lengths) - lengths
     buffer = np.frombuffer(b"".join(names), np.uint8)
     return BytesColumn((buffer,), starts[origin.file], lengths[origin.file])
 
 
-_BUFFER = 1 << 28  # bytes that a buffer of AUTOTUNE's may hold, if elements are what their spec says
-_UNKNOWN = 1 << 17  # bytes that stand for all parts of an element whose size no spec tells: an encoded picture
+_BUFFER = 1 << 28  # bytes that a buffer chosen by AUTOTUNE may hold, if elements are as large as their spec says
+_UNKNOWN = 1 << 17  # bytes assumed for all parts of unknown size of an element, such as an encoded image
 _MOST = 1 << 16
 _LEAST = 16
 
@@ -101,9 +101,9 @@ ALL: Final = All()
 
 
 class GlobalShuffle(UnaryNode):
-    """All elements in an order drawn from all orders; the input is read by the numbers of its elements.
+    """All elements in random order. The input is read by index.
 
-    `salt` is what it is for `ops.Shuffle`.
+    `salt` is as in `ops.Shuffle`.
     """
 
     seed: int | None = None
@@ -121,10 +121,11 @@ class GlobalShuffle(UnaryNode):
 
     @property
     def num_parallel_calls(self) -> int | None:
-        """That of the steps below, which run by number here, a Block of elements on each worker.
+        """Number of parallel calls of the steps below, which run by index: each worker computes a Block of elements.
 
-        None where a cache keeps what they made: it stays in this process, and only has to be looked up. Also where a
-        step that is not parallel calls what somebody could see: that is called in one thread, one element at a time.
+        It is None if a cache stores their results, because the cache is in this process and only has to be read. It is
+        also None if a step without parallel calls has side effects: such a step runs in one thread, one element at a
+        time.
         """
         if any(isinstance(node, Cache) for node in self.input.walk()):
             return None
@@ -141,7 +142,7 @@ class GlobalShuffle(UnaryNode):
 
 
 class Split(GlobalShuffle):
-    """The elements of the input that have these numbers, in their order; `numbers` are the bytes of an int64 array."""
+    """The elements of the input with these indices, in this order; `numbers` are the bytes of an int64 array."""
 
     numbers: bytes = b""
 
@@ -157,9 +158,10 @@ class Split(GlobalShuffle):
 
 
 def globally_shuffled(plan: Node, **parameters: Any) -> Node:
-    """The plan with all its elements in random order: numbers are shuffled, and maps run on what they then give.
+    """Return the plan with all elements in random order: indices are shuffled, and maps run on the elements read.
 
-    A map gives one element for each, so that shuffling its input shuffles its output, and it can stay parallel.
+    A map yields one element per input element, so shuffling its input also shuffles its output. The map can stay
+    parallel.
     """
     if isinstance(plan, (Map, Prefetch)):
         return plan.with_inputs((globally_shuffled(plan.input, **parameters),))
@@ -167,24 +169,24 @@ def globally_shuffled(plan: Node, **parameters: Any) -> Node:
 
 
 def is_endless(plan: Node) -> bool:
-    """Whether a plan that can be read by number has no last element; lengths are asked for only where it repeats."""
+    """Return True if a plan with index is infinite. The cardinality is computed only if the plan repeats forever."""
     repeats = any(isinstance(node, Repeat) and node.count < 0 for node in plan.walk())
     return repeats and plan.cardinality == INFINITE_CARDINALITY
 
 
 def unwieldy(plan: Node) -> tuple[Node, str] | None:
-    """The step for which a plan that can be read by number is not to be shuffled so, and why; None if there is none."""
+    """Return the step that makes a shuffle by index unsuitable, with the reason, or None."""
     if is_endless(plan):
         return plan, "never ends"
     scan = _below(plan, lambda node: isinstance(node, Scan) and node.source.costly_by_number is not None)
     if isinstance(scan, Scan) and scan.source.costly_by_number is not None:
         return scan, scan.source.costly_by_number
     unbatch = _below(plan, lambda node: isinstance(node, Unbatch))
-    return None if unbatch is None else (unbatch, "makes a whole batch for one element")
+    return None if unbatch is None else (unbatch, "computes a whole batch for one element")
 
 
 def _below(plan: Node, wanted: Callable[[Node], bool]) -> Node | None:
-    """A step between here and the sources, or the nearest caches, that is `wanted`."""
+    """Return a step for which `wanted` is True, searching down to the sources or the nearest caches."""
     waiting = [plan]
     while waiting:
         node = waiting.pop()
@@ -196,25 +198,25 @@ def _below(plan: Node, wanted: Callable[[Node], bool]) -> Node | None:
 
 
 def autotuned_buffer(plan: Node, obstacle: str) -> Chosen:
-    """Size of the buffer that `shuffle(AUTOTUNE)` has over a plan, where `obstacle` is why it needs one.
+    """Return the buffer size of `shuffle(AUTOTUNE)` over a plan; `obstacle` is the reason why it needs a buffer.
 
-    It follows from the plan alone: 256 MiB of elements as their spec says, 16 to 65536 of them, at most as many as
-    there are. Parts of unknown size count 128 KiB together, in a batch for each of its elements. So does what functions
-    return: what is known of that depends on how well they were understood.
+    The size depends on the plan only: 256 MiB of elements according to their spec, between 16 and 65536 elements, and
+    at most the length of the data set. Parts of unknown size count as 128 KiB together, in a batch for each of its
+    elements. Results of functions count the same, because what is known about them depends on the tracing.
     """
     known, is_whole = known_bytes(None if any(isinstance(node, Map) for node in plan.walk()) else plan.spec)
     nbytes = known if is_whole else known + _UNKNOWN * _grouped(plan)
     size = min(max(_BUFFER // max(nbytes, 1), _LEAST), _MOST)
-    reason = f"256 MiB of {known} bytes each" if is_whole else "for elements of unknown size"
+    reason = f"256 MiB at {known} bytes per element" if is_whole else "for elements of unknown size"
     if size in (_LEAST, _MOST):
-        reason = "the least" if size == _LEAST else "the most"
+        reason = "the minimum" if size == _LEAST else "the maximum"
     if 0 <= plan.cardinality <= size:
         size, reason = max(plan.cardinality, 1), "all of them"
     return Chosen(size, f"a buffer of {size}, {reason}, because {obstacle}")
 
 
 def _grouped(plan: Node) -> int:
-    """How many elements batches have put into one."""
+    """Return the number of elements that batches have joined into one."""
     if isinstance(plan, Unbatch):
         return 1
     size = getattr(plan, "batch_size", 1)
@@ -222,7 +224,7 @@ def _grouped(plan: Node) -> int:
 
 
 class WithProvenance(UnaryNode):
-    """`(element, Provenance)` for every element."""
+    """Yields `(element, Provenance)` for every element."""
 
     name: ClassVar[str] = "with_provenance"
 
@@ -239,7 +241,7 @@ _KEEP = (Cache, Enumerate, Filter, GlobalShuffle, Map, Prefetch, Repeat, Shard, 
 
 
 def _shape(node: Node) -> tuple[int | None, ...] | None:
-    """The shape of what is known of an element's origin: an axis for every batch it was put in; None if unknown."""
+    """Return the shape of an element's origin: one axis for every batch; None if unknown."""
     match node:
         case Scan():
             return ()

@@ -1,4 +1,4 @@
-"""Steps without an input, which are the leaves of plans; and steps with several."""
+"""Steps without an input, which are the leaves of plans, and steps with several inputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.sources.source import Source
 
 
 class Scan(Node):
-    """The elements of a source."""
+    """Yields the elements of a source."""
 
     source: Source
 
@@ -23,7 +23,7 @@ class Scan(Node):
 
     @property
     def spec(self) -> Any:
-        """The source's, where it tells every rank: steps can say nothing of elements that may have any."""
+        """Spec of the source, or None if a rank is unknown: steps cannot describe elements of unknown rank."""
         spec = self.source.spec
         return None if spec is None or leaves_rank_open(spec) else spec
 
@@ -38,7 +38,7 @@ class Scan(Node):
 
 
 class Zip(JoinedNode):
-    """One element of each input, in the nest the user gave the inputs in; ends with the shortest."""
+    """Joins one element of each input in the nest of the inputs. It ends with the shortest input."""
 
     structure: Structure
 
@@ -61,7 +61,7 @@ class Zip(JoinedNode):
 
 
 def relaxed(first: Any, second: Any) -> Any:
-    """The narrowest nest of specs that both satisfy, or None where structures, dtypes or ranks differ."""
+    """Return the narrowest nest of specs that both satisfy, or None if structures, dtypes or ranks differ."""
     leaves, structure = flatten(first)
     others, other = flatten(second)
     if not structure.same_as(other):
@@ -71,7 +71,7 @@ def relaxed(first: Any, second: Any) -> Any:
 
 
 class Concatenate(JoinedNode):
-    """All elements of the first input, then all of the second."""
+    """Yields all elements of the first input, then all of the second."""
 
     parts: tuple[Node, Node]
 
@@ -102,7 +102,10 @@ _AS_MADE = "_spec_as_made"
 
 
 def _as_made(part: Node) -> Any:
-    """The spec of a data set as it is joined: of what is concatenated bit by bit, all would be asked for each bit."""
+    """Return the spec of a data set at the time of the concatenation.
+
+    It is stored, because repeated `concatenate()` calls would otherwise compute the specs of all parts again.
+    """
     if _AS_MADE in vars(part):
         return vars(part)[_AS_MADE]
     return part.spec

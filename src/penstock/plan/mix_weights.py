@@ -1,4 +1,4 @@
-"""MixWeights: weights of a mixture that the training changes while it runs, and a run that can still be repeated."""
+"""MixWeights: weights of a mixture that the training changes while it runs. Such a run can be repeated."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from penstock.plan.node import check_int
 
 
 def check_weights(name: str, value: Any, count: int | None = None, each: str = "data set") -> tuple[float, ...]:
-    """Weights as float64: finite, none negative, one of them positive; `count` of them if that is known.
+    """Return the weights as float64. They must be finite and not negative, and at least one must be positive.
 
-    `each` is what there is one of them for.
+    `count` is the required number, if known.
+
+    `each` is the noun in messages: the thing that one weight is for.
 
     >>> check_weights("weights", [1, 0.5])
     (1.0, 0.5)
@@ -31,10 +33,10 @@ def check_weights(name: str, value: Any, count: int | None = None, each: str = "
 
 
 def numbers(value: Any) -> np.ndarray | None:
-    """A list or array of real numbers as one float64 array; None for anything else."""
+    """Return a list or array of real numbers as a float64 array, or None for anything else."""
     try:
         array = np.asarray(value)
-    except ValueError:  # lists of differing length
+    except ValueError:  # lists of different lengths
         return None
     return array.astype(np.float64) if array.ndim and array.dtype.kind in "biuf" else None
 
@@ -42,7 +44,7 @@ def numbers(value: Any) -> np.ndarray | None:
 def weights_fault(
     name: str, array: np.ndarray, count: int | None = None, each: str = "data set"
 ) -> InvalidArgumentError | None:
-    """What is wrong with an array of weights, or None."""
+    """Return the error of an invalid array of weights, or None."""
     if array.ndim != 1 or not array.size or (count is not None and array.size != count):
         wanted = "at least one number" if count is None else f"{count} number{'' if count == 1 else 's'}"
         came = f"{array.size}" if array.ndim == 1 else f"an array of shape {array.shape}"
@@ -65,7 +67,7 @@ def _hint(each: str) -> str:
 
 
 def total(array: np.ndarray) -> Any:
-    """The sum along the last axis; infinite where it is too large for float64."""
+    """Return the sum along the last axis; infinite if it is too large for float64."""
     with np.errstate(over="ignore"):
         return array.sum(axis=-1)
 
@@ -119,7 +121,7 @@ class MixWeights:
         self._was_set = False
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy follows what was set so far, and knows none of the passes that run here."""
+        """Return the state of a copy: it follows the changes so far, and has no running iterations."""
         with self._lock:
             return {"_count": self._count, "_history": _copy(self._history), "_was_set": self._was_set}
 
@@ -127,26 +129,34 @@ class MixWeights:
         self.__dict__.update(state, _lock=new_lock(), _passes=weakref.WeakSet())
 
     def __len__(self) -> int:
-        """The number of weights."""
+        """Return the number of weights."""
         return self._count
 
     def set(self, weights: Any, at_step: int) -> None:
-        """Draw from `weights` from draw number `at_step` on; what was set for later draws is forgotten.
+        """Use `weights` from step `at_step` on. Later changes that were set before are removed.
 
-        >>> handle = MixWeights([1, 1])
-        >>> handle.set([3, 1], at_step=1000)
-        >>> handle.history
-        [(0, (1.0, 1.0)), (1000, (3.0, 1.0))]
+        Args:
+            weights: One weight per data set.
+            at_step: Number of the first step that uses the weights.
 
-        Raises FailedPreconditionError where a running pass has made that draw already.
+        Raises:
+            FailedPreconditionError: If a running iteration has already computed that step.
+
+        Example:
+            >>> handle = MixWeights([1, 1])
+            >>> handle.set([3, 1], at_step=1000)
+            >>> handle.history
+            [(0, (1.0, 1.0)), (1000, (3.0, 1.0))]
         """
         values = list(check_weights("weights", weights, self._count))
-        step = check_int("at_step", at_step, least=0, hint="The number of the first draw that uses the weights.")
+        step = check_int(
+            "at_step", at_step, least=0, hint="at_step is the number of the first step that uses the weights."
+        )
         with self._lock:
             drawn = self._drawn()
             if step < drawn:
-                message = f"Draw {step} has been made already: {drawn} draws are done, got at_step={step}."
-                hint = "The engine draws ahead by as much as is prefetched: compute at_step with that much room."
+                message = f"Step {step} was already computed: {drawn} steps are done, got at_step={step}."
+                hint = "The engine computes steps in advance: add the number of prefetched elements to at_step."
                 raise FailedPreconditionError(message, hint=hint)
             self._was_set = True
             self._history = _changed(self._history, step, values)
@@ -155,12 +165,15 @@ class MixWeights:
 
     @property
     def history(self) -> list[tuple[int, tuple[float, ...]]]:
-        """Since which draw which weights hold, in ascending order; what `ps.mixing.piecewise` takes."""
+        """Pairs of (first step, weights) in ascending order, as `ps.mixing.piecewise` takes them."""
         return [(step, tuple(weights)) for step, weights in self._history]
 
     @property
     def drawn(self) -> int:
-        """How many draws the pass that is furthest has made; earlier ones can no longer be set. Depends on timing."""
+        """Number of steps computed by the most advanced iteration.
+
+        Earlier steps can no longer be set. It depends on timing.
+        """
         with self._lock:
             return self._drawn()
 
@@ -168,7 +181,7 @@ class MixWeights:
         return max((running.record[0] for running in self._passes), default=0)
 
     def begin(self, record: Any = None) -> WeightsPass:
-        """A pass that follows the history, or goes on with the one that a checkpoint recorded."""
+        """Start an iteration that follows the history, or resume the one that a checkpoint recorded."""
         with self._lock:
             if record is None:
                 drawn, history = 0, self._history
@@ -181,16 +194,18 @@ class MixWeights:
             return found
 
     def end(self, running: WeightsPass) -> None:
-        """What the pass has drawn no longer binds anybody."""
+        """Forget an iteration: its steps no longer limit `set`."""
         with self._lock:
             self._passes.discard(running)
 
 
 class WeightsPass:
-    """One pass that follows a `MixWeights`. `record` is its part of a state: [draws made, history].
+    """One iteration that follows a `MixWeights`.
 
-    The record is alive: a state that holds it, and is written down later, holds what was set in between; otherwise
-    a change for draws that the engine made ready before, and nobody has seen, would be lost with the checkpoint.
+    `record` is its part of the state: [number of steps computed, history].
+
+    The record is live: a state that was created earlier and is saved now includes later changes. Otherwise the
+    checkpoint would lose a change for steps that were computed ahead but not yet consumed.
     """
 
     __slots__ = ("__weakref__", "_handle", "record")
@@ -200,7 +215,10 @@ class WeightsPass:
         self.record = record
 
     def draw(self, step: int, count: int) -> tuple[np.ndarray, int]:
-        """The weights from draw `step` on, and for how many of `count` draws they hold. Those count as made."""
+        """Return the weights from `step` on, and the number of the `count` steps they apply to.
+
+        These steps count as computed.
+        """
         with self._handle._lock:
             history = self.record[1]
             place = max(i for i, (first, _) in enumerate(history) if first <= step)

@@ -1,4 +1,4 @@
-"""Steps: several data sets mixed into one, and the steps that `rejection_resample` is made of."""
+"""Steps that mix several data sets into one, and the steps that `rejection_resample` consists of."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ ON_EMPTY = ("continue", "stop", "repeat", "error")
 
 
 class SampleFrom(JoinedNode):
-    """Each element from one of the sources, drawn by weight.
+    """Yields each element from one of the sources, chosen at random by weight.
 
-    `weights` are floats, a function of the step, or a `MixWeights`; None where a data set gives them, which is then
-    the last of `parts`. `salt` is as in `Shuffle`.
+    `weights` are floats, a function of the step, or a `MixWeights`. If they are None, the last of `parts` is a data set
+    of weights. `salt` is as in `Shuffle`.
     """
 
     parts: tuple[Node, ...]
@@ -91,7 +91,7 @@ class SampleFrom(JoinedNode):
 
 
 class ChooseFrom(JoinedNode):
-    """Each element from the source whose number an element of the first part gives."""
+    """Yields each element from the source whose index is the next element of the first part."""
 
     parts: tuple[Node, ...]  # the choices, then the sources
     stop_on_empty_dataset: bool = True
@@ -127,7 +127,7 @@ class ChooseFrom(JoinedNode):
 
 
 def common_spec(name: str, sources: tuple[Node, ...]) -> Any:
-    """The spec that all sources' elements satisfy, or None where one of them is unknown."""
+    """Return the spec that the elements of all sources satisfy, or None if one spec is unknown."""
     found: Any = None
     unknown = False
     for i, source in enumerate(sources):
@@ -162,15 +162,16 @@ def _has_kind(spec: TensorSpec, kinds: str) -> bool:
     return spec.dtype is not bytes and np.dtype(spec.dtype).kind in kinds
 
 
-GROUP = 32  # elements between two estimates of how classes are distributed
-PRIOR = 10  # times each class counts as seen before the first element
+GROUP = 32  # number of elements between two estimates of the class distribution
+PRIOR = 10  # number of imaginary elements of each class before the first element
 
 
 def acceptance(initial: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How likely an element of each class is accepted, and the share of elements to take as they come.
+    """Return the probability of accepting an element of each class, and the fraction of elements taken without a test.
 
-    tf.data's formula (`_calculate_acceptance_probs_with_mixing`): with the ratios r = target / initial, the share is
-    min(r) and the probabilities are (r - min(r)) / (max(r) - min(r)). Distributions lie along the last axis.
+    This is tf.data's formula (`_calculate_acceptance_probs_with_mixing`). With the ratios r = target / initial, the
+    fraction is min(r) and the probabilities are (r - min(r)) / (max(r) - min(r)). Distributions lie along the last
+    axis.
     """
     ratio = np.divide(
         target, initial, out=np.zeros(np.broadcast_shapes(initial.shape, target.shape)), where=initial > 0
@@ -182,7 +183,7 @@ def acceptance(initial: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.
 
 
 class WithClass(UnaryNode):
-    """`(class, element)` for every element, the class a number below `num_classes`."""
+    """Yields `(class, element)` for every element; the class is an integer below `num_classes`."""
 
     class_func: Callable[..., Any]
     num_classes: int
@@ -202,9 +203,9 @@ class WithClass(UnaryNode):
 
 
 class Accept(UnaryNode):
-    """The `(class, element)` pairs that a draw accepts, so that classes come as in `target` beside the rest.
+    """Accepts `(class, element)` pairs at random, so that the accepted pairs move the classes towards `target`.
 
-    Without `initial` the distribution of the input is estimated as it is read. `salt` is as in `Shuffle`.
+    Without `initial`, the distribution of the input is estimated during reading. `salt` is as in `Shuffle`.
     """
 
     target: tuple[float, ...]
@@ -227,7 +228,7 @@ class Accept(UnaryNode):
 
 
 class EstimateMix(UnaryNode):
-    """For every `(class, element)` pair the weights of taking elements as they come, and of taking accepted ones."""
+    """Yields, for every `(class, element)` pair, the weights of unfiltered and of accepted elements."""
 
     target: tuple[float, ...]
 

@@ -1,6 +1,6 @@
-"""Node: one step of a plan. Frozen, validated when built, equal by value; running it is somebody else's work.
+"""Node: one step of a plan. It is frozen, checked when created, and equal by value. It does not run anything.
 
-With what shows a plan as text: for reprs, documentation and tests.
+This module also prints plans, for reprs, documentation and tests.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ INFINITE_CARDINALITY = -1
 """Result of `Dataset.cardinality` for an infinite data set."""
 UNKNOWN_CARDINALITY = -2
 """Result of `Dataset.cardinality` if only an iteration can count the elements."""
-DEEP = 300  # steps in a row from which only a pass tells whether the next one fits: it would ask all of them
-EXECUTORS = ("auto", "thread", "process", "inline")  # who may call a step's function
+DEEP = 300  # height from which checks of specs are left to the iteration, because they would ask each step below
+EXECUTORS = ("auto", "thread", "process", "inline")  # allowed values of `executor`
 
 
 class Node(Frozen, ABC):
     """One step of a plan.
 
-    `where` is the user's line that made it, and takes no part in equality.
+    `where` is the line of the user's code that created the step. It does not count for equality.
     """
 
     where: str | None = field(default_factory=user_location, compare=False, repr=False)
 
     name: ClassVar[str]
-    deep: ClassVar[int] = 1  # 0 for a step that `depth` passes by: what is random behind it is as without it
+    deep: ClassVar[int] = 1  # 0 for a step that `depth` skips: random steps after it have the same salt as without it
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -47,23 +47,23 @@ class Node(Frozen, ABC):
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """The plans this one reads from; none for a source."""
+        """The plans that this step reads from; none for a source."""
         return ()
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Self:
-        """The same step over other inputs."""
+        """Return the same step over other inputs."""
         assert not inputs
         return self
 
     @property
     def label(self) -> str:
-        """How errors, statistics and `explain` call this step."""
+        """Name of this step in errors, statistics and `explain`."""
         return self.name
 
     @property
     @abstractmethod
     def spec(self) -> Any:
-        """The nest of specs of an element, or None where only running can tell."""
+        """The nest of specs of an element, or None if only an iteration can determine it."""
 
     @property
     @abstractmethod
@@ -71,7 +71,7 @@ class Node(Frozen, ABC):
         """Number of elements, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
 
     def walk(self) -> Iterator[Node]:
-        """This node and all below it, the consumer's side first."""
+        """Yield this node and all below it, the consumer's side first."""
         waiting: list[Node] = [self]
         while waiting:
             node = waiting.pop()
@@ -80,12 +80,12 @@ class Node(Frozen, ABC):
 
     @property
     def depth(self) -> int:
-        """Number of nodes below this one: what tells two random steps of one plan apart."""
+        """Number of nodes below this one. It distinguishes two random steps of one plan."""
         return below(self, _DEPTH, _depth_of)
 
     @property
     def height(self) -> int:
-        """Number of nodes on the longest way from this one to a source."""
+        """Number of nodes on the longest path from this one to a source."""
         return below(self, _HEIGHT, _height_of)
 
     @property
@@ -95,27 +95,27 @@ class Node(Frozen, ABC):
 
     @property
     def gives_any_rank(self) -> bool:
-        """Whether the signature of a generator here leaves open which rank elements have."""
+        """True if the signature of a generator in this step leaves the rank of elements open."""
         return False
 
     @property
     def makes_data_sets(self) -> bool:
-        """Whether a function of this step makes data sets, of which nothing is known before."""
+        """True if a function of this step creates data sets, which are unknown before the iteration."""
         return False
 
     @property
     def may_be_unordered(self) -> bool:
-        """Whether a step at or below this one gives in free order by its own wish, or might: one in a data set made."""
+        """True if this step or one below it may yield elements in free order, or creates data sets that may."""
         return below(self, _UNORDERED, _unordered_of)
 
     @property
     def any_rank(self) -> bool:
-        """Whether elements may differ in rank: one of the signatures of this step and of all below it says so."""
+        """True if elements may differ in rank, because this step or one below it has `gives_any_rank`."""
         return below(self, _ANY_RANK, _any_rank_of)
 
     @property
     def share(self) -> tuple[int, ...]:
-        """Which part of the data this step takes, where every consumer of it takes another; else nothing."""
+        """The shard that this step reads, if each consumer reads another one; else an empty tuple."""
         return ()
 
 
@@ -144,13 +144,14 @@ def _unordered_of(node: Node, found: list[bool]) -> bool:
 
 
 def below(plan: Node, name: str, answer: Callable[[Node, list[T]], T]) -> T:
-    """What follows from a node and the answers of its inputs; nodes keep theirs, as they never change."""
+    """Return a value computed from a node and the values of its inputs. Nodes are frozen, so they cache it."""
     known = vars(plan)
     if name in known:
         said: T = known[name]
         return said
     inputs = plan.inputs
-    if len(inputs) == 1 and (name in vars(inputs[0]) or not inputs[0].inputs):  # most often, as a step asks when made
+    # the usual case: a new step asks its input
+    if len(inputs) == 1 and (name in vars(inputs[0]) or not inputs[0].inputs):
         facts = vars(inputs[0])
         if name not in facts:
             facts[name] = answer(inputs[0], [])
@@ -172,9 +173,9 @@ def below(plan: Node, name: str, answer: Callable[[Node, list[T]], T]) -> T:
 
 
 def rebuilt(plan: Node, change: Callable[[Node], Node | None]) -> Node:
-    """The plan with other nodes in the place of those that `change` has something to say about, the consumer's first.
+    """Return the plan with nodes replaced by the results of `change`, the consumer's side first.
 
-    The same object comes back where nothing changed.
+    If `change` returns None for all nodes, the result is the same object.
     """
     made: dict[int, Node] = {}
     waiting = [(plan, False)]
@@ -197,7 +198,7 @@ def rebuilt(plan: Node, change: Callable[[Node], Node | None]) -> Node:
 
 
 class UnaryNode(Node):
-    """A step with one input; unless it says otherwise, elements keep their spec and their number."""
+    """A step with one input. By default, it keeps the spec and the number of elements."""
 
     input: Node
 
@@ -217,7 +218,7 @@ class UnaryNode(Node):
         return replace(self, input=inputs[0])
 
     def known(self) -> tuple[list[LeafSpec], Structure] | None:
-        """What is known of the elements of the input before they come."""
+        """Return leaves and structure of the spec of the input, or None if it is unknown."""
         return None if self.input.spec is None else flatten(self.input.spec)
 
 
@@ -235,7 +236,7 @@ class JoinedNode(Node):
 
 
 def inputs_first(plan: Node) -> list[Node]:
-    """Every node behind its inputs: pickled in this order a plan is as deep as its widest step, however long it is."""
+    """Return every node after its inputs. Pickled in this order, a long plan needs no deep recursion."""
     found: dict[int, Node] = {}
     waiting = [(plan, False)]
     while waiting:
@@ -249,34 +250,34 @@ def inputs_first(plan: Node) -> list[Node]:
 
 
 def parameters(node: Node) -> dict[str, Any]:
-    """The fields of a node that say what it does: all but its inputs, the line it came from, and who does it."""
+    """Return the fields of a node that determine its results: all but inputs, line and executor."""
     return {name: getattr(node, name) for name in parameter_names(type(node))}
 
 
 @functools.cache
 def parameter_names(kind: type[Node]) -> tuple[str, ...]:
-    """The names of these fields."""
+    """Return the names of these fields."""
     skipped = {"where", "input", "parts", "executor"}
     return tuple(f.name for f in fields(kind) if f.name not in skipped)
 
 
 def function_name(function: Callable[..., Any]) -> str:
-    """A short name for a user's callable."""
+    """Return a short name for a user's callable."""
     try:
         return str(getattr(function, "__name__", type(function).__name__))
-    except Exception:  # an object of the user's may raise anything when it is asked
+    except Exception:  # an object of the user may raise any exception on attribute access
         return type(function).__name__
 
 
 def check_ends(asked_by: str, cardinality: int) -> None:
-    """Raise InvalidArgumentError for a data set without end."""
+    """Raise InvalidArgumentError for an infinite data set."""
     if cardinality == INFINITE_CARDINALITY:
         message = f"{asked_by} needs a data set that ends; this one is infinite."
         raise InvalidArgumentError(message, hint="Bound it with take().")
 
 
 def check_int(name: str, value: Any, *, least: int, hint: str, also: tuple[int, ...] = ()) -> int:
-    """An integer argument as a Python int; numpy integers are welcome, bool and float are not."""
+    """Return an integer argument as a Python int. numpy integers are accepted, bool and float are not."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         message = f"{name} must be an integer, got {name}={value!r} ({type(value).__name__})."
         raise InvalidTypeError(message, hint=hint)
@@ -289,12 +290,12 @@ def check_int(name: str, value: Any, *, least: int, hint: str, also: tuple[int, 
 
 
 def check_count(node: Any, hint: str) -> None:
-    """The `count` of a step as a Python int; every negative one means -1, as in tf.data."""
+    """Convert the `count` of a step to a Python int; every negative count means -1, as in tf.data."""
     node.settle(count=max(check_int("count", node.count, least=-sys.maxsize, hint=hint), -1))
 
 
 def check_parallel(node: Any) -> None:
-    """The `num_parallel_calls` of a step: None, AUTOTUNE, or a count of at least 1."""
+    """Check the `num_parallel_calls` of a step: None, AUTOTUNE, or a count of at least 1."""
     calls = node.num_parallel_calls
     if calls is not None:
         hint = "Leave it out for one call at a time, or give penstock.AUTOTUNE to let the engine choose."
@@ -302,7 +303,7 @@ def check_parallel(node: Any) -> None:
 
 
 def check_executor(value: Any) -> str:
-    """`executor`: one of EXECUTORS."""
+    """Return `executor`, or raise an error if it is not one of EXECUTORS."""
     if isinstance(value, str) and value in EXECUTORS:
         return value
     listed = ", ".join(map(repr, EXECUTORS))
@@ -318,9 +319,9 @@ def check_executor(value: Any) -> str:
 
 
 def check_seed(node: Any) -> None:
-    """The seed of a random step as a Python int, and its salt where the step was not given one: its place in the plan.
+    """Convert the seed of a random step to a Python int. If the step has no salt, set its position in the plan.
 
-    Rewrites move steps and keep the salt, so that they never change what is drawn.
+    Rewrites move steps and keep the salt, so they never change random numbers.
     """
     if node.seed is not None:
         seed = check_int("seed", node.seed, least=-(2**63), hint="Any int64 will do.")
@@ -330,13 +331,13 @@ def check_seed(node: Any) -> None:
 
 
 def settle_salt(node: Any) -> None:
-    """What tells a random step from the others of its plan, where it was not given: its place in the plan."""
+    """Set the salt, which distinguishes the random steps of a plan, to the position in the plan, if it is not set."""
     if node.salt < 0:
         node.settle(salt=node.depth)
 
 
 def settle_salt_of_function(node: Any) -> None:
-    """`settle_salt` of a step whose function may draw: consumers of different shards draw apart."""
+    """Like `settle_salt`, for a step whose function may use random numbers: each shard gets other random numbers."""
     if node.salt < 0:
         shares = node.shares
         node.settle(salt=fold(node.depth, *shares) if shares else node.depth)
@@ -351,36 +352,39 @@ def check_function(name: str, value: Any, step: str) -> Callable[..., Any]:
 
 
 def limit(cardinality: int, count: int) -> int:
-    """Cardinality of the first `count` elements."""
+    """Return the cardinality of the first `count` elements."""
     if cardinality == UNKNOWN_CARDINALITY:
         return UNKNOWN_CARDINALITY
     return count if cardinality == INFINITE_CARDINALITY else min(cardinality, count)
 
 
 def total(cardinalities: Sequence[int]) -> int:
-    """Cardinality of all elements of several streams."""
+    """Return the cardinality of several streams together."""
     if INFINITE_CARDINALITY in cardinalities:
         return INFINITE_CARDINALITY
     return UNKNOWN_CARDINALITY if UNKNOWN_CARDINALITY in cardinalities else sum(cardinalities)
 
 
 def in_batches(cardinality: int, size: int, *, drop_remainder: bool) -> int:
-    """Cardinality of batches of so many elements."""
+    """Return the cardinality of batches of so many elements."""
     if cardinality < 0:
         return cardinality
     return cardinality // size if drop_remainder else -(-cardinality // size)
 
 
 def of_some(cardinality: int) -> int:
-    """Cardinality of what the values of elements decide how many there are of: only of none, or no end, it is known."""
+    """Return the cardinality of a step that drops or joins elements depending on their values.
+
+    It is known only for an empty or infinite input.
+    """
     return cardinality if cardinality in (0, INFINITE_CARDINALITY) else UNKNOWN_CARDINALITY
 
 
-_WIDEST = 80  # columns that the tree may move to the right
+_WIDEST = 80  # columns up to which the tree is indented
 
 
 def tree(plan: Node) -> str:
-    """One line per step, the consumer's side first, with the user's line it was made on."""
+    """Return one line per step, the consumer's side first, with the line of user code that created it."""
     rows = list(_rows(plan))
     width = max(len(text) for text, _ in rows)
     return "\n".join(f"{text:<{width}}  {where}".rstrip() for text, where in rows)
@@ -391,7 +395,7 @@ def _rows(plan: Node) -> Iterator[tuple[str, str]]:
     while waiting:
         node, lead, below = waiting.pop()
         yield lead + node.label, short_location(node.where)
-        if len(below) > _WIDEST:  # and no further to the right
+        if len(below) > _WIDEST:  # do not indent further
             lead, below = below[:-2] + "└ ", below[:-2]
             waiting += [(part, lead, below + "  ") for part in reversed(node.inputs)]
             continue
@@ -401,7 +405,7 @@ def _rows(plan: Node) -> Iterator[tuple[str, str]]:
 
 
 def short_location(where: str | None) -> str:
-    """`train.py:12` from a full path."""
+    """Return `train.py:12` for a full path."""
     if where is None:
         return ""
     path, _, line = where.rpartition(":")

@@ -1,6 +1,6 @@
-"""Frozen: the base of nodes, classes of constants without code made for each.
+"""Frozen: the base class of nodes, which are frozen dataclasses without generated code per class.
 
-`once`: properties that ask their inputs, found once for each node while a question is answered.
+`once` marks properties that depend on the inputs, so that a query computes each only once per node.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, dataclass_transf
 
 @dataclass_transform(eq_default=True, frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 class Frozen:
-    """A subclass is a frozen dataclass: its annotations are fields, given by keyword, and it is equal by value.
+    """Base of frozen dataclasses: annotations are fields, passed by keyword, and equality is by value.
 
-    `dataclass(frozen=True)` writes six methods anew for each class and compiles them: a third of a millisecond of CPU
-    time whenever penstock is imported, and for some sixty kinds of steps a fifth of the import. Here they stand once.
+    `dataclass(frozen=True)` generates and compiles six methods for each class. This takes a third of a millisecond of
+    CPU time per class at each import of penstock, and for the sixty kinds of steps a fifth of the import time. This
+    class defines the methods once.
 
     >>> class Point(Frozen):
     ...     x: int
@@ -32,7 +33,7 @@ class Frozen:
         super().__init_subclass__()
         dataclass(init=False, repr=False, eq=False)(cls)
 
-    if not TYPE_CHECKING:  # a type checker makes one of the fields
+    if not TYPE_CHECKING:  # a type checker derives __init__ from the fields
 
         def __init__(self, **given: Any) -> None:
             facts, (defaults, factories, names) = vars(self), _defaults(type(self))
@@ -49,13 +50,13 @@ class Frozen:
         """Check the fields."""
 
     def settle(self, **values: Any) -> None:
-        """What `__post_init__` makes of fields."""
+        """Set fields from within `__post_init__`."""
         vars(self).update(values)
 
     def over(self, **others: Any) -> Self:
-        """The same with other values in some fields, which are right whatever they are: nothing is checked again.
+        """Return a copy with other values in some fields, without calling `__post_init__`.
 
-        `dataclasses.replace` takes 8 µs for it, which a chain of steps takes several times for each.
+        `dataclasses.replace` takes 8 µs for the same, and a chain of steps calls it several times per step.
         """
         kind: Any = type(self)
         made, own = object.__new__(kind), vars(self)
@@ -87,7 +88,7 @@ class Frozen:
 
 @functools.cache
 def _defaults(kind: Any) -> tuple[dict[str, Any], tuple[tuple[str, Any], ...], frozenset[str]]:
-    """The fields of a class: defaults, what makes others, and the names of all."""
+    """Return the defaults of a class, its default factories, and the names of all fields."""
     every = fields(kind)
     defaults = {each.name: each.default for each in every if each.default is not MISSING}
     factories = tuple((each.name, each.default_factory) for each in every if each.default_factory is not MISSING)
@@ -95,7 +96,7 @@ def _defaults(kind: Any) -> tuple[dict[str, Any], tuple[tuple[str, Any], ...], f
 
 
 def _refuse(kind: Any, given: dict[str, Any]) -> NoReturn:
-    """Say which field there is not, or which was not given."""
+    """Raise TypeError for an unknown or a missing field."""
     names = [each.name for each in fields(kind)]
     lacking = next((name for name in names if name not in given), None)
     if lacking is not None:
@@ -114,18 +115,18 @@ A = TypeVar("A")
 
 
 class _Question(threading.local):
-    """The answers found so far to the question that this thread asks of a plan, with the nodes that gave them."""
+    """The answers of the current query of this thread, with the nodes that they belong to."""
 
     found: dict[tuple[int, Any], tuple[Any, Any]] | None = None
-    passed: dict[int, Any]  # nodes that `_from_below` has seen
-    from_below = False  # whether some steps are asked now, for those above
+    passed: dict[int, Any]  # nodes that `_from_below` has visited
+    from_below = False  # True while `_from_below` evaluates steps
 
 
 _QUESTION = _Question()
 
 
 class Answers:
-    """The answers to a question that is asked in several parts, of a plan that is the same all the while."""
+    """The answers of a query that is continued later on the same plan."""
 
     def __init__(self) -> None:
         self.found: dict[tuple[int, Any], tuple[Any, Any]] = {}
@@ -133,13 +134,13 @@ class Answers:
 
 
 def asking() -> bool:
-    """Whether this thread is asking a question."""
+    """Return True if this thread is inside a query."""
     return _QUESTION.found is not None
 
 
 @contextlib.contextmanager
 def question(answers: Answers | None = None) -> Iterator[None]:
-    """All that is asked inside is one question, which may go on with what was answered before."""
+    """Treat all property accesses inside as one query, which may continue from earlier `answers`."""
     if _QUESTION.found is not None:
         yield
         return
@@ -152,7 +153,7 @@ def question(answers: Answers | None = None) -> Iterator[None]:
 
 
 def answered(node: N, ask: Callable[[N], A]) -> A:
-    """What `ask` says of a node, which it says once while a question is answered.
+    """Return `ask(node)`. During a query, it is called only once per node.
 
     >>> asked = []
     >>> with question():
@@ -171,11 +172,11 @@ def answered(node: N, ask: Callable[[N], A]) -> A:
     return said
 
 
-_STRIDE = 100  # steps in a row that may ask each other; a plan of more is asked from below
+_STRIDE = 100  # steps in a row that may call each other recursively; longer plans are evaluated from below
 
 
 def _from_below(plan: Any) -> None:
-    """Ask some steps, the source's side first, so that none asks many below it: their calls stand on the stack."""
+    """Evaluate some steps, the source's side first, so that no recursion becomes deep."""
     waiting, some = [plan], []
     while waiting:
         node = waiting.pop()
@@ -188,17 +189,17 @@ def _from_below(plan: Any) -> None:
     try:
         for node in sorted(some, key=operator.attrgetter("height")):
             for name in ("cardinality", "spec"):
-                with contextlib.suppress(Exception):  # whoever needs to know asks again
+                with contextlib.suppress(Exception):  # a caller that needs the value evaluates it again
                     getattr(node, name)
     finally:
         _QUESTION.from_below = False
 
 
 def once(asked: property) -> property:
-    """A property that each node works out once while a question is answered, and anew for the next question.
+    """Return a property that each node computes once per query, and again in the next query.
 
-    Sizes of batches are in specs, and specs tell how many elements `unbatch` gives: without this, each such step would
-    double the time.
+    Specs contain sizes of batches, and `unbatch` derives its cardinality from specs. Without this cache, each such step
+    would double the time.
     """
     answer = asked.fget
     assert answer is not None
@@ -208,7 +209,7 @@ def once(asked: property) -> property:
         found = _QUESTION.found
         if found is not None:
             key = id(node), answer
-            if key not in found:  # each node once
+            if key not in found:  # once per node
                 if node.height > _STRIDE and not _QUESTION.from_below:
                     _from_below(node)
                 found[key] = node, answer(node)

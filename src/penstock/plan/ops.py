@@ -1,4 +1,4 @@
-"""Steps with one input: each class says what it does, never how."""
+"""Steps with one input: each class describes its results and contains no code that runs it."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from penstock.plan.node import (
 
 
 class Map(UnaryNode):
-    """`function(element)` for every element; plain tuples unpack into arguments.
+    """Yields `function(element)` for every element; plain tuples are unpacked into arguments.
 
-    `executor` says who may call the function. It takes no part in what the step gives, nor in fingerprints. `salt` is
-    as in `Shuffle`: what the function draws follows from it.
+    `executor` selects where the function is called. It changes neither results nor fingerprints. `salt` is as in
+    `Shuffle`; the random numbers of the function depend on it.
     """
 
     function: Callable[..., Any]
     num_parallel_calls: int | None = None
     deterministic: bool | None = None
     executor: str = "auto"
-    vectorise: bool = True  # run it a Block at a time where that is known to be equal
+    vectorise: bool = True  # if True, run the function on whole Blocks where the result is known to be equal
     salt: int = -1
 
     name: ClassVar[str] = "map"
@@ -52,7 +52,7 @@ class Map(UnaryNode):
         check_executor(self.executor)
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Self:
-        return self.over(input=inputs[0])  # any will do
+        return self.over(input=inputs[0])  # valid for any input
 
     @property
     def label(self) -> str:
@@ -66,7 +66,7 @@ class Map(UnaryNode):
 
 
 class Filter(UnaryNode):
-    """The elements for which `predicate(element)` is true. `salt` is as in `Map`."""
+    """Yields the elements for which `predicate(element)` is true. `salt` is as in `Map`."""
 
     predicate: Callable[..., Any]
     vectorise: bool = True
@@ -79,7 +79,7 @@ class Filter(UnaryNode):
         check_function("predicate", self.predicate, "filter")
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Self:
-        return self.over(input=inputs[0])  # any will do
+        return self.over(input=inputs[0])  # valid for any input
 
     @property
     def label(self) -> str:
@@ -91,7 +91,7 @@ class Filter(UnaryNode):
 
 
 class Batch(UnaryNode):
-    """`batch_size` neighbours stacked into one element."""
+    """Stacks `batch_size` neighbours into one element."""
 
     batch_size: int
     drop_remainder: bool = False
@@ -124,7 +124,7 @@ class Batch(UnaryNode):
 
 
 class Chosen(int):
-    """A number that AUTOTUNE chose from the plan alone, and why."""
+    """A number that AUTOTUNE chose from the plan alone, and the reason."""
 
     reason: str
 
@@ -135,12 +135,12 @@ class Chosen(int):
 
 
 class Shuffle(UnaryNode):
-    """A uniform pick from a buffer of `buffer_size` elements, again and again.
+    """Yields a random element of a buffer of `buffer_size` elements, again and again.
 
-    What AUTOTUNE means is settled before: then `buffer_size` is the number that was `Chosen`.
+    If the user passed AUTOTUNE, `buffer_size` is the resulting `Chosen` number.
 
-    `salt` tells two unseeded shuffles of one plan apart; it is fixed when the step is made, so that rewrites, which
-    move steps, never change an order.
+    `salt` distinguishes two unseeded shuffles of one plan. It is fixed when the step is created, so that rewrites,
+    which move steps, never change an order.
     """
 
     buffer_size: int
@@ -165,7 +165,7 @@ class Shuffle(UnaryNode):
 
 
 class Repeat(UnaryNode):
-    """The input `count` times over; -1 means for ever."""
+    """Yields the input `count` times; -1 means forever."""
 
     count: int = -1
 
@@ -191,7 +191,7 @@ class Repeat(UnaryNode):
 
 
 class Take(UnaryNode):
-    """The first `count` elements; -1 means all."""
+    """Yields the first `count` elements; -1 means all."""
 
     count: int
 
@@ -210,7 +210,7 @@ class Take(UnaryNode):
 
 
 class Skip(UnaryNode):
-    """All but the first `count` elements; -1 means none are left."""
+    """Yields all but the first `count` elements; -1 means that none are left."""
 
     count: int
 
@@ -232,7 +232,7 @@ class Skip(UnaryNode):
 
 
 class Shard(UnaryNode):
-    """Every `num_shards`-th element, beginning with number `index`."""
+    """Yields every `num_shards`-th element, beginning with index `index`."""
 
     num_shards: int
     index: int
@@ -262,7 +262,7 @@ class Shard(UnaryNode):
 
 
 class Enumerate(UnaryNode):
-    """`(number, element)` for every element."""
+    """Yields `(number, element)` for every element."""
 
     start: int = 0
 
@@ -282,7 +282,7 @@ class Enumerate(UnaryNode):
 
 
 class FlatMap(UnaryNode):
-    """The elements of the data set that `function(element)` returns, one data set after the other."""
+    """Yields the elements of the data sets that `function(element)` returns, one data set after the other."""
 
     function: Callable[..., Any]
 
@@ -309,7 +309,10 @@ class FlatMap(UnaryNode):
 
 
 class Interleave(UnaryNode):
-    """`block_length` elements from each of `cycle_length` open data sets in turn, made by `function(element)`."""
+    """Yields `block_length` elements from each of `cycle_length` open data sets in turn.
+
+    `function(element)` creates them.
+    """
 
     function: Callable[..., Any]
     cycle_length: int
@@ -345,7 +348,7 @@ class Interleave(UnaryNode):
 
 
 class Prefetch(UnaryNode):
-    """Up to `buffer_size` elements made ahead of the consumer; AUTOTUNE bounds them by bytes alone."""
+    """Computes up to `buffer_size` elements ahead of the consumer; AUTOTUNE limits only their bytes."""
 
     buffer_size: int
 

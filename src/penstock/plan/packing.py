@@ -1,4 +1,4 @@
-"""Steps: sequences packed into rows, batches by tokens."""
+"""Steps: sequences packed into rows, and batches limited by tokens."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ TOO_LONG = ("error", "truncate", "split", "drop")
 
 
 class Layout(NamedTuple):
-    """What the rows made of one kind of element look like.
+    """Layout of the rows for one kind of element.
 
-    `lengths` and `values` hold the extent and the padding of each feature; leaf i of `structure` is component
+    `lengths` and `values` are the extent and the padding value of each feature. Leaf i of `structure` is component
     `order[i] % 3` (values, segment numbers, positions) of feature `order[i] // 3`.
     """
 
@@ -29,7 +29,7 @@ class Layout(NamedTuple):
 
 
 class Pack(UnaryNode):
-    """Several sequences side by side in rows of one length, with the numbers of their segments and their positions."""
+    """Packs several sequences into rows of one length, with segment numbers and positions."""
 
     length: Any
     strategy: str = "first_fit"
@@ -59,7 +59,7 @@ class Pack(UnaryNode):
             self.layout(structure, specs)
 
     def layout(self, structure: Structure, specs: Sequence[LeafSpec]) -> Layout:
-        """The rows made of elements of this kind; raises InvalidTypeError for what is no nest of 1-D arrays."""
+        """Return the layout for elements of this kind. Raise InvalidTypeError unless they are nests of 1-D arrays."""
         if not specs:
             message = "pack needs elements with at least one array."
             raise InvalidTypeError(message)
@@ -71,7 +71,7 @@ class Pack(UnaryNode):
                 message = (
                     f"pack takes 1-D arrays of numbers, {f'component {path}' if path else 'the element'} is {kind}."
                 )
-                hint = "Leave other components out, or make arrays of them, in a map in front."
+                hint = "Leave other components out, or make arrays of them, in a map() before pack()."
                 raise InvalidTypeError(message, hint=hint)
         values = tuple(padding.value for padding in paddings(structure, specs, None, self.padding_values))
         leaves, found = flatten(_packed(structure, iter(range(0, 3 * len(specs), 3))))
@@ -109,9 +109,9 @@ class Pack(UnaryNode):
 
 
 def _packed(structure: Structure, numbers: Any) -> Any:
-    """The nest of a row, with component numbers for leaves.
+    """Return the nest of a row, with component numbers as leaves.
 
-    A leaf under a key gets two neighbours named after it; any other becomes a dict of its own.
+    A leaf under a dict key gets two more keys named after it. Any other leaf becomes a dict.
     """
     if structure.kind is None:
         number = next(numbers)
@@ -130,7 +130,7 @@ def _packed(structure: Structure, numbers: Any) -> Any:
         taken = [key for key in added if key in found or (key != name and key in structure.names)]
         if taken:
             message = f"pack adds {taken[0]!r} beside {name!r}, and the elements have a component of that name."
-            raise InvalidArgumentError(message, hint="Give the components other names, in a map in front.")
+            raise InvalidArgumentError(message, hint="Rename the components in a map() before pack().")
         found |= added
     return found
 
@@ -140,9 +140,9 @@ TOO_COSTLY = ("error", "alone", "drop")
 
 
 class BatchByTokens(UnaryNode):
-    """Neighbours, or elements of like length within a window, in padded batches of limited cost.
+    """Creates padded batches of limited cost from neighbours, or from elements of similar length within a window.
 
-    `salt` tells two unseeded steps of one plan apart, as that of a shuffle.
+    `salt` distinguishes two unseeded steps of one plan, as in `Shuffle`.
     """
 
     max_tokens: int
@@ -184,7 +184,7 @@ class BatchByTokens(UnaryNode):
             self.check_lengths(known[0])
 
     def paddings(self, structure: Structure, specs: Sequence[LeafSpec]) -> list[Padding]:
-        """How each component is padded."""
+        """Return the padding of each component."""
         return paddings(structure, specs, self.padded_shapes, self.padding_values)
 
     def check_lengths(self, specs: Sequence[LeafSpec]) -> None:
@@ -210,7 +210,7 @@ class BatchByTokens(UnaryNode):
         return structure.build([TensorSpec((None, *shape), dtype) for shape, dtype in zip(shapes, dtypes, strict=True)])
 
     def _rounded(self, shape: Shape, given: Shape) -> Shape:
-        """The shape of batches: a first extent that is not given is rounded up."""
+        """Return the shape of batches: a first extent that the user did not set is rounded up."""
         if not shape or shape[0] is None or given[0] is not None:
             return shape
         return (-(-shape[0] // self.multiple_of) * self.multiple_of, *shape[1:])
@@ -222,12 +222,12 @@ class BatchByTokens(UnaryNode):
 
 
 def open_spec(spec: LeafSpec) -> LeafSpec:
-    """The spec with no extent known."""
+    """Return the spec without known extents."""
     return TensorSpec([None] * len(spec.shape), spec.dtype) if isinstance(spec, TensorSpec) else spec
 
 
 def check_choice(argument: str, value: Any, choices: Sequence[str]) -> None:
-    """Raise InvalidArgumentError unless the value is one of the words."""
+    """Raise InvalidArgumentError unless the value is one of the choices."""
     if value not in choices:
         message = f"{argument} must be {', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}, got {value!r}."
         raise InvalidArgumentError(message)

@@ -1,4 +1,4 @@
-"""What `padded_shapes` and `padding_values` mean for each component of an element."""
+"""Meaning of `padded_shapes` and `padding_values` for each component of an element."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from penstock.plan.node import check_int
 
 
 class Padding(NamedTuple):
-    """How one component is padded: None in `shape` means as long as the longest of the batch."""
+    """Padding of one component: None in `shape` means the longest element of the batch."""
 
     shape: Shape
     value: Any  # a numpy scalar of the component's dtype, or bytes
 
 
 def paddings(structure: Structure, specs: Sequence[LeafSpec], shapes: Any, values: Any) -> list[Padding]:
-    """One Padding per leaf, from the two arguments of `padded_batch` as users give them.
+    """Return one Padding per leaf, from the user's two arguments of `padded_batch`.
 
-    Raises InvalidTypeError and InvalidArgumentError where they do not fit the elements.
+    Raises:
+        InvalidTypeError: If the arguments do not match the structure of the elements.
+        InvalidArgumentError: If a shape or value does not fit its component.
     """
     found = []
     given_shapes = [None] * len(specs) if shapes is None else _spread(structure, shapes, "padded_shapes")
@@ -44,7 +46,7 @@ def _component(path: str) -> str:
 
 
 def _spread(structure: Structure, nest: Any, argument: str, *, broadcast: bool = False) -> list[Any]:
-    """The parts of a nest that stand where `structure` has its leaves; with `broadcast` one may stand for many."""
+    """Return the parts of a nest in the leaf positions of `structure`. With `broadcast`, one part may apply to all."""
     if structure.is_leaf or (broadcast and not is_nest(nest)):
         return [nest] * structure.size
     parts = _parts(structure, nest)
@@ -72,7 +74,7 @@ def _parts(structure: Structure, nest: Any) -> list[Any] | None:
 
 
 def as_shape(shape: Any, argument: str) -> Shape | None:
-    """A shape as users write it: a size or sizes, where None and -1 are open; None leaves all of it open."""
+    """Return a user's shape as a tuple: one size or several, where None and -1 are open; None leaves all of it open."""
     if shape is None:
         return None
     if hasattr(shape, "__index__") and not isinstance(shape, (bool, np.ndarray)):
@@ -106,7 +108,10 @@ _KINDS = {bool: "b", int: "iufc", float: "fc", complex: "c"}
 
 
 def _value(value: Any, dtype: DType, path: str) -> Any:
-    """A padding value in the dtype of its component: Python's own numbers go where they fit, numpy's keep theirs."""
+    """Return a padding value in the dtype of its component.
+
+    Python numbers are converted if they fit. numpy values must have the dtype already.
+    """
     if value is None:
         return _default(dtype)
     number = type(value) in _KINDS
@@ -135,7 +140,7 @@ def _value(value: Any, dtype: DType, path: str) -> Any:
 
 
 def _default(dtype: DType) -> Any:
-    """What stands where an element has nothing, unless the user says otherwise."""
+    """Return the default padding value."""
     if dtype is bytes:
         return b""
     return np.array("NaT", dtype)[()] if dtype.kind in "mM" else dtype.type(0)

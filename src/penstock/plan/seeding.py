@@ -72,15 +72,15 @@ def runs_here(pinned: str | None) -> Callable[[Node], bool]:
 def unseeded(label: str, drawn: str) -> str:
     """Return the warning about a step whose elements depend on a generator that is not seeded for them."""
     return (
-        f"{label} draws from {drawn}, which is no part of the pipeline: its elements are others in every run, with "
-        "other numbers of workers, and after a resume."
+        f"{label} uses random numbers of {drawn}, which the pipeline does not seed: its elements differ in every run, "
+        "with other numbers of workers, and after a resume."
     )
 
 
 def warn_of_unseeded(label: str, drawn: str, where: str | None) -> None:
     """Warn about such a step on the user's line, once in a process."""
     hint = (
-        "Draw from a generator of the element, rng = np.random.default_rng(ps.element_key()), or with "
-        "ps.image.random_*; Options(deterministic=False) says that the order and the draws do not matter."
+        "Use a generator of the element, rng = np.random.default_rng(ps.element_key()), or "
+        "ps.image.random_*. If order and random numbers do not matter, set Options(deterministic=False)."
     )
     tell(unseeded(label, drawn), hint, RandomnessWarning, where)

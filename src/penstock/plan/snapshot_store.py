@@ -1,4 +1,4 @@
-"""SnapshotStore: where the entries of a plan are, and what is there."""
+"""SnapshotStore: the folders of a plan's entries, and their content."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _LOG = logging.getLogger("penstock.plan")
 
 
 class SnapshotStore:
-    """The folders `path/<key>`, one for each content that the plan, as it was written, can have. Thread-safe.
+    """The folders `path/<key>`, one for each content that the plan, before rewrites, can have. Thread-safe.
 
-    The data that a plan holds is looked at once, when the first pass begins. With `droppable` an entry that cannot be
-    read counts as none, and the next pass that writes makes it anew; otherwise that is an error.
+    The data of the plan is checked once, when the first iteration begins. With `droppable`, an unreadable entry counts
+    as missing, and the next iteration that writes replaces it. Otherwise it raises an error.
     """
 
     def __init__(self, path: str, plan: Node, shard_func: Any, compression: Any, *, droppable: bool = False) -> None:
@@ -42,24 +42,25 @@ class SnapshotStore:
         self._lock = new_lock()
         self._made: MadeOf | None = None
         self._made_under: dict[str, MadeOf] = {}  # by folder
-        self._opened: dict[str, tuple[Any, SavedSource]] = {}  # by folder: which manifest it was
-        self._unreadable: set[tuple[str, str]] = set()  # folders, and what was said of them
+        # by folder: the version of the manifest, and the opened source
+        self._opened: dict[str, tuple[Any, SavedSource]] = {}
+        self._unreadable: set[tuple[str, str]] = set()  # folders, with the text of the error
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is open stays here."""
+        """Return the state without the lock and opened sources."""
         return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_opened")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=new_lock(), _opened={})
 
     def known_folder(self, seed: int, deterministic: bool) -> str | None:  # noqa: FBT001 - an option's value
-        """As `folder`, if that is known without a look at data."""
+        """Return `folder`, or None if it is not known without checking data."""
         with self._lock:
             made = self._made
         return None if made is None else file_in(self._path, made.under(seed=seed, deterministic=deterministic).key)
 
     def folder(self, seed: int, deterministic: bool) -> str:  # noqa: FBT001 - an option's value
-        """The folder of the entry under these options."""
+        """Return the folder of the entry under these options."""
         with self._lock:
             if self._made is None:
                 self._made = made_of(self._plan, shard_func=self._shard_func)
@@ -72,7 +73,10 @@ class SnapshotStore:
         return folder
 
     def refresh(self, entry: Entry) -> None:
-        """Look at the files of an entry. Raises DataLossError, FailedPreconditionError and OSError if it matters."""
+        """Check the files of an entry.
+
+        Raise DataLossError, FailedPreconditionError or OSError if it is not droppable.
+        """
         try:
             entry.refresh()
         except (DataLossError, FailedPreconditionError, OSError) as error:
@@ -80,7 +84,7 @@ class SnapshotStore:
             entry.forget()
 
     def _refuse(self, folder: str, error: PenstockError | OSError) -> None:
-        """Raise it with what to do, or say that nobody has to do anything."""
+        """Raise the error with advice, or log that the elements are computed again."""
         if not self._droppable:
             if isinstance(error, PenstockError):
                 remedy = f"Delete the folder {folder!r}: the next iteration computes and writes its elements again."
@@ -92,27 +96,27 @@ class SnapshotStore:
         if known:
             return
         if isinstance(error, PenstockError):
-            text = "%s: what is kept there%s, is computed and written again: %s"
+            text = "%s: the stored elements%s are computed and written again: %s"
             _LOG.warning(text, folder, _size_of(folder), without_hint(error))
         else:
             _LOG.warning("%s: the stored elements are computed again, as they cannot be read: %s", folder, error)
 
     def _say_lost(self, folder: str) -> None:
-        """A line where there are chunks, and nothing says of what."""
+        """Log a warning if there are chunks without a manifest."""
         if storage.exists(file_in(folder, JOURNAL)) and not storage.exists(file_in(folder, NAME)):
-            text = "%s: what is kept there%s, is computed and written again: there is no %s"
+            text = "%s: the stored elements%s are computed and written again: there is no %s"
             _LOG.warning(text, folder, _size_of(folder), NAME)
 
     def _say_why(self, made: MadeOf, folder: str) -> None:
-        """A line where the path has entries, and none of them is that of the plan."""
+        """Log the reason if the path has entries and none belongs to the plan."""
         why = None if storage.exists(file_in(folder, NAME)) else why_not(made, self._path)
         if why is not None:
             _LOG.info("%s: a new entry, %s; %s", self._path, made.key[:8], why)
 
     def saved(self, folder: str, entry: Entry | None = None) -> SavedSource | None:
-        """A complete entry, opened once. Raises DataLossError, FailedPreconditionError and OSError as `refresh`.
+        """Return a complete entry, or None. It is opened once.
 
-        What `entry` has read of it is not read again.
+        The parts that `entry` has already read are not read again. It raises the errors of `refresh`.
         """
         try:
             now = stamp(file_in(folder, NAME))
@@ -128,7 +132,7 @@ class SnapshotStore:
         try:
             manifest = entry.manifest_as_of(now) if entry is not None else None
             manifest = read_manifest(folder) if manifest is None else manifest
-        except NotFoundError:  # removed meanwhile
+        except NotFoundError:  # it was removed in the meantime
             return None
         except (DataLossError, FailedPreconditionError, OSError) as error:
             self._refuse(folder, error)
@@ -141,7 +145,7 @@ class SnapshotStore:
         return source
 
     def source(self, entry: Entry, element: int) -> tuple[SavedSource, int]:
-        """What is committed, in the order of the entry, and where in it an element is."""
+        """Return the committed elements in the order of the entry, and the position of an element in them."""
         if entry.complete and entry.manifest is not None and len(entry.manifest.shards) < 2:
             whole = self.saved(entry.folder, entry)
             if whole is not None and whole.manifest.run == entry.run:
@@ -149,16 +153,19 @@ class SnapshotStore:
         return committed(entry, element)
 
     def prepare(self, folder: str) -> None:
-        """Make the folder of an entry that is to be written. Raises OSError."""
+        """Create the folder of an entry before writing. Raise OSError if that fails."""
         if not storage.is_url(folder):
             Path(folder).mkdir(parents=True, exist_ok=True)
 
     def lock(self, folder: str) -> Lock | Lease | None:
-        """What says that this process writes; None while another one does. Raises as `lock.take`, `take_lease`."""
+        """Return the lock for writing, or None if another process holds it.
+
+        It raises the errors of `lock.take`, `take_lease`.
+        """
         return take_lease(folder) if storage.is_url(folder) else take(folder)
 
     def committer(self, entry: Entry, lock: Lock | Lease, made_by: str) -> tuple[Committer, Alike]:
-        """What writes behind an entry, and the spec of its elements so far. Raises OSError."""
+        """Return the writer that appends to an entry, and the spec of its elements so far. Raise OSError on failure."""
         self._say_lost(entry.folder)
         alike = Alike(entry.element_spec() if entry.elements else None)
         made = self._made_under[entry.folder]
@@ -168,7 +175,7 @@ class SnapshotStore:
         return Committer(entry, lock, manifest, alike, made_by), alike
 
     def write_again(self, entry: Entry, made_by: str, number: int, kept: Sequence[Kept]) -> None:
-        """Write a chunk anew that was damaged, if that can be now and the entry is still there. Raises OSError."""
+        """Rewrite a damaged chunk, if the lock is free and the entry still exists. Raise OSError on failure."""
         run = entry.run
         lock = self.lock(entry.folder)
         if lock is None:
@@ -184,28 +191,28 @@ class SnapshotStore:
         finally:
             lock.release()
         with self._lock:
-            self._opened.pop(entry.folder, None)  # it remembers what failed
+            self._opened.pop(entry.folder, None)  # it remembers the failure
 
 
 def _size_of(folder: str) -> str:
-    return "" if storage.is_url(folder) else f", {size_text(size_of(Path(folder)))}"
+    return "" if storage.is_url(folder) else f" ({size_text(size_of(Path(folder)))})"
 
 
 def without_hint(error: Exception) -> str:
-    """The text of an error about which nobody has to do anything."""
+    """Return the text of an error without its hint, for an error that needs no action."""
     if not isinstance(error, PenstockError):
         return str(error)
     return "\n  ".join([error.message, *error.context.lines()])
 
 
 def committed(entry: Entry, element: int) -> tuple[SavedSource, int]:
-    """What an entry holds from the chunk of an element on, in the order it was committed, and its number there."""
+    """Return the elements of an entry from the chunk of an element on, in commit order, and its index in them."""
     number, begin = entry.chunk_at(element)
     return SavedSource.whole(entry.folder, entry.part(number)), element - begin
 
 
 def _storable(spec: Any) -> Any:
-    """A nest of specs, None if nobody knows it or no file holds its elements: the first of them will say so."""
+    """Return a nest of specs, or None if it is unknown or cannot be stored. The first element then raises the error."""
     try:
         return None if spec is None else stored_as(spec)
     except InvalidTypeError:

@@ -1,4 +1,4 @@
-"""Steps that carry something from element to element: a user's state, what was seen, how many there were."""
+"""Steps with state between elements: a user's state, the values seen so far, the number of elements."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from penstock.plan.node import (
 
 
 class Tally:
-    """A count that belongs to a step of a plan. Thread-safe; a copy in another process counts for itself."""
+    """A counter that belongs to a step of a plan. Thread-safe; a copy in another process counts separately."""
 
     def __init__(self) -> None:
         self._lock = new_lock()
@@ -46,9 +46,9 @@ class Tally:
 
 
 class StatefulMap(UnaryNode):
-    """`function(state, element)` gives the next state and an element of the output, for every element in turn."""
+    """Calls `function(state, element)` for every element in turn. It returns the next state and an output element."""
 
-    initial_state: Any  # a nest of leaves; becomes an InitialState
+    initial_state: Any  # a nest of leaves; converted to an InitialState
     function: Callable[[Any, Any], Any]
 
     name: ClassVar[str] = "scan"
@@ -64,7 +64,7 @@ class StatefulMap(UnaryNode):
 
     @property
     def spec(self) -> Any:
-        """That of the output, where the function is known to keep the shapes of the state, which may change."""
+        """Spec of the output, or None unless the function is known to keep the shapes of the state."""
         if self.input.spec is None:
             return None
         from penstock.trace.traced import traced_spec  # tracing comes with the first function
@@ -75,7 +75,7 @@ class StatefulMap(UnaryNode):
 
 
 class TakeWhile(UnaryNode):
-    """The elements in front of the first one for which `predicate(element)` is false."""
+    """Yields the elements before the first one for which `predicate(element)` is false."""
 
     predicate: Callable[..., Any]
 
@@ -94,7 +94,7 @@ class TakeWhile(UnaryNode):
 
 
 class Unique(UnaryNode):
-    """Every value once, where it comes first."""
+    """Yields every value once, at its first occurrence."""
 
     name: ClassVar[str] = "unique"
 
@@ -104,7 +104,7 @@ class Unique(UnaryNode):
 
     @staticmethod
     def check(specs: list[Any]) -> None:
-        """Raise for elements that cannot be compared."""
+        """Raise an error for elements that cannot be compared."""
         if len(specs) != 1:
             message = f"unique compares elements of one component, got {len(specs)} components."
             raise InvalidArgumentError(message, hint="Choose the component with map() first.")
@@ -119,9 +119,9 @@ class Unique(UnaryNode):
 
 
 class AssertCardinality(UnaryNode):
-    """The input, known to hold `expected_cardinality` elements; a pass that finds another number is an error.
+    """Declares that the input has `expected_cardinality` elements. An iteration with another number raises an error.
 
-    With `file`, from which the number was read, that error is damage to stored data.
+    `file` is the file that the number was read from. With it, the error is DataLossError.
     """
 
     expected_cardinality: int
@@ -146,7 +146,7 @@ class AssertCardinality(UnaryNode):
 
 
 class IgnoreErrors(UnaryNode):
-    """The elements without those that failed, which are counted, and may be limited and written down."""
+    """Drops failed elements and counts them. Their number may be limited, and they may be recorded in a file."""
 
     log_warning: bool = False
     max_errors: int | None = None
@@ -190,7 +190,7 @@ def _local_file(path: Any) -> str:
 
 
 class Random(Node):
-    """Uniform integers without end: the same in every pass unless `rerandomize` asks for others."""
+    """Yields uniform random integers without end: equal in every iteration unless `rerandomize` is True."""
 
     seed: int | None = None
     rerandomize: bool = False

@@ -1,4 +1,4 @@
-"""Steps that keep elements beyond one pass."""
+"""Steps that store elements for later iterations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _READ_ONLY = r"([\w.+-]+::)*https?://"
 
 
 class Cache(UnaryNode):
-    """The first complete pass is kept in memory and serves every later one.
+    """Stores the first complete iteration in memory and reads it in every later one.
 
     The store belongs to the step: all data sets built on one `cache()` call share it.
     """
@@ -41,9 +41,9 @@ class Cache(UnaryNode):
 
 
 class Snapshot(UnaryNode):
-    """Passes are written to files, behind what earlier ones have written, and read from them, in any process.
+    """Writes iterations to files and reads them from there, in any process. An iteration appends to earlier ones.
 
-    `store` finds the files by the plan as it was written, so that rewrites make no other snapshot of it.
+    `store` finds the files by the plan before rewrites, so that a rewrite never leads to another snapshot.
     """
 
     path: str
@@ -53,7 +53,7 @@ class Snapshot(UnaryNode):
     store: SnapshotStore | None = field(default=None, compare=False, repr=False)
 
     name: ClassVar[str] = "snapshot"
-    repairs: ClassVar[bool] = False  # elements whose file is damaged are made once more
+    repairs: ClassVar[bool] = False  # True if elements in damaged files are computed again
 
     def __post_init__(self) -> None:
         self.settle(path=folder_to_write(self.path, self.name))
@@ -77,12 +77,12 @@ class Snapshot(UnaryNode):
 
     @property
     def faithful(self) -> bool:
-        """Whether the files are read in the order in which they were written."""
+        """True if the files are read in the order in which they were written."""
         return self.reader_func is None and self.shard_func is None
 
 
 class DiskCache(Snapshot):
-    """A cache in files: what it holds can be made again, and is where it is damaged."""
+    """A cache in files. Elements in damaged files are computed again."""
 
     compression: str | None = None
 
@@ -91,7 +91,7 @@ class DiskCache(Snapshot):
 
 
 class Followed(Node):
-    """The elements of an entry that is being written; how many there will be nobody knows yet."""
+    """Yields the elements of an entry that is still being written. Their number is unknown."""
 
     folder: str
     element_spec: Any
@@ -116,29 +116,31 @@ class Followed(Node):
 
 
 def last_name(path: str) -> str:
-    """What a folder is called, without those around it."""
+    """Return the last part of a path."""
     return path.rstrip("/").rpartition("/")[2]
 
 
 def folder_to_write(path: Any, step: str) -> str:
-    """The path, or the URL, of a folder to write to."""
+    """Return the path or URL of a folder to write to, or raise an error."""
     name = storage.as_path(path)
     if not name:
         message = f"{step} writes into a folder, and its path is empty."
-        raise InvalidArgumentError(message, hint='Give the path of a folder, which need not be there; "." is this one.')
+        raise InvalidArgumentError(
+            message, hint='Give the path of a folder. It is created if needed. "." is the current folder.'
+        )
     if storage.is_url(name):
         if re.match(_READ_ONLY, name):
-            message = f"{step} cannot write to {redacted(name)!r}: web servers give files, and take none."
+            message = f"{step} cannot write to {redacted(name)!r}: web servers are read-only."
             raise InvalidArgumentError(message, hint="Give a folder, or the URL of one in s3://, gs:// or hdfs://.")
         return name.rstrip("/")
     if os.path.isfile(name):  # noqa: PTH113 - pathlib takes longer to import than this module
         message = f"{step} writes into a folder, and {name!r} is a file."
-        raise InvalidArgumentError(message, hint="Give the path of a folder, which need not be there.")
+        raise InvalidArgumentError(message, hint="Give the path of a folder. It is created if needed.")
     return name
 
 
 def read_by(reader_func: Callable[[Any], Any], source: SavedSource, dataset: Callable[[Node], Any]) -> Any:
-    """The data set that `reader_func` makes of the shards; `dataset` makes a data set of a plan."""
+    """Return the data set that `reader_func` makes of the shards; `dataset` creates a data set from a plan."""
 
     def shard(number: Any) -> Any:
         return dataset(Scan(source=replace(source, shards=(source.shards[number],))))

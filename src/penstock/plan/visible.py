@@ -1,13 +1,15 @@
-"""What somebody could see of a plan: when functions and generators are called that may do more than give their result.
+"""Observable side effects of a plan: calls of user functions and generators that may do more than return a result.
 
-A function that is known to do nothing but compute may be called for a whole Block at once. One that prints, counts,
-reads a queue or calls what is not known may wait for the loop to have received the element before: nothing that it
-makes may be made before it is asked for. Two readings of functions answer that. What is known for certain to compute
-(`acts`) is asked of every step at the start of a pass: what may be traced, and, of maps and filters, what calls nothing
-but functions of libraries that do as much, `json.loads` or `cv2.resize`. These may take long, and are called for as
-many elements at a time as take some milliseconds (`is_called_ahead`). Where work would run ahead of the loop without
-having been asked to (`shown_ahead`) a function is read to its end, and less is enough: one that reads a file shows
-nothing of when it does.
+A function that only computes may be called for a whole Block at once. A function that prints, counts, reads a queue or
+calls unknown code may wait until the consumer has received the previous element. Such a function must not be called
+before its element is requested.
+
+Two checks answer this. `acts` runs for every step at the start of an iteration and accepts only functions that are
+known to compute: functions that can be traced and, in maps and filters, functions that call only library functions of
+this kind, such as `json.loads` or `cv2.resize`. The latter may take long, so they are called for as many elements at a
+time as take a few milliseconds (`is_called_ahead`). `shown_ahead` applies where work would run ahead of the consumer
+although the user did not request it. It examines the whole function and accepts more: a function that reads a file does
+not show when it does so.
 """
 
 from __future__ import annotations
@@ -28,16 +30,16 @@ from penstock.plan.storing import Cache
 from penstock.sources.source import SlicedSource, Source
 from penstock.trace.purity import why_impure
 
-# the data sets that they open are looked at when they are open, and a reducer is asked for all of its input at once
+# the data sets that these steps open are checked later; a reducer needs all elements anyway
 _OPENING = (ops.FlatMap, ops.Interleave, grouping.GroupByReducer)
-CALLING = (ops.Map, ops.Filter, fused.FusedMap, fused.MapAndBatch)  # stateless, and made for some time at most
+CALLING = (ops.Map, ops.Filter, fused.FusedMap, fused.MapAndBatch)  # stateless, and called for a limited time
 
 
 def acts(node: Node) -> bool:
-    """Whether the step itself, without its input, calls anything that may do more than give its result."""
+    """Return True if the step itself, without its input, calls code that may have side effects."""
     if isinstance(node, Scan):
         return _source_acts(node.source)
-    if isinstance(node, GlobalShuffle):  # fetches the elements of its input by their numbers
+    if isinstance(node, GlobalShuffle):  # reads the elements of its input by index
         return any(acts(below) for below in node.input.walk())
     if isinstance(node, _OPENING):
         return False
@@ -51,7 +53,7 @@ def acts(node: Node) -> bool:
 
 
 def is_called_ahead(node: Node) -> bool:
-    """Whether the functions of a map or filter do nothing but compute, and are called for each element all the same."""
+    """Return True if the functions of a map or filter only compute, but are called once per element."""
     return any(_verdict(function) is not None for _, function in functions_in(node)) and not acts(node)
 
 
@@ -84,19 +86,19 @@ def opens_visibly(function: Callable[..., Any]) -> bool:
 
 
 def shown(node: Node) -> bool:
-    """Whether somebody could see when the step itself calls something, or when a data set is read that it opens."""
+    """Return True if calls of the step itself, or of a data set that it opens, are observable."""
     if isinstance(node, Scan):
         return _source_acts(node.source)
     return any(why_impure(function) is not None and opens_visibly(function) for _, function in functions_in(node))
 
 
 def shown_ahead(plan: Node) -> bool:
-    """Whether somebody could see a plan's elements being made before they are asked for.
+    """Return True if it is observable that elements of a plan are computed before they are requested.
 
-    What parallel steps and prefetch(AUTOTUNE) have made is ahead as it is: the user wants that. By how much
-    `prefetch(n)`, and a parallel step right below it, are ahead of whoever takes their elements, he has said.
+    Parallel steps and prefetch(AUTOTUNE) always compute ahead, as the user requested. `prefetch(n)`, and a parallel
+    step directly below it, compute ahead by the number that the user passed.
     """
-    waiting = [(plan, False)]  # with whether a prefetch(n) stands right above
+    waiting = [(plan, False)]  # (node, True if a prefetch(n) is directly above)
     while waiting:
         node, bounded = waiting.pop()
         counted = isinstance(node, ops.Prefetch) and node.buffer_size != AUTOTUNE
@@ -115,7 +117,7 @@ def shown_ahead(plan: Node) -> bool:
 
 
 def on_workers(node: Node) -> bool:
-    """Whether workers make what the step gives, ahead of whoever asks for it."""
+    """Return True if workers compute the results of a step ahead of the consumer."""
     if isinstance(node, ops.Prefetch):
         return node.buffer_size != 0
     if getattr(node, "executor", None) == "inline":
@@ -134,7 +136,7 @@ def _is_ours(kind: type) -> bool:
 
 
 def functions_in(node: Node) -> Iterator[tuple[str, Any]]:
-    """The functions that a step calls, each with the parameter that it was given as."""
+    """Yield the functions that a step calls, each with the name of its parameter."""
     for step in getattr(node, "steps", ()):
         yield from functions_in(step)
     for name in _names(type(node)):
@@ -147,5 +149,5 @@ def functions_in(node: Node) -> Iterator[tuple[str, Any]]:
 
 @functools.cache
 def _names(kind: type[Node]) -> tuple[str, ...]:
-    """The fields that a function may be in."""
+    """Return the fields that may contain a function."""
     return tuple(each.name for each in fields(kind))

@@ -1,8 +1,8 @@
-"""Windows whose elements a function does not read. Its plan tells the place of each element of a window.
+"""Windows whose elements a function does not read: its plan alone determines the elements of each window.
 
-The function of `window(30, shift=1).flat_map(lambda w: w.batch(30))` makes the same plan for every window. It is called
-once, with placeholders for the data sets of a window. The plan that it returns says which elements of a window come in
-which places: `batch`, `take`, `skip`, `shard` and `zip` of placeholders, and maps behind them.
+The function of `window(30, shift=1).flat_map(lambda w: w.batch(30))` creates the same plan for every window. It is
+called once, with placeholders for the data sets of a window. The resulting plan determines which elements of a window
+go to which position: it consists of `batch`, `take`, `skip`, `shard` and `zip` of placeholders, followed by maps.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from penstock.plan.node import Node
 from penstock.plan.ops import Batch, FlatMap, Map, Prefetch, Repeat, Shard, Shuffle, Skip, Take
 from penstock.sources.source import Position, Reader, Source
 
-_KEEPING = (Take, Skip, Shard, Shuffle, Repeat, Prefetch)  # what their input's elements are, theirs are
+_KEEPING = (Take, Skip, Shard, Shuffle, Repeat, Prefetch)  # these steps do not change elements
 
 
 _UNKNOWN = "A placeholder stands for all windows: it has no elements."
@@ -33,7 +33,7 @@ _UNKNOWN = "A placeholder stands for all windows: it has no elements."
 
 @dataclass(frozen=True)
 class Placeholder(Source):
-    """One component of a window: its size, where all windows have that, and the spec of an element, if it is known."""
+    """One component of a window: its size, if all windows have the same, and the spec of an element, if known."""
 
     component: int
     size: int | None
@@ -59,9 +59,9 @@ class Placeholder(Source):
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Elements that a plan makes of a window: for each leaf its component, and the places in the window.
+    """Elements that a plan yields for a window: for each leaf its component, and the positions in the window.
 
-    The first axis of the places counts the elements; further axes are those of batches.
+    The first axis of the positions counts the elements; further axes are those of batches.
     """
 
     structure: Structure
@@ -76,7 +76,7 @@ class Placed:
 
 
 def placed(plan: Node, size: int) -> Placed | None:
-    """Return the elements that a plan gives of a window; None if it does more, or its batches differ in size."""
+    """Return the elements that a plan yields for a window, or None if it does more or its batches differ in size."""
     match plan:
         case Scan(source=Placeholder(component=component)):
             return Placed(LEAF, ((component, np.arange(size)),))
@@ -109,10 +109,13 @@ def placed(plan: Node, size: int) -> Placed | None:
 
 
 class WindowedFlatMap(FlatMap):
-    """A flat_map over windows whose function makes `inner` of each. Elements of many windows are copied at once."""
+    """A flat_map over windows whose function returns `inner` for each.
+
+    The elements of many windows are copied at once.
+    """
 
     inner: Node = field(compare=False, repr=False)
-    structure: Structure = field(compare=False, repr=False)  # of what the function is given
+    structure: Structure = field(compare=False, repr=False)  # structure of the arguments of the function
 
     @property
     def as_written(self) -> FlatMap:
@@ -120,7 +123,7 @@ class WindowedFlatMap(FlatMap):
 
     @property
     def maps(self) -> tuple[Map, ...]:
-        """The maps behind the elements of a window, the first is nearest to these."""
+        """The maps after the placeholders, beginning with the one nearest to them."""
         return _maps(self.inner)[0]
 
     def placed(self, size: int) -> Placed | None:
@@ -132,12 +135,12 @@ _data_sets: list[Callable[[Node], Any]] = []
 
 
 def data_sets_are_made_by(make: Callable[[Node], Any]) -> None:
-    """Have placeholders be data sets that `make` returns for a plan."""
+    """Register `make`, which creates data sets from plans, for placeholders."""
     _data_sets[:] = [make]
 
 
 def window_below(step: FlatMap) -> Window | None:
-    """Return the step whose windows a flat_map is given, if they are windows."""
+    """Return the window step whose windows a flat_map receives, or None."""
     below = step.input
     while isinstance(below, _KEEPING):
         below = below.input
@@ -145,7 +148,7 @@ def window_below(step: FlatMap) -> Window | None:
 
 
 def windowed(written: FlatMap) -> WindowedFlatMap | None:
-    """Return the same step for many windows at once; None if its function has to be called for each window."""
+    """Return the same step for many windows at once, or None if its function must be called for each window."""
     below = window_below(written)
     if below is None:
         return None
@@ -160,7 +163,7 @@ def windowed(written: FlatMap) -> WindowedFlatMap | None:
     given = structure.build([_data_sets[0](Scan(source=source, where=below.where)) for source in sources])
     try:
         made = written.function(*given) if type(given) is tuple else written.function(given)
-    except Exception:  # the first window says what it is
+    except Exception:  # the first window raises the error
         return None
     inner = getattr(made, NESTED, None)
     if not isinstance(inner, Node) or not all(map(is_pure, _maps(inner)[0])):
@@ -181,7 +184,7 @@ def _maps(inner: Node) -> tuple[tuple[Map, ...], Node]:
 
 
 def is_pure(step: Map) -> bool:
-    """Return True for a map that never waits, and gives the same for an element wherever and whenever it is called."""
+    """Return True for a map that never waits, and whose result for an element never depends on place or time."""
     from penstock.trace.purity import may_draw  # tracing comes with the first function
 
     sequential = step.num_parallel_calls is None and step.executor == "auto"

@@ -1,4 +1,4 @@
-"""What ran and what it cost, told to a person."""
+"""Measurement of pipelines and reports about them: explanations, lint, live views and recordings."""
 
 import importlib
 from typing import TYPE_CHECKING, Any

@@ -1,6 +1,6 @@
-"""What `Dataset.explain` says: the plan, the rewrites, the stages, advice.
+"""The result of `Dataset.explain`: the plan, the rewrites, the stages, and advice.
 
-It is text for people, and plain values for programs.
+It is a text for people, and plain values for programs.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from penstock.trace.traced import traced, traced_spec
 
 
 class Text(str):
-    """A string of several lines. A shell or a notebook shows its lines."""
+    """A string of several lines. Shells and notebooks show it as lines."""
 
     __slots__ = ()
 
@@ -61,9 +61,9 @@ class Text(str):
 
 @question()
 def explanation(plan: Node, options: Options, running: Node, placed: Sequence[str] = ()) -> str:
-    """Paragraphs: the plan as written, each rewrite with its sentence, how every step runs, advice if there is any.
+    """Return paragraphs: the plan as written, each rewrite with a sentence, the way every step runs, and advice.
 
-    `running` is the plan with the caches of `Options.autocache`, `placed` are the lines on what that has come to.
+    `running` is the plan with the caches of `Options.autocache`; `placed` are the lines about these caches.
     """
     from penstock.profiler.lint.driver import lint
 
@@ -81,7 +81,7 @@ def explanation(plan: Node, options: Options, running: Node, placed: Sequence[st
     parts += ["runs as", _indented("\n".join(stages(rewritten, options)))]
     learnt = _learnt(rewritten, options)
     if learnt:
-        parts += ["learnt from earlier iterations on this machine", _indented("\n".join(learnt))]
+        parts += ["learned from earlier iterations on this machine", _indented("\n".join(learnt))]
     if placed:
         parts += ["autocache", _indented("\n".join(placed))]
     advice = lint(plan, options)
@@ -91,7 +91,7 @@ def explanation(plan: Node, options: Options, running: Node, placed: Sequence[st
 
 
 def _learnt(plan: Node, options: Options) -> list[str]:
-    """The settings that a pass would begin with, and what they gave."""
+    """Return the settings that an iteration would begin with, and the rates they achieved."""
     known = recall(tuning_digest(fingerprint(plan, options.seed, options.deterministic), options))
     rows = []
     for name, found in sorted(known.items()):
@@ -120,8 +120,8 @@ def stages(plan: Node, options: Options) -> list[str]:
             rows.extend(_who_calls(node))
         by_rule = options.experimental_optimization.window_in_place
         if type(node) is FlatMap and by_rule and window_below(node) is not None:
-            why = why_plans_otherwise(node.function) or "it does more than to put elements into batches"
-            rows.append(f"  {node.label} opens every window by itself: {why}")
+            why = why_plans_otherwise(node.function) or "it does more than batch elements"
+            rows.append(f"  {node.label} opens every window separately: {why}")
         found = inside(node.function) if isinstance(node, (FlatMap, Interleave)) else None
         if found is not None:
             rows += ["  the first data set that its function made:", *(f"    {row}" for row in found.splitlines())]
@@ -136,7 +136,7 @@ def stages(plan: Node, options: Options) -> list[str]:
 
 
 def _joined(spec: Any, steps: Sequence[Node], options: Options) -> str | None:
-    """Describe the one graph of neighbouring maps; None if each runs by itself."""
+    """Describe the one graph of neighbouring maps, or return None if each map runs separately."""
     maps = [step for step in steps if isinstance(step, Map) and step.vectorise]
     by_block = options.experimental_optimization.map_vectorization
     if spec is None or len(maps) < len(steps) or not by_block:
@@ -146,26 +146,26 @@ def _joined(spec: Any, steps: Sequence[Node], options: Options) -> str | None:
 
 
 def _who_makes(node: Distribute, options: Options) -> list[str]:
-    """What workers of a service make, and what stays here."""
+    """Return lines about the steps that workers of a service run, and the steps of this process."""
     if node.parts is not None:
         share = node.in_turn.parts[0]
-        rows = [f"  an element of each of {node.parts} iterations in turn, each by one worker; the first is"]
+        rows = [f"  {node.parts} workers iterate separately, and their elements alternate; the first worker runs"]
         return rows + [f"    {row}" for row in stages(share, options)]
     plan, cut = parted(node)
     if not any(isinstance(each, Remote) for each in plan.walk()):
-        return [f"  nothing goes to workers: {cut.base.label} stands over a step that writes files"]
+        return [f"  no step runs on workers: a step before {cut.base.label} writes files"]
     listed = ", ".join(step.label for step in cut.middle)
-    rows = [f"  there, for a range of elements at a time: {listed}"] if listed else []
+    rows = [f"  workers, per range of elements: {listed}"] if listed else []
     functions = [step for step in cut.middle if isinstance(step, (Map, Filter))]
     rows += [f"    {step.label} {_verdict(step, step.input.spec, options)}" for step in functions]
-    rows.append(f"  there, in every worker: {', '.join(below.label for below in cut.base.walk())}")
+    rows.append(f"  every worker, over all elements: {', '.join(below.label for below in cut.base.walk())}")
     if cut.rest:
-        rows.append(f"  here: {', '.join(step.label for step in cut.rest)}; {cut.kept}")
+        rows.append(f"  this process: {', '.join(step.label for step in cut.rest)}; {cut.kept}")
     return rows
 
 
 def _who_calls(node: Map | FusedMap | MapAndBatch) -> list[str]:
-    """Say where the functions of a step may be called, and why; nothing if that is the puller's thread."""
+    """Return lines about the threads or processes that call a step's functions; none for the consumer's thread."""
     first = node.steps[0] if isinstance(node, MapAndBatch) else node
     if first.num_parallel_calls is None or node.executor == "inline":
         return []
@@ -179,23 +179,23 @@ def _who_calls(node: Map | FusedMap | MapAndBatch) -> list[str]:
         if why is not None:
             of = "" if isinstance(node, Map) else f"of {step.label} "
             return [f"  auto: threads; processes are not considered: {of}{why}"]
-    return ["  auto: threads, or worker processes where these are measured to be faster"]
+    return ["  auto: threads, or worker processes if measurements show that they are faster"]
 
 
 def _behind(step: Map | Filter, spec: Any) -> Any:
-    """The spec behind a step."""
+    """Return the spec after a step."""
     if isinstance(step, Filter) or spec is None:
         return spec
     return traced_spec(step.function, spec)
 
 
 def _seeded_for(node: Node, found: list[str | None]) -> str | None:
-    """Return the label of the nearest step, from here to the source, that only the consumer may run; or None."""
+    """Return the label of the nearest step, from here to the source, that only the consumer may run, or None."""
     return node.label if why_here(node) else next(filter(None, found), None)
 
 
 def how(node: Node, options: Options) -> str:
-    """Say in words what will run a step."""
+    """Describe how a step runs."""
     parallel = None
     if isinstance(node, (Map, FusedMap, Interleave, Batch, GlobalShuffle)):
         parallel = node.num_parallel_calls
@@ -208,7 +208,7 @@ def how(node: Node, options: Options) -> str:
         if not node.buffer_size:
             return "in the thread that reads this step"
         if has_workers(node.input):
-            return f"the workers below are ahead, by {node.buffer_size} at least where memory allows"
+            return f"lets the workers of the step before it run ahead, by at least {node.buffer_size} if memory allows"
         return "ahead of the consumer, on a worker"
     shuffle = node.shuffle if isinstance(node, ShuffleAndRepeat) else node
     if isinstance(shuffle, Shuffle) and isinstance(shuffle.buffer_size, Chosen):
@@ -221,9 +221,9 @@ def how(node: Node, options: Options) -> str:
     if parallel is None or executor == "inline":
         return "in the thread that reads this step"
     if parallel == AUTOTUNE:
-        workers = f"; AUTOTUNE begins with {autotuned_workers(options, granted_cpus())} at once"
+        workers = f"; AUTOTUNE starts with {autotuned_workers(options, granted_cpus())} parallel calls"
     else:
-        workers = f", up to {at_most(options, parallel)} at once"
+        workers = f", up to {at_most(options, parallel)} parallel calls"
     return f"{'inputs read ahead' if isinstance(node, Interleave) else 'on workers'}{workers}"
 
 
@@ -236,7 +236,7 @@ def _verdict(step: Map | Filter, spec: Any, options: Options) -> str:
     if spec is not None:
         leaves, structure = flatten(spec)
     if came is not None and (spec is None or _alike(came, (structure, leaves))):
-        structure, leaves = came  # which also tells what was found when they came
+        structure, leaves = came  # this also finds decisions made for the real elements
     elif spec is None:
         return "runs by Block if it can be traced: decided at the first element"
     found = traced(function, structure, leaves)
@@ -248,7 +248,7 @@ def _verdict(step: Map | Filter, spec: Any, options: Options) -> str:
         beginning = in_parts(function, structure, leaves)
         used = beginning is not None and (isinstance(step, Map) or beginning.gains)
         if beginning is not None and used and differs(beginning):
-            return "runs per element: some of it gave another result as a Block"
+            return "runs per element: a part of it returned another result for a Block"
         if beginning is not None and used:
             return beginning.described(optimised, may_end=isinstance(step, Map))
         line = getattr(found.reason, "line", None)
@@ -258,14 +258,14 @@ def _verdict(step: Map | Filter, spec: Any, options: Options) -> str:
 
 
 def _alike(came: tuple[Structure, Sequence[LeafSpec]], known: tuple[Structure, Sequence[LeafSpec]]) -> bool:
-    """Return True if elements differ in their extents at most."""
+    """Return True if elements differ at most in their extents."""
     return came[0] == known[0] and list(map(any_extent, came[1])) == list(map(any_extent, known[1]))
 
 
 def explanation_json(
     plan: Node, options: Options, running: Node, analysis: Analysis | None, placed: Sequence[str] = ()
 ) -> str:
-    """A JSON text; `json.loads` gives a dict with the keys that `Dataset.explain` lists."""
+    """Return a JSON string. `json.loads` returns a dict with the keys documented in `Dataset.explain`."""
     from penstock.profiler.lint.driver import lint
 
     rewritten, record = rewrite(running, options)

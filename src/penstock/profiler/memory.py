@@ -1,4 +1,4 @@
-"""MemoryReport: how the budget for buffers is split among the passes that run now."""
+"""MemoryReport: the share of the memory budget that each buffer of running iterations uses."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _TITLES = ("buffer", "stage", "holds", "may hold")
 
 @dataclass(frozen=True, slots=True)
 class MemoryRow:
-    """What one buffer holds, in bytes; buffers of the same purpose in the same stage are one row.
+    """The bytes of one buffer. Buffers of the same kind in the same stage form one row.
 
-    `kind` is what it is for: "ahead" (made before it is asked for), "shuffle", "batch", "cache", ... `limit` is what it
-    may come to, or None where that is not for the budget to say.
+    `kind` is the purpose: "ahead" (computed before it is requested), "shuffle", "batch", "cache" and so on. `limit` is
+    its largest size, or None if the budget does not limit it.
     """
 
     kind: str
@@ -34,10 +34,10 @@ class MemoryRow:
 
 @dataclass(frozen=True, slots=True)
 class MemoryReport:
-    """The split of memory among the passes of one data set that run now.
+    """The memory of the running iterations of one data set.
 
-    `total` is what all buffers together may hold, `given` whether `Options.autotune.ram_budget` said so (for each pass)
-    or the process's budget it is, which all data sets share; `used` what they do hold, the rows added up.
+    `total` is the limit of all buffers together. `given` is True if it is `Options.autotune.ram_budget` (per
+    iteration), and False if it is the budget of the process, which all data sets share. `used` is the sum of the rows.
     """
 
     total: int
@@ -47,7 +47,7 @@ class MemoryReport:
     rows: tuple[MemoryRow, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Numbers, strings, lists and dicts, for `json.dumps`."""
+        """Return numbers, strings, lists and dicts, for `json.dumps`."""
         return asdict(self) | {"rows": [asdict(row) for row in self.rows]}
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ def _cells(row: MemoryRow) -> tuple[str, str, str, str]:
 
 
 def memory_report(plan: Node, options: Options) -> MemoryReport:
-    """The memory of the passes over this plan that run now; without one, what the next may hold."""
+    """Return the memory of the running iterations over this plan, or the limit for the next one."""
     given = options.autotune.ram_budget
     ledgers = [ledger for ledger in live_ledgers(plan) if _is_of(ledger.budget, given)]
     budgets: dict[int, Budget] = {id(ledger.budget): ledger.budget for ledger in ledgers}
@@ -95,12 +95,12 @@ def memory_report(plan: Node, options: Options) -> MemoryReport:
 
 
 def _is_of(budget: Budget, given: int | None) -> bool:
-    """Whether a pass has it that runs with these options: others over the same plan are of another data set."""
+    """Return True if a budget belongs to an iteration with these options. Other options mean another data set."""
     return (budget.total if budget.given else None) == given
 
 
 def _rows(members: Iterable[Counted | Window]) -> list[MemoryRow]:
-    """Buffers of one kind in one stage together, in the order in which they came; shared ones once."""
+    """Return one row per kind and stage, in order of creation. Shared buffers count once."""
     found: dict[tuple[str, str, str | None], tuple[int, int | None]] = {}
     for member in {id(member): member for member in members}.values():
         key = member.kind, member.label, member.where
@@ -112,4 +112,4 @@ def _rows(members: Iterable[Counted | Window]) -> list[MemoryRow]:
 
 def _of_others(members: Iterable[Counted | Window]) -> list[MemoryRow]:
     held = sum(member.nbytes for member in members)
-    return [MemoryRow("all", "other passes", None, held, None)] if held else []
+    return [MemoryRow("all", "other iterations", None, held, None)] if held else []

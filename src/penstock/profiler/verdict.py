@@ -1,6 +1,6 @@
-"""What a recorded run says: whether it waits for data, for which step, and what a change would give.
+"""The verdict on a recorded run: whether it waits for data, the step responsible, and the gain of changes.
 
-`compare` does so for two runs.
+`compare` compares two runs.
 """
 
 from __future__ import annotations
@@ -12,22 +12,25 @@ from penstock.profiler.analysis.advice import advice, gain, nothing_to_do
 from penstock.profiler.analysis.bottleneck import SLIGHTLY, bottleneck
 from penstock.profiler.analysis.figures import LOOP, Analysis, Lane, Step, named, number, percent, seconds, waited_text
 
-# The figures of steady work are those of an `Analysis`, as for `explain(analyze=True)`: the bottleneck and the advice
-# are said by the same code. Before them stands what an analysis leaves out: the time before the first element of each
-# pass, in which buffers are filled and files opened.
+# The figures of steady work are those of an `Analysis`, and the same code as in `explain(analyze=True)` computes the
+# bottleneck and the advice. A verdict adds the time that an analysis leaves out: the time before the first element of
+# each iteration, in which buffers are filled and files opened.
 
-CLEARLY = 0.20  # of the time spent waiting: from here on a run is input-bound, below it only slightly
-_LEAST_HELD = 8  # elements that a shuffle has to hold for its filling to be worth a word
+CLEARLY = 0.20  # share of waiting time from which a run is input-bound; below it, only slightly
+_LEAST_HELD = 8  # elements in a shuffle from which its filling is mentioned
 _QUARTER = 0.25
 _WORTH = 1.05
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`kind` is "consumer", "filling", "start", "nothing", or that of an analysis's bottleneck.
+    """The verdict on a run.
 
-    `input_bound` is "no", "slightly" or "yes". `waited_share` is that of the time after first elements. `gain` is what
-    the first of the `changes` would give: the time of the run now, divided by the time then; 1.0 without a change.
+    `kind` is "consumer", "filling", "start", "nothing", or the kind of an analysis's bottleneck.
+
+    `input_bound` is "no", "slightly" or "yes". `waited_share` refers to the time after first elements. `gain` is the
+    speed-up by the first of the `changes`: the current time of the run divided by the predicted time; 1.0 without a
+    change.
     """
 
     kind: str
@@ -40,12 +43,12 @@ class Verdict:
 
     @property
     def text(self) -> str:
-        """All of it, a sentence after the other."""
+        """All sentences in one string."""
         return " ".join((*self.sentences, *self.changes))
 
 
 def verdict(pipeline: dict[str, Any]) -> Verdict:
-    """The verdict on one pipeline of a recorded run, from its values in `state.json`."""
+    """Return the verdict on one pipeline of a recorded run, from its values in `state.json`."""
     analysis = analysis_of(pipeline["analysis"])
     found, share = bottleneck(analysis), analysis.consumer_waited
     waits = pipeline["waits"]
@@ -64,25 +67,25 @@ def verdict(pipeline: dict[str, Any]) -> Verdict:
     if not changes:
         told.append(f"What would help: {nothing_to_do(analysis)}.")
     if late:
-        told.append(f"Before first elements {seconds(starting)} went by: {_what_started(pipeline, analysis)}.")
+        told.append(f"The first elements came after {seconds(starting)} in all: {_what_started(pipeline, analysis)}.")
     return Verdict(found.kind, bound, found.step, share, tuple(told), changes, ratio)
 
 
 def analysis_of(values: dict[str, Any]) -> Analysis:
-    """An Analysis from `dataclasses.asdict` of one."""
+    """Return an Analysis from the result of `dataclasses.asdict`."""
     steps = tuple(Step(**(step | {"inputs": tuple(step["inputs"])})) for step in values["steps"])
     return Analysis(**(values | {"steps": steps, "lanes": tuple(Lane(**lane) for lane in values["lanes"])}))
 
 
 def _bound(share: float) -> tuple[str, str]:
-    """Return "no", "slightly" or "yes" for a share of the time spent waiting, and the words for it."""
+    """Return "no", "slightly" or "yes" for a share of waiting time, and the words for it."""
     if share < SLIGHTLY:
         return "no", "Not input-bound"
     return ("slightly", "Slightly input-bound") if share < CLEARLY else ("yes", "Input-bound")
 
 
 def _changes(analysis: Analysis, starting: float, running: float) -> tuple[tuple[str, ...], float]:
-    """What would help, and what the first of it gives for the whole run."""
+    """Return the advice in sentences, and the speed-up of the whole run by the first of them."""
     found = advice(analysis)
     texts = tuple(each.sentence[:1].upper() + each.sentence[1:] for each in found)
     ratio = next((each.ratio for each in found if each.change.cores is None), 1.0)
@@ -93,7 +96,7 @@ def _changes(analysis: Analysis, starting: float, running: float) -> tuple[tuple
 
 
 def _filling(pipeline: dict[str, Any], analysis: Analysis) -> tuple[Step, float] | None:
-    """The shuffle that was filled before the first element, and how many elements it took in."""
+    """Return the shuffle that was filled before the first element, and the number of elements it received."""
     start = pipeline["start"]
     if start is None:
         return None
@@ -105,7 +108,7 @@ def _filling(pipeline: dict[str, Any], analysis: Analysis) -> tuple[Step, float]
 
 
 def _slowest_before(pipeline: dict[str, Any], analysis: Analysis) -> Step | None:
-    """The step that took most of the time before the first element."""
+    """Return the step that took most of the time before the first element."""
     start = pipeline["start"]
     if start is None or not start["busy"]:
         return None
@@ -123,14 +126,13 @@ def _what_started(pipeline: dict[str, Any], analysis: Analysis) -> str:
 
 
 def _of_start(pipeline: dict[str, Any], analysis: Analysis, running: float) -> Verdict:
-    """The loop waited before first elements, and little after them."""
+    """Return the verdict if the loop waited before first elements, and little after them."""
     waits = pipeline["waits"]
     starting = waits["starting"]
     bound, title = _bound(starting / running)
-    when = "the first element" if waits["passes"] == 1 else f"the first elements of {waits['passes']} passes"
+    when = "the first element" if waits["passes"] == 1 else f"the first elements of {waits['passes']} iterations"
     told = [
-        f"{title} before {when}, where {seconds(starting)} of {seconds(running)} went by: "
-        f"{_what_started(pipeline, analysis)}.",
+        f"{title} before {when}, for {seconds(starting)} of {seconds(running)}: {_what_started(pipeline, analysis)}.",
         f"After that {waited_text(analysis)}.",
     ]
     filled, slowest = _filling(pipeline, analysis), _slowest_before(pipeline, analysis)
@@ -154,9 +156,9 @@ def _of_start(pipeline: dict[str, Any], analysis: Analysis, running: float) -> V
 
 
 def _with_buffer(pipeline: dict[str, Any], analysis: Analysis, step: Step, came: float) -> float:
-    """Seconds of the run with a quarter of the buffer.
+    """Return the seconds of the run with a quarter of the buffer.
 
-    What comes in does so at the rate at which the buffer was filled; beside the loop from the time on that it is full.
+    Elements come at the rate at which the buffer was filled. After the buffer is full, they come while the loop works.
     """
     waits, start = pipeline["waits"], pipeline["start"]
     passes = max(waits["passes"], 1)
@@ -173,7 +175,7 @@ _SAME = 0.05
 
 
 def compare(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """Lines on two summaries (`summary.json`), pipeline by pipeline, in the order in which they began."""
+    """Return lines that compare two summaries (`summary.json`), pipeline by pipeline in order of their start."""
     lines = []
     for one, two in zip(before["pipelines"], after["pipelines"], strict=False):
         rates = one["steps_per_second"], two["steps_per_second"]
@@ -186,7 +188,7 @@ def compare(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
         if expected > 1 + _SAME and ratio:
             lines.append(f"  the first run's advice was expected to give {expected:.2f} times as many")
         held = one["verdict"]["step"] or one["verdict"]["kind"], two["verdict"]["step"] or two["verdict"]["kind"]
-        lines.append(f"  what holds it back: {held[0]} → {held[1]}" if held[0] != held[1] else f"  still: {held[0]}")
+        lines.append(f"  the bottleneck: {held[0]} → {held[1]}" if held[0] != held[1] else f"  still: {held[0]}")
         lines += _steps(one["analysis"], two["analysis"])
     if len(before["pipelines"]) != len(after["pipelines"]):
         lines.append("The runs have different numbers of pipelines; the rest is not compared.")

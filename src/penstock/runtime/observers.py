@@ -30,8 +30,8 @@ def tell(instrument: Instrument, stage: str, start: float, stop: float) -> None:
     try:
         instrument.span(stage, start, stop)
     except Exception as raised:
-        message = f"The instrument of this pass raised {type(raised).__name__}: {raised}".rstrip(": ")
-        hint = "The pass ends here. `span` of what iterator(instrument=...) was given has to take its errors itself."
+        message = f"The instrument of this iteration raised {type(raised).__name__}: {raised}".rstrip(": ")
+        hint = "The iteration ends here. `span` of the instrument must handle its own errors."
         raise InvalidArgumentError(message, hint=hint) from raised
 
 

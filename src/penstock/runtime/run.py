@@ -443,7 +443,7 @@ class Iterator(Generic[T_co]):
         >>> next(iterator)
         array([400000000, 400000002])
         """
-        hint = "The number of elements to leave out; batches, where there are batches."
+        hint = "count is the number of elements to skip. After batch(), an element is a batch."
         number = check_int("count", count, least=0, hint=hint)
         if self._run is None:
             return

@@ -35,8 +35,8 @@ from penstock.runtime.work import BatchWork
 class Aborted(BaseException):
     """A run was closed while another thread pulled from it.
 
-    This is no failure of an element. It is no end of the input either, because an endless repetition would begin again
-    after an end.
+    It is a BaseException, because a step must not treat it as a failed element. A StopIteration would be wrong as
+    well: `repeat()` would start its input again.
     """
 
 

@@ -1,6 +1,6 @@
 """penstock for torch: a DataLoader with torch's signature, run by this engine.
 
-`from penstock.torch import DataLoader` in place of `from torch.utils.data import DataLoader` is all that changes.
+To switch from torch, import `DataLoader` from `penstock.torch` instead of `torch.utils.data`. Nothing else changes.
 `Dataset.to_torch` is for pipelines written with penstock.
 """
 
@@ -17,7 +17,10 @@ __all__ = ["DataLoader"]
 
 
 def __getattr__(name: str) -> Any:
-    """The class is derived from torch's, when it is asked for."""
+    """Return the `DataLoader` class.
+
+    It is derived from torch's class at the first access, so that torch is imported late.
+    """
     if name != "DataLoader":
         message = f"penstock.torch has no {name!r}."
         raise UnknownNameError(message, hint=f"It has {', '.join(__all__)}.")

@@ -1,4 +1,4 @@
-"""Fetch: what a worker does for a batch: ask the data set, put together, pack."""
+"""Fetch: the work of one worker for one batch: read the elements, collate them, pack the batch."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from penstock.trace.graph import Allocate
 
 @dataclass
 class Given:
-    """What the caller of a loader gave, as a worker has it: a copy of its own."""
+    """The objects that the caller passed to a loader. Each worker process has its own copy."""
 
     dataset: Any
     collate: Callable[[Any], Any]
@@ -49,13 +49,15 @@ class Given:
 
 
 class Fetch(OwnWorkers):
-    """`collate(dataset[i] for i in indices)`, as torch's fetcher for map-style data sets.
+    """Compute `collate(dataset[i] for i in indices)`, like torch's fetcher for map-style data sets.
 
-    In a worker process every batch begins with seeds of its own, made of the pass's and the number of the batch: what a
-    data set draws from `random`, numpy's and torch's global generators depends neither on the number of workers nor on
-    which of them is asked. A worker has a copy of the data set, on which `worker_init_fn` is called: one that is forked
-    has its parent's, as it was then. To others each pass brings one; a loader that is `kept` (persistent_workers)
-    leaves one in a file, and each worker reads it once.
+    In a worker process, each batch has its own seeds, computed from the seed of the iteration and the number of the
+    batch. They seed the global generators of `random`, numpy and torch. Random numbers therefore depend neither on the
+    number of workers nor on the worker that runs a batch.
+
+    Each worker has a copy of the data set and calls `worker_init_fn` on it. A forked worker has the copy of its parent
+    at the time of the fork. Other workers receive a copy with each iteration. If the loader is `kept`
+    (persistent_workers), the copy is in a file instead, and each worker reads the file once.
     """
 
     def __init__(
@@ -71,11 +73,11 @@ class Fetch(OwnWorkers):
         workers: LoaderWorkers | None,
     ) -> None:
         self.given: Given | None = given
-        self.together = together  # whether there are batches at all
+        self.together = together  # False if the loader has no batch size and returns single elements
         self.num_workers = num_workers
         self.seed = seed
-        self.epoch = epoch  # of elements of penstock's data sets
-        self.meeting = meeting  # a folder of the loader, where workers that are started take their numbers
+        self.epoch = epoch  # of the penstock data sets
+        self.meeting = meeting  # a folder of the loader, in which started workers choose their numbers
         self.kept = kept
         self.own = workers
         self.place = -1 if workers is None else workers.passes.begin()
@@ -94,7 +96,8 @@ class Fetch(OwnWorkers):
         if os.getpid() == self.parent:
             return pack(self.fetch(indices))
         if self.place >= 0 and _PASSES[FORKED].is_over(self.place):
-            message = "The pass was over before this batch was begun."  # which nobody will see
+            # the consumer has left this iteration and never sees the message
+            message = "The iteration ended before this batch was started."
             raise FailedPreconditionError(message)
         self._in_worker(number)
         first = ROOM.used
@@ -137,7 +140,7 @@ class Fetch(OwnWorkers):
         seed_all(self.seed + number)
 
     def _introduce(self, seed: int) -> None:
-        """What torch.utils.data.get_worker_info() is to say."""
+        """Set the result of `torch.utils.data.get_worker_info()`."""
         assert self.given is not None
         worker: Any = import_module("torch.utils.data._utils.worker")
         worker._worker_info = worker.WorkerInfo(
@@ -145,7 +148,7 @@ class Fetch(OwnWorkers):
         )
 
     def _number(self) -> int:
-        """The first that no other process has taken; one that replaces another begins again at 0."""
+        """Return the first free worker number. A worker that replaces another one starts to search at 0 again."""
         for number in range(self.num_workers):
             try:
                 os.close(os.open(Path(self.meeting, str(number)), os.O_CREAT | os.O_EXCL))
@@ -156,7 +159,7 @@ class Fetch(OwnWorkers):
 
 
 class FetchBlock(Transform):
-    """What `Fetch` is in a worker process: the batches of a Block, where they are made, or their failures."""
+    """`Fetch` in a worker process: compute the batches of a Block and write failures in their places."""
 
     one_to_one = True
 
@@ -183,7 +186,7 @@ _STRUCTURE = flatten((b"", np.empty(0, np.uint8)))[1]
 
 
 def collating_into(room: Room, collate: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """torch's default collate with its tensors in the room, as far as that goes; any other function as it is."""
+    """Return torch's default collate with its tensors in `room`, while they fit; return other functions unchanged."""
     known: Any = import_module("torch.utils.data._utils.collate")
     torch = import_module("torch")
     default: Callable[[Any], Any] = known.default_collate
@@ -206,21 +209,24 @@ def collating_into(room: Room, collate: Callable[[Any], Any]) -> Callable[[Any],
         out = torch.from_numpy(memory).view(first.dtype).view(len(batch), *first.shape)
         return torch.stack(batch, 0, out=out)
 
-    if stack is not known.collate_tensor_fn:  # somebody has put another in its place
+    if stack is not known.collate_tensor_fn:  # other code has replaced torch's function
         return collate
     kinds = {**known.default_collate_fn_map, torch.Tensor: stacked}
     return lambda samples: known.collate(samples, collate_fn_map=kinds)
 
 
 class Passes:
-    """Which passes of a loader are over, as its forked workers see it, too: they begin nothing more for those."""
+    """Iterations of a loader that have ended, in memory shared with its forked workers.
+
+    Workers start no batch of an ended iteration.
+    """
 
     def __init__(self) -> None:
         self._over = mmap.mmap(-1, mmap.PAGESIZE)  # shared with children
         self._numbers = itertools.count()
 
     def begin(self) -> int:
-        """A new one's place."""
+        """Register a new iteration and return its index."""
         place = next(self._numbers) % len(self._over)
         self._over[place] = False
         return place
@@ -241,18 +247,20 @@ class LoaderWorkers(ForkedPool):
 
 
 def _take_over(given: Given, passes: Passes, number: int) -> None:
-    """In a worker that has just been forked for one loader, which has no folder."""
+    """Set up a worker that was just forked for one loader. Such a loader has no folder."""
     _NUMBERS[FORKED], _KEPT[FORKED], _PASSES[FORKED] = number, given, passes
     import_module("torch").set_num_threads(1)
 
 
 def write_given(given: Given, meeting: str, *, kept: bool) -> None:
-    """Pickle what a loader was given for workers that do not share this program's memory.
+    """Pickle the objects passed to a loader, for workers that do not share this program's memory.
 
-    The file that workers read once is there as a whole or not at all. If it is not `kept`, each pass sends a copy.
+    If the pickle is `kept`, workers read it from a file, which is written completely or not at all. Otherwise the
+    function only checks that the objects can be pickled, and each iteration sends a copy.
 
     Raises:
-        FailedPreconditionError: If it holds memory or locks that processes share, of which a worker would get a copy.
+        FailedPreconditionError: If the objects hold memory or locks shared between processes. A worker would receive a
+            copy of them.
     """
     torch = import_module("torch")
     written = Path(meeting, "given.part") if kept else Path(os.devnull)
@@ -269,9 +277,10 @@ def write_given(given: Given, meeting: str, *, kept: bool) -> None:
         with written.open("wb") as file:
             Pickler(file, protocol=5).dump(given)
     except RuntimeError as error:
-        if "through inheritance" not in str(error):  # as `assert_spawning` and what multiprocessing shares say
+        # wording of `assert_spawning` and of the shared objects of multiprocessing
+        if "through inheritance" not in str(error):
             raise
-        message = f"A worker process that is started by spawn or forkserver cannot share what a data set has: {error}."
+        message = f"A worker process that is started by spawn or forkserver cannot share memory or locks: {error}."
         hint = 'Write multiprocessing_context="fork", or take the loader of torch.utils.data.'
         raise FailedPreconditionError(message, hint=hint) from error
     if kept:
@@ -293,22 +302,26 @@ def _forget_loaders_that_are_gone() -> None:
 
 FORKED = ""
 _NUMBERS: dict[str, int] = {}  # in a worker process: its number for each loader
-_KEPT: dict[str, Given] = {}  # and what it keeps: for those with persistent workers, or since it was forked
+# in a worker process: the objects of loaders with persistent workers and of forked loaders
+_KEPT: dict[str, Given] = {}
 _PASSES: dict[str, Passes] = {}
 
 
 def seed_all(seed: int) -> None:
-    """As torch seeds a worker; of its generators the one of the CPU, as the others cost more than all of these."""
+    """Seed the generators as torch seeds a worker.
+
+    Of torch's generators, only that of the CPU is seeded: the others cost more than all the rest.
+    """
     random.seed(seed)
     import_module("torch").default_generator.manual_seed(seed)
     np.random.seed(seed % 2**32)
 
 
 class Drawn(Source):
-    """Index batches that the training loop has drawn from its sampler, for the workers to take.
+    """Index batches that the training loop has read from its sampler and that workers take.
 
-    As in torch, the loop draws some batches ahead, and one more for each batch that it gets. A sampler runs in the
-    thread of the loop only. An error of the sampler takes the place of a batch.
+    As in torch, the loop reads a few batches ahead, and one more for each batch that it receives. The sampler runs in
+    the thread of the loop only. An error of the sampler takes the place of a batch.
     """
 
     calls = True  # a reader waits for the training loop
@@ -338,7 +351,7 @@ class Drawn(Source):
                 self._changed.notify_all()
 
     def end(self) -> None:
-        """Draw nothing more. Readers that wait for a batch find the end."""
+        """Read no more batches from the sampler. Waiting readers see the end of the source."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()
@@ -347,7 +360,7 @@ class Drawn(Source):
         return _DrawnReader(self)
 
     def take(self) -> tuple[int, Any] | None:
-        """Wait for the next batch that is drawn and return it with its number, or None at the end."""
+        """Wait for the next index batch. Return it with its number, or None at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self.ready or self._ended)
             found = self.ready.popleft() if self.ready else None
@@ -362,7 +375,7 @@ class _DrawnReader(Reader):
         self._count = 0
 
     def read(self, max_elements: int) -> Block | None:
-        found = self._drawn.take()  # one, so that each worker has its own
+        found = self._drawn.take()  # one batch per Block, so that each worker gets its own
         self._count += 1
         return None if found is None else Block.single(BytesColumn.from_values([pickle.dumps(found, protocol=5)]))
 

@@ -1,4 +1,4 @@
-"""DataLoader: torch's, with batches made by this engine."""
+"""DataLoader: torch's class, with batches computed by penstock's engine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from penstock.torch.packed import unpack
 
 Sample = TypeVar("Sample", covariant=True)
 _VERSION = 1
-_AT_ONCE = 2  # batches that a forked worker has been asked for, and so one when it has made one
+_AT_ONCE = 2  # batches requested from a forked worker at the same time
 _BY_TORCH = (
     "torch's own workers run this loader: an IterableDataset has an order and a state of its own, which an engine "
     "cannot divide. A map-style data set, or a penstock Dataset, runs in this engine."
@@ -31,10 +31,10 @@ _BY_TORCH = (
 
 @cache
 def data_loader_type() -> type:
-    """The class, derived from torch's, which checks the arguments and makes samplers and the default collate.
+    """Return the DataLoader class, derived from torch's, which checks arguments and creates samplers and the collate.
 
     Raises:
-        MissingDependencyError: torch is not installed.
+        MissingDependencyError: If torch is not installed.
     """
     torch = optional_package("torch", "penstock.torch", "torch")
     data = optional_package("torch.utils.data", "penstock.torch", "torch")
@@ -81,18 +81,21 @@ def data_loader_type() -> type:
             super().__init__(*args, **kwargs)
             if self.timeout and not self.num_workers:
                 message = f"timeout={self.timeout!r} is for workers, and num_workers is 0."
-                raise InvalidArgumentError(message, hint="The loop's own thread cannot give up what it is doing.")
+                raise InvalidArgumentError(
+                    message, hint="The training loop's own thread cannot be interrupted: set num_workers."
+                )
             self._penstock_executor = executor
             self._penstock_pins = bool(self.pin_memory) and torch.accelerator.is_available()
             if self.pin_memory and not self._penstock_pins:
-                message = "pin_memory=True, and torch finds no accelerator that memory could be pinned for: it is not."
+                message = "pin_memory=True has no effect, because torch finds no accelerator."
                 warnings.warn(message, stacklevel=2)
             self._penstock_meeting: Any = None
-            self._penstock_workers: LoaderWorkers | None = None  # that persist
+            self._penstock_workers: LoaderWorkers | None = None  # set if workers persist
             self._penstock_resume: Any = None
-            self._penstock_epoch = 0  # of the next pass
-            self._penstock_seed: int | None = None  # of the latest pass, where workers persist
-            self._penstock_place: Any = None  # of the latest pass: the generator's state before it, batches given
+            self._penstock_epoch = 0  # of the next iteration
+            self._penstock_seed: int | None = None  # of the latest iteration, if workers persist
+            # of the latest iteration: generator state before it, number of yielded batches
+            self._penstock_place: Any = None
 
         @property
         def _penstock_runs(self) -> bool:
@@ -127,7 +130,8 @@ def data_loader_type() -> type:
                 drawn = Drawn(islice(asked, first, None), first)
                 drawn.draw(self._penstock_ahead or int(aside))
                 if aside:
-                    _set_generator_state(torch, None, before)  # the program's own random numbers go on where they were
+                    # the program's own random numbers continue as if nothing happened
+                    _set_generator_state(torch, None, before)
                 fetch = self._fetch(seed, epoch, workers)
                 if not self.num_workers:
                     return _Batches(self, _Here(fetch, drawn), place, self._handed)
@@ -140,15 +144,18 @@ def data_loader_type() -> type:
 
         @property
         def _penstock_ahead(self) -> int:
-            """The number of batches that are asked for before the loop has them."""
+            """Number of batches that are requested before the loop asks for them."""
             return int(self.num_workers * (self.prefetch_factor or 2))
 
         def _known_seed(self) -> int | None:
-            """The next pass's, where workers persist: torch draws one for the first pass alone, and so do we."""
+            """Return the seed of the next iteration, if workers persist.
+
+            torch takes a seed from its generator for the first iteration only. This class does the same.
+            """
             return None if self._penstock_seed is None else _another_seed(self._penstock_seed)
 
         def _forked(self) -> LoaderWorkers | None:
-            """Workers for a pass, forked in this thread; None where torch does not fork."""
+            """Return workers for an iteration, forked in this thread, or None if torch would not fork."""
             if self._penstock_workers is not None or not self.num_workers:
                 return self._penstock_workers
             found = self._own_workers()
@@ -212,12 +219,14 @@ def data_loader_type() -> type:
             return _Batches(self, made, place, None)
 
         def state_dict(self) -> dict[str, Any]:
-            """How many batches of the latest pass were given, and the random numbers it began with.
+            """Return the number of batches yielded in the latest iteration, and the generator state at its start.
 
-            Raises FailedPreconditionError with `in_order=False`, where a count does not say which.
+            Raises:
+                FailedPreconditionError: With `in_order=False`, because a count does not tell which batches were
+                    yielded.
             """
             if not self.in_order and self.num_workers:
-                message = "A loader with in_order=False cannot say which batches it has given."
+                message = "A loader with in_order=False does not know which batches it has yielded."
                 raise FailedPreconditionError(message, hint="Leave in_order out to save and resume.")
             place = self._penstock_resume or self._penstock_place
             if place is None or place["ended"]:
@@ -226,9 +235,10 @@ def data_loader_type() -> type:
             return {"version": _VERSION, **{name: place[name] for name in ("batches", "generator", "seed", "epoch")}}
 
         def load_state_dict(self, state: dict[str, Any]) -> None:
-            """The next pass goes on where `state_dict()` was taken.
+            """Resume the next iteration at the batch where `state_dict()` was called.
 
-            Raises InvalidArgumentError for what is no such state.
+            Raises:
+                InvalidArgumentError: If `state` was not returned by `state_dict()`.
             """
             try:
                 version, batches, generator = state["version"], int(state["batches"]), state["generator"]
@@ -244,15 +254,15 @@ def data_loader_type() -> type:
             self._penstock_resume = place
 
         def explain(self, *, analyze: bool = False, seconds: float = 5.0) -> str:
-            """What runs, and with `analyze=True` what it costs, as `Dataset.explain`.
+            """Return a report of the workers that run, and with `analyze=True` of their cost, like `Dataset.explain`.
 
-            The step `map(Fetch)` is the data set itself, its transforms and the collate: where it is the bottleneck,
-            the loader can only ask more of them at once.
+            The step `map(Fetch)` contains the data set itself, its transforms and the collate function. If this step is
+            the bottleneck, the loader can only run more workers.
             """
             if not self._penstock_runs:
                 return _BY_TORCH
             if not self.num_workers:
-                return "The loop's own thread asks the data set, as num_workers is 0."
+                return "The training loop's own thread reads the data set, because num_workers is 0."
             indices = range(len(self.dataset))
             batches = data.BatchSampler(indices, self.batch_size or 1, False) if self._auto_collation else indices
             workers, drawn = self._own_workers(), Drawn(iter(batches), 0)
@@ -274,9 +284,10 @@ def data_loader_type() -> type:
             _, why = _forking_context(self.multiprocessing_context)
             if why:
                 return f"\nIts worker processes are started again, and each imports torch: {why}."
-            return "\nIts worker processes are forked: copies of this program as it is when a pass begins."
+            return "\nIts worker processes are forked: copies of this program as it is when an iteration begins."
 
-    DataLoader.__module__, DataLoader.__qualname__ = "penstock.torch", "DataLoader"  # where pickle finds it
+    # the place where pickle looks the class up
+    DataLoader.__module__, DataLoader.__qualname__ = "penstock.torch", "DataLoader"
     return DataLoader
 
 
@@ -284,14 +295,14 @@ _PER_BATCH: Any = {"experimental_optimization": {"map_vectorization": {"enabled"
 
 
 def _have_the_engine() -> None:
-    """Import all of it now: the first batch does not wait for it, and no worker that is forked does it again."""
+    """Import the whole engine now, so that neither the first batch nor a forked worker waits for it."""
     made = Dataset.from_sequence([b""]).with_options(Options(**_PER_BATCH)).map(len, num_parallel_calls=1).prefetch(1)
     for _ in made.iterator(executor="inline"):
         continue
 
 
 class _Here:
-    """Batches made in the loop's own thread, when they are asked for."""
+    """Batches computed in the thread of the training loop, on request."""
 
     def __init__(self, fetch: Fetch, drawn: Drawn) -> None:
         self._fetch, self._drawn = fetch, drawn
@@ -304,12 +315,12 @@ class _Here:
             raise StopIteration
         try:
             return self._fetch.fetch(found[1])
-        except StopIteration as raised:  # a mistake in the data set, and not the end
+        except StopIteration as raised:  # raised by a bug in the data set; this is not the end
             raise as_failure(raised, Context("penstock.torch.DataLoader")) from raised
 
 
 class _Batches:
-    """A pass: an iterator that counts what it gives, and draws from the sampler for each batch."""
+    """An iteration: counts the batches that it yields, and reads one index batch from the sampler for each of them."""
 
     def __init__(
         self, loader: Any, elements: Any, place: dict[str, Any], handed: Any, drawn: Drawn | None = None
@@ -323,7 +334,7 @@ class _Batches:
         return len(self._loader)
 
     def by(self, workers: LoaderWorkers, over: Callable[[], None], *, ends: bool) -> None:
-        """Its workers, which are told when they may be replaced and when it is over, and end with it or not."""
+        """Attach the workers. Call `over` when the iteration has ended; stop the workers too if `ends` is True."""
         self._here = workers.here
         assert self._drawn is not None
         self._end = when_gone(self, _ended, self._drawn, self._elements, workers, over, ends)
@@ -340,7 +351,7 @@ class _Batches:
             self._end()
             raise
         except Exception:
-            self._counts()  # a batch that fails has its place
+            self._counts()  # a failed batch counts too
             raise
         self._counts()
         return element if self._handed is None else self._handed(element)
@@ -352,7 +363,9 @@ class _Batches:
 
 
 def _another_seed(seed: int) -> int:
-    """A seed that follows from a pass's, far from those of its batches, which are the next ones.
+    """Return a seed derived from the seed of an iteration.
+
+    It is far away from the seeds of the batches, which are the next integers.
 
     >>> _another_seed(1)
     6364136223846793006
@@ -369,14 +382,14 @@ def _ended(drawn: Drawn, elements: Any, workers: LoaderWorkers, over: Callable[[
     over()
     if ends:
         workers.stop()
-    with workers.here:  # where one has to be replaced first
+    with workers.here:  # a worker may have to be replaced first
         elements.close()
     if ends:
         workers.close()
 
 
 def _forking_context(given: Any) -> tuple[Any, str]:
-    """The context of multiprocessing to fork by, where torch would fork; or None, and why not."""
+    """Return the multiprocessing context for forking. If torch would not fork, return None and the reason."""
     if given is not None:
         method = given.get_start_method()
     else:
@@ -389,7 +402,7 @@ def _forking_context(given: Any) -> tuple[Any, str]:
 
 
 def _generator_state(torch: Any, generator: Any) -> str:
-    """The state of the generator that the sampler draws from, as text: it goes into JSON."""
+    """Return the state of the sampler's generator as a hex string, which JSON can store."""
     state = torch.get_rng_state() if generator is None else generator.get_state()
     return str(state.numpy().tobytes().hex())
 

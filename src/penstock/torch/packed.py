@@ -1,4 +1,4 @@
-"""A batch of any kind as two values that a Block carries: what it is made of, and the memory of its tensors."""
+"""A batch of any type as two values that a Block carries: a pickled header and the memory of its tensors."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from penstock.runtime.processes.worker import Room
 
 
 def pack(batch: Any, room: Room | None = None, first: int = 0) -> tuple[bytes, np.ndarray]:
-    """Pickled, with the memory of dense CPU tensors and of arrays apart, in one buffer.
+    """Pickle a batch, with the memory of dense CPU tensors and arrays in one separate buffer.
 
-    That is the room's, from byte `first` on, where there is as much: what was made there is not copied.
+    The buffer is that of `room`, from byte `first` on, if it is large enough. Tensors that already lie in the room are
+    not copied.
 
     >>> header, memory = pack({"x": np.arange(3), "name": ["a"]})
     >>> unpack(header, memory)
@@ -32,7 +33,10 @@ def pack(batch: Any, room: Room | None = None, first: int = 0) -> tuple[bytes, n
 
 
 def _pickled(batch: Any) -> tuple[bytes, list[Any]]:
-    """By reference, which is several times quicker, where the loop can look up all that is referred to."""
+    """Pickle by reference, which is several times faster, if the loop can import all referenced names.
+
+    Pickle by value otherwise.
+    """
     for kind in (_Plain, _ByValue):
         buffers: list[Any] = []
         stream = io.BytesIO()
@@ -51,7 +55,7 @@ def _pickled(batch: Any) -> tuple[bytes, list[Any]]:
 
 
 def _together(views: list[np.ndarray]) -> tuple[list[int], np.ndarray]:
-    """All in memory of their own, and where each begins."""
+    """Return copies of all views in new memory, and the start of each copy."""
     starts, size = [], 0
     for view in views:
         starts.append(size)
@@ -63,12 +67,12 @@ def _together(views: list[np.ndarray]) -> tuple[list[int], np.ndarray]:
 
 
 def _in_room(views: list[np.ndarray], room: Room | None, first: int) -> tuple[list[int], np.ndarray] | None:
-    """The same in the room from `first` on; None where it has too little."""
+    """Return the starts of the views and the memory of `room` from `first` on, or None if the room is too small."""
     if room is None:
         return None
     first = aligned(first)
     places = [-1 if room.memory is None else place_in(room.memory, view) for view in views]
-    others = [number for number, place in enumerate(places) if place < first]  # made elsewhere
+    others = [number for number, place in enumerate(places) if place < first]  # views that lie elsewhere
     if others:
         behind = room.empty(sum(aligned(views[number].nbytes) for number in others))
         if behind is None:
@@ -84,7 +88,7 @@ def _in_room(views: list[np.ndarray], room: Room | None, first: int) -> tuple[li
 
 
 def unpack(header: bytes, memory: np.ndarray) -> Any:
-    """The batch again, its tensors and arrays over `memory`, which is to be nobody else's."""
+    """Return the batch, with tensors and arrays over `memory`. No other object may use `memory`."""
     count = int.from_bytes(header[:8], "little")
     places = np.frombuffer(header, np.int64, 2 * count, 8).reshape(count, 2).tolist()
     if not memory.flags.writeable:
@@ -114,10 +118,10 @@ def _as_buffer(obj: Any, storages: dict[int, np.ndarray]) -> Any:
 
 
 def _reduced(tensor: Any, storages: dict[int, np.ndarray]) -> Any:
-    """The parts of a plain tensor: its memory and its strides. None for those that torch pickles itself.
+    """Return the memory and strides of a plain tensor, or None for a tensor that torch pickles itself.
 
-    These have gradients or lie on a device, or they are sparse, nested or quantised. `storages` holds the memory of
-    the tensors so far, by address: views of one tensor share memory afterwards, too.
+    torch pickles tensors with gradients, on a device, and sparse, nested or quantised ones. `storages` holds the memory
+    of the previous tensors by address, so that views of one tensor share memory after unpickling, too.
     """
     torch = import_module("torch")
     plain = tensor.device.type == "cpu" and tensor.layout == torch.strided and not tensor.is_nested
@@ -127,13 +131,13 @@ def _reduced(tensor: Any, storages: dict[int, np.ndarray]) -> Any:
     memory = storages.get(tensor.untyped_storage().data_ptr())
     if memory is None:
         if tensor.untyped_storage().nbytes() > _SLACK * tensor.numel() * tensor.element_size():
-            tensor = tensor.clone()  # a small part of a large tensor; clone keeps the strides
+            tensor = tensor.clone()  # the tensor is a small part of a large storage; clone keeps the strides
         storage = tensor.untyped_storage()
         memory = storages[storage.data_ptr()] = torch.empty(0, dtype=torch.uint8).set_(storage).numpy()
     return _tensor, (memory, tensor.dtype, tensor.storage_offset(), tensor.shape, tensor.stride())
 
 
-_SLACK = 2  # bytes sent at most for each byte of a tensor
+_SLACK = 2  # bytes sent at most per byte of a tensor
 
 
 def _tensor(memory: np.ndarray, dtype: Any, first: int, shape: Any, strides: tuple[int, ...]) -> Any:

@@ -30,7 +30,7 @@ class Grid:
     Example:
         >>> made = grid([np.zeros((16, 16), np.uint8)] * 3)
         >>> made, made.png[1:4]
-        (<Grid of 3 pictures, 286 x 286 pixels: save(path) writes a PNG>, b'PNG')
+        (<Grid of 3 images, 286 x 286 pixels: save(path) writes a PNG>, b'PNG')
     """
 
     def __init__(self, picture: Picture, count: int) -> None:
@@ -60,7 +60,7 @@ class Grid:
 
     def __repr__(self) -> str:
         size = f"{self.picture.width} x {self.picture.height}"
-        return f"<Grid of {self.count} pictures, {size} pixels: save(path) writes a PNG>"
+        return f"<Grid of {self.count} images, {size} pixels: save(path) writes a PNG>"
 
 
 def grid(
@@ -105,11 +105,11 @@ def grid(
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "pets.png"
         >>> made = grid(ds.batch(4), n=5, label_names=["cat", "dog"], path=path)
         >>> made
-        <Grid of 5 pictures, ...>
+        <Grid of 5 images, ...>
     """
     if not 1 <= n <= _MOST:
         message = f"n must be from 1 to {_MOST}, got n={n}."
-        raise InvalidArgumentError(message, hint="A grid is for looking at; choose with skip, take or filter.")
+        raise InvalidArgumentError(message, hint="Select the elements with skip, take or filter.")
     names = label_names_of(data) if label_names is None else label_names
     examples = take_apart(iter(data), n, image=image, label=label, label_names=names)
     return drawn(examples, path=path, columns=columns, size=size)

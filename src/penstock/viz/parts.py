@@ -63,7 +63,7 @@ def take_apart(
         where = image if image is not None else next((key for key in values if _pictures(values, key)), None)
         pictures = None if where is None else _pictures(values, where)
         if where is not None and pictures is None:
-            message = f"The value {where!r} is no picture: {_kind(values[where])}."
+            message = f"The value {where!r} is not an image: {_kind(values[where])}."
             raise InvalidArgumentError(message, hint="An image has 2 or 3 axes, or is the content of an image file.")
         batched = pictures is not None and pictures[1]
         for number, picture in enumerate(pictures[0] if pictures else [None]):

@@ -126,11 +126,11 @@ def test_the_folder_is_this_users_alone(tmp_path: Path) -> None:
         assert stat.S_IMODE(folder().stat().st_mode) == 0o700
     made = folder()
     made.chmod(0o755)
-    with pytest.raises(FailedPreconditionError, match="you alone may enter"):
+    with pytest.raises(FailedPreconditionError, match="is not a private folder"):
         ps.monitor()
     made.rmdir()
     made.symlink_to(tmp_path)
-    with pytest.raises(FailedPreconditionError, match="you alone may enter"):
+    with pytest.raises(FailedPreconditionError, match="is not a private folder"):
         ask(1)
 
 

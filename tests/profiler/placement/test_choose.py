@@ -33,7 +33,7 @@ def test_memory_comes_before_disk_where_there_is_room_for_either():
 
 def test_what_does_not_fit_is_left_out():
     assert choose([READ, DECODE], Room(memory=GB // 2), 1).spot is None
-    assert "map#1 gives 1 GB, and there is room for 500 MB memory" in choose([DECODE], Room(memory=GB // 2), 1).reason
+    assert "map#1 needs 1 GB, but there is room for 500 MB memory" in choose([DECODE], Room(memory=GB // 2), 1).reason
     assert choose([READ, DECODE], Room(memory=GB - 1), 1).spot is None
     assert choose([READ, DECODE], Room(memory=GB), 1).spot is DECODE
 
@@ -59,7 +59,7 @@ def test_little_is_not_worth_it(seconds):
     dear = Spot("map#1", "map(random)", seconds=10.0, nbytes=1e6, why_not="draws from random.random")
     found = choose([Spot("scan#1", "range", seconds=seconds, nbytes=8e3), dear], MEMORY, 100)
     assert found.spot is None
-    assert found.reason == f"all that could be kept, up to scan#1, takes only {seconds} s of CPU time in an iteration"
+    assert found.reason == f"the steps up to scan#1 take only {seconds} s of CPU time in an iteration"
 
 
 def test_nothing_measured_and_nowhere_to_go():

@@ -145,7 +145,7 @@ def test_a_step_that_sleeps_waits_also_where_every_wake_up_is_late(
 def test_two_at_once_warn_and_the_first_goes_on(tmp_path: Path) -> None:
     second = ps.profiler.Profiler(tmp_path)
     with ps.profiler.Profiler(tmp_path) as first:
-        with pytest.warns(UserWarning, match="on in this process already"):
+        with pytest.warns(UserWarning, match="already runs in this process"):
             second.start()
         assert len(list(ps.Dataset.range(4))) == 4
         second.stop()

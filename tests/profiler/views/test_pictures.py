@@ -30,7 +30,7 @@ def test_a_plan_is_drawn_as_written_and_as_it_runs() -> None:
     texts = _texts(picture)
     assert texts[0] == "plan: 10 elements"
     assert texts.count("shuffle(10)") == 2
-    assert any("gone" in text for text in texts)  # skip(0)
+    assert any("removed, or merged" in text for text in texts)  # skip(0)
     assert any(text.startswith("• drop_no_ops: skip(0)") for text in texts)
     written, runs = (x for x in (16 + 16, 16 + 420 + 16))
     order = {at: [] for at in (written, runs)}

@@ -14,7 +14,7 @@ from penstock.hints import redacted
 def add_to(actions: Any) -> None:
     """Add the action to the parsers of `actions`."""
     text = "List the entries in a folder, the newest first: how much they hold, whether they are complete, of what."
-    parser = actions.add_parser("ls", help="list what a folder holds", description=text)
+    parser = actions.add_parser("ls", help="list the entries of a folder", description=text)
     parser.add_argument("path", metavar="PATH", help="the path or URL that was given to snapshot() or cache()")
     parser.add_argument("--json", action="store_true", help="print JSON, with all that entries are made of")
     parser.set_defaults(run=run)

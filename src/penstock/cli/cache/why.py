@@ -15,7 +15,7 @@ def add_to(actions: Any) -> None:
         "Say what differs between two entries. Without keys these are the two newest; with one key, it and the entry "
         "that is nearest to it."
     )
-    parser = actions.add_parser("why", help="say why one entry did not serve for another", description=text)
+    parser = actions.add_parser("why", help="explain why one entry was not used instead of another", description=text)
     parser.add_argument("path", metavar="PATH", help="the path or URL that was given to snapshot() or cache()")
     parser.add_argument("keys", metavar="KEY", nargs="*", help="the first digits of a key, at most two")
     parser.set_defaults(run=run)

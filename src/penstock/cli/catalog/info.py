@@ -16,7 +16,7 @@ def add_to(actions: Any) -> None:
     text = (
         "Say what is known of a data set: what its examples hold, how many there are, where they lie, whose they are."
     )
-    parser = actions.add_parser("info", help="say what is known of a data set", description=text)
+    parser = actions.add_parser("info", help="print the description of a data set", description=text)
     add_name(parser)
     parser.add_argument("--json", action="store_true", help="print JSON: dataset_info.json, and the features")
     parser.set_defaults(run=run)

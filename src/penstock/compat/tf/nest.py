@@ -48,7 +48,7 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
     {'a': 11, 'b': (22,)}
     """
     if not structure:
-        message = "map_structure needs a structure behind the function."
+        message = "map_structure needs at least one structure after the function."
         raise InvalidArgumentError(message)
     if kwargs.get("check_types", True):
         for other in structure[1:]:

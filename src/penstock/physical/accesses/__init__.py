@@ -1,4 +1,4 @@
-"""How the elements of each node type are had by number; importing this package registers them all."""
+"""Access by index for each node type. Importing this package registers all of them."""
 
 from penstock.physical.accesses import batches, several, single, storing
 

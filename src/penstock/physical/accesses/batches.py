@@ -1,4 +1,4 @@
-"""By number: batches, each of neighbours, and the slices of elements."""
+"""Access by index: batches of neighbours, and slices of elements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from penstock.plan.node import INFINITE_CARDINALITY
 
 
 class _Groups(Access):
-    """Every `size` neighbours as one, as `stack` makes it; a group in which an element failed has failed."""
+    """Joins every `size` neighbours with `stack`. A group with a failed element is a failure."""
 
     def __init__(self, elements: Access, node: ops.Batch | batching.BatchNode, stack: Stack) -> None:
         self._elements = elements
@@ -57,7 +57,7 @@ class _Groups(Access):
         return join(groups)
 
     def _together(self, block: Block) -> Stretch | None:
-        """All groups at once; None where one of them fails, which then fails alone."""
+        """Return all groups at once, or None if one of them fails. The caller then computes each group alone."""
         if any(isinstance(column, ListColumn) for column in block.columns):
             return None
         try:
@@ -104,7 +104,10 @@ def _sparse_batch(node: batching.SparseBatch, lowering: Lowering) -> Access:
 
 
 class _Slices(Access):
-    """The slices of elements: `each` of all but the last. Of an element that failed every slice has failed."""
+    """The slices of elements.
+
+    All elements but the last have `each` slices. Every slice of a failed element is a failure.
+    """
 
     def __init__(self, elements: Access, each: int, total: Callable[[], int], context: Context) -> None:
         self._elements = elements
@@ -123,7 +126,8 @@ class _Slices(Access):
     def rows(self, numbers: np.ndarray) -> Stretch:
         which, inner = np.divmod(numbers, self._each)
         needed = np.unique(which)
-        at_once = max(len(numbers) // self._each, 1)  # elements, which have no more slices than are asked for
+        # elements read at once; they have at most as many slices as requested
+        at_once = max(len(numbers) // self._each, 1)
         parts = []
         for begin in range(0, len(needed), at_once):
             some = needed[begin : begin + at_once]
@@ -134,7 +138,7 @@ class _Slices(Access):
     def _of(
         self, some: np.ndarray, places: np.ndarray, which: np.ndarray, inner: np.ndarray
     ) -> list[tuple[np.ndarray, Stretch]]:
-        """The slices `inner` of the elements `which`, all of them among `some`, as parts that go to `places`."""
+        """Return slices as parts for `places`: slices `inner` of the elements `which`, which are all in `some`."""
         found = self._elements.rows(some)
         if not found.failures and found.block is not None:
             block = self._apart(found.block, some)
@@ -153,7 +157,7 @@ class _Slices(Access):
         return parts
 
     def _apart(self, block: Block, numbers: np.ndarray) -> Block | Exception:
-        """All slices of elements, or why there are none."""
+        """Return all slices of elements, or the error that prevents it."""
         try:
             self._check(block, numbers)
             slices = taken_apart(block)
@@ -174,7 +178,7 @@ class _Slices(Access):
 
 
 def _counted(elements: Access, each: int) -> int:
-    """All slices of elements at hand, the last of which may have fewer."""
+    """Return the number of slices, where the last element may have fewer."""
     count = elements.size
     if count <= 0:
         return count
@@ -184,7 +188,7 @@ def _counted(elements: Access, each: int) -> int:
 
 def _no_rows(node: Unbatch) -> str | None:
     rows = rows_of(node.input)
-    return None if rows is not None and rows.each else "cuts elements whose length is not known beforehand"
+    return None if rows is not None and rows.each else "splits elements of unknown length"
 
 
 @accessible(Unbatch, unless=_no_rows)
@@ -195,7 +199,7 @@ def _unbatch(node: Unbatch, lowering: Lowering) -> Access:
     elements = access(node.input, lowering)
 
     def total() -> int:
-        if obstacle(node.input, fill=False) is not None:  # a cache that was filled: only what it keeps tells
+        if obstacle(node.input, fill=False) is not None:  # a filled cache: only its elements determine the number
             return _counted(elements, rows.each)
         found = rows_of(node.input, lambda below: access(below, lowering).size)
         assert found is not None

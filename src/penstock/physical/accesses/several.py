@@ -1,4 +1,4 @@
-"""By number: several streams beside or behind each other."""
+"""Access by index: several streams zipped or concatenated."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from penstock.plan import ops
 from penstock.plan.inputs import Concatenate, Zip
 from penstock.plan.node import INFINITE_CARDINALITY
 
-_MOST_TURNS = 64  # of a repetition, kept open
-_MOST_OPENED = 1024  # data sets of a flat_map, kept open
-_AT_ONCE = 256  # elements of which data sets are made together
+_MOST_TURNS = 64  # repetitions of which the access is stored
+_MOST_OPENED = 1024  # data sets of a flat_map of which the access is stored
+_AT_ONCE = 256  # elements whose data sets are created together
 
 
 class _Zipped(Access):
-    """One element of each part. Where several fail, the error is that of the first part that did."""
+    """Joins one element of each part. If several parts fail, the error is that of the first failed part."""
 
     def __init__(self, parts: tuple[Access, ...], structure: Structure) -> None:
         self._parts = parts
@@ -54,7 +54,7 @@ class _Zipped(Access):
 
 
 def _at(stretch: Stretch, places: np.ndarray) -> Block:
-    """The elements at positions where none failed."""
+    """Return the elements at positions that did not fail."""
     assert stretch.block is not None
     if len(places) == stretch.size:
         return stretch.block
@@ -68,7 +68,7 @@ def _zip(node: Zip, lowering: Lowering) -> Access:
 
 
 class _Sequence(Access):
-    """Streams one behind the other: number of stream and number in it follow from `split`."""
+    """Streams one after another. `split` maps indices to pairs of stream number and index in the stream."""
 
     def __init__(
         self,
@@ -139,14 +139,14 @@ def _repeat(node: ops.Repeat, lowering: Lowering) -> Access:
 
 
 def _epoch(count: int, epoch: int, index: int) -> int:
-    """The epoch that turn number `index` of a repeat runs in; as in `builders.core`."""
+    """Return the epoch of repetition `index`, as in `builders.core`."""
     if count > 0:
         return epoch * count + index
     return fold(epoch, index) if epoch else index
 
 
 class _Ordered(Access):
-    """Elements by number, the keys of their dicts in the order of the first element."""
+    """Elements by index, with dict keys in the order of the first element."""
 
     def __init__(self, elements: Access) -> None:
         self._elements = elements
@@ -167,10 +167,10 @@ class _Ordered(Access):
 
 
 class _Opened(Access):
-    """The elements of the data sets that a function makes of elements, one data set behind the other.
+    """The elements of the data sets that a function creates, one data set after another.
 
-    How many each has is asked first, of all of them; they are made again when one of their elements is wanted. An
-    element that failed, or of which none could be made, is one position.
+    The length of each data set is computed first, for all of them. A data set is created again when one of its elements
+    is read. A failed element, or a data set that could not be created, is one position.
     """
 
     def __init__(self, node: ops.FlatMap, lowering: Lowering) -> None:
@@ -179,8 +179,8 @@ class _Opened(Access):
         self._lowering = lowering
         self._context = Context(node.label, node.where)
         self._lock = new_lock()
-        self._begins: np.ndarray | None = None  # the number of each one's first element, and how many there are
-        self._endless = False  # the last of them
+        self._begins: np.ndarray | None = None  # the index of the first element of each data set, and the total number
+        self._endless = False  # True if the last data set is infinite
         self._opened: dict[int, Access | Exception] = {}
 
     @property

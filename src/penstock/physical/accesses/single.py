@@ -1,4 +1,4 @@
-"""By number: sources, and steps with one input that keep its elements single."""
+"""Access by index: sources, and steps with one input that keep elements separate."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _scan(node: Scan, lowering: Lowering) -> Access:
 
 
 class Changed(Access):
-    """The elements of another Access, changed a Block at a time by `change(block, numbers)`, one for one."""
+    """The elements of another Access, changed one for one by `change(block, numbers)`, a Block at a time."""
 
     def __init__(self, elements: Access, change: Callable[[Block, np.ndarray], Stretch]) -> None:
         self._elements = elements
@@ -95,7 +95,10 @@ class Changed(Access):
 
 
 def mapped(elements: Access, steps: Sequence[ops.Map], lowering: Lowering) -> Access:
-    """The elements after maps. Nothing is decided by what was read before: the first result of each call decides."""
+    """Return the elements after maps.
+
+    Earlier reads do not affect the expected kind: in each call, the first result sets it.
+    """
     transforms = [transform_of(step, lowering.options) for step in steps]
     for transform in transforms:
         transform.apart = True
@@ -113,7 +116,7 @@ def _map(node: ops.Map, lowering: Lowering) -> Access:
 
 def _filters(node: fused.FusedMap) -> str | None:
     kept = all(isinstance(step, ops.Map) for step in node.steps)
-    return None if kept else "leaves out elements by their values"
+    return None if kept else "drops elements by their values"
 
 
 @accessible(fused.FusedMap, unless=_filters)
@@ -138,7 +141,7 @@ def _with_provenance(node: WithProvenance, lowering: Lowering) -> Access:
 
 
 class _Renumbered(Access):
-    """Elements of another Access under other numbers: `number(n)` are the numbers there."""
+    """Elements of another Access under other indices: `number(n)` returns the indices there."""
 
     def __init__(
         self, elements: Access, size: Callable[[int], int], number: Callable[[np.ndarray], np.ndarray]
@@ -201,14 +204,14 @@ def _split(node: Split, lowering: Lowering) -> Access:
 
 
 class _Counted(Access):
-    """Elements whose number is known beforehand; where there are more or fewer, the error is what comes last."""
+    """Elements whose number was declared. If there are more or fewer, the last position is an error."""
 
     def __init__(self, elements: Access, node: AssertCardinality) -> None:
         self._elements = elements
         self._node = node
 
     def _right(self) -> int:
-        """How many elements there are in front of the error."""
+        """Return the number of elements before the error."""
         sizes = self._elements.size, self._node.expected_cardinality
         finite = [size for size in sizes if size != INFINITE_CARDINALITY]
         return min(finite) if finite else INFINITE_CARDINALITY

@@ -1,4 +1,4 @@
-"""By number: what is saved, and what a cache in memory keeps."""
+"""Access by index: saved elements, and the elements of a cache in memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from penstock.sources.saved import SavedSource
 
 
 class _Made(Piece):
-    """The elements of a chunk that were made once more."""
+    """The recomputed elements of a damaged chunk."""
 
     def __init__(self, block: Block, first: int) -> None:
         self._block = block
@@ -42,7 +42,10 @@ class _Made(Piece):
 
 
 class _Mending(Access):
-    """The elements of a complete cache; those whose file cannot be read are made once more, a file at a time."""
+    """The elements of a complete cache.
+
+    If a file cannot be read, its elements are computed again, one file at a time.
+    """
 
     def __init__(self, node: Snapshot, saved: SavedSource, lowering: Lowering) -> None:
         self._node = node
@@ -67,7 +70,7 @@ class _Mending(Access):
                 return self._mended(numbers, found, saved)
 
     def _renewed(self, saved: SavedSource) -> bool:
-        """Whether there is something else to read than what was `saved`: what was mended or made anew, or the input."""
+        """Return True if the access was replaced: by repaired or rewritten files, or by the input."""
         node, lowering = self._node, self._lowering
         assert node.store is not None
         now = node.store.saved(node.store.folder(lowering.options.seed, lowering.options.deterministic))
@@ -79,7 +82,8 @@ class _Mending(Access):
 
     def _mended(self, numbers: np.ndarray, found: Stretch, saved: SavedSource) -> Stretch:
         node, lowering = self._node, self._lowering
-        below = lowering.optimise(node.input, lowering.options)  # as passes run it, whose states are in the files
+        # optimised as in an iteration, because the files contain states of the optimised plan
+        below = lowering.optimise(node.input, lowering.options)
         storage = storage_of(replace(node, input=below), lowering)
         storage.refresh()
         if storage.entry.run != saved.manifest.run:
@@ -111,7 +115,7 @@ def _read(node: Snapshot, saved: SavedSource, lowering: Lowering) -> Access:
 
 
 class _Filled(Access):
-    """What a cache keeps of elements that have no numbers of their own: those of one pass, by which `fill` fills it."""
+    """The elements that a cache stores for a plan without index. `fill` runs an iteration to fill the cache."""
 
     def __init__(self, fill: Callable[[], Access]) -> None:
         self._fill = fill
@@ -134,7 +138,7 @@ class _Filled(Access):
 
 def _fill_files(node: Snapshot, lowering: Lowering) -> Access:
     beside = lowering.beside()
-    below = beside.optimise(node.input, beside.options)  # as passes run it, which may have begun
+    below = beside.optimise(node.input, beside.options)  # optimised as in an iteration, which may have begun to fill it
     stage = lower(replace(node, input=below), beside)
     try:
         first = drain(stage, node.label, node.cardinality)
@@ -147,22 +151,22 @@ def _fill_files(node: Snapshot, lowering: Lowering) -> Access:
     if first is not None:
         raise first
     message = f"{node.label} could not be filled: another process writes it, or the disk has no room."
-    raise FailedPreconditionError(message, hint="The log says what was in the way.")
+    raise FailedPreconditionError(message, hint="See the log for the reason.")
 
 
 def _reordered(node: Snapshot) -> str | None:
-    return None if node.faithful else "gives its elements in the order of its shards"
+    return None if node.faithful else "yields its elements in the order of its shards"
 
 
 @accessible(Snapshot, unless=_reordered)
 @accessible(DiskCache)
 def _snapshot(node: Snapshot, lowering: Lowering) -> Access:
-    """What a pass has written, where there was one; before that the elements are made, and not written."""
+    """Return the elements in files, if an iteration has written them. Otherwise compute elements without writing."""
     assert node.store is not None
     options = lowering.options
     try:
         saved = node.store.saved(node.store.folder(options.seed, options.deterministic))
-    except Exception as error:  # of what lies in its folder
+    except Exception as error:  # an error in the files of the folder
         annotate(error, Context(node.label, node.where))
         raise
     if saved is not None:
@@ -171,12 +175,16 @@ def _snapshot(node: Snapshot, lowering: Lowering) -> Access:
     if isinstance(node, DiskCache) and obstacle(node.input) is not None:
         return _Filled(partial(_fill_files, node, lowering))
     found = in_files(node, options.seed, options.deterministic)
-    require_access(found, f"Reading a {node.name} that is not complete", hint="Run a pass: a complete one has numbers.")
+    require_access(
+        found,
+        f"Reading a {node.name} that is not complete",
+        hint="Run a complete iteration first: then its elements have an index.",
+    )
     return access(node.input, replace(lowering, epoch=0))
 
 
 class _Pieces(Access):
-    """Blocks and failures, one behind the other."""
+    """Blocks and errors, one after another."""
 
     def __init__(self, pieces: Sequence[Block | Exception]) -> None:
         self._pieces = pieces
@@ -200,7 +208,7 @@ class _Pieces(Access):
 
 
 class _Kept(Access):
-    """What a cache keeps, once it is complete; before that the elements are made."""
+    """The elements of a cache after it is complete. Before, the elements are computed."""
 
     def __init__(self, elements: Access, store: MemoryStore) -> None:
         self._elements = elements
@@ -219,11 +227,11 @@ class _Kept(Access):
     def _look(self) -> None:
         blocks = self._store.blocks() if isinstance(self._store, MemoryStore) else None
         if blocks is not None and sum(block.size for block in blocks) == self._elements.size:
-            self._pieces = _Pieces(blocks)  # else failures, when it was filled, put elements under wrong numbers
+            self._pieces = _Pieces(blocks)  # otherwise the fill had failures, which shifted the indices
 
 
 def _fill_memory(node: Cache, lowering: Lowering) -> Access:
-    """All positions of a pass. Of one with failures the cache keeps nothing; then they are kept here."""
+    """Return all positions of an iteration. If some failed, the cache stores nothing, so they are stored here."""
     blocks = node.store.blocks()
     if blocks is not None:
         return _Pieces(blocks)

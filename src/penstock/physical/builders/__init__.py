@@ -1,4 +1,4 @@
-"""How each node type runs, one module per group of steps; importing this package registers them all."""
+"""The stage of each node type, in one module per group of steps. Importing this package registers all of them."""
 
 from penstock.physical.builders import batching, core, mixing, stateful
 

@@ -1,4 +1,4 @@
-"""How batches of all kinds, windows, groups, and sequences packed into rows run."""
+"""Stages of batches, windows, groups, and sequences packed into rows."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _batch_by_tokens(node: packing.BatchByTokens, lowering: Lowering) -> Stage:
     return SortedTokenBatches(upstream, node, chosen, vectorise=vectorise, memory=lowering.memory)
 
 
-_EXPECTED_SIZE = 32  # of a window whose size a function decides
+_EXPECTED_SIZE = 32  # expected size of a window if a function decides it
 
 
 @register(grouping.Window)
@@ -172,7 +172,7 @@ def _bucket_by_sequence_length(node: grouping.BucketBySequenceLength, lowering: 
 
 
 def _stack(node: grouping.BucketBySequenceLength, bucket: int) -> Stack:
-    """What makes a batch of the elements of one bucket."""
+    """Return the function that stacks the elements of one bucket."""
     if node.no_padding:
         return stack_block
     if not node.pad_to_bucket_boundary:
@@ -223,7 +223,7 @@ def _window_opener(node: grouping.GroupByWindow, lowering: Lowering) -> Callable
         plan = getattr(dataset, NESTED, None)
         if not isinstance(plan, Node):
             message = f"reduce_func must return a Dataset, got {type(dataset).__name__}."
-            raise InvalidTypeError(message, hint="Return the window, or what its methods make of it: window.batch(4).")
+            raise InvalidTypeError(message, hint="Return the window, or a data set derived from it: window.batch(4).")
         epoch = fold(lowering.epoch, window.number) if window.number else lowering.epoch
         return lower(lowering.optimise(plan, lowering.options), replace(lowering, epoch=epoch))
 

@@ -1,4 +1,4 @@
-"""How sources, most steps with one input, joined streams and the memory cache run, and what only rewrites make."""
+"""Stages of sources, most steps with one input, joined streams, the memory cache, and nodes that rewrites create."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from penstock.plan.storing import Cache
 from penstock.plan.visible import opens_visibly
 from penstock.plan.windows import WindowedFlatMap
 
-_WHOLE_INPUT = 1 << 62  # a block length that no input reaches: flat_map stays with an input to its end
+_WHOLE_INPUT = 1 << 62  # a block length that no input reaches: flat_map reads each input to its end
 
 
 @register(ScanNode)
@@ -74,9 +74,9 @@ def _apply(node: UnaryNode, steps: tuple[Any, ...], lowering: Lowering) -> Stage
 
 
 def _wanted_only(node: UnaryNode, lowering: Lowering, *, ahead: bool = False) -> Stage:
-    """The input of a step, in Blocks of no more than it asks for if somebody sees what its functions are called for.
+    """Return the input of a step, in Blocks of the requested size at most, if its function has side effects.
 
-    Likewise if they are called `ahead` of who asks, which may take long.
+    The same applies to functions that are called `ahead` of the consumer, because they may be slow.
     """
     upstream = lower(node.input, lowering)
     return Portioned(upstream) if ahead or lowering.acts(node) else upstream
@@ -141,7 +141,7 @@ def _unbatch(node: counted.Unbatch, lowering: Lowering) -> Stage:
 
 
 def rows_of_batches(node: Node) -> int | None:
-    """How many rows its elements have at most, where it makes them."""
+    """Return the largest number of rows per element of a step that creates batches, or None."""
     found: int | None = getattr(node.batch if isinstance(node, fused.MapAndBatch) else node, "batch_size", None)
     return found
 
@@ -172,7 +172,7 @@ def _repeat(node: ops.Repeat, lowering: Lowering) -> Stage:
 
 
 def _may_grow(plan: Node, lowering: Lowering) -> bool:
-    """As `Stage.may_grow`, of a stream that is built later."""
+    """Return `Stage.may_grow` for a stage that is built later."""
     return plan.may_be_unordered or not lowering.options.deterministic
 
 
@@ -183,7 +183,10 @@ def _concatenate(node: inputs.Concatenate, lowering: Lowering) -> Stage:
 
 
 def _streams(node: inputs.Concatenate, lowering: Lowering) -> Sequence:
-    """Streams one behind the other. Those in the first of them have the same first element: one look at all will do."""
+    """Return the concatenated streams.
+
+    Nested concatenations share their first element, so one check of its kind is enough.
+    """
 
     def built(index: int) -> Stage:
         part = node.parts[index]
@@ -236,7 +239,7 @@ def _prefetch(node: ops.Prefetch, lowering: Lowering) -> Stage:
 
 @register(Cache)
 def _cache(node: Cache, lowering: Lowering) -> Stage:
-    # what is kept is one pass for all epochs, so it is the same pass whichever epoch happens to fill it
+    # one stored iteration serves all epochs, so it always has the random numbers of epoch 0
     upstream = lower(node.input, replace(lowering, epoch=0))
     return Cached(
         upstream,
@@ -344,7 +347,7 @@ def _remote(node: Remote, lowering: Lowering) -> Stage:
     return service.stage(node, lowering)
 
 
-_GATHERING = 0.1  # seconds for elements that are read by number: many cost little more than a few
+_GATHERING = 0.1  # seconds to collect elements that are read by index: many elements cost little more than a few
 
 
 @register(Split)
@@ -366,7 +369,7 @@ def _global_shuffle(node: GlobalShuffle, lowering: Lowering) -> Stage:
 
 
 def _caches(node: Node) -> Iterator[Cache]:
-    """The caches nearest to the consumer."""
+    """Yield the caches nearest to the consumer."""
     if isinstance(node, Cache):
         yield node
         return

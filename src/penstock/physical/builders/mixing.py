@@ -1,4 +1,4 @@
-"""How several data sets mixed into one run."""
+"""Stages of steps that mix several data sets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.plan.mix_weights import MixWeights
 from penstock.plan.node import Node
 from penstock.plan.ops import Repeat
 
-# Folded into a user's seed: one seed given to several steps makes no two of them draw the same numbers.
+# Combined with the user's seed, so that steps with the same seed use different random numbers.
 _SAMPLE, _ACCEPT = 1, 2
 
 
@@ -30,7 +30,7 @@ def _sample_from(node: mixing.SampleFrom, lowering: Lowering) -> Stage:
     if node.rerandomize_each_iteration:
         key = fold(key, lowering.epoch)
     sources: tuple[Node, ...] = node.sources
-    if node.on_empty == "repeat":  # what is repeated for ever ends only if it is empty
+    if node.on_empty == "repeat":  # a data set repeated forever ends only if it is empty
         sources = tuple(Repeat(input=source, where=node.where) for source in sources)
     stages = tuple(lower(source, lowering) for source in sources)
     chooser = Sampling(key, _weights(node, lowering))

@@ -1,4 +1,4 @@
-"""How steps that carry a state from element to element run, and those that keep elements, but for the memory cache."""
+"""Stages of steps with state, and of steps that store elements in files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from penstock.plan import stateful, storing
 from penstock.plan.visible import acts
 from penstock.sources.arrays import RandomSource
 
-_RANDOM = 0x72616E646F6D  # "random": keeps its numbers apart from the picks of a shuffle of the same seed
+# the letters of "random": separates these random numbers from those of a shuffle with the same seed
+_RANDOM = 0x72616E646F6D
 
 
 @register(stateful.StatefulMap)
@@ -74,7 +75,7 @@ def _snapshot(node: storing.Snapshot, lowering: Lowering) -> Stage:
         shard_func = KeyFunction(node.shard_func, "shard_func", node.label, node.where, vectorise=vectorise)
     try:
         return Snapshot(storage_of(node, lowering), shard_func, node.label, node.where, memory=lowering.memory)
-    except Exception as error:  # of what lies in its folder
+    except Exception as error:  # an error in the files of the folder
         annotate(error, Context(node.label, node.where))
         raise
 

@@ -1,1 +1,1 @@
-"""The stages, each beside those that it is like."""
+"""The stages, in one module per group of similar stages."""

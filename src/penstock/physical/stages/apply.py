@@ -1,6 +1,6 @@
-"""Apply: transforms run by whoever pulls, one Block after the other.
+"""Apply: runs transforms in the consumer's thread, one Block after another.
 
-StatefulMap: a function that hands a state from element to element.
+`StatefulMap`: calls a function with a state that is passed from element to element.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from penstock.physical.stretch import Stretch
 from penstock.physical.transform import FunctionTransform, RunAll, Transform, agreed, checked, run_all
 from penstock.trace.kinds.reader import warn_of_text_in
 
-# Times as many elements if their texts are tokenised: the threads of the library first have to wake up.
+# A tokeniser gets so many times more elements per request, because the threads of its library take time to wake up.
 _TEXTS = 4
 
 
 class Apply(ChainedStage):
-    """Maps and filters in the pulling thread; in stints where they are called ahead, element by element."""
+    """Maps and filters in the consumer's thread. Functions called ahead run for limited times, others per element."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Apply(ChainedStage):
         self.ratios = self._ratios = ratios_of(transforms)
         self._stint = stint
         self._singly = Singly.of(transforms) if run is run_all else None
-        self._count: int | None = 0  # None behind a filter that another run had in the same stage
+        self._count: int | None = 0  # None after a filter that was part of the same stage in another run
 
     def make(self, want: int) -> Stretch | None:
         self._catch_up()
@@ -68,23 +68,23 @@ class Apply(ChainedStage):
         if block is None:
             return None
         self._passed(block.size)
-        if stint is not None and _holds_objects(block.structure):  # a class of the user's may do anything
+        if stint is not None and _holds_objects(block.structure):  # an object of a user's class may have side effects
             self.acts, self._stint = True, None
             self.look_again()
         started, before = perf_counter(), process_time()
         made = self._run(self.transforms, block, Numbers(first, self._epoch), None)
-        agreed(self.transforms, made.kinds)  # which worker processes leave to this one
+        agreed(self.transforms, made.kinds)  # the kinds that worker processes leave undecided
         if stint is not None:
             took = perf_counter() - started
             stint.took(
                 block.size, min(took, process_time() - before) if tokenises else took
-            )  # threads may have no core
+            )  # threads may have to wait for a core
         return made
 
     def singly(self, raised: list[BaseException]) -> Iterator[Any] | None:
         if self._singly is None or self._stretch is not None or self._stretch_skip or self.watched or not self.seen:
             return None
-        if self.alone:  # until now
+        if self.alone:  # before the first call
             self.portion()
             first = tidied(self._ahead, raised)
             if first is None:
@@ -99,11 +99,11 @@ class Apply(ChainedStage):
         try:
             while self.seen and not raised and (block := tidied(self._ahead, raised)) is not None:
                 yield from singly.elements(block, Numbers(self._count, self._epoch), raised)
-        except Exception as error:  # of no function: it ends the run
+        except Exception as error:  # an error of the engine, not of a function: it ends the run
             raised.append(error)
 
     def _ahead(self, raised: list[BaseException]) -> Block | None:
-        """The elements that the upstream has at hand; None at the end and for a failure, which is put into `raised`."""
+        """Return the input's available elements; None at the end, or after a failure, which goes into `raised`."""
         self._catch_up()
         upstream = self._upstream
         assert isinstance(upstream, Portioned)
@@ -115,7 +115,7 @@ class Apply(ChainedStage):
             return None
 
     def _catch_up(self) -> None:
-        """Pass by what was made one by one."""
+        """Drop the elements that were computed one by one from the input."""
         if self._singly is not None and self._singly.done:
             assert isinstance(self._upstream, Portioned)
             self._upstream.pass_by(self._singly.done)
@@ -150,7 +150,7 @@ class Apply(ChainedStage):
         return Chained(below, 0, count, self._ratios, skip, self.transforms)
 
     def go_on(self, place: Place) -> int:
-        if isinstance(self._upstream, Portioned):  # no function is called for what is dropped
+        if isinstance(self._upstream, Portioned):  # no function is called for dropped elements
             self.go_to([Chained(place.below, 0, 0, (), place.first), place.count])
             return place.skip
         self.go_to([place.below, None if place.count is None else place.count - place.first])
@@ -169,16 +169,16 @@ class Apply(ChainedStage):
 
 
 def _holds_objects(structure: Structure) -> bool:
-    """Whether elements hold objects of classes: named tuples, dataclasses and the like."""
+    """Return True if elements contain objects: named tuples, dataclasses and the like."""
     plain = structure.kind in (None, tuple, dict, NoneType)
     return not plain or any(map(_holds_objects, structure.children))
 
 
 class StatefulMap(CountingStage):
-    """`function(state, element)` returns the next state and an element.
+    """Calls `function(state, element)`, which returns the next state and an element.
 
-    Where it raises, or returns no such pair, or a state of another kind, the state stays what it was. Where only the
-    element is wrong, the state goes on: the call itself has succeeded.
+    If it raises, returns no such pair, or returns a state of another kind, the state stays unchanged. If only the
+    element is invalid, the new state is used, because the call itself succeeded.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class StatefulMap(CountingStage):
         self._function = function
         self._carried = carried
         self._same_kind = SameKind("The output of scan_func", any_rank=any_rank)
-        self._looked = False  # whether the function was looked at with its first element
+        self._looked = False  # True after the first element was checked for text
 
     def make(self, want: int) -> Stretch | None:
         first = self._count
@@ -215,7 +215,7 @@ class StatefulMap(CountingStage):
                 if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                     raise _no_pair(pair)
                 held = [pair[1], pair[0]]
-                del pair  # so that nobody but `held` keeps the function's arrays
+                del pair  # only `held` may refer to the function's arrays
                 carried.replace(held)
                 builder.add(held.pop())
             except Exception as raised:

@@ -1,4 +1,4 @@
-"""Elements stacked into batches, and Unbatch, which takes them apart again; batches of other sizes."""
+"""Batches of stacked elements; Unbatch, which splits them again; and batches of other sizes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.physical.stage import Cursor, Stage, State
 
 
 def stack_column(column: Column, path: str) -> Column:
-    """All elements of a column as the single element of another."""
+    """Stack all elements of a column to a column with one element."""
     batched = column.batched(len(column))
     if batched is not None:
         return batched
@@ -41,7 +41,7 @@ def stack_column(column: Column, path: str) -> Column:
     for row, item in enumerate(items):
         if getattr(item, "shape", ()) != shape:
             raise shape_mismatch(row, getattr(item, "shape", ()), shape, path)
-    if not isinstance(first, np.ndarray):  # of a column whose ranks differ
+    if not isinstance(first, np.ndarray):  # an element of a column with different ranks
         numbers = column_of(items).batched(len(items))
         assert numbers is not None
         return numbers
@@ -56,7 +56,7 @@ def stack_column(column: Column, path: str) -> Column:
 
 
 def stack_block(block: Block, size: int = 0) -> Block:
-    """All elements of a Block as one; with `size` every `size` of them. Dense columns become batches without a copy."""
+    """Stack all elements of a Block to one, or every `size` of them. Dense columns become batches without a copy."""
     return stack_each(block, size or block.size, lambda _, column, path: _stacked(column, size or len(column), path))
 
 
@@ -69,16 +69,16 @@ def _stacked(column: Column, size: int, path: str) -> Column:
 
 
 class Unbatch(Stage):
-    """Every slice along the first axis as an element of its own; `most` says how many an element has at most."""
+    """Yields every slice along the first axis as an element. `most` is the largest number of slices per element."""
 
     def __init__(self, upstream: Stage, label: str, where: str | None, most: int | None = None) -> None:
         super().__init__(label, (upstream,), where)
         self._cursor = Cursor(upstream)
         self._most = most
-        self._rows = 64  # slices of an element, as the last ones had them
+        self._rows = 64  # number of slices of the last elements
 
     def next(self, want: int) -> Block | None:
-        # The next elements may have more slices than the last, which matters where it could be seen.
+        # The next elements may have more slices than the last. This matters if computing them is observable.
         each = (self._most or want) if self._cursor.stage.seen else self._rows
         while self._cursor.fill(max(want // each, 1)):
             block = self._cursor.peek()
@@ -87,7 +87,7 @@ class Unbatch(Stage):
             except PenstockError:
                 block = block.slice(0, 1)
                 try:
-                    rows = taken_apart(block)  # the first alone may be sound
+                    rows = taken_apart(block)  # the first element alone may be valid
                 except PenstockError as error:
                     self._cursor.take_available(1)
                     annotate(error, Context(stage=self.label, where=self.where))
@@ -109,7 +109,7 @@ class Unbatch(Stage):
 
 
 def taken_apart(block: Block) -> Block | None:
-    """The slices of all elements, or None where there is none."""
+    """Return the slices of all elements, or None if there are none."""
     lengths = first_extents(block)
     if not sum(lengths):
         return None
@@ -121,7 +121,7 @@ def taken_apart(block: Block) -> Block | None:
 
 
 def first_extents(block: Block) -> Sequence[int]:
-    """Each element's extent along its first axis, which all components share."""
+    """Return the length of each element's first axis, which all components share."""
     found: list[int] | None = None
     for column, path in zip(block.columns, block.structure.paths(), strict=True):
         if isinstance(column, ListColumn):
@@ -150,9 +150,11 @@ def first_extents(block: Block) -> Sequence[int]:
 
 
 class Rebatch(Stage):
-    """`unbatch` and `batch`, with `sizes` taken in turn; slices of the batches below where they are large enough.
+    """Runs `unbatch` and `batch` with `sizes` in turn.
 
-    These have `most` rows, where that is known.
+    Batches are views of the input batches if these are large enough.
+
+    `most` is the number of rows of the input batches, if it is known.
     """
 
     def __init__(
@@ -184,7 +186,7 @@ class Rebatch(Stage):
         return found
 
     def _several(self, want: int) -> Block | None:
-        """As many batches as can be cut from the rows at hand, as views."""
+        """Return as many batches as can be cut from the available rows, as views."""
         available = self._cursor.available()
         if available < self._size(0):
             return None
@@ -244,24 +246,24 @@ class Rebatch(Stage):
 
 
 def _cut(rows: Block, size: int) -> Block:
-    """Every `size` rows as one batch, without a copy."""
+    """Return every `size` rows as one batch, without a copy."""
     columns = [column for column in (c.batched(size) for c in rows.columns) if column is not None]
     origin = None if rows.origin is None else rows.origin.batched(size)
     return Block(rows.structure, columns, rows.size // size, origin)
 
 
 class _Batches(Stage):
-    """The batches below, in Blocks that `Unbatch` takes apart without a copy.
+    """Yields the input batches in Blocks that `Unbatch` splits without a copy.
 
-    `ragged` holds the paths of the components that are ragged tensors, whose rows are arrays, and their splits' dtype.
+    `ragged` contains the paths of ragged components, whose rows are arrays, and the dtypes of their splits.
     """
 
     def __init__(self, upstream: Stage) -> None:
         super().__init__(upstream.label, (upstream,), upstream.where)
         self._cursor = Cursor(upstream)
         self.ragged: dict[str, Any] = {}
-        self.rows = 64  # of a batch, as the last had them
-        self.ask = 1  # batches to ask for, where nobody sees how many are made
+        self.rows = 64  # rows per batch of the last batches
+        self.ask = 1  # batches to request, if computing them is not observable
 
     def next(self, want: int) -> Block | None:
         if not self._cursor.fill(want if self._cursor.stage.seen else max(self.ask, 1)):
@@ -287,7 +289,7 @@ class _Batches(Stage):
 
 
 def _extent(block: Block) -> int:
-    """Rows of the first batch."""
+    """Return the number of rows of the first batch."""
     for column in block.columns:
         shape = getattr(column.slice(0, 1).spec(), "shape", ())
         if shape and shape[0] is not None:
@@ -296,7 +298,7 @@ def _extent(block: Block) -> int:
 
 
 def _divisible(column: Column) -> Column:
-    """A column of one element, such that its rows are views."""
+    """Return a column of one element in a form whose rows are views."""
     if not isinstance(column, ListColumn):
         return column
     (item,) = column.items

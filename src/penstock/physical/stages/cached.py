@@ -1,4 +1,4 @@
-"""What passes elements on and keeps them, or serves what an earlier pass has kept: in memory, and in files."""
+"""Stages that store elements and read them in later iterations: in memory and in files."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _LOG = logging.getLogger("penstock.physical")
 
 
 class Cached(Stage):
-    """The memory cache. A pass fills it if it began at the first element and came to the end.
+    """The memory cache. An iteration fills it if it began at the first element and reached the end.
 
-    `cardinality` is the number of its elements, where that is known: all of them then lie side by side. `settled`: each
-    pass makes the same elements in the same order.
+    `cardinality` is the number of elements, if it is known: they are then stored contiguously. `settled` is True if
+    each iteration computes the same elements in the same order.
     """
 
     def __init__(
@@ -45,15 +45,16 @@ class Cached(Stage):
     ) -> None:
         super().__init__(label, (upstream,), where)
         self._settled = settled
-        self._given = [0]  # as `_count`, for states that tell later whether anything was given from memory since
-        self._stored = memory.account("cache", label, where, of=store)  # by whichever pass
-        self._account = memory.account("cache", label, where)  # by this one, until it is complete
+        # the same count as `_count`, for states that tell later whether elements were yielded from memory since
+        self._given = [0]
+        self._stored = memory.account("cache", label, where, of=store)  # bytes stored by any iteration
+        self._account = memory.account("cache", label, where)  # bytes of this iteration until it is complete
         self._upstream = upstream
         self._store = store
         self._kept: tuple[Block, ...] | None = store.blocks()
         self._recording = Recorder(cardinality) if self._kept is None else None
-        self._count = 0  # positions handed on, or passed over
-        self._at = 0  # Block of the store, and element in it, that comes next
+        self._count = 0  # positions returned or skipped
+        self._at = 0  # index of the next Block in the store, and of the next element in it
         self._offset = 0
         self._skip = 0
 
@@ -94,7 +95,7 @@ class Cached(Stage):
         try:
             block = self._upstream.next(want)
         except Exception:
-            self._stop_recording("an element failed, and only a pass without a failure is kept")
+            self._stop_recording("an element failed, and only an iteration without failures is stored")
             raise
         recording = self._recording
         if recording is None:
@@ -135,20 +136,22 @@ class Cached(Stage):
         return block
 
     def _stop_recording(self, why: str = "") -> None:
-        """Let go of what was kept so far; `why` is worth a word to whoever waits for the cache to fill."""
+        """Free the elements stored so far. `why` is logged for users who wait for the cache."""
         recording, self._recording = self._recording, None
         self._account.close()
         if why and recording is not None and self._store.tell():
             where = "" if self.where is None else f" ({self.where})"
-            _LOG.info("%s%s kept nothing: %s; the next pass makes all elements again.", self.label, where, why)
+            _LOG.info(
+                "%s%s stores nothing: %s. The next iteration computes all elements again.", self.label, where, why
+            )
 
     def close(self) -> None:
         made = 0 if self._recording is None else self._recording.elements
-        self._stop_recording(f"the pass stopped after {made} elements, before its end" if made else "")
+        self._stop_recording(f"the iteration stopped after {made} elements, before its end" if made else "")
         super().close()
 
     def state(self) -> State:
-        """The count, and the way to go on without a cache where there is one that is shorter than from the start."""
+        """Return the count, and the state of the input if resuming there is shorter than from the start."""
         count = self._count + self._skip
         if self._kept is not None and not self._settled:
             return _FromMemory(count, self._given)
@@ -158,17 +161,20 @@ class Cached(Stage):
         count, below = state
         if self._kept is None and below is not None and count:
             self._upstream.restore(below)
-            self._stop_recording()  # it begins in the middle; a later pass will fill the cache
+            self._stop_recording()  # this iteration begins in the middle; a later one fills the cache
             self._count = count
         else:
-            self._skip = count  # from the store, or from the start, filling the cache on the way
+            self._skip = count  # read from the store, or from the start while filling the cache
             if below is None and self._kept is None and not self._settled:
                 where = "" if self.where is None else f" ({self.where})"
                 _LOG.warning(_OTHER_ORDER, self.label, where)
 
 
 class _FromMemory:
-    """The state of a pass from memory in an order that nobody can make again: it is to be known that something came."""
+    """The state of an iteration from memory, in an order that cannot be repeated.
+
+    It records whether elements were yielded.
+    """
 
     __slots__ = ("_count", "_given")
 
@@ -188,20 +194,20 @@ class _FromMemory:
 
 
 _OTHER_ORDER = (
-    "%s%s: what it had kept is gone with the process that had it. In free order (deterministic=False) it is made in "
-    "another order now: in the epoch that goes on some elements come once more, and others not at all. Keep the order "
-    "in front of the cache, or give it a filename."
+    "%s%s: its elements were in the memory of a process that has ended. In free order (deterministic=False), they are "
+    "computed in another order now: in the resumed epoch, some elements are repeated and others are missing. Keep the "
+    "order of the steps before the cache, or pass it a filename."
 )
 _SHARDS, _FILES, _INPUT, _END = "shards", "files", "input", "end"
 
 
 class Snapshot(StretchStage):
-    """A pass gives what is committed, and then what its input gives from there on, which it writes if it may.
+    """Yields the committed elements, then the following elements of its input, and writes those if it can.
 
-    A place says where its positions come from: ["shards", count, state of what reads them, run] of a complete entry
-    whose files are read in an order of their own; ["files", count, run] in the order in which they were written;
-    ["input", count, state, skip] from the input, in that state, behind `skip` positions of it. Where all of these give
-    the same, one may go on for another.
+    A place tells where positions come from. ["shards", count, state of the reader, run]: a complete entry whose files
+    are read in their own order. ["files", count, run]: files in the order of writing. ["input", count, state, skip]:
+    the input in this state, after `skip` of its positions. A stage may continue from another place if all yield the
+    same elements.
     """
 
     def __init__(
@@ -221,9 +227,9 @@ class Snapshot(StretchStage):
         self._writer: EntryWriter | None = None
         self._stage: Stage | None = None
         self._from = _END
-        self._run: str | None = None  # of the entry whose files give positions
-        self._count = 0  # positions made, or passed over
-        self._skip = 0  # positions of the input that come again
+        self._run: str | None = None  # run of the entry whose files are read
+        self._count = 0  # positions computed or skipped
+        self._skip = 0  # positions of the input that are repeated
         storage.refresh()
         if storage.entry.complete and storage.reordered:
             self._use(_SHARDS, storage.whole())
@@ -241,7 +247,7 @@ class Snapshot(StretchStage):
         self.look_again()
 
     def _decide(self) -> None:
-        """Find what gives the position that comes next, as of now."""
+        """Find the origin of the next position."""
         storage = self._storage
         storage.refresh()
         self._run = storage.entry.run
@@ -274,7 +280,7 @@ class Snapshot(StretchStage):
         return self._dropped(self._written(block))
 
     def _take_role(self) -> None:
-        """Write, wait for others, or do neither."""
+        """Become the writer, wait for another writer, or do neither."""
         while self._from == _INPUT:
             if self._role.moved(self._count):
                 self._decide()
@@ -284,10 +290,10 @@ class Snapshot(StretchStage):
                 return
 
     def _ended(self) -> Stretch | None:
-        """What comes behind the end of files, or of the input."""
+        """Handle the end of the files or of the input."""
         if self._from == _FILES:
             whole = self._storage.entry.complete and self._storage.entry.elements == self._count
-            self._use(_END, None)  # where it stays, should the entry be unreadable by now
+            self._use(_END, None)  # it stays at the end, even if the entry is unreadable by now
             if not whole:
                 self._decide()
             return Stretch(None)
@@ -300,7 +306,7 @@ class Snapshot(StretchStage):
 
     def _failed(self, error: Exception) -> Stretch:
         if self._from == _INPUT:
-            self._stop_writing()  # what failed is in no file; the next pass tries again
+            self._stop_writing()  # no file contains the failed element; the next iteration tries again
             self._role.give_up()
             return self._dropped(failure(error))
         if self._from == _FILES and isinstance(error, (DataLossError, OSError)):
@@ -315,11 +321,11 @@ class Snapshot(StretchStage):
         return failure(error)
 
     def _instead(self, error: Exception) -> Stretch | None:
-        """What comes in the place of a file that cannot be read: of positions, or from where they come now."""
+        """Return a replacement for an unreadable file: its positions, or an empty stretch after a change of origin."""
         storage, run = self._storage, self._run
         if storage.fixed:
             storage.refresh()
-            if storage.entry.run != run:  # it was removed, and perhaps made again, while we read it
+            if storage.entry.run != run:  # the entry was removed or rewritten while this iteration read it
                 self._decide()
                 return Stretch(None)
         if storage.mends:
@@ -340,7 +346,7 @@ class Snapshot(StretchStage):
         return Stretch(None)
 
     def _written(self, block: Block) -> Stretch:
-        block.freeze()  # a later pass gives arrays that cannot be written to, and so does this one
+        block.freeze()  # later iterations yield read-only arrays, so this one does, too
         at = self._count - self._skip
         shards, errors = (None, {}) if self._shard_func is None else self._shard_func(block, at)
         if errors:
@@ -353,7 +359,7 @@ class Snapshot(StretchStage):
             try:
                 self._writer.add(block, shards, self._storage.state_of(self._stage))
                 self._account.hold(self._writer.nbytes)
-            except InvalidTypeError as error:  # elements that no file holds: the first says so
+            except InvalidTypeError as error:  # elements that files cannot store: the first one raises the error
                 self._stop_writing()
                 self._role.give_up()
                 annotate(error, Context(self.label, self.where, at))
@@ -361,7 +367,7 @@ class Snapshot(StretchStage):
         return Stretch(block)
 
     def _dropped(self, made: Stretch) -> Stretch:
-        """Without the positions that come again."""
+        """Return the stretch without the repeated positions."""
         dropped = min(self._skip, made.size)
         self._skip -= dropped
         self._count += made.size - dropped

@@ -1,4 +1,4 @@
-"""Elements held to a number known beforehand: asserted, or filled up to it with zeros."""
+"""Stages that check the declared number of elements, or pad to it with zeros."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from penstock.plan.node import INFINITE_CARDINALITY
 
 
 class AssertCardinality(Stage):
-    """The first `expected` elements; an error in the place of one too many, or behind too few, and then the end."""
+    """Yields the first `expected` elements.
+
+    One element too many, or the end after too few, is an error, then the end.
+    """
 
     def __init__(self, upstream: Stage, expected: int, file: str | None, label: str, where: str | None) -> None:
         super().__init__(label, (upstream,), where)
@@ -48,7 +51,7 @@ class AssertCardinality(Stage):
         return block
 
     def _error(self, found: int | None = None) -> PenstockError:
-        """Fewer were found, or more."""
+        """Return the error for fewer elements (`found`) or more (None)."""
         self._failed = True
         return other_cardinality(self._expected, found, self._file, Context(self.label, self.where))
 
@@ -64,12 +67,12 @@ class AssertCardinality(Stage):
 
 
 def other_cardinality(expected: int, found: int | None, file: str | None, context: Context) -> PenstockError:
-    """The error of another number than was expected: `found`, which is lower, or None for a higher one."""
-    wanted = "elements without end" if expected == INFINITE_CARDINALITY else _elements(expected)
+    """Return the error for another number than expected: `found` elements if fewer, None if more."""
+    wanted = "infinitely many elements" if expected == INFINITE_CARDINALITY else _elements(expected)
     message = f"Expected {wanted}, found {'more' if found is None else 'only ' + _elements(found)}."
     if file is not None:
         return DataLossError(message, hint="Delete the folder and prepare again.", file=file, context=context)
-    hint = "Give assert_cardinality the true number; filters, and elements left out, lower it."
+    hint = "Pass the real number to assert_cardinality. Filters and dropped elements reduce it."
     return FailedPreconditionError(message, hint=hint, context=context)
 
 
@@ -78,7 +81,7 @@ def _elements(count: int) -> str:
 
 
 class PadToCardinality(Stage):
-    """`count` elements: those of the input, then zeros of `specs`."""
+    """Yields `count` elements: those of the input, then zeros with the shapes of `specs`."""
 
     def __init__(
         self,
@@ -97,7 +100,7 @@ class PadToCardinality(Stage):
         self._structure = structure
         self._specs = specs
         self._given = 0
-        self._surplus = False  # whether an element came that there is no room for
+        self._surplus = False  # True if the input has an element too many
         self._ended = False
 
     def next(self, want: int) -> Block | None:

@@ -1,4 +1,4 @@
-"""Zip, concatenate, enumerate and repeat: streams put beside or behind each other."""
+"""Zip, concatenate, enumerate and repeat."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.physical.stretch import Stretch, fatal
 
 
 class Zip(Stage):
-    """One element of each input in a nest; ends with the shortest. Where one fails, the nest is the failure."""
+    """Yields one element of each input in a nest; ends with the shortest. If one input fails, the nest is a failure."""
 
     def __init__(self, inputs: tuple[Stage, ...], structure: Structure, label: str, where: str | None) -> None:
         super().__init__(label, inputs, where)
@@ -36,7 +36,7 @@ class Zip(Stage):
                 error = error or raised
                 failed.append(cursor)
         if error is not None:
-            for cursor in self._cursors:  # the others go on by one as well
+            for cursor in self._cursors:  # the other inputs advance by one as well
                 if cursor not in failed:
                     cursor.take_available(1)
             raise error
@@ -66,7 +66,7 @@ class Zip(Stage):
 
 
 class Enumerate(Stage):
-    """`(number, element)`, counted from `start`."""
+    """Yields `(number, element)`, counted from `start`."""
 
     def __init__(self, upstream: Stage, start: int, label: str, where: str | None) -> None:
         super().__init__(label, (upstream,), where)
@@ -106,12 +106,12 @@ _PAIR = Structure(tuple, (), (LEAF, LEAF), 2)
 
 
 class Sequence(Stage):
-    """Streams one behind the other, each built when its turn comes: concatenate, and repeat over epochs.
+    """Streams one after another, each built when its turn comes: concatenate, and repeat over epochs.
 
-    `build(i)` gives stream number i; `count` is their number, negative for without end. An endless repetition goes on
-    after a stream without elements, unless nothing has ever come: then it would turn for ever. Streams that are `alike`
-    need not be seen alike: one may end where nobody sees it, and the next begin with what somebody does. `may_grow` is
-    that of streams that are not built yet.
+    `build(i)` returns stream i; `count` is the number of streams, negative if infinite. An infinite repetition
+    continues after a stream without elements, unless no stream has had any: it would loop forever. Streams that are
+    `alike` may still differ in `seen`, if one stream ends without side effects and the next begins with some.
+    `may_grow` is that of streams not built yet.
     """
 
     def __init__(
@@ -128,18 +128,21 @@ class Sequence(Stage):
         self._build = build
         self._may_grow = may_grow
         self._alike = alike
-        self._was_seen = False  # the stream before, when it ended
+        self._was_seen = False  # `seen` of the previous stream at its end
         self._count = count
         self._index = 0
-        self._gave = False  # whether any stream has given an element
+        self._gave = False  # True after a stream has yielded an element
         self._stage: Stage | None = None
         self._state: State = None
         self._begun = Begun({})
-        self._within: list[Sequence] = []  # those whose turn it is, each in the one before, the first in this one
-        self._around: list[_Around] = []  # where all of them are but the last, with this one
+        self._within: list[Sequence] = []  # the nested streams whose turn it is, each inside the one before it
+        self._around: list[_Around] = []  # the positions of all of them but the last, beginning with this one
 
     def next(self, want: int) -> Block | None:
-        """The next Block of the innermost stream: what was concatenated bit by bit is as deep as it is long."""
+        """Return the next Block of the innermost stream.
+
+        A loop replaces recursion, as repeated `concatenate()` nests deeply.
+        """
         asked = want
         while True:
             last = self._last_in_turn()
@@ -149,7 +152,7 @@ class Sequence(Stage):
                 self._within.pop()
                 self._around.pop()
                 (self._within[-1] if self._within else self)._advance()
-                asked = 1 if self.seen else want  # who asked could not know
+                asked = 1 if self.seen else want  # the caller did not know the side effects of the next stream
                 continue
             try:
                 block = last._current().next(asked)
@@ -163,55 +166,55 @@ class Sequence(Stage):
             asked = 1 if self.seen else want
 
     def _last_in_turn(self) -> Sequence:
-        """The innermost of streams in streams whose turn it is."""
+        """Return the innermost of the nested streams whose turn it is."""
         within = self._within
         last = within[-1] if within else self
         while last._goes_on:
             stage = last._current()
             if not _in_turn_itself(stage):
                 break
-            stage._place_said = None  # it is not asked for its own any more
+            stage._place_said = None  # its own state is not needed any more
             self._around.append((last._index, last._gave, last._count, last._begun.since()))
             within.append(stage)
             last = stage
         return last
 
     def giving(self) -> tuple[int, Sequence]:
-        """The number of the stream that has given last, and the innermost of streams in streams that it is one of."""
+        """Return the number of the stream that yielded last, and the innermost Sequence that contains it."""
         found = self
         while type(found._stage) is Sequence:
             found = found._stage
         return found._index, found
 
     def _have_given(self, last: Sequence) -> None:
-        if not last._gave:  # whoever has given has done so by way of those above it
+        if not last._gave:  # an inner stream that has yielded has done so through all outer ones
             for one in (self, *self._within):
                 one._gave = True
             self._around = [(index, True, count, since) for index, _, count, since in self._around]
 
     @property
     def _goes_on(self) -> bool:
-        """Whether there is a stream whose turn it is."""
+        """True if there is a stream whose turn it is."""
         return self._count < 0 or self._index < self._count
 
     def _current(self) -> Stage:
         if self._stage is None:
             try:
                 self._stage = self._made(self._index)
-            except Exception as error:  # no failure of an element: it would come for ever
+            except Exception as error:  # not the failure of an element: it would come forever
                 raise fatal(error, self.label, self.where) from error
             if self._state is not None:
                 self._stage.restore(self._state)
                 self._state = None
             self._begun.note(self._index, self._stage, self._stage)
             if _in_turn_itself(self._stage):
-                self._stage._was_seen = self._was_seen  # its first stream comes behind the one before
+                self._stage._was_seen = self._was_seen  # its first stream follows the stream before it
             elif self._stage.seen_below is not self._was_seen:
                 self.look_again()
         return self._stage
 
     def _made(self, index: int) -> Stage:
-        """Stream number `index`, where an earlier run had come to with it."""
+        """Return stream `index`, restored to the position of an earlier run."""
         made = self._build(index)
         self._begun.resume(index, made)
         return made
@@ -247,7 +250,7 @@ class Sequence(Stage):
             self._current().start()
 
     def can_skip(self) -> bool:
-        """Concatenate has two streams, and those of repeat are alike."""
+        """Return True if all further streams can skip. Concatenate has two streams, and those of repeat are alike."""
         last = self._index + 2 if self._count < 0 else min(self._index + 2, self._count)
         if self._index >= last:
             return True
@@ -276,7 +279,7 @@ class Sequence(Stage):
         return _Nested(innermost, tuple(self._around)) if self._around else innermost
 
     def restore(self, state: State) -> None:
-        self.close()  # what was built to be asked, such as by `can_skip`, stands somewhere else
+        self.close()  # a stream that was built only for a check, such as in `can_skip`, has another position
         self._stage = None
         self._leave()
         self._index, found, self._gave, self._count, *later = state
@@ -294,16 +297,19 @@ class Sequence(Stage):
 
 
 def _in_turn_itself(stage: Stage) -> TypeGuard[Sequence]:
-    """Whether a stream is streams that the outermost goes through itself: each would go through all in it, if asked."""
+    """Return True if a stream is a Sequence that the outermost Sequence walks through itself.
+
+    Recursive calls would walk through all nested streams.
+    """
     return type(stage) is Sequence and not stage.is_observed
 
 
-# which stream's turn it is, whether any has given an element, how many there are, those that have begun since
+# index of the current stream, True if a stream has yielded, number of streams, streams started since
 _Around = tuple[int, bool, int, Since]
 
 
 class _Nested:
-    """The state of streams in streams, each in the one before, put together when somebody wants to have it."""
+    """The state of nested Sequences, each in the one before. It is built only when it is needed."""
 
     __slots__ = ("_around", "_innermost")
 
@@ -329,7 +335,7 @@ class _Nested:
 
 
 class Agreed(CountingStage):
-    """Streams one behind the other whose specs are not known beforehand: all that comes is of the kind of the first."""
+    """Streams one after another whose specs are unknown. It checks that all elements have the kind of the first."""
 
     def __init__(self, streams: Sequence, label: str, where: str | None, *, any_rank: bool = False) -> None:
         super().__init__(streams, label, where)
@@ -356,11 +362,11 @@ class Agreed(CountingStage):
 
 
 class Rounds(Chooser):
-    """Goes round the sources that have not run dry."""
+    """Chooses sources in turn, without those that have ended."""
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._turn = 0  # the source whose turn is next, or the one behind it that has not run dry
+        self._turn = 0  # the source whose turn is next, or the next one after it that has not ended
 
     def next(self, want: int, dry: Collection[int]) -> Choices | None:
         if len(dry) == self._count:
@@ -368,7 +374,7 @@ class Rounds(Chooser):
         return _Round(self, self._turn, want, dry)
 
     def picks(self, turn: int, want: int, dry: Collection[int]) -> np.ndarray:
-        """The next sources, from this turn on."""
+        """Return the sources of the next steps, beginning with this turn."""
         there = [source for source in range(self._count) if source not in dry]
         order = [source for source in there if source >= turn] + [source for source in there if source < turn]
         found = np.resize(np.array(order, np.int64), want)
@@ -383,7 +389,7 @@ class Rounds(Chooser):
 
 
 class _Round(Choices):
-    """Steps from the turn of one source on."""
+    """Steps that begin with the turn of one source."""
 
     def __init__(self, rounds: Rounds, turn: int, want: int, dry: Collection[int]) -> None:
         self._rounds = rounds

@@ -1,4 +1,4 @@
-"""Elements that are passed on, and those that are not: by their number, by a function, and each value once."""
+"""Stages that drop elements: by their index, by a function, or repeated values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from penstock.trace.kinds.reader import warn_of_text
 
 
 class Take(Stage):
-    """The first `count` elements; nothing behind them is asked for."""
+    """Yields the first `count` elements. It requests nothing after them."""
 
     def __init__(self, upstream: Stage, count: int, label: str, where: str | None) -> None:
         super().__init__(label, (upstream,), where)
@@ -63,7 +63,7 @@ class Take(Stage):
 
 
 class Skip(Stage):
-    """All but the first `count` elements; a negative count leaves none."""
+    """Yields all but the first `count` elements; with a negative count, none."""
 
     def __init__(self, upstream: Stage, count: int, label: str, where: str | None) -> None:
         super().__init__(label, (upstream,), where)
@@ -106,13 +106,13 @@ class Skip(Stage):
 
 
 class Shard(Stage):
-    """Every `num_shards`-th element, beginning with number `index`."""
+    """Yields every `num_shards`-th element, beginning with index `index`."""
 
     def __init__(self, upstream: Stage, num_shards: int, index: int, label: str, where: str | None) -> None:
         super().__init__(label, (upstream,), where)
         self._upstream = upstream
         self._stride = num_shards
-        self._ahead = index  # elements until the next one of ours
+        self._ahead = index  # elements until the next element of this shard
 
     def next(self, want: int) -> Block | None:
         while True:
@@ -148,7 +148,7 @@ class Shard(Stage):
 
 
 class TakeWhile(CountingStage):
-    """Ends at the first False. Nothing is asked of upstream behind the Block that holds it."""
+    """Yields elements up to the first False. It requests nothing after the Block that contains this element."""
 
     def __init__(
         self, upstream: Stage, predicate: Callable[..., Any], label: str, where: str | None, *, vectorise: bool
@@ -156,7 +156,7 @@ class TakeWhile(CountingStage):
         super().__init__(upstream, label, where)
         self._predicate = predicate
         self._vectoriser = Vectoriser(predicate) if vectorise else None
-        self._looked = False  # whether the predicate was looked at with its first Block
+        self._looked = False  # True after the first Block was checked for text
         self._ended = False
 
     def make(self, want: int) -> Stretch | None:
@@ -189,7 +189,7 @@ class TakeWhile(CountingStage):
         return self._front(block, count, tuple(failures))
 
     def _front(self, block: Block, count: int, failures: tuple[tuple[int, Exception], ...]) -> Stretch:
-        """The first `count` positions of a Block; fewer than all are the last."""
+        """Keep the first `count` positions of a Block. If these are not all, they are the last ones of the stage."""
         self._count -= block.size - count
         self._ended = count < block.size
         if failures:
@@ -205,14 +205,14 @@ class TakeWhile(CountingStage):
         super().go_to(below)
 
 
-_AS_IT_IS = 64  # bytes of a value up to which its key is the value; a longer one has a digest of 128 bits
+_AS_IT_IS = 64  # bytes of a value up to which the value is its own key; larger values have a digest of 128 bits
 
 
 def content_keys(column: Column) -> list[Hashable]:
-    """A key for every element of a column, equal for equal values only.
+    """Return a key for every element of a column. Keys are equal only for equal values.
 
-    Equal means the same bits: two NaNs of one kind are, 0.0 and -0.0 are not. Two values above 64 bytes that differ
-    have one key with a probability of 2**-128.
+    Equal means equal bits: NaNs with the same bits are equal, 0.0 and -0.0 are not. Two different values above 64 bytes
+    have the same key with a probability of 2**-128.
     """
     if isinstance(column, DenseColumn):
         return _of_array(column.array)
@@ -248,15 +248,15 @@ def _short(data: bytes) -> Hashable:
     return data if len(data) <= _AS_IT_IS else int.from_bytes(blake2b(data, digest_size=16).digest(), "little")
 
 
-_KEY = 48  # bytes of a key beside its place in the set
-_MOST = 1 << 14  # elements to ask for where they are read again
+_KEY = 48  # bytes of a key in addition to its entry in the set
+_MOST = 1 << 14  # elements to request when reading again
 
 
 class Unique(StretchStage):
-    """Keeps the key of every value in memory; in the state only how many elements have been looked at.
+    """Keeps the key of every value in memory. The state contains only the number of elements checked.
 
-    A restored stage reads those again, from the start, to know their keys. That is the price of states without
-    elements: as many elements again as the pass had read.
+    A restored stage reads these elements again from the start to compute their keys. This is the price of states
+    without elements: a resumed iteration reads as many elements again as the saved one had read.
     """
 
     def __init__(self, upstream: Stage, label: str, where: str | None, *, memory: Memory = UNCOUNTED) -> None:
@@ -264,11 +264,11 @@ class Unique(StretchStage):
         self._account = memory.account("unique", label, where)
         self._upstream = upstream
         self._seen: set[Hashable] = set()
-        self._start: State = None  # of the upstream, in front of its first element
+        self._start: State = None  # state of the input before its first element
         self._started = False
         self._taken = 0
-        self._known = 0  # positions that an earlier run had looked at
-        self._unfit = False  # what comes cannot be compared: nothing follows that failure
+        self._known = 0  # positions that an earlier run had checked
+        self._unfit = False  # True after elements that cannot be compared: nothing follows that failure
 
     def make(self, want: int) -> Stretch | None:
         while not self._unfit:
@@ -296,7 +296,7 @@ class Unique(StretchStage):
         return None
 
     def _keys(self, block: Block) -> list[Hashable]:
-        """The keys of the elements taken last."""
+        """Return the keys of the elements taken last."""
         try:
             UniqueNode.check(block.specs())
             return content_keys(block.columns[0])
@@ -306,7 +306,7 @@ class Unique(StretchStage):
             raise
 
     def _first_times(self, keys: list[Hashable]) -> np.ndarray:
-        """The rows whose value has not come before."""
+        """Return the rows whose value has not occurred before."""
         seen = self._seen
         rows = []
         for row, key in enumerate(keys):
@@ -316,7 +316,7 @@ class Unique(StretchStage):
         return np.array(rows, np.int64)
 
     def place(self) -> State:
-        if not self._started:  # once, before the first element: a state in free order goes on to grow
+        if not self._started:  # once, before the first element: a state in free order keeps growing
             self._start, self._started = self._upstream.state(), True
         return [self._start, max(self._taken, self._known), self._unfit]
 

@@ -1,4 +1,7 @@
-"""Grouped: neighbours made into one element by a function on Blocks, as for batches; Bucket: those of like length."""
+"""Grouped: joins neighbours to one element with a function on Blocks, such as for batches.
+
+Bucket: joins similar lengths.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,13 @@ from penstock.physical.memory import UNCOUNTED, Collector, Memory
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.keyed_windows import KeyedWindows
 
-Stack = Callable[[Block, int], Block]  # every `size` elements of a Block as one
+Stack = Callable[[Block, int], Block]  # stacks every `size` elements of a Block
 
-_BYTES = 1 << 16  # of elements of differing shape, as the first tells, that are made into groups at once
+_BYTES = 1 << 16  # bytes of elements of different shapes (by the first one) that are joined to groups at once
 
 
 class Grouped(Stage):
-    """`size` neighbours as one element, as `stack` makes it; many at once where the elements are at hand."""
+    """Joins `size` neighbours to one element with `stack`; many groups at once if their elements are available."""
 
     def __init__(
         self,
@@ -49,7 +52,10 @@ class Grouped(Stage):
         return found
 
     def _several(self, want: int) -> Block | None:
-        """As many groups as are at hand; None where one of them fails, which then fails alone."""
+        """Return as many groups as are available, or None if one of them fails.
+
+        The failing group is then computed alone.
+        """
         count = min(want, self._cursor.available() // self._size)
         if not count:
             return None
@@ -69,7 +75,7 @@ class Grouped(Stage):
         group = self._collector.take(self._size, want * self._size)
         if group is None:
             return None
-        if group.size < self._size and self._drop_remainder and group.error is None:  # a failure is told in any case
+        if group.size < self._size and self._drop_remainder and group.error is None:  # a failure is raised in any case
             return None
         try:
             if group.error is not None:
@@ -104,7 +110,7 @@ class Grouped(Stage):
 
 
 class Bucket(Stage):
-    """Each window as one element, made by the function of its key; the keys are the numbers of the buckets."""
+    """Joins each window to one element with the function of its key. Keys are the indices of the buckets."""
 
     def __init__(
         self,

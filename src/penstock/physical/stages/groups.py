@@ -1,4 +1,4 @@
-"""The elements of each key: in windows, each given to a function that makes a data set, or reduced to one value."""
+"""Groups of elements by key: windows passed to a function that returns a data set, or groups reduced to one value."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from penstock.plan.grouping import Reducer
 
 
 class GroupByWindow(Stage):
-    """The elements of the data sets made of windows, one data set after the other.
+    """Yields the elements of the data sets that a function creates from windows, one data set after another.
 
-    The state is that of the windows, and while a data set is open, the state that gives its window once more and the
-    data set's own.
+    The state is that of the windows. While a data set is open, it is the state that yields its window again, and the
+    state of the data set.
     """
 
     def __init__(
@@ -40,14 +40,15 @@ class GroupByWindow(Stage):
         self._windows = windows
         self._open_window = open_window
         self._open: Stage | None = None
-        self._acts_inside = self._acts_below = False  # as `seen` and `seen_below`, of the data sets made of windows
-        self._looked: object = None  # when these were looked at
-        self._resume: list[State] = []  # the state of the data set that an earlier run had open
+        # like `seen` and `seen_below`, for the data sets created from windows
+        self._acts_inside = self._acts_below = False
+        self._looked: object = None  # value of `Stage.latest_look` at the last check
+        self._resume: list[State] = []  # state of the data set that an earlier run had open
         self._begun = Begun({})
 
     @property
     def may_grow(self) -> bool:
-        return True  # what is made of a window is not known before
+        return True  # the data set of a window is unknown before
 
     @property
     def seen(self) -> bool:
@@ -74,7 +75,7 @@ class GroupByWindow(Stage):
                 self._open = self._opened(window)
                 self._looked = None
             block = self._open.next(1 if self._open.seen else want)
-            if self._looked is not Stage.latest_look:  # it is new, or has opened data sets itself
+            if self._looked is not Stage.latest_look:  # the data set is new, or has opened other data sets itself
                 self._look_at(self._open)
             if block is not None:
                 return block
@@ -88,7 +89,7 @@ class GroupByWindow(Stage):
         except Exception as raised:
             annotate(raised, Context(self.label, self.where, window.number))
             raise
-        if not self._begun.resume(window.number, found) and resume:  # the state that has grown, if there is one
+        if not self._begun.resume(window.number, found) and resume:  # a state that grew replaces the saved one
             found.restore(*resume)
         self._begun.note(window.number, found, found)
         return found
@@ -111,14 +112,14 @@ class GroupByWindow(Stage):
         self._windows.close()
 
 
-_READ_AHEAD = 1024  # elements: none can be given before the last one has come
+_READ_AHEAD = 1024  # elements requested at once: no result is possible before the last element
 
 
 class GroupByReducer(Stage):
-    """One element per key, in ascending order of the keys, when the input has ended; failures of the input before.
+    """Yields one element per key in ascending order of the keys, after the end of the input, and before them failures.
 
-    The state is that of the input at its start, and the number of failures and elements given: a continued pass
-    reduces again.
+    The state is that of the input at its start, and the number of failures and elements yielded: a resumed iteration
+    reduces all groups again.
     """
 
     def __init__(self, upstream: Stage, keys: KeyFunction, reducer: Reducer, label: str, where: str | None) -> None:
@@ -131,7 +132,7 @@ class GroupByReducer(Stage):
         self._pieces: Iterator[Block | Exception] | None = None
         self._start: State = None
         self._given = 0
-        self._skip = 0  # of those given: by an earlier run
+        self._skip = 0  # number of results that an earlier run had yielded
         self._want = 1
 
     def next(self, want: int) -> Block | None:
@@ -159,7 +160,7 @@ class GroupByReducer(Stage):
             yield from self._finalized(some)
 
     def _reduced(self) -> Iterator[Exception]:
-        """Reduces the whole input; gives the failures."""
+        """Reduce the whole input; yield its failures."""
         first = 0
         while True:
             try:
@@ -191,7 +192,7 @@ class GroupByReducer(Stage):
     def _finalized(self, keys: list[int]) -> Iterator[Block | Exception]:
         function = self._reducer.finalize_func
         builder = Builder()
-        rows: list[int] = []  # the keys that have a result
+        rows: list[int] = []  # the rows of keys with a result
         failures: list[tuple[int, Exception]] = []
         for row, key in enumerate(keys):
             value = self._groups[key].nest()
@@ -223,7 +224,7 @@ class GroupByReducer(Stage):
 
 
 def _begun(held: list[Any]) -> ScanState:
-    """The state that begins with `held.pop()`, which nobody but the list holds."""
+    """Return a state that begins with `held.pop()`. Only the list refers to that value."""
     leaves, structure = flatten(components(held.pop()))
     refuse_none(structure)
     return ScanState(structure, settle(leaves))

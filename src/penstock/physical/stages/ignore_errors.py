@@ -1,7 +1,6 @@
-"""IgnoreErrors: leaves out the elements that failed, and counts them.
+"""IgnoreErrors: drops failed elements and counts them.
 
-The stage writes failures to a file if the user asks for it, stops ignoring above a limit, and never ignores a mistake
-in the program.
+The stage writes failures to a file on request, stops ignoring above a limit, and never ignores a programming error.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from penstock.plan.stateful import IgnoreErrors as IgnoreErrorsNode
 
 
 def write_line(path: str, error: Exception) -> None:
-    """Add a line to the file, made if it is missing, and its folders with it.
+    """Append a line to the file. The file and its folders are created if they are missing.
 
-    Each line is written at once and whole, so that passes may share a file, and a killed process leaves all of them.
+    Each line is written in one call, so that iterations may share a file, and a killed process leaves complete lines.
     """
     line = json.dumps(described(error), ensure_ascii=False) + "\n"
     try:
@@ -40,7 +39,7 @@ def write_line(path: str, error: Exception) -> None:
 
 
 def described(error: Exception) -> dict[str, str | int | None]:
-    """Which element failed, and how: stage, line of the user's code, element, file, offset, error."""
+    """Return the description of a failed element: stage, line of user code, element, file, offset, error."""
     context = _context(error)
     return {
         "stage": context.stage,
@@ -57,20 +56,20 @@ def _context(error: Exception) -> Context:
 
 
 _LOG = logging.getLogger("penstock.physical")
-RATE_OVER = 1000  # elements; below, a rate says little, and is looked at when the input ends
+RATE_OVER = 1000  # elements; for fewer, a rate is not meaningful and is checked at the end of the input
 
 
 class IgnoreErrors(Stage):
-    """The elements that did not fail.
+    """Yields the elements that did not fail.
 
-    A failure above `max_errors` or `max_rate` is one of this stage's own, in the place of the one that was too many.
+    A failure above `max_errors` or `max_rate` is replaced by an error of this stage.
     """
 
     def __init__(self, upstream: Stage, node: IgnoreErrorsNode) -> None:
         super().__init__(node.label, (upstream,), node.where)
         self._upstream = upstream
         self._node = node
-        self._seen = 0  # elements and failures
+        self._seen = 0  # number of elements and failures
         self._ignored = 0
         self._ended = False
 
@@ -98,17 +97,17 @@ class IgnoreErrors(Stage):
         if self._node.quarantine is not None:
             try:
                 write_line(self._node.quarantine, error)
-            except OSError as raised:  # what was left out is written down nowhere: it counts as failed
+            except OSError as raised:  # the dropped element is recorded nowhere, so it counts as failed
                 raise_as_failure(raised, Context(self.label, self.where))
         if self._node.log_warning:
-            _LOG.warning("%s: left out element %s: %s", self.label, self._seen - 1, described(error)["error"])
+            _LOG.warning("%s: dropped element %s: %s", self.label, self._seen - 1, described(error)["error"])
         if self._too_many(max(self._seen, RATE_OVER)):
             raise self._limit(error) from error
 
     def _end(self) -> None:
         self._ended = True
         if self._ignored:
-            _LOG.warning("%s: left out %s of %s elements", self.label, self._ignored, self._seen)
+            _LOG.warning("%s: dropped %s of %s elements", self.label, self._ignored, self._seen)
         if self._node.max_rate is not None and self._ignored > self._node.max_rate * self._seen:
             raise self._limit(None)
 
@@ -122,9 +121,9 @@ class IgnoreErrors(Stage):
         message = f"{self._ignored} of {self._seen} elements failed, more than {' and '.join(limits)} allow."
         if last is not None:
             message += f" The last: {described(last)['error']}"
-        hint = "Look at what failed (quarantine= writes it down), or raise the limit."
+        hint = "Check the failed elements (quarantine= records them), or raise the limit."
         if rate is not None:
-            hint += f" A rate is taken of at least {RATE_OVER} elements, until the end."
+            hint += f" Before the end, the rate is computed over at least {RATE_OVER} elements."
         return FailedPreconditionError(message, hint=hint, context=Context(self.label, self.where))
 
     def state(self) -> State:

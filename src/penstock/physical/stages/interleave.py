@@ -1,4 +1,4 @@
-"""Interleave and flat_map: data sets made from elements, read in turn."""
+"""Interleave and flat_map: data sets created from elements, read in turn."""
 
 from __future__ import annotations
 
@@ -21,43 +21,44 @@ from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Stage, State
 from penstock.physical.stretch import Stretch
 
-_MOST_EARLY = 128  # elements that an input is asked for ahead of its turn, where they come at once
-_PATIENCE = 64  # times that inputs are asked for little, until they all run out together
-_OF_A_CALL = 5e-5  # seconds that asking an input may take, as it is asked for more
-_MOST_HELD = 1 << 22  # bytes at hand beyond which no more is asked for than is needed
-_MOST_OPENED, _LONG_AHEAD = 1 << 12, 0.02  # small inputs read together, and seconds, where there are thousands of slots
-_MOST_SLOTS = 1 << 24  # with which the places of elements are numbers of 64 bits, ...
+_MOST_EARLY = 128  # most elements requested from an input before its turn, if they come fast
+_PATIENCE = 64  # number of small requests to inputs that reset their requests to the same end
+_OF_A_CALL = 5e-5  # seconds that a request to an input may take before its size is no longer increased
+_MOST_HELD = 1 << 22  # bytes of available elements above which no more is requested than needed
+# small inputs read together, and seconds for it, if there are thousands of slots
+_MOST_OPENED, _LONG_AHEAD = 1 << 12, 0.02
+_MOST_SLOTS = 1 << 24  # limits within which positions of elements fit 64 bits; with so many slots ...
 _MOST_MAPPED = 1 << 16
-_LONGEST = 1 << 32  # ... where turns are no longer than this, which no input at hand fills
+_LONGEST = 1 << 32  # ... and turns no longer than this, which no available input fills
 
 
-Outer = list[tuple[State, int]]  # places in the outer stream, each with the number of the next element
+Outer = list[tuple[State, int]]  # positions in the outer stream, each with the number of the next element
 
 
 @dataclass(slots=True)
 class _Part:
-    """An input with elements at hand: its turns are those of its slot from `first` on, counted from some moment."""
+    """An input with available elements. Its turns are those of its slot, from turn `first` on."""
 
     slot: int
     first: int
-    count: int  # elements at hand
-    given: int = 0  # elements before these
+    count: int  # number of available elements
+    given: int = 0  # number of elements before these
     maps: Maps = NO_MAPS
-    whole: bool = False  # nothing comes behind them
-    opens: int = -1  # with its first turn: its number among those that were read together
+    whole: bool = False  # True if nothing follows them
+    opens: int = -1  # for an input that opens with its first turn: its index among those read together
 
 
 class _Turns:
-    """Whose turns it is to give what is at hand, as far as that reaches; it keeps no elements.
+    """The order in which inputs yield their available elements, as far as these reach. It contains no elements.
 
-    A *place* is the number of a turn and what was given in it. An input has its turns in its slot, one in each round of
-    `cycle`; in that in which it runs out it ends, with the elements that are left, or without one. `parts` are the
-    inputs; those that open come last, in the order in which they do. `end` is the place behind all that is given, None
-    where that is everything.
+    A *place* is the number of a turn and the number of elements yielded in it. An input has one turn in each round of
+    `cycle`, in its slot. In the turn in which it runs out, it ends, with the remaining elements or none. `parts` are
+    the inputs; inputs that open come last, in order of opening. `end` is the place after all elements that are yielded,
+    or None if these are all available ones.
     """
 
     def __init__(self, turn: int, cycle: int, length: int, parts: list[_Part], end: tuple[int, int] | None) -> None:
-        self._turn = turn  # the slot of turn number 0
+        self._turn = turn  # the slot of turn 0
         self._cycle = cycle
         self._length = length
         self._parts = parts
@@ -66,16 +67,17 @@ class _Turns:
         self._whole = np.array([part.whole for part in parts], bool)
         self._last = self._first + self._count // length * cycle  # turns in which they run out
         self.end = (int(self._last.max()) + 1, 0) if end is None else end
-        self._keys = self._which = self._numbers = np.empty(0, np.int64)  # of the elements: what tells their places
+        # per element: a key that determines its place, its input, and its number in the input
+        self._keys = self._which = self._numbers = np.empty(0, np.int64)
 
     def over(self) -> list[tuple[int, int, int, bool]]:
-        """The slot of each input, its number among those that open, what it has given, and whether it is over."""
+        """Return per input: its slot, its index among opening inputs, the elements yielded, and True if it ended."""
         given, closed = self._given(*self.end).tolist(), self._closed(self.end[0]).tolist()
         slots, opens = [part.slot for part in self._parts], [part.opens for part in self._parts]
         return list(zip(slots, opens, given, closed, strict=True))
 
     def _given(self, turn: int, inside: int) -> np.ndarray:
-        """How many elements of each input come in front of a place."""
+        """Return the number of elements of each input before a place."""
         rounds, rest = np.divmod(turn - self._first, self._cycle)
         given = np.minimum(rounds * self._length + np.where(rest > 0, self._length, inside), self._count)
         found: np.ndarray = np.where(rounds < 0, 0, given)
@@ -86,7 +88,7 @@ class _Turns:
         return found
 
     def rows(self, starts: list[int]) -> np.ndarray:
-        """The elements in their order, as rows of a Block in which those of each input begin at one of `starts`."""
+        """Return the elements in order, as rows of a Block in which the elements of input i begin at `starts[i]`."""
         given = self._given(*self.end)
         part = np.arange(len(given)).repeat(given)
         number = np.arange(len(part)) - (np.cumsum(given) - given)[part]
@@ -106,10 +108,10 @@ class _Turns:
         return (self._turn + turn) % self._cycle
 
     def state(self, count: int, opened: Iterable[State], outer: Outer) -> list[State]:
-        """The state of an interleave that has given so many elements of these.
+        """Return the state of an interleave after `count` of these elements.
 
-        In front of them the slots were in the states `opened`; for each input that opens, and behind them all, `outer`
-        tells where the outer stream stands.
+        Before them, the slots had the states `opened`. `outer` contains the positions in the outer stream before each
+        input that opens, and after all of them.
         """
         turn, inside = divmod(int(self._keys[count]), self._length)
         given, closed = self._given(turn, inside).tolist(), self._closed(turn).tolist()
@@ -132,22 +134,22 @@ class _Turns:
 
 
 class _Rounds:
-    """Whole rounds over slots in their `order`, of which none opens or ends."""
+    """Whole rounds over slots in their `order`, during which no slot opens or ends."""
 
     def __init__(self, length: int, order: list[int], rounds: int, given: list[int]) -> None:
         self._length = length
-        self._given = np.array(given)  # elements of each before these
+        self._given = np.array(given)  # elements of each slot before these
         self.order = order
-        self.each = rounds * length  # elements of each
+        self.each = rounds * length  # elements of each slot
 
     def inputs(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """As that of `_Turns`."""
+        """Return the inputs, as `_Turns.inputs` does."""
         turn, inside = np.divmod(np.arange(start, stop), self._length)
         rounds, now = np.divmod(turn, len(self.order))
         return now, self._given[now] + rounds * self._length + inside
 
     def state(self, count: int, opened: Iterable[State], outer: Outer) -> list[State]:
-        """As that of `_Turns`."""
+        """Return the state, as `_Turns.state` does."""
         turn, inside = divmod(count, self._length)
         rounds, now = divmod(turn, len(self.order))
         before: dict[int, State] = {state[0]: state for state in opened}
@@ -160,20 +162,20 @@ class _Rounds:
 
 
 class _InRow:
-    """One input behind the other, in one slot: `starts` are the numbers of their first elements."""
+    """One input after another, in one slot: `starts` are the numbers of their first elements."""
 
     def __init__(self, length: int, starts: list[int]) -> None:
         self._length = length
         self._starts = starts
 
     def inputs(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """As that of `_Turns`."""
+        """Return the inputs, as `_Turns.inputs` does."""
         rows = np.arange(start, stop)
         which = np.searchsorted(self._starts, rows, "right") - 1
         return which, rows - np.array(self._starts)[which]
 
     def state(self, count: int, opened: Iterable[State], outer: Outer) -> list[State]:
-        """As that of `_Turns`."""
+        """Return the state, as `_Turns.state` does."""
         at = bisect_right(self._starts, count) - 1
         given = count - self._starts[at]
         if not given:
@@ -183,7 +185,7 @@ class _InRow:
 
 @dataclass(slots=True)
 class _Midway:
-    """The parts of a state in front of an element that was put together with others, found when somebody asks."""
+    """The parts of a state within joined elements. They are computed only when they are needed."""
 
     turns: _Turns | _Rounds | _InRow
     opened: Iterable[State]
@@ -196,14 +198,14 @@ class _Midway:
 
 @dataclass(slots=True)
 class _Woven:
-    """Elements of several inputs in their order, put together ahead; the inputs move on when all of it is given."""
+    """Elements of several inputs in order, joined in advance. The inputs advance when all of them were yielded."""
 
     block: Block
     turns: _Turns | _Rounds | _InRow
-    maps: list[Maps]  # of its inputs
-    small: Small | None = None  # those of its inputs that open
-    given: int = 0  # elements
-    start: _Midway | None = None  # the state in front of it, when somebody has asked for one
+    maps: list[Maps]  # maps of its inputs
+    small: Small | None = None  # the inputs that open
+    given: int = 0  # elements yielded
+    start: _Midway | None = None  # the state before the first of them, if it was requested
 
 
 def _given(piece: Block | Exception) -> Block:
@@ -215,7 +217,7 @@ def _given(piece: Block | Exception) -> Block:
 def _first_run(
     block: Block, which: np.ndarray, numbers: np.ndarray, maps: list[Maps], *, apart: bool
 ) -> tuple[Stretch, bool]:
-    """Return what maps make of the first elements: as many as are of one form, or with `apart` of one input."""
+    """Return the results of maps for the first elements: as many as have one form, or with `apart` one input."""
     groups = [at if apart else id(maps[at].maps) for at in which.tolist()]
     stop = next((row for row, group in enumerate(groups) if group != groups[0]), len(groups))
     inputs, of_inputs = np.unique(which[:stop], return_inverse=True)
@@ -225,15 +227,16 @@ def _first_run(
 class Interleave(Stage):
     """tf.data's order: `block_length` elements from each of `cycle_length` slots in turn.
 
-    When an input ends, the turn passes on at once; the freed slot takes the next input when its turn comes. A `reader`
-    reads the open inputs ahead; then further ones are opened early, so that their reading has begun by their turn.
+    When an input ends, the turn passes on at once, and the free slot takes the next input when its turn comes. A
+    `reader` reads the open inputs ahead. It also opens further inputs early, so that reading has started before their
+    turn.
 
-    There may be thousands of slots: nothing that is done for an element, its state included, looks at all of them.
-    There may be thousands of short inputs: a Block holds the elements of several. Unless they open `visibly`, small
-    ones that are alike run together, and are woven with what is at hand of others.
+    There may be thousands of slots, so no work per element, including its state, visits all slots. There may be
+    thousands of short inputs, so a Block contains elements of several inputs. Small similar inputs run together and are
+    joined with available elements of the others, unless opening them is `visibly` observable.
     """
 
-    # beside those of `Stage` these would be more than an object has without a dict, which is slower
+    # together with those of `Stage`, an object without slots would need a dict, which is slower
     __slots__ = (
         "_account", "_acts_inside", "_ahead", "_block_length", "_blocked", "_changed", "_cycle_length",
         "_early", "_given_in_turn", "_held", "_hidden", "_inputs", "_looked", "_looked_all",
@@ -260,27 +263,27 @@ class Interleave(Stage):
         self._held = self._inputs.held
         self._cycle_length = cycle_length
         self._block_length = block_length
-        self.reader = reader  # whose lane analyses show
+        self.reader = reader  # an analysis shows its lane
         self._visibly = visibly
-        self._hidden: bool | None = None  # whether nobody could see that an input is opened
-        self._want = 1  # elements that were asked for last
+        self._hidden: bool | None = None  # True if opening an input is not observable
+        self._want = 1  # number of elements in the last request
         self._slots: dict[int, Input] = {}
-        self._turns: list[int] = []  # the numbers of these slots, sorted
+        self._turns: list[int] = []  # the sorted numbers of these slots
         self._states = SlotStates(self._state_of)
         self._changed = self._states.moved.add
-        self._blocked: int | None = None  # the slot without which there is no whole round, until its turn
-        self._woven: _Woven | None = None  # made, and not all given yet
-        self._ahead = AT_ONCE  # seconds to read small inputs for at a time
+        self._blocked: int | None = None  # a slot without which there is no whole round, until its turn
+        self._woven: _Woven | None = None  # joined elements that were not all yielded yet
+        self._ahead = AT_ONCE  # seconds of reading small inputs at a time
         self._patience = _PATIENCE
-        self._apart = False  # maps run for each input by itself
-        self._most_mapped = _MOST_MAPPED  # elements that maps are given at a time
-        self._early = 1  # elements to ask an input for ahead of its turn
+        self._apart = False  # True if maps run for each input separately
+        self._most_mapped = _MOST_MAPPED  # elements that maps receive at a time
+        self._early = 1  # elements to request from an input before its turn
         self._turn = 0
         self._given_in_turn = 0
-        self._singly = False  # an element is not to wait for the next one, of this input or another
-        self._looked: object = None  # when the input whose turn it was was looked at
-        self._looked_all: object = None  # when all of them were
-        self._acts_inside = False  # somebody sees when they are made, and not only when workers make them
+        self._singly = False  # True if an element must not wait for the next one, of this or another input
+        self._looked: object = None  # value of `Stage.latest_look` when the current input was checked
+        self._looked_all: object = None  # value of `Stage.latest_look` when all inputs were checked
+        self._acts_inside = False  # True if computing them is observable in this thread, and not only on workers
 
     def next(self, want: int) -> Block | None:
         until, self._want = time.perf_counter() + AT_ONCE, want
@@ -298,14 +301,14 @@ class Interleave(Stage):
         return found
 
     def _opens_together(self) -> bool:
-        """Whether nobody could see that an input is opened before the loop has all of the one before."""
+        """Return True if it is not observable that an input is opened before the previous one is consumed."""
         if self._hidden is None:
             self._hidden = not self._visibly()
         return self._hidden and not self._inputs.outer.stage.seen_below
 
     @property
     def may_grow(self) -> bool:
-        return True  # what its function makes is not known before
+        return True  # the function's data sets are unknown before
 
     @property
     def seen(self) -> bool:
@@ -316,7 +319,7 @@ class Interleave(Stage):
         return self._singly or super().seen_below
 
     def _look_at(self, stage: Stage) -> None:
-        """Learn whether somebody could see when the elements of an input are made: then that holds of this step."""
+        """Check if computing the elements of an input is observable. This then applies to this step, too."""
         if self._acts_inside or not stage.seen_below:
             return
         acts = stage.seen
@@ -325,7 +328,7 @@ class Interleave(Stage):
             self.look_again()
 
     def _look_at_all(self, slots: list[int]) -> bool:
-        """The same of all these inputs: one that was asked ahead of its turn may have come to another stream in it."""
+        """Check all these inputs: an input that was read before its turn may have begun another stream."""
         for slot in slots:
             cursor = self._slots[slot].cursor
             if cursor is not None:
@@ -333,10 +336,11 @@ class Interleave(Stage):
         return self._singly
 
     def _piece(self, want: int, behind: Block | None = None) -> Block | None:
-        """The next elements, of one input or of whole rounds; None at the end.
+        """Return the next elements of one input or of whole rounds, or None at the end.
 
-        Those that are to follow others in one Block have to fit them: None, too, where they do not, or where a failure
-        is next, or what somebody sees. Then they come alone, when they are asked for again.
+        With `behind`, the elements are appended to that Block, so they must fit it. The result is also None if they do
+        not fit, if the next position is a failure, or if computing it is observable. The next call returns them
+        separately.
         """
         while True:
             if self._woven is not None:
@@ -351,7 +355,7 @@ class Interleave(Stage):
                     if behind is not None and opened.cursor is None:
                         return None
                     self._put(self._turn, self._inputs.taken())
-                elif self._slots:  # none is left for free slots
+                elif self._slots:  # no input is left for free slots
                     at = bisect_left(self._turns, self._turn)
                     self._turn, self._given_in_turn = self._turns[at % len(self._turns)], 0
                 else:
@@ -370,7 +374,7 @@ class Interleave(Stage):
                 raise
             look = Stage.latest_look
             if self._looked is not look and slot.cursor is not None:
-                self._look_at(slot.cursor.stage)  # another stream's turn may have come in it
+                self._look_at(slot.cursor.stage)  # another stream may have begun in it
                 self._looked = look
             if not more:
                 slot.close()
@@ -387,12 +391,15 @@ class Interleave(Stage):
         return more
 
     def _share(self) -> int:
-        """Elements to ask one input for: of all slots that there will be, or they would run out one after the other."""
+        """Return the number of elements to request from one input.
+
+        With the full number, inputs would run out one by one.
+        """
         slots = len(self._slots) if self._inputs.are_open else self._cycle_length
         return max(self._want // slots, self._early)
 
     def _failed(self, slot: Input) -> None:
-        """A failure counts as one of the turn's elements; one in opening an input leaves its slot to the next."""
+        """Count a failure as an element of the turn. A failure of opening an input frees its slot."""
         if slot.cursor is None:
             self._free(self._turn)
             return
@@ -417,12 +424,12 @@ class Interleave(Stage):
         self._changed(turn)
 
     def _in_turn(self) -> list[int]:
-        """The slots that are not free, from the one whose turn it is on."""
+        """Return the occupied slots, beginning with the one whose turn it is."""
         at = bisect_left(self._turns, self._turn)
         return [*self._turns[at:], *self._turns[:at]]
 
     def _put_together(self, want: int) -> bool:
-        """Whole rounds over all slots at once, as far as their elements are at hand; whether there are any."""
+        """Join whole rounds over all slots, as far as elements are available; return True if there were any."""
         if self._given_in_turn or len(self._slots) < 2 or self._singly:
             return False
         if len(self._slots) < self._cycle_length and not self._inputs.are_open:
@@ -442,7 +449,7 @@ class Interleave(Stage):
             return False
         try:
             joined = concat_blocks(blocks)
-        except PenstockError:  # elements of several kinds: whoever makes one of them says so
+        except PenstockError:  # elements of several kinds: computing one of them raises the error
             return False
         index = np.arange(joined.size).reshape(len(order), rounds, self._block_length).transpose(1, 0, 2).reshape(-1)
         turns = _Rounds(self._block_length, order, rounds, [cursor.offset for cursor in cursors])
@@ -450,20 +457,20 @@ class Interleave(Stage):
         return True
 
     def _may_weave(self) -> bool:
-        """Whether the next inputs, which may be small, are put together with what is at hand of the others."""
+        """Return True if the next inputs, which may be small, may be joined with available elements of the others."""
         if self._given_in_turn or self._singly or self._cycle_length > _MOST_SLOTS or self._held.nbytes > _MOST_HELD:
             return False
         return self._opens_together()
 
     def _weave(self) -> bool:
-        """Put together all that comes before an input is needed that is not small, or of which nothing is at hand.
+        """Join all elements before the first input that is not small or has no available elements.
 
-        False where that is soon, or the next input is not small. None of those at hand has to be asked.
+        Return False if there are few of them, or if the next input is not small. No available input receives a request.
         """
         cycle, length = self._cycle_length, min(self._block_length, _LONGEST)
         parts: list[_Part] = []
         free: list[int] = []  # turns in which inputs open
-        limit: tuple[int, int] | None = None  # where one runs out that goes on
+        limit: tuple[int, int] | None = None  # the place where an input runs out that has further elements
         for slot in self._in_turn():
             held, first = self._slots[slot], (slot - self._turn) % cycle
             given = 0 if held.cursor is None else held.cursor.offset
@@ -513,7 +520,7 @@ class Interleave(Stage):
         return True
 
     def _joined(self, turns: _Turns, small: Small) -> Block | None:
-        """All that is to be given; None where it is of several kinds, or nothing."""
+        """Return the joined elements, or None if their kinds differ or there are none."""
         blocks, starts, at = [], [], 0
         for slot, opens, given, _ in turns.over():
             if opens >= 0:
@@ -531,27 +538,27 @@ class Interleave(Stage):
         try:
             rows = turns.rows(starts)
             return concat_blocks(blocks).take(rows) if len(rows) else None
-        except Exception:  # of several kinds, or too much: each input by itself says so
+        except Exception:  # different kinds, or too much memory: each input raises the error itself
             return None
 
     def _learn_ahead(self, seconds: float) -> None:
-        """Read for longer at a time where none of the inputs takes long."""
+        """Read for longer at a time if no input takes long."""
         if seconds < 2 * self._ahead:
             self._ahead = min(2 * self._ahead, _LONG_AHEAD)
         else:
             self._ahead = max(self._ahead / 2, AT_ONCE)
 
     def _at_hand(self, order: list[int], want: int) -> int:
-        """The rounds for which all slots have elements, up to those that are worth putting together."""
+        """Return the number of rounds for which all slots have elements, up to a number that is worth joining."""
         turns, length = len(order), self._block_length
         share = self._share()
-        if self._looked_all is not Stage.latest_look:  # not only of the one whose turn it is
+        if self._looked_all is not Stage.latest_look:  # all inputs, not only the current one
             self._looked_all = Stage.latest_look
             if self._look_at_all(order):
                 return 0
         held = [count for slot in order if (count := self._slots[slot].at_hand)]
         asked, ask = turns - len(held), share
-        if 0 < len(held) < turns and self._patience:  # let all run out together, so that rounds are many
+        if 0 < len(held) < turns and self._patience:  # let all inputs run out together, so that there are many rounds
             self._patience -= 1
             ask = min(share, *held)
         elif not held:
@@ -572,7 +579,10 @@ class Interleave(Stage):
         return min(rounds, max(fits, want // (turns * length), 1))
 
     def _learn(self, asked: int, seconds: float) -> None:
-        """Ask for more at a time where that takes little more: thousands of inputs would be asked for each element."""
+        """Request more at a time if that takes little longer.
+
+        Otherwise, each element would need a request to thousands of inputs.
+        """
         most = max(4 * AT_ONCE, asked * _OF_A_CALL)
         if seconds < most and self._held.nbytes < _MOST_HELD:
             self._early = min(2 * self._early, _MOST_EARLY)
@@ -596,10 +606,10 @@ class Interleave(Stage):
         return _given(piece)
 
     def _mapped(self, block: Block, which: np.ndarray, numbers: np.ndarray, maps: list[Maps]) -> Block | Exception:
-        """Return what the maps of their inputs make of elements, up to the first failure, or that failure.
+        """Return the results of the inputs' maps for elements, up to the first failure, or that failure.
 
-        Each input is run by itself where any fails, as a result may be of another kind than those of other inputs, and
-        where the keys of dicts have an order of their own in each input.
+        If a map fails, each input runs separately, because a result may differ in kind from those of other inputs. The
+        same applies if the order of dict keys differs between inputs.
         """
         found, alike = _first_run(block, which, numbers, maps, apart=self._apart)
         if not self._apart and (found.failures or not alike):
@@ -609,7 +619,7 @@ class Interleave(Stage):
         return next(iter(found.pieces()))
 
     def _move_on(self, woven: _Woven) -> None:
-        """All of it has been given."""
+        """Advance the inputs after all joined elements were yielded."""
         turns, small = woven.turns, woven.small
         if isinstance(turns, _Rounds):
             for slot in turns.order:
@@ -666,7 +676,7 @@ class Interleave(Stage):
         return _Midway(start.turns, start.opened, start.outer, woven.given)
 
     def _outer(self, opened: Small | None) -> Outer:
-        """The places in front of inputs that open, and behind them all."""
+        """Return the positions before inputs that open, and after all of them."""
         before = [] if opened is None else [(closed.before, closed.number) for closed in opened.inputs]
         return [*before, self._inputs.state()]
 

@@ -1,4 +1,4 @@
-"""KeyedWindows: elements grouped by a key into windows of a size, in the order in which the windows fill up."""
+"""KeyedWindows: groups elements by key into windows of a given size, in the order in which the windows become full."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_LIMIT = 1 << 62  # slots
 
 
 class Pool:
-    """Elements by slot number, with the position in the stream that each had; a slot is used again once it is free."""
+    """Elements by slot number, with their positions in the stream. Free slots are reused."""
 
     def __init__(self) -> None:
         self._rows = Rows(_NO_LIMIT)
@@ -30,18 +30,18 @@ class Pool:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what is set aside, and of slots that are free."""
+        """Bytes of the stored elements, and of free slots."""
         return self._rows.nbytes
 
     def put(self, block: Block, positions: np.ndarray) -> np.ndarray:
-        """Set a Block's elements aside; the slots they are in."""
+        """Store a Block's elements; return their slots."""
         slots = self._slots(block.size)
         self._rows.put(slots, block)
         self._positions[slots] = positions
         return slots
 
     def take(self, slots: np.ndarray) -> Block:
-        """The elements in these slots, which are free from now on."""
+        """Return the elements in these slots, and free the slots."""
         found = self._rows.gather(slots)
         self.free(slots)
         return found
@@ -71,16 +71,16 @@ class Pool:
         return found[0] if len(found) == 1 else np.concatenate(found)
 
 
-# the keys of a Block, whose elements are numbers `first` and on, and the errors of the rows that have none
+# returns the keys of a Block with elements from number `first` on, and the errors of rows without a key
 Keys = Callable[[Block, int], tuple[np.ndarray, dict[int, Exception]]]
 
-_MOST = 4096  # elements to ask for where no window is near
-_MOST_LOOKED_AT = 256  # windows that are filling up
+_MOST = 4096  # elements to request if no window is nearly full
+_MOST_LOOKED_AT = 256  # windows being filled that are checked
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedWindow:
-    """A full window, or at the end of the input what is left of one; `number` counts all windows of a pass."""
+    """A full window, or a smaller one at the end of the input. `number` counts all windows of an iteration."""
 
     key: int
     number: int
@@ -89,7 +89,7 @@ class KeyedWindow:
 
 @dataclass(slots=True)
 class _Group:
-    """The window of a key that is filling up."""
+    """The window of a key while it is being filled."""
 
     size: int
     first: int  # position in the stream of its first element
@@ -105,15 +105,15 @@ class _Full:
 
 
 class KeyedWindows:
-    """The windows of a stage's elements. Those left at the end come in ascending order of their keys.
+    """Yields the windows of a stage's elements. Smaller windows at the end come in ascending order of their keys.
 
-    A window is given when its last element has come; so is a failure, be it the input's or that of a user's function,
-    whose element is then in no window.
+    A window is yielded after its last element has come. A failure is raised in its turn; an element for which a user's
+    function failed is in no window.
 
-    The state holds no elements. It is a *place*, in front of a Block of the input, and the number of windows and
-    failures given since. A place is made of how many elements of each key wait there, and of a state of the input in
-    front of the oldest of them: read again from there, the waiting ones are the last so many of each key. A window that
-    fills slowly therefore makes a resumed pass read from far back.
+    The state contains no elements. It is a *place* before a Block of the input, and the number of windows and failures
+    yielded since. A place consists of the number of waiting elements of each key, and of a state of the input before
+    the oldest of them. After a restore, the input is read again from there; the waiting elements are the last ones of
+    each key. If a window fills slowly, a resumed iteration therefore reads many elements again.
     """
 
     def __init__(
@@ -127,28 +127,28 @@ class KeyedWindows:
         least_size: int = 1,
         memory: Memory = UNCOUNTED,
     ) -> None:
-        self.singly = False  # somebody sees when the keys are asked for
+        self.singly = False  # True if it is observable when keys are computed
         self._account = memory.account("group", context.stage or "", context.where)
         self._cursor = Cursor(upstream)
         self._keys = keys
         self._size_of = size_of
-        self._expected_size = expected_size  # elements to ask for, for every window wanted
-        self._least_size = least_size  # of the next window of whatever key
-        self._context = context  # of errors of `size_of`
+        self._expected_size = expected_size  # elements to request per window
+        self._least_size = least_size  # size of the smallest next window of any key
+        self._context = context  # for errors of `size_of`
         self._pool = Pool()
         self._groups: dict[int, _Group] = {}
         self._due: deque[_Full | Exception] = deque()
-        self._pulled = 0  # positions of the input taken: elements and failures
+        self._pulled = 0  # positions taken from the input: elements and failures
         self._number = 0
-        self._past: deque[tuple[int, State]] = deque()  # (position, state of the input) in front of each pull
+        self._past: deque[tuple[int, State]] = deque()  # (position, state of the input) before each pull
         self._tidy_at = 64
         self._place: State = None
-        self._given = 0  # since the place
-        self._pass_over = 0  # of those due: an earlier run had given them
+        self._given = 0  # windows and failures yielded since the place
+        self._pass_over = 0  # pending windows and failures that an earlier run had yielded
         self._ended = False
 
     def next(self, want: int) -> KeyedWindow | None:
-        """The next window, or None at the end. Raises a failure, and goes on behind it."""
+        """Return the next window, or None at the end. A failure is raised; the next call continues after it."""
         while True:
             while self._due:
                 due = self._due.popleft()
@@ -166,7 +166,7 @@ class KeyedWindows:
             self._advance(want)
 
     def _advance(self, want: int) -> None:
-        """Have further windows or failures due, or be at the end."""
+        """Compute further windows or failures, or reach the end."""
         self._remember()
         self._place = self._placed()
         self._given = self._pass_over
@@ -175,10 +175,13 @@ class KeyedWindows:
         while not self._due and not self._ended:
             self._pull(self._needed() if seen else ask)
             self._remember()
-            ask = max(ask, min(2 * ask, _MOST))  # with many keys it takes long until the first window is full
+            ask = max(ask, min(2 * ask, _MOST))  # with many keys, the first window takes long to become full
 
     def _needed(self) -> int:
-        """How many elements must come before a window can be full: nobody sees that they are asked for at once."""
+        """Return the number of elements that must come before a window can be full.
+
+        Requesting them at once is not observable.
+        """
         if self.singly or self._least_size == 1 or len(self._groups) > _MOST_LOOKED_AT:
             return 1
         return min([self._least_size, *(group.size - group.count for group in self._groups.values())])
@@ -211,7 +214,7 @@ class KeyedWindows:
         self._account.hold(self._pool.nbytes)
 
     def _add(self, key: int, slots: np.ndarray, rows: np.ndarray) -> Iterator[tuple[int, int, np.ndarray | Exception]]:
-        """Elements of one key; gives what fills up: (row of the last element, key, slots)."""
+        """Add elements of one key; yield (row of the last element, key, slots) for windows that became full."""
         at = 0
         while at < len(slots):
             group = self._groups.get(key)
@@ -243,7 +246,7 @@ class KeyedWindows:
         return _Full(key, self._number - 1, slots)
 
     def _remember(self) -> None:
-        """Note where in the input this is; forget all notes but the last one in front of each group."""
+        """Store the position in the input. Drop all stored positions but the last one before each group."""
         if self._past and self._past[-1][0] == self._pulled:
             return
         self._past.append((self._pulled, self._cursor.state()))
@@ -263,21 +266,21 @@ class KeyedWindows:
         return [below, position, self._pulled, self._number, groups]
 
     def state(self) -> State:
-        """What gives all that `next` has not given yet."""
+        """Return the state before all windows that `next` has not returned yet."""
         if self._place is None:
             self._remember()
             self._place = self._placed()
         return [self._place, self._given]
 
     def state_of_last(self) -> State:
-        """What gives the window given last once more, and then the rest."""
+        """Return the state before the window that was returned last."""
         return [self._place, self._given - 1]
 
     def restore(self, state: State) -> None:
         place, given = state
         below, position, pulled, self._number, groups = place
         self._cursor.restore(below)
-        below = self._cursor.state()  # in free order it grows, and what was restored does not
+        below = self._cursor.state()  # in free order, this state grows, and the restored one does not
         self._past.append((position, below))
         self._place, self._given, self._pass_over = [below, *place[1:]], given, given
         self._groups = {key: _Group(size, position, count) for key, count, size in groups}
@@ -286,7 +289,7 @@ class KeyedWindows:
                 if not self._cursor.fill(min(pulled - position, _MOST)):
                     break
                 block = self._cursor.take_available(pulled - position)
-            except Exception as error:  # it was given in its turn
+            except Exception as error:  # the failure was raised in its turn
                 failed(error)
                 position += 1
                 continue
@@ -295,7 +298,7 @@ class KeyedWindows:
         self._pulled = pulled
 
     def _collect_again(self, block: Block, position: int) -> None:
-        """Collect of each key the last elements that its group had."""
+        """Collect the last elements of each key that its group had."""
         keys, errors = self._keys(block, position)
         rows = np.arange(block.size)
         if errors:
@@ -326,7 +329,7 @@ class KeyedWindows:
 
 
 def _by_key(keys: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """(key, its rows in ascending order) for every key that occurs."""
+    """Yield (key, its rows in ascending order) for every key."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     cuts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1

@@ -1,8 +1,8 @@
-"""Elements with where they come from.
+"""Stages that add the origin of elements.
 
-Located gives them their numbers in their source, only where somebody asked for provenance; Provenanced puts beside each
-where it was read; Numbers is 0, 1, 2, … for a plan that is read by number. `drain` is
-a whole pass over a stage, for what it keeps on the way.
+`Located` numbers the elements of a source, if provenance was requested. `Provenanced` adds the origin to each element.
+`Numbers` yields 0, 1, 2, … for a plan that is read by index. `drain` runs a stage to its end, to fill caches on the
+way.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from penstock.physical.stretch import failed, fatal
 from penstock.plan.indexing import with_provenance
 from penstock.sources.source import IndexedSource, SlicedSource, Source
 
-_AT_ONCE = 1024  # elements that a cache is asked for at a time, at most, while it fills
+_AT_ONCE = 1024  # elements requested from a cache at a time while it fills, at most
 
 
 def drain(stage: Stage, label: str, count: int = -1, pieces: list[Block | Exception] | None = None) -> Exception | None:
-    """A stage to its end; its first failure. `pieces` gets what it gives, failures too. The log says if it takes long.
+    """Run a stage to its end; return its first failure. `pieces` receives its Blocks and failures. Progress is logged.
 
-    `count` is how many elements will come, negative where nobody knows.
+    `count` is the expected number of elements, negative if unknown.
     """
     log = FillingLog(label, count, at_once=_AT_ONCE)
     done = 0
@@ -50,7 +50,7 @@ def drain(stage: Stage, label: str, count: int = -1, pieces: list[Block | Except
 
 
 def located(block: Block, source: Source, numbers: np.ndarray) -> Block:
-    """A Block of a source's elements with these numbers, whose origin knows them."""
+    """Return a Block of a source's elements with these indices, with an origin that contains them."""
     if isinstance(source, IndexedSource):
         source, numbers = _whole(source, numbers)
     origin = block.origin
@@ -62,7 +62,7 @@ def located(block: Block, source: Source, numbers: np.ndarray) -> Block:
 
 
 def _whole(source: IndexedSource, numbers: np.ndarray) -> tuple[IndexedSource, np.ndarray]:
-    """The source that a slice was cut from, and the numbers there: rewrites cut, and nobody shall see that."""
+    """Return the whole source of a slice, and the indices in it: slices that rewrites create must not be observable."""
     while isinstance(source, SlicedSource):
         numbers = source.start + numbers * source.step
         source = source.inner
@@ -70,16 +70,16 @@ def _whole(source: IndexedSource, numbers: np.ndarray) -> tuple[IndexedSource, n
 
 
 class Located(Stage):
-    """Counts what a Scan gives: over the whole source, or in each file where a source without an index has files."""
+    """Numbers the elements of a Scan: over the whole source, or per file if the source has files and no index."""
 
     def __init__(self, upstream: Stage, source: Source) -> None:
         super().__init__(upstream.label, (upstream,), upstream.where)
         self._upstream = upstream
         self._source = source
         self._by_file = not isinstance(source, IndexedSource)
-        self._count = 0  # the number of the next element
-        self._file: str | None = None  # of the last one
-        self._offset = -1  # of the last one in it
+        self._count = 0  # number of the next element
+        self._file: str | None = None  # file of the last element
+        self._offset = -1  # offset of the last element in its file
 
     def next(self, want: int) -> Block | None:
         try:
@@ -101,7 +101,10 @@ class Located(Stage):
         return located(block, self._source, numbers)
 
     def _in_files(self, origin: Origin) -> np.ndarray:
-        """The number of each element in its file; where offsets do not rise a file begins, be it the same again."""
+        """Return the number of each element in its file.
+
+        A file begins where offsets stop rising, even if the name is the same.
+        """
         offsets, files = origin.offset, origin.file
         begins = np.empty(len(offsets), bool)
         begins[1:] = (files[1:] != files[:-1]) | ((offsets[1:] <= offsets[:-1]) & (offsets[1:] >= 0))
@@ -130,7 +133,7 @@ class Located(Stage):
 
 
 class Provenanced(Stage):
-    """`(element, Provenance)`, from the origins that Blocks carry."""
+    """Yields `(element, Provenance)` from the origins of Blocks."""
 
     def __init__(self, upstream: Stage, label: str, where: str | None) -> None:
         super().__init__(label, (upstream,), where)
@@ -154,10 +157,10 @@ class Provenanced(Stage):
 
 
 class Numbers(Stage):
-    """The numbers below `size()`, which is asked for when the first is wanted.
+    """Yields the numbers below `size()`, which is called for the first number.
 
-    Before that a pass is made over each of the streams that `fill` opens: caches, which keep whole passes only. Where
-    the size is not known, as a file cannot be counted, no element has a place, and the run ends.
+    Before that, each stream of `fill` is run completely: caches, which store whole iterations only. If the size is
+    unknown because a file cannot be counted, elements have no positions, and the run ends.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Mix: one stream out of several, each element from the source that a chooser names."""
+"""Mix: joins several streams; a chooser selects the source of each element."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from penstock.physical.stretch import Stretch, elements_of, failed
 
 
 class Agreement:
-    """Admits Blocks of the first one's structure, dtypes and ranks; of any rank, where signatures leave that open.
+    """Accepts Blocks with the structure, dtypes and ranks of the first one; with `any_rank`, ranks may differ.
 
-    `kind` is what the first element was, as text, and part of a state. Nothing is looked at where the kinds are
-    `known` to agree.
+    `kind` describes the first element as a string and is part of the state. If the kinds are `known` to be equal,
+    nothing is checked.
     """
 
     def __init__(self, *, known: bool, any_rank: bool = False) -> None:
@@ -40,9 +40,9 @@ class Agreement:
         return found == self.kind
 
     def error(self, source: int, block: Block, context: Context) -> InvalidTypeError:
-        """Why an element of the joined stream, which is one of this Block's, is not admitted."""
+        """Return the error for an element of this Block, whose kind differs."""
         message = f"Data set {source} gives {self._kind(block)}; the elements before it were {self.kind}."
-        hint = "All data sets that are joined have one nest, with the same dtypes and ranks: map them to it first."
+        hint = "Joined data sets need the same structure, dtypes and ranks: map them to it first."
         return InvalidTypeError(message, hint=hint, context=context)
 
     def _kind(self, block: Block) -> str:
@@ -53,7 +53,7 @@ class Agreement:
 
 
 def _text(structure: Structure, leaves: Iterator[str]) -> str:
-    """The nest as text; dict keys are sorted, since their order makes no difference."""
+    """Return the nest as a string; dict keys are sorted, because their order does not count."""
     if structure.is_leaf:
         return next(leaves)
     if not structure.children:
@@ -65,34 +65,34 @@ def _text(structure: Structure, leaves: Iterator[str]) -> str:
     return f"{{{named}}}" if structure.kind is dict else f"{getattr(structure.kind, '__name__', '')}({named})"
 
 
-FAILED = -1  # a pick that is an error of its own
-NOTHING = -2  # a step that gives no element and takes no position
-END = -3  # the stream ends here
+FAILED = -1  # marks a step that is an error
+NOTHING = -2  # marks a step without an element and position
+END = -3  # marks the end of the stream
 
-# A round costs some microseconds for each source. Of many sources more steps are taken at a time than are asked for.
-_BULK = 256  # where so many are asked for
-_STEPS_EACH = 512  # for each source
-_MORE = 4  # times as many in the next round, where one is quick
-_SECONDS, _BYTES = 0.02, 1 << 22  # where a round takes less than this
-
-
-_FEW = 32  # steps that are dealt together at least, where sources end: all behind such a step are chosen again
+# A round costs a few microseconds per source. With many sources, more steps are taken at a time than requested.
+_BULK = 256  # if so many are requested
+_STEPS_EACH = 512  # per source
+_MORE = 4  # growth of the number of steps, if a round is fast
+_SECONDS, _BYTES = 0.02, 1 << 22  # a round is fast if it takes less than this
 
 
-_ENOUGH = 4  # elements for which it is worth to ask a source; to have some left over costs as much
-_MOST_EARLY = 64  # elements that a source is asked for ahead of their steps, where asking ...
-_OF_A_FILL = 2e-4  # ... and what comes with it takes no longer than this
+_FEW = 32  # least number of steps dealt together if sources end: all steps after the end of a source are chosen again
+
+
+_ENOUGH = 4  # number of elements that justifies a request to a source; leftovers cost as much
+_MOST_EARLY = 64  # most elements requested from a source before their steps, if a request ...
+_OF_A_FILL = 2e-4  # ... with the work for it takes no longer than this
 
 
 class Choices(ABC):
-    """The next `size` steps; `errors` belong to those that are FAILED."""
+    """The next `size` steps. `errors` contains the errors of the steps marked FAILED."""
 
     size: int
     errors: dict[int, Exception]
 
     @abstractmethod
     def picks(self, start: int, stop: int) -> np.ndarray:
-        """The sources of steps, or the marks above. Asked for in their order, and again behind a step that ran dry."""
+        """Return the sources of steps, or marks. Called in order, and again after the end of a source."""
 
     @abstractmethod
     def ran_dry(self, source: int, at: int) -> None:
@@ -100,14 +100,14 @@ class Choices(ABC):
 
 
 class Chooser(ABC):
-    """Says which source each step takes its element from."""
+    """Selects the source of each step's element."""
 
     inputs: tuple[Stage, ...] = ()
-    foreseen = False  # whether later steps are certain already, whenever they are asked for
+    foreseen = False  # True if later steps never depend on the time of the request
 
     @abstractmethod
     def next(self, want: int, dry: Collection[int]) -> Choices | None:
-        """Up to `want` steps, without picks of sources in `dry`; None at the end."""
+        """Return up to `want` steps, without sources in `dry`, or None at the end."""
 
     @abstractmethod
     def state(self) -> State: ...
@@ -122,9 +122,9 @@ class Chooser(ABC):
 
 @dataclass(slots=True)
 class _Queue:
-    """The steps that take from one source, `size` of them, and how many have been taken.
+    """The steps that take elements from one source: their number is `size`, and `taken` of them are done.
 
-    `last` are those that were added last, `earlier` the others.
+    `last` are the steps added last, `earlier` the others.
     """
 
     cursor: Cursor
@@ -141,18 +141,18 @@ class _Queue:
         self.size += len(steps)
 
     def cut(self, at: int) -> None:
-        """Leave out the steps that were added last from number `at` on."""
+        """Remove the steps from number `at` on. They were added last."""
         kept = self.last[: self.last.searchsorted(at)]
         self.size -= len(self.last) - len(kept)
         self.last = kept
 
     def uncovered(self) -> int | None:
-        """The first step whose element is not at hand, which is one of those that were added last."""
+        """Return the first step without an available element, or None. It is one of the steps added last."""
         missing = self.size - self.taken - self.cursor.available()
         return int(self.last[-missing]) if missing > 0 else None
 
     def steps(self, count: int) -> np.ndarray:
-        """The next steps to be taken."""
+        """Return the next steps to be taken."""
         if self.earlier is not None:
             self.last, self.earlier = np.concatenate((*self.earlier, self.last)), None
         return self.last[self.taken : self.taken + count]
@@ -160,14 +160,14 @@ class _Queue:
 
 @dataclass(slots=True)
 class _Dealt:
-    """What the steps so far gave."""
+    """The elements of the steps so far."""
 
     queues: dict[int, _Queue] = field(default_factory=dict)
     parts: list[tuple[int, np.ndarray, Block]] = field(default_factory=list)  # (source, steps, their elements)
     errors: dict[int, Exception] = field(default_factory=dict)
 
     def take(self, source: int, queue: _Queue) -> None:
-        """The elements at hand for the queue's steps."""
+        """Take the available elements for the steps of a queue."""
         count = min(queue.size - queue.taken, queue.cursor.available())
         if count:
             self.parts.append((source, queue.steps(count), queue.cursor.take_available(count)))
@@ -175,10 +175,10 @@ class _Dealt:
 
 
 class Mix(StretchStage):
-    """Elements of the sources in the chooser's order; a failure in a source takes the place of its step.
+    """Yields elements of the sources in the chooser's order. A failure of a source takes the place of its step.
 
-    `on_empty` says what happens when a step picks a source that has ended: "continue" without it, "stop", or "error".
-    With "repeat" the sources have no end, unless they have no elements either, which is an error too.
+    `on_empty` is the behaviour if a step selects a source that has ended: "continue" without it, "stop", or "error".
+    With "repeat", sources are infinite unless they are empty, which is an error, too.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class Mix(StretchStage):
     ) -> None:
         super().__init__(label, (*chooser.inputs, *sources), where)
         self._account = memory.account("at hand", label, where)
-        self._at_hand: dict[int, int] = {}  # bytes of each source's Block
+        self._at_hand: dict[int, int] = {}  # bytes of each source's current Block
         self._cursors = [Cursor(stage) for stage in sources]
         self._chooser = chooser
         self._on_empty = on_empty
@@ -203,13 +203,13 @@ class Mix(StretchStage):
         self._dry: set[int] = set()
         self._ended = False
         self._count = 0
-        self._at_once = 0  # steps of the next round, where fewer are asked for
-        self._reach = 1 << 30  # steps that are dealt together
-        self._early = 1  # elements to ask a source for at least
-        self._fills = 0  # times that one was asked in this round
+        self._at_once = 0  # steps of the next round, if fewer are requested
+        self._reach = 1 << 30  # steps dealt together
+        self._early = 1  # least number of elements in a request to a source
+        self._fills = 0  # requests to sources in this round
 
     def make(self, want: int) -> Stretch | None:
-        if self.seen_below:  # an element is not to wait for those of the next steps
+        if self.seen_below:  # an element must not wait for those of the next steps
             want = 1
         steps = max(want, self._at_once) if self._chooser.foreseen and want >= _BULK else want
         began = time.perf_counter()
@@ -233,7 +233,10 @@ class Mix(StretchStage):
         return made
 
     def _learn(self, seconds: float, held: int) -> None:
-        """Ask for more at a time where that takes little more: many sources would be asked for each element."""
+        """Request more at a time if that takes little longer.
+
+        Otherwise, each element would need a request to many sources.
+        """
         self._fills = 0
         if seconds < _OF_A_FILL and held < _BYTES:
             self._early = min(2 * self._early, _MOST_EARLY)
@@ -241,7 +244,7 @@ class Mix(StretchStage):
             self._early = max(self._early // 2, 1)
 
     def _deal_all(self, choices: Choices, dealt: _Dealt) -> int:
-        """Deal the steps and return how many there are; fewer than chosen where the stream ends."""
+        """Deal the steps; return their number, which is smaller than chosen at the end of the stream."""
         at = 0
         while at < choices.size:
             stop = min(at + self._reach, choices.size)
@@ -275,10 +278,10 @@ class Mix(StretchStage):
         return stop
 
     def _deal(self, picks: np.ndarray, start: int, size: int, dealt: _Dealt) -> tuple[int, int] | None:
-        """Have the elements of the steps from `start` on, or up to one whose source has ended: (step, source).
+        """Make the elements of the steps from `start` on available. If a source has ended, return (step, source).
 
-        The step that needs more than is at hand comes first; nothing is asked for by steps behind it before that is
-        here. A source is asked for its share of all steps up to `size`, and early for more where that is little.
+        Steps are served in order: no source receives a request for a later step while an earlier step lacks its
+        element. A request covers the source's share of all steps up to `size`, and more if that is little.
         """
         queues = self._queues(picks, start, dealt)
         waiting = [(at, source) for source, queue in queues.items() if (at := queue.uncovered()) is not None]
@@ -308,7 +311,7 @@ class Mix(StretchStage):
         return None
 
     def _queues(self, picks: np.ndarray, start: int, dealt: _Dealt) -> dict[int, _Queue]:
-        """Give the queues of the sources of some steps, with these added."""
+        """Add some steps to the queues of their sources; return these queues."""
         order = np.argsort(picks.astype(np.int16) if len(self._cursors) < 1 << 15 else picks, kind="stable")
         sources = picks[order]
         order += start
@@ -382,7 +385,7 @@ class Mix(StretchStage):
 
 
 def _order(steps: np.ndarray) -> np.ndarray:
-    """Which of some steps, each there once, comes first, second and so on."""
+    """Return the order of steps. Each step occurs once."""
     first = int(steps.min())
     if int(steps.max()) - first >= 2 * len(steps):
         return np.argsort(steps)

@@ -1,6 +1,6 @@
-"""Pack: sequences side by side in rows of one length.
+"""Pack: packs sequences into rows of one length.
 
-OpenRows are rows that are filling up; Pieces are the sequences of a Block, cut to at most a row.
+`OpenRows` are the rows being filled. `Pieces` are the sequences of a Block, cut to the length of a row.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ def sizes_of(block: Block) -> np.ndarray | None:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Piece i is of element `elements[i]`: in feature f `sizes[i, f]` values of `flat[f]` from `offsets[i, f]` on."""
+    """Piece i belongs to element `elements[i]`.
+
+    Its values in feature f are `sizes[i, f]` of `flat[f]`, from `offsets[i, f]`.
+    """
 
     flat: tuple[np.ndarray, ...]
     elements: np.ndarray
@@ -50,27 +53,27 @@ class Pieces:
 
     @classmethod
     def of(cls, flat: Iterable[np.ndarray], sizes: np.ndarray) -> Pieces:
-        """Each element as one piece; its components are 1-D arrays of these sizes."""
+        """Return each element as one piece. Its components are 1-D arrays of these sizes."""
         return cls(tuple(flat), np.arange(len(sizes)), sizes, np.cumsum(sizes, axis=0) - sizes)
 
     def __len__(self) -> int:
         return len(self.elements)
 
     def chosen(self, keep: np.ndarray) -> Pieces:
-        """The pieces at these positions, or where this mask is true."""
+        """Return the pieces at these positions, or where this mask is True."""
         return Pieces(self.flat, self.elements[keep], self.sizes[keep], self.offsets[keep])
 
     def too_long(self, lengths: np.ndarray) -> np.ndarray:
-        """Which pieces have more values than a row, in any feature."""
+        """Return True for pieces that are longer than a row in any feature."""
         found: np.ndarray = np.any(self.sizes > lengths, axis=1)
         return found
 
     def truncated(self, lengths: np.ndarray) -> Pieces:
-        """The beginnings that fit a row."""
+        """Return the beginnings of pieces that fit into a row."""
         return Pieces(self.flat, self.elements, np.minimum(self.sizes, lengths), self.offsets)
 
     def split(self, lengths: np.ndarray) -> Pieces:
-        """Longer ones as several: each feature cut into rows, piece k holding the k-th of each."""
+        """Split longer pieces: each feature is cut into rows, and piece k contains the k-th row of each feature."""
         counts = np.maximum(-(-self.sizes // lengths), 1).max(axis=1)
         whole = self.chosen(np.repeat(np.arange(len(self)), counts))
         number = np.arange(len(whole)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -79,7 +82,7 @@ class Pieces:
 
 
 def _joined(column: Column) -> np.ndarray:
-    """The values of 1-D arrays one after the other."""
+    """Return the concatenated values of 1-D arrays."""
     if isinstance(column, DenseColumn):
         return column.array.reshape(-1)
     assert isinstance(column, ListColumn)
@@ -87,7 +90,7 @@ def _joined(column: Column) -> np.ndarray:
 
 
 class _Rows:
-    """Rows of one feature: values, numbers of the segments from 1, positions in them; not written yet."""
+    """Rows of one feature: values, segment numbers from 1, and positions in the segments. They are uninitialised."""
 
     def __init__(self, count: int, length: int, dtype: np.dtype, padding: object) -> None:
         self.kind = length, dtype, padding
@@ -111,7 +114,7 @@ class _Rows:
 
 
 class OpenRows:
-    """The contents of open rows, and the table that says how full each is."""
+    """The contents of open rows, and a table of how full each row is."""
 
     def __init__(self, layout: Layout, dtypes: list[np.dtype], rules: tuple[int, int, bool]) -> None:
         self.layout = layout
@@ -121,12 +124,12 @@ class OpenRows:
         self.firsts = np.empty(0, np.int64)  # position in the stream of the first element of each open row
         self._dtypes = dtypes
         self._rules = rules
-        self._slots = np.empty(0, np.int64)  # where the content of each open row is
+        self._slots = np.empty(0, np.int64)  # slot of the content of each open row
         self._free: list[int] = []
         self._content = self._new(0)
 
     def trial(self) -> Trial:
-        """Return what tells how many rows leave."""
+        """Return an object that counts the rows completed by further sequences."""
         return Trial(self.table, self.opened, self.lengths, *self._rules)
 
     def _new(self, count: int) -> list[_Rows]:
@@ -134,9 +137,9 @@ class OpenRows:
         return [_Rows(count, *kind) for kind in zip(layout.lengths, self._dtypes, layout.values, strict=True)]
 
     def add(self, pieces: Pieces, first: int) -> tuple[Block | None, np.ndarray]:
-        """Place the pieces of a Block, whose elements are number `first` and on.
+        """Place the pieces of a Block with elements from number `first` on.
 
-        Gives the rows that left, and for each the element at which it did.
+        Return the completed rows, and for each the element that completed it.
         """
         known = len(self.table)
         found = assign(pieces.sizes, self.table, self.opened, self.lengths, *self._rules)
@@ -144,7 +147,8 @@ class OpenRows:
         total = len(left) + len(kept)
         self.opened += total - known
         firsts = np.empty(total, np.int64)
-        firsts[rows[::-1]] = pieces.elements[::-1] + first  # of several the last one written stays, which is the first
+        # a row may be assigned several times; the last assignment, of its first element, counts
+        firsts[rows[::-1]] = pieces.elements[::-1] + first
         firsts[:known] = self.firsts
         self.firsts = firsts[kept]
 
@@ -153,7 +157,7 @@ class OpenRows:
         slots[new] = self._taken(len(new))
         self._slots = slots[kept]
         out = self._new(len(left))
-        fresh = left >= known  # opened in this call: written where they leave
+        fresh = left >= known  # rows opened in this call are written directly to the output
         chosen: slice | np.ndarray = slice(None)
         if fresh.any():
             place = np.full(total, -1, np.int64)
@@ -171,7 +175,7 @@ class OpenRows:
         return self._block(out, len(left)), pieces.elements[left_at]
 
     def _taken(self, count: int) -> np.ndarray:
-        """Slots for new rows, which begin as padding."""
+        """Return slots for new rows, filled with padding."""
         missing = count - len(self._free)
         if missing > 0:
             have = len(self._content[0].arrays[0])
@@ -185,11 +189,11 @@ class OpenRows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the rows, filled or not."""
+        """Bytes of the rows, including free ones."""
         return sum(array.nbytes for rows in self._content for array in rows.arrays)
 
     def remaining(self, start: int, stop: int) -> Block | None:
-        """Copies of open rows, counted in the order in which they were opened."""
+        """Return copies of open rows, counted in the order of opening."""
         slots = self._slots[start:stop]
         out = self._new(len(slots))
         for rows, content in zip(out, self._content, strict=True):
@@ -203,7 +207,7 @@ class OpenRows:
         return Block(self.layout.structure, [DenseColumn(arrays[i]) for i in self.layout.order], count)
 
     def set_table(self, table: list[list[int]], opened: int) -> None:
-        """Open rows as they were, without their content: what has left since, or is to be given again."""
+        """Restore open rows without content: the rows were completed since, or are filled again."""
         self.table = np.array(table, np.int64).reshape(len(table), self.table.shape[1])
         self.firsts = np.zeros(len(table), np.int64)
         self._slots = self._taken(len(table))
@@ -216,7 +220,7 @@ def _scatter(
     places: tuple[np.ndarray, np.ndarray, np.ndarray],
     target: list[_Rows],
 ) -> None:
-    """Write the chosen pieces to their places: rows, starts and numbers of segments."""
+    """Write the chosen pieces to their places: row, start and segment number."""
     rows, starts, segments = (part[chosen] for part in places)
     offsets, sizes = pieces.offsets[chosen], pieces.sizes[chosen]
     for f, (flat, content) in enumerate(zip(pieces.flat, target, strict=True)):
@@ -228,10 +232,10 @@ _NO_LIMIT = 1 << 62
 
 
 class Pack(StretchStage):
-    """Rows in the order in which they leave, and failures of elements in their turn.
+    """Yields rows in the order of completion, and failures of elements in their turn.
 
-    The state holds no tokens, but the table of the rows that were open in front of a Block of the input from which on
-    all that is in open rows now is read again; passed through the same rules, it comes to stand where it stood.
+    The state contains no tokens. It contains the table of the rows that were open before a Block of the input. After a
+    restore, the input is read again from there, and the same rules rebuild the open rows.
     """
 
     def __init__(self, upstream: Stage, node: PackNode, *, memory: Memory = UNCOUNTED) -> None:
@@ -242,10 +246,10 @@ class Pack(StretchStage):
         self._structure: Structure | None = None
         self._rows: OpenRows | None = None
         self._past = Past()  # states of the input, with the open rows and the number of rows opened before
-        self._restored: tuple[list[list[int]], int] = ([], 0)  # for rows whose kind is not known yet
+        self._restored: tuple[list[list[int]], int] = ([], 0)  # used until the kind of the elements is known
         self._left_out = LeftOut(node.label)
         self._pulled = 0
-        self._given = 0  # rows, to guess how many elements make one
+        self._given = 0  # number of rows, to estimate how many elements fill one row
         self._drained = 0
         self._ended = False
 
@@ -264,9 +268,9 @@ class Pack(StretchStage):
         return Stretch(rows)
 
     def _advance(self, want: int) -> Stretch | None:
-        """The rows that some further elements complete; None at the end.
+        """Return the rows that some further elements complete, or None at the end.
 
-        In lock-step elements are asked for one by one: none that completes the rows wanted waits for the next.
+        In lock-step, elements are requested one by one: an element that completes a row must not wait for the next one.
         """
         self._note()
         ask = elements_for(want, self._pulled, self._given)
@@ -307,7 +311,7 @@ class Pack(StretchStage):
         return found
 
     def _fits(self, block: Block) -> list[np.ndarray] | None:
-        """Return the components of an only element if they fit a row, as nearly all do."""
+        """Return the components of a single element if they fit into a row, which is the usual case."""
         assert self._rows is not None
         if block.size > 1 or (block.structure is not self._structure and block.structure != self._structure):
             return None
@@ -322,12 +326,12 @@ class Pack(StretchStage):
             self._past.note(self._pulled, (self._cursor.state(), table, opened), self._firsts())
 
     def _firsts(self) -> np.ndarray:
-        """Positions of the first elements of the open rows."""
+        """Return the positions of the first elements of the open rows."""
         return np.empty(0, np.int64) if self._rows is None else self._rows.firsts
 
     def _packed(self, block: Block) -> Stretch:
         sizes = sizes_of(block)
-        if sizes is None and block.size > 1:  # some can be packed, and some not
+        if sizes is None and block.size > 1:  # some elements can be packed, and some cannot
             return join([self._packed(block.slice(row, row + 1)) for row in range(block.size)])
         first = self._pulled
         self._pulled += block.size
@@ -345,7 +349,10 @@ class Pack(StretchStage):
         return Stretch(rows, tuple((int(before[i]) + i, error) for i, (_, error) in enumerate(errors)))
 
     def _pieces(self, block: Block, sizes: np.ndarray | None) -> Pieces:
-        """Each element as one piece, its components in the order of the first one's; raises unless it can be packed."""
+        """Return each element as one piece, in the component order of the first one.
+
+        Raise an error if it cannot be packed.
+        """
         if self._structure is None or sizes is None:
             specs = [open_spec(column.slice(0, 1).spec()) for column in block.columns]
             layout = self._node.layout(block.structure, specs)
@@ -363,7 +370,7 @@ class Pack(StretchStage):
         return Pieces.of(map(_joined, block.columns), sizes)
 
     def _fitting(self, pieces: Pieces, lengths: np.ndarray) -> tuple[Pieces, np.ndarray]:
-        """What goes into rows, and the elements that fail."""
+        """Return the pieces that go into rows, and the elements that fail."""
         failed = np.empty(0, np.int64)
         long = pieces.too_long(lengths)
         if long.any():
@@ -390,7 +397,7 @@ class Pack(StretchStage):
             if size > length:
                 found.append(f"{size} tokens{f' in component {path}' if path else ''}, a row holds {length}")
         message = f"A sequence has {' and '.join(found)}."
-        hint = "Give longer rows, or say too_long='truncate', 'split' or 'drop'."
+        hint = "Use longer rows, or pass too_long='truncate', 'split' or 'drop'."
         return self._failed(InvalidArgumentError(message, hint=hint), block, row, first)
 
     def _failed(self, error: Exception, block: Block, row: int, first: int) -> Exception:
@@ -407,7 +414,8 @@ class Pack(StretchStage):
         below, number, pulled, table, opened, self._given, self._drained, left_out = place
         self._cursor.restore(below)
         self._restored = table, opened
-        self._past.note(number, (self._cursor.state(), table, opened), self._firsts())  # in free order it grows
+        # in free order, this state grows
+        self._past.note(number, (self._cursor.state(), table, opened), self._firsts())
         self._pulled = number
         for piece in self._cursor.pieces(pulled - self._pulled):
             if isinstance(piece, Block):

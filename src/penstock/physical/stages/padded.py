@@ -1,4 +1,4 @@
-"""Batches of elements of differing shape: padded, as the rows of a ragged tensor, or of a sparse one."""
+"""Batches of elements of different shapes: padded, ragged or sparse."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from penstock.physical.stacking import check_one_rank, flat_values, rank_of, sha
 from penstock.physical.stages.batch import stack_column
 from penstock.plan.batching import wrong_rank
 
-_SMALL = 2048  # bytes of an element below which one scatter for all is faster than a copy for each
+_SMALL = 2048  # bytes of an element below which one scatter for all is faster than one copy for each
 
 Paddings = Callable[[Structure, list[LeafSpec]], Sequence[tuple[Shape, Any]]]
 
 
 def pad_block(block: Block, shapes: Sequence[Shape], values: Sequence[Any], size: int | None = None) -> Block:
-    """The elements of a Block, padded and stacked, as a Block of one element; with `size` every `size` of them as one.
+    """Pad and stack the elements of a Block to one element, or every `size` of them.
 
-    `shapes` and `values` hold one entry per leaf: the shape to pad to, None for a dimension as long as the longest
-    there is, and what to pad with, a numpy scalar of the leaf's dtype or bytes. Raises DataLossError for an element
-    that is larger.
+    `shapes` and `values` have one entry per leaf. A shape has None for a dimension that is as long as the longest
+    element. A value is a numpy scalar of the leaf's dtype, or bytes.
+
+    Raises:§DataLossError: If an element is larger than its shape.
     """
     return stack_each(
         block, size or block.size, lambda i, column, path: _pad(column, size or block.size, shapes[i], values[i], path)
@@ -36,7 +37,7 @@ def pad_block(block: Block, shapes: Sequence[Shape], values: Sequence[Any], size
 
 
 class Padder:
-    """`pad_block` for Blocks of one stream, whose paddings follow from the first Block."""
+    """Runs `pad_block` on Blocks of one stream. The first Block determines the paddings."""
 
     def __init__(self, paddings: Paddings) -> None:
         self._paddings = paddings
@@ -54,7 +55,7 @@ class Padder:
 
 
 def _kind(column: Column) -> LeafSpec:
-    """Rank and dtype; every extent may differ from Block to Block."""
+    """Return rank and dtype as a spec. Extents may differ between Blocks."""
     spec = column.slice(0, 1).spec()
     return TensorSpec([None] * len(spec.shape), spec.dtype) if isinstance(spec, TensorSpec) else spec
 
@@ -76,7 +77,7 @@ def _pad(column: Column, size: int, shape: Shape, value: Any, path: str) -> Colu
 
 
 def _target(shapes: np.ndarray, shape: Shape, path: str) -> tuple[int, ...]:
-    """The shape that all elements are padded to; `shapes` has one row per element."""
+    """Return the shape that all elements are padded to. `shapes` has one row per element."""
     if len(shape) != shapes.shape[1]:
         component = f"component {path}" if path else "the element"
         message = f"padded_shapes has {len(shape)} dimensions, {shape}, and {component} has {shapes.shape[1]}."
@@ -94,7 +95,7 @@ def _target(shapes: np.ndarray, shape: Shape, path: str) -> tuple[int, ...]:
 
 
 def _widened(column: DenseColumn | BytesColumn, target: tuple[int, ...], value: Any) -> DenseColumn | BytesColumn:
-    """Elements of one shape, padded to a larger one."""
+    """Pad elements of one shape to a larger one."""
     count = len(column)
     if isinstance(column, DenseColumn):
         array = ARENA.empty((count, *target), column.array.dtype)
@@ -113,7 +114,7 @@ def _widened(column: DenseColumn | BytesColumn, target: tuple[int, ...], value: 
 
 
 def _with_filler(buffers: tuple[np.ndarray, ...], value: bytes) -> tuple[tuple[np.ndarray, ...], int]:
-    """The buffers with one for the padding, and its number; nothing needs none."""
+    """Return the buffers with one for the padding, and its index. Empty padding needs no buffer."""
     if not value:
         return buffers, 0
     return (*buffers, np.frombuffer(value, np.uint8)), len(buffers)
@@ -124,7 +125,7 @@ def _corner(shape: tuple[int, ...]) -> tuple[slice, ...]:
 
 
 def _pad_items(items: list[Any], shape: Shape, value: Any, path: str) -> DenseColumn | BytesColumn:
-    """Arrays of differing shape as the only element of a column."""
+    """Return arrays of different shapes as the only element of a column."""
     check_one_rank(items, path)
     first = items[0]
     if not isinstance(first, np.ndarray):
@@ -158,7 +159,7 @@ def _pad_strings(items: list[Any], shapes: np.ndarray, target: tuple[int, ...], 
 
 
 def _inside(shapes: np.ndarray, target: tuple[int, ...]) -> np.ndarray:
-    """Which positions of the stacked array hold values of elements; in C order, as the values stand in them."""
+    """Return the mask of positions in the stacked array that contain values of elements, in C order."""
     inside: Any = True
     for axis, extent in enumerate(target):
         dims = [1] * len(target)
@@ -168,9 +169,10 @@ def _inside(shapes: np.ndarray, target: tuple[int, ...]) -> np.ndarray:
 
 
 def ragged_block(block: Block, size: int, dims: dict[str, int], row_splits_dtype: Any) -> Block:
-    """Every `size` elements as one, in which the first `dims[path]` dimensions of a component's rows are ragged.
+    """Join every `size` elements to one, with the first `dims[path]` dimensions of a component ragged.
 
-    Of a component without `dims` all dimensions are. Components without ragged dimensions are stacked as `batch` does.
+    For a component without entry in `dims`, all dimensions are ragged. Components without ragged dimensions are stacked
+    as in `batch`.
     """
 
     def stack(_: int, column: Column, path: str) -> Column:
@@ -199,7 +201,7 @@ def _ragged(column: Column, depth: int, row_splits_dtype: Any, path: str) -> Rag
 
 
 class Sparser:
-    """`sparse_block` for Blocks of one stream, whose kind `check` looks at in the first Block."""
+    """Runs `sparse_block` on Blocks of one stream. `check` checks the kind of the first Block."""
 
     def __init__(self, row_shape: Shape, check: Callable[[Structure, list[LeafSpec]], None]) -> None:
         self._row_shape = row_shape
@@ -214,9 +216,11 @@ class Sparser:
 
 
 def sparse_block(block: Block, size: int, row_shape: Shape) -> Block:
-    """Every `size` arrays as one sparse tensor, in which all their values are given, zeros as well.
+    """Join every `size` arrays to one sparse tensor that contains all their values, including zeros.
 
-    `row_shape` is the shape of a row; None stands for the longest. Raises DataLossError for a larger element.
+    `row_shape` is the shape of a row; None means the longest element.
+
+    Raises:§DataLossError: If an element is larger.
     """
 
     def stack(_: int, column: Column, path: str) -> Column:
@@ -232,7 +236,7 @@ def _sparse(column: Column, row_shape: Shape) -> SparseTensor:
         values, shapes = flat_values(column)
     else:
         values, shapes = _scalars(column), np.empty((len(column), 0), np.int64)
-    if len(row_shape) != shapes.shape[1]:  # another rank than that of the first batch
+    if len(row_shape) != shapes.shape[1]:  # another rank than in the first batch
         raise wrong_rank(row_shape, shapes.shape[1])
     longest = shapes.max(axis=0).tolist()
     shape = [most if dim is None else dim for most, dim in zip(longest, row_shape, strict=True)]
@@ -254,7 +258,7 @@ def _scalars(column: Column) -> np.ndarray:
 
 
 def _positions(shapes: np.ndarray) -> np.ndarray:
-    """(row, position in the row) of every value of arrays of the given shapes, in C order."""
+    """Return (row, position in the row) of every value of arrays of the given shapes, in C order."""
     sizes = np.prod(shapes, axis=1, dtype=np.int64)
     found = np.empty((int(sizes.sum()), 1 + shapes.shape[1]), np.int64)
     found[:, 0] = np.repeat(np.arange(len(sizes)), sizes)

@@ -1,4 +1,4 @@
-"""Rejection resampling: classes beside elements, elements accepted by class, the distribution estimated on the way."""
+"""Rejection resampling: adds classes to elements, accepts elements by class, and estimates the class distribution."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PAIR = Structure(tuple, (), (LEAF, LEAF), 2)
 
 
 class WithClass(CountingStage):
-    """`(class, element)`; an element without a valid class is a failure."""
+    """Yields `(class, element)`; an element without a valid class is a failure."""
 
     def __init__(self, upstream: Stage, function: KeyFunction, num_classes: int, label: str, where: str | None) -> None:
         super().__init__(upstream, label, where)
@@ -50,10 +50,10 @@ class WithClass(CountingStage):
 
 
 class Accept(StretchStage):
-    """Pairs whose draw is below the probability of their class; failures pass.
+    """Accepts pairs whose random number is below the probability of their class; failures pass.
 
-    `probabilities(pairs)` gives a row for each position of a stretch of pairs. The draw of position n is number n of
-    the key.
+    `probabilities(pairs)` returns a row for each position of a stretch of pairs. Position n uses random number n of the
+    key.
     """
 
     def __init__(self, upstream: Estimated | Known, key: int, label: str, where: str | None) -> None:
@@ -120,9 +120,9 @@ class Known:
 
 
 class Estimated:
-    """Pairs, GROUP at a time, with what follows from the classes counted up to each group's end.
+    """Pairs in groups of GROUP, each with values computed from the classes counted up to the end of the group.
 
-    `rows(distribution)` makes a row for each group out of the distributions of classes.
+    `rows(distribution)` converts the class distributions to one row per group.
     """
 
     def __init__(self, stage: Stage, num_classes: int, rows: Callable[[np.ndarray], np.ndarray]) -> None:
@@ -132,7 +132,7 @@ class Estimated:
         self._seen = np.full(num_classes, PRIOR, np.int64)
 
     def next(self, want: int) -> tuple[Stretch, np.ndarray] | None:
-        """Whole groups, except at the end, and a row for each position."""
+        """Return whole groups (fewer only at the end), and a row for each position."""
         pairs = self._cursor.take(-(-want // GROUP) * GROUP)
         if pairs is None:
             return None
@@ -158,7 +158,7 @@ class Estimated:
 
 
 class EstimateMix(StretchStage):
-    """For each pair, or failure, the weights of taking elements as they come, and of taking accepted ones."""
+    """Yields, for each pair or failure, the weights of unfiltered and of accepted elements."""
 
     def __init__(self, upstream: Estimated, label: str, where: str | None) -> None:
         super().__init__(label, (upstream.stage,), where)
@@ -179,13 +179,13 @@ class EstimateMix(StretchStage):
 
 
 def accepting(target: tuple[float, ...]) -> Callable[[np.ndarray], np.ndarray]:
-    """From distributions to the probabilities with which each class is accepted."""
+    """Return a function from distributions to the probability of accepting each class."""
     wanted = np.array(target)
     return lambda distribution: acceptance(distribution, wanted)[0]
 
 
 def mixing(target: tuple[float, ...]) -> Callable[[np.ndarray], np.ndarray]:
-    """From distributions to the two weights of the mixture."""
+    """Return a function from distributions to the two weights of the mixture."""
     wanted = np.array(target)
 
     def rows(distribution: np.ndarray) -> np.ndarray:

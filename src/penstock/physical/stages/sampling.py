@@ -1,6 +1,6 @@
-"""Sampling and Choosing: from which source each element comes.
+"""Sampling and Choosing: select the source of each element.
 
-The source is drawn by weight, from a key and the number of the step alone, or named by the elements of a data set.
+The source is chosen at random by weight, from a key and the number of the step only, or by the elements of a data set.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from penstock.plan.mix_weights import MixWeights, numbers, total, weights_fault
 
 
 class Chosen(Choices):
-    """Steps as the data set says; a choice of a source that has run dry is passed over."""
+    """Steps chosen by a data set. A choice of a source that has ended is skipped."""
 
     def __init__(self, picks: np.ndarray, errors: dict[int, Exception], dry: Collection[int], count: int) -> None:
         self._picks = picks
@@ -45,7 +45,7 @@ class Chosen(Choices):
 
 
 class Choosing(Chooser):
-    """One choice for every step; one that is no number of a source is a failure in its place."""
+    """Reads one choice per step. A choice that is not the index of a source is a failure in its place."""
 
     def __init__(self, choices: Stage, count: int, label: str, where: str | None) -> None:
         self.inputs = (choices,)
@@ -106,7 +106,7 @@ def _integers(block: Block) -> np.ndarray | None:
 
 @dataclass(slots=True)
 class WeightRows:
-    """Weights of `count` steps: a row for each, or one for all. Steps in `errors` have none."""
+    """Weights of `count` steps: a row for each, or one for all. Steps in `errors` have no weights."""
 
     weights: np.ndarray
     count: int
@@ -114,13 +114,13 @@ class WeightRows:
 
 
 class Weights(ABC):
-    """Gives the weights of the next steps."""
+    """Provides the weights of the next steps."""
 
     inputs: tuple[Stage, ...] = ()
 
     @abstractmethod
     def next(self, step: int, want: int) -> WeightRows | None:
-        """The rows of step `step`, and up to `want` in all; None at the end."""
+        """Return the rows of `step` and following ones, up to `want`, or None at the end."""
 
     @abstractmethod
     def state(self) -> State: ...
@@ -133,7 +133,7 @@ class Weights(ABC):
 
 
 class _OfStep(Weights):
-    """Weights that follow from the number of the step alone."""
+    """Weights that depend on the number of the step only."""
 
     def state(self) -> State:
         return None
@@ -156,7 +156,7 @@ class Constant(_OfStep):
 
 
 class Scheduled(_OfStep):
-    """A function of the step; one that has a `stretch` gives many steps at once."""
+    """Weights from a function of the step. If it has a method `stretch`, that computes many steps at once."""
 
     def __init__(self, function: Callable[[int], Any], count: int, label: str, where: str | None) -> None:
         self._function = function
@@ -183,7 +183,7 @@ class Scheduled(_OfStep):
 
 
 class Handled(Weights):
-    """What the training sets while it runs."""
+    """Weights that the training loop sets while it runs."""
 
     def __init__(self, handle: MixWeights) -> None:
         self._handle = handle
@@ -204,7 +204,7 @@ class Handled(Weights):
 
 
 class FromData(Weights):
-    """One element of a data set for each step; the mixture ends with it."""
+    """Weights from a data set, one element per step. The mixture ends with it."""
 
     def __init__(self, stage: Stage, count: int, label: str, where: str | None) -> None:
         self.inputs = (stage,)
@@ -240,7 +240,7 @@ class FromData(Weights):
 def checked(
     values: Any, count: int, errors: dict[int, Exception], step: int, context: Callable[[int], Context]
 ) -> WeightRows:
-    """Rows from what a user's function or data set gave, and an error for each that is no list of weights."""
+    """Return rows from the values of a user's function or data set, and an error for each invalid value."""
     rows = None if errors else numbers(values)
     if rows is not None and rows.shape == (len(values), count):
         right = np.isfinite(rows).all(axis=1) & (rows >= 0).all(axis=1)
@@ -268,9 +268,9 @@ def checked(
 class Sampled(Choices):
     """Steps from number `step` on.
 
-    A step takes u, number `step` of the key, and the sums c of the weights of the sources that have not run dry: its
-    source is the first whose c is above u times the last c. If that one turns out to be dry, the step draws again:
-    attempt k from the key folded with k.
+    A step uses the random number u with index `step` of the key, and the cumulative weights c of the sources that have
+    not ended. Its source is the first whose c is larger than u times the last c. If this source turns out to have
+    ended, the step is repeated: attempt k uses the key folded with k.
     """
 
     def __init__(self, key: int, step: int, rows: WeightRows, dry: Collection[int]) -> None:
@@ -306,19 +306,20 @@ def _picks(weights: np.ndarray, units: np.ndarray) -> np.ndarray:
     if sums[-1] == 0:
         return np.full(len(units), END)
     picks = sums_up_to(sums, units * sums[-1])
-    found: np.ndarray = np.minimum(picks, np.flatnonzero(weights)[-1])  # u * sum may round up to the sum
+    found: np.ndarray = np.minimum(picks, np.flatnonzero(weights)[-1])  # u * sum may be rounded up to the sum
     return found
 
 
-_PARTS = 1 << 12  # of the range of the sums
-_MANY = 16  # sums, from which a search among them takes longer than to look at these
+_PARTS = 1 << 12  # parts of the range of the sums
+_MANY = 16  # number of sums above which a search takes longer than this method
 
 
 def sums_up_to(sums: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """How many of some rising sums are not above each value, which is not above the last.
+    """Return how many of some ascending sums are not larger than each value. No value is larger than the last sum.
 
-    As `np.searchsorted(sums, values, side="right")`, which takes the longer the more there are. Here each value falls
-    into one of equal parts of the range; where none of the sums is in the same, it is those in the parts below.
+    The result is that of `np.searchsorted(sums, values, side="right")`, whose time grows with the number of sums. Here,
+    the range is divided into equal parts. If no sum lies in the part of a value, the result is the number of sums in
+    lower parts.
 
     >>> sums_up_to(np.array([1.0, 2.0, 4.0]), np.array([0.5, 1.0, 3.9]))
     array([0, 1, 2])
@@ -328,7 +329,7 @@ def sums_up_to(sums: np.ndarray, values: np.ndarray) -> np.ndarray:
     if len(sums) < _MANY or not np.isfinite(scale) or len(values) < _PARTS:
         return np.searchsorted(sums, values, side="right")
     inside = np.bincount((sums * scale).astype(np.int64), minlength=_PARTS + 2)
-    part = (values * scale).astype(np.int64)  # rounding keeps the order: what is in a lower part is less
+    part = (values * scale).astype(np.int64)  # rounding keeps the order, so sums in a lower part are smaller
     found: np.ndarray = (np.cumsum(inside) - inside)[part]
     beside = np.flatnonzero(inside[part])
     found[beside] = np.searchsorted(sums, values[beside], side="right")
@@ -344,7 +345,7 @@ def _picks_by_row(weights: np.ndarray, units: np.ndarray) -> np.ndarray:
 
 
 class Sampling(Chooser):
-    """A draw for every step."""
+    """Chooses the source of every step at random."""
 
     def __init__(self, key: int, weights: Weights) -> None:
         self._key = key

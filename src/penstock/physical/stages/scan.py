@@ -1,4 +1,4 @@
-"""Scan: a source's elements; Followed: those of an entry that another pass is writing, as they are committed."""
+"""Scan: yields a source's elements. Followed: yields those of an entry while another iteration writes it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from penstock.sources.source import IndexedSource, Reader, Source
 
 
 class Scan(Stage):
-    """Reads a source from its start, or from a stored position; opens it when the first element is wanted."""
+    """Reads a source from its start or from a stored position. The source is opened for the first element."""
 
     def __init__(self, source: Source, label: str, where: str | None) -> None:
         super().__init__(label, (), where)
         self._source = source
         self._reader: Reader | None = None
         self._position: State = None
-        self._unreadable = False  # opening it failed: nothing comes behind that failure
+        self._unreadable = False  # True if opening failed: nothing follows that failure
 
     def next(self, want: int) -> Block | None:
         if self._unreadable:
@@ -61,13 +61,13 @@ class Scan(Stage):
 
 
 _LOG = logging.getLogger("penstock.physical")
-_PAUSE = 0.05  # seconds between looks
-_REMOTE_PAUSE = 1.0  # where a look is a request to a server
-_PATIENCE = 10.0  # seconds without anything new, behind which it is said that nobody writes
+_PAUSE = 0.05  # seconds between checks
+_REMOTE_PAUSE = 1.0  # if a check is a request to a server
+_PATIENCE = 10.0  # seconds without new elements, after which a missing writer is logged
 
 
 class Followed(Stage):
-    """Waits for elements that are not there yet, whoever writes them, and ends when the entry is complete."""
+    """Waits for elements from any writer, and ends when the entry is complete."""
 
     def __init__(self, entry: Entry, pause: Callable[[float], None], label: str, where: str | None) -> None:
         super().__init__(label, (), where)
@@ -93,10 +93,10 @@ class Followed(Stage):
         return None
 
     def _more(self) -> bool:
-        """Whether there are further elements; waits until that is known."""
+        """Return True if there are further elements; wait until this is known."""
         since = monotonic()
         while not self._over:
-            self._over = True  # should the entry be unreadable
+            self._over = True  # stays True if the entry is unreadable
             self._entry.refresh()
             self._over = self._entry.complete and self._entry.elements <= self._count
             if self._entry.elements > self._count:
@@ -111,12 +111,12 @@ class Followed(Stage):
         return False
 
     def _tell(self) -> None:
-        """A line, once, where nobody writes to what is waited for: who did may be dead."""
+        """Log once that no process writes the entry. The former writer may have died."""
         if not self._told and writer_of(self._entry.folder) is None:
             self._told = True
             _LOG.warning(
-                "%s: it waits, and nobody seems to write to %s, which has %d elements and is not complete. It goes on "
-                "when a pass of its pipeline does; load() without wait gives what is there.",
+                "%s waits for elements, but no process writes to %s, which has %d elements and is not complete. It "
+                "continues when an iteration of its pipeline does. load() without wait returns the existing elements.",
                 self.label,
                 redacted(self._entry.folder),
                 self._entry.elements,

@@ -1,4 +1,4 @@
-"""Shuffle: a uniform pick from a buffer, in an order that follows from a key alone."""
+"""Shuffle: yields random elements of a buffer, in an order that depends on a key only."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from penstock.physical.stages.combine import Sequence
 from penstock.physical.stretch import Stretch, failure
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 
-_AT_ONCE = 256  # elements that are exchanged together where they are at hand, ...
-_COPIED_AT_ONCE = 1 << 20  # ... and bytes of them, as far as they are copied
-_ASK = 64  # elements to ask for first while it fills
+_AT_ONCE = 256  # most elements that are exchanged together if they are available, ...
+_COPIED_AT_ONCE = 1 << 20  # ... and most bytes of them that are copied
+_ASK = 64  # elements in the first request while the buffer fills
 
 
 class Shuffle(StretchStage):
-    """tf.data's reservoir: output number n is a uniform pick of `buffer_size` slots, refilled by the next input.
+    """tf.data's reservoir: output n is the content of a random one of `buffer_size` slots. The next input replaces it.
 
-    The state holds no elements, only counts and the upstream state from which the buffer's elements come again; which
-    those are is found by passing their numbers through the same picks. Draw number n depends on the key and n only.
-    A failure takes a slot like any element, and comes out when that slot is picked.
+    The state contains no elements, only counts, and a state of the input from which the buffer's elements are read
+    again. The elements in the buffer are found by simulating the random numbers. Random number n depends on the key and
+    n only. A failure takes a slot like an element, and is raised when that slot is picked.
     """
 
     cuts = True
@@ -48,7 +48,7 @@ class Shuffle(StretchStage):
     ) -> None:
         super().__init__(label, (upstream,), where)
         self._account = memory.account("shuffle", label, where)
-        # elements that the buffer comes to hold, where that is known
+        # number of elements that the buffer will contain, if it is known
         self._at_most = {UNKNOWN_CARDINALITY: None, INFINITE_CARDINALITY: buffer_size}.get(
             cardinality, min(buffer_size, cardinality)
         )
@@ -56,12 +56,13 @@ class Shuffle(StretchStage):
         self._size = buffer_size
         self._key = key
         self._rows: Rows | None = None
-        self._failed: dict[int, Exception] = {}  # slots that hold a failure
+        self._failed: dict[int, Exception] = {}  # slots that contain a failure
         self._numbers = np.empty(0, np.int64)  # number of the input element in each filled slot
         self._pulled = 0  # input elements taken
-        self._past: deque[tuple[int, State]] = deque()  # (number of the next element, upstream state) before each pull
+        # (number of the next element, state of the input) before each pull
+        self._past: deque[tuple[int, State]] = deque()
         self._given = 0
-        self._drain: np.ndarray | None = None  # slots in the order in which they empty, once the input has ended
+        self._drain: np.ndarray | None = None  # slots in the order in which they are emptied after the end of the input
         self._drained = 0
         self._tidy_at = 64
         self._at_once = 0
@@ -78,7 +79,7 @@ class Shuffle(StretchStage):
         return self._empty(want)
 
     def _pull(self, count: int) -> Stretch | None:
-        """Some elements from one Block, or a failure."""
+        """Return some elements of one Block, or a failure, or None at the end."""
         self._past.append((self._pulled, self._cursor.state()))
         if len(self._past) > self._tidy_at:
             self._tidy()
@@ -95,7 +96,7 @@ class Shuffle(StretchStage):
         return found
 
     def _tidy(self) -> None:
-        """Forget upstream states that no element in the buffer needs to come again."""
+        """Drop input states from which no element of the buffer has to be read again."""
         oldest = int(self._numbers.min()) if len(self._numbers) else self._pulled
         while len(self._past) > 1 and self._past[1][0] <= oldest:
             self._past.popleft()
@@ -104,7 +105,7 @@ class Shuffle(StretchStage):
     def _fill(self) -> None:
         if len(self._numbers) == self._size:
             return
-        # what calls nothing that may take its time comes at once, and to ask costs 10 µs each time
+        # inputs without side effects come at once, and each request costs 10 µs
         ask = 1 if self._cursor.stage.seen else _ASK
         log = FillingLog(self.label, self._size if self._at_most is None else self._at_most, ask=ask)
         while len(self._numbers) < self._size:
@@ -123,7 +124,10 @@ class Shuffle(StretchStage):
         log.full(self._size)
 
     def _put(self, slots: np.ndarray, stretch: Stretch, rows: np.ndarray | None = None) -> None:
-        """Write positions `rows` (all by default) of a stretch that is either elements or a failure into slots."""
+        """Write positions `rows` (default: all) of a stretch into slots.
+
+        The stretch is either elements or one failure.
+        """
         for slot in slots.tolist() if self._failed else ():
             self._failed.pop(slot, None)
         if stretch.block is None:
@@ -149,7 +153,7 @@ class Shuffle(StretchStage):
             self._account.hold(self._rows.nbytes, self._at_most * size if size and self._at_most else None)
 
     def _gather(self, source: np.ndarray, pulled: Stretch | None = None) -> Stretch:
-        """What is at `source`: a slot, or from `size` on a position of the stretch."""
+        """Return the contents of `source`: a slot, or from `size` on a position of the stretch."""
         if pulled is not None and pulled.block is None:
             at = int(source[0])
             if at >= self._size:
@@ -163,7 +167,7 @@ class Shuffle(StretchStage):
             source = np.delete(source, places)
         if not len(source):
             return Stretch(None, tuple(failures))
-        if self._rows is None:  # nothing but failures so far
+        if self._rows is None:  # only failures so far
             assert block is not None
             return Stretch(moved(block.take(source - self._size)), tuple(failures))
         return Stretch(self._rows.gather(source, block), tuple(failures))
@@ -194,7 +198,8 @@ class Shuffle(StretchStage):
         self._cursor.restore(below)
         if not pulled:
             return
-        self._past.append((number, self._cursor.state()))  # in free order it grows, and what was restored does not
+        # in free order, this state grows, and the restored one does not
+        self._past.append((number, self._cursor.state()))
         self._numbers = self._simulated(pulled)
         self._refill(number, pulled)
         if drained:
@@ -202,7 +207,7 @@ class Shuffle(StretchStage):
             self._drained = drained
 
     def _simulated(self, pulled: int) -> np.ndarray:
-        """Which input elements are in the slots after `pulled` of them came."""
+        """Return the numbers of the input elements in the slots after `pulled` elements."""
         numbers = np.arange(min(pulled, self._size))
         for start in range(0, self._given, 1 << 16):
             count = min(1 << 16, self._given - start)
@@ -211,7 +216,7 @@ class Shuffle(StretchStage):
         return numbers
 
     def _refill(self, number: int, pulled: int) -> None:
-        """Read the slots' elements again, from element `number` on; the ones that had left are passed over."""
+        """Read the slots' elements again, from element `number` on. Elements that had left the buffer are skipped."""
         order = np.argsort(self._numbers, kind="stable")
         ordered = self._numbers[order]
         for piece in self._cursor.pieces(pulled - number):
@@ -230,9 +235,9 @@ class Shuffle(StretchStage):
 
 
 class Held(Stage):
-    """A stage that may be asked to read some of its elements before they are wanted.
+    """A stage that can read some of its elements before they are requested.
 
-    They are no part of the state: another run reads them when they are wanted.
+    Elements read early are no part of the state: another run reads them on request.
     """
 
     def __init__(self, upstream: Stage, *, memory: Memory = UNCOUNTED) -> None:
@@ -240,8 +245,8 @@ class Held(Stage):
         self._account = memory.account("at hand", upstream.label, upstream.where)
         self._nbytes = 0
         self._upstream = upstream
-        self._pieces: deque[tuple[State, Block | Exception | None]] = deque()  # each with the state in front of it
-        self._due = self._size = 0  # elements that are to be held, and that were
+        self._pieces: deque[tuple[State, Block | Exception | None]] = deque()  # each with the state before it
+        self._due = self._size = 0  # number of elements to read early, and number read
         self.ended = False
 
     @property
@@ -249,7 +254,7 @@ class Held(Stage):
         return self._upstream.at_hand
 
     def hold(self, count: int, most: int) -> None:
-        """Have about `count` elements more, up to `most`; what came beyond that the last time is of these."""
+        """Read about `count` elements more, up to `most` in total. Elements read in excess last time count."""
         self._due += count
         count = min(self._due, most) - self._size
         if count <= 0 or self.ended:
@@ -297,10 +302,10 @@ class Held(Stage):
 
 
 class ShuffleAndRepeat(Sequence):
-    """Epochs one behind the other; `build` makes a shuffle over a `Held`.
+    """Epochs one after another; `build` creates a shuffle over a `Held`.
 
-    As many elements as the emptying buffer has given are read for the next one, when more are asked for: both together
-    hold no more than `buffer_size`. The state is that of a repeat.
+    While the buffer of one epoch is emptied, the same number of elements is read for the next epoch. Together they
+    never exceed `buffer_size`. The state is that of a repeat.
     """
 
     def __init__(
@@ -316,7 +321,7 @@ class ShuffleAndRepeat(Sequence):
         super().__init__(build, count, label, where, alike=True, may_grow=may_grow)
         self._buffer_size = buffer_size
         self._following: Stage | None = None
-        self._given = 0  # elements, the last time
+        self._given = 0  # elements yielded last time
 
     def next(self, want: int) -> Block | None:
         self._read_early(self._given)

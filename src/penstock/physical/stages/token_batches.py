@@ -1,4 +1,4 @@
-"""Padded batches of limited cost, of neighbours or of elements of like length out of a window."""
+"""Padded batches of limited cost: of neighbours, or of elements of similar length within a window."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from penstock.plan.packing import BatchByTokens
 
 
 class TokenBatches(StretchStage):
-    """Batches as they are complete, and failures of elements in their turn.
+    """Yields batches when they are complete, and failures of elements in their turn.
 
-    The state says which elements of the input wait for others; they are read again.
+    The state records which elements of the input wait for others; they are read again.
     """
 
     def __init__(self, upstream: Stage, node: BatchByTokens, *, vectorise: bool, memory: Memory = UNCOUNTED) -> None:
@@ -28,10 +28,10 @@ class TokenBatches(StretchStage):
         self._lengths = TokenLengths(node, self._budget, vectorise=vectorise)
         self._pad = TokenPadder(node)
         self._waiting: list[Block] = []
-        self._first = 0  # position of the first element that waits
+        self._first = 0  # position of the first waiting element
         self._past = Past()
         self._pulled = 0
-        self._given = 0  # batches, to guess how many elements make one
+        self._given = 0  # number of batches, to estimate how many elements fill one
 
     def make(self, want: int) -> Stretch | None:
         while True:
@@ -88,8 +88,8 @@ class TokenBatches(StretchStage):
     def go_to(self, place: State) -> None:
         below, number, first, pulled, self._given, left_out = place
         self._cursor.restore(below)
-        self._past.note(number, self._cursor.state(), np.array([first]))  # in free order it grows
-        self._cursor.take(first - number)  # was given
+        self._past.note(number, self._cursor.state(), np.array([first]))  # in free order, this state grows
+        self._cursor.take(first - number)  # these were yielded already
         self._pulled = first
         for piece in self._cursor.pieces(pulled - self._pulled):
             if isinstance(piece, Block):
@@ -105,10 +105,10 @@ class TokenBatches(StretchStage):
 
 
 class SortedTokenBatches(StretchStage):
-    """Windows of so many positions of the input: the failures in it, then batches of its elements sorted by length.
+    """Yields, per window of a fixed number of input positions: its failures, then batches of elements by length.
 
-    The order of a window's batches follows from the key and the number of the window; without a key it ascends. The
-    state says where the window begins, and how much of it was given.
+    The order of a window's batches depends on the key and the number of the window; without a key it is ascending. The
+    state records the start of the window and the number of batches yielded.
     """
 
     def __init__(
@@ -129,11 +129,11 @@ class SortedTokenBatches(StretchStage):
         self._lengths = TokenLengths(node, self._budget, vectorise=vectorise)
         self._pad = TokenPadder(node)
         self._key = key
-        self._number = 0  # of windows taken
+        self._number = 0  # number of windows taken
         self._pulled = 0
-        self._before: State = None  # in front of the window that is being given
+        self._before: State = None  # state before the current window
         self._due: list[Stretch | Block] = []
-        self._given = 0  # of those due
+        self._given = 0  # number of `_due` that were yielded
 
     def make(self, want: int) -> Stretch | None:
         while self._given == len(self._due):
@@ -146,7 +146,7 @@ class SortedTokenBatches(StretchStage):
         return join([self._pad(part) if isinstance(part, Block) else part for part in made])
 
     def _load(self) -> bool:
-        """Take a window; False at the end."""
+        """Take a window; return False at the end."""
         self._before = [self._cursor.state(), self._pulled, self._lengths.left_out, self._number]
         stretch = self._collector.take(self._size)
         if stretch is None:

@@ -1,4 +1,4 @@
-"""Window: neighbouring elements as data sets of their own."""
+"""Window: yields neighbouring elements as data sets."""
 
 from __future__ import annotations
 
@@ -26,9 +26,11 @@ _AT_ONCE = 1 << 16  # elements in the windows of one Block
 
 
 class WindowColumn(ListColumn):
-    """Windows over one component, each of the elements `rows[i]` of `whole`; data sets when the `items` are asked for.
+    """Windows over one component: window i consists of the elements `rows[i]` of `whole`.
 
-    They share the elements of the Block, whose arrays nobody can write to.
+    Data sets are created on access.
+
+    They share the elements of the Block, whose arrays are read-only.
     """
 
     __slots__ = ("dataset", "rows", "whole")
@@ -74,8 +76,8 @@ copyreg.pickle(WindowColumn, _as_list)
 class Window(StretchStage):
     """A window begins at every `shift`-th element and has `size` of them, `stride` apart: one data set for each leaf.
 
-    The elements are not copied for a window; data sets share them. A window in which an element failed is that failure.
-    The place is a state of the input in front of the next window, and the elements from there to it.
+    The elements are not copied for a window; data sets share them. A window with a failed element is that failure. The
+    state is a state of the input before the next window, and the number of elements from there to the window.
     """
 
     def __init__(
@@ -102,12 +104,12 @@ class Window(StretchStage):
         self._drop_remainder = drop_remainder
         self._dataset = dataset
         self._held: list[Stretch] = []  # the positions from `_base` up to `_top`
-        self._fresh = False  # whether `_held` has grown since it was joined
-        self._tracebacks: dict[int, TracebackType | None] = {}  # of the failures in `_held`
+        self._fresh = False  # True if `_held` has grown since it was joined
+        self._tracebacks: dict[int, TracebackType | None] = {}  # tracebacks of the failures in `_held`
         self._base = 0
         self._top = 0
-        self._start = 0  # where the next window begins
-        self._past: deque[tuple[int, State]] = deque()  # (position, state of the input) in front of each pull
+        self._start = 0  # start of the next window
+        self._past: deque[tuple[int, State]] = deque()  # (position, state of the input) before each pull
 
     def make(self, want: int) -> Stretch | None:
         while self._top - self._start < self._span and self._pull(want):
@@ -121,14 +123,14 @@ class Window(StretchStage):
         return self._windows(1, size)
 
     def _lost(self, size: int) -> bool:
-        """Whether a failure would be dropped with the last, incomplete window that no other window shows."""
+        """Return True if a failure would be lost with the last, incomplete window. No other window contains it."""
         held = self._joined()
         positions = self._start - self._base + np.arange(size)[None] * self._stride
         alone = self._shift >= self._span
         return alone and bool(held.failures) and _until_failure(held, positions)[1] is not None
 
     def _pull(self, want: int) -> bool:
-        """Hold further elements; False at the end of the input."""
+        """Store further elements; return False at the end of the input."""
         past = (self._top, self._cursor.state())
         ask = max(want * self._shift, self._span)
         if self._cursor.stage.seen:
@@ -151,7 +153,7 @@ class Window(StretchStage):
         return True
 
     def _joined(self) -> Stretch:
-        """All that is held, in arrays that cannot be written to: windows share them."""
+        """Return all stored elements in read-only arrays, which windows share."""
         if self._fresh:
             held = join(self._held)
             self._held = [Stretch(None if held.block is None else read_only(held.block), held.failures)]
@@ -160,7 +162,7 @@ class Window(StretchStage):
         return self._held[0]
 
     def _let_go(self) -> None:
-        """Hold nothing that stands in front of the next window."""
+        """Drop elements before the next window."""
         while self._held and self._base < self._start:
             first = self._held.pop(0)
             gone = min(self._start - self._base, first.size)
@@ -171,13 +173,14 @@ class Window(StretchStage):
             self._tracebacks.clear()
 
     def _windows(self, count: int, size: int) -> Stretch:
-        """The next windows, up to the first that is a failure. Raises if that is the next one."""
+        """Return the next windows, up to the first failed one. If the next one has failed, raise its error."""
         held = self._joined()
         positions = self._start - self._base + np.arange(count)[:, None] * self._shift + np.arange(size) * self._stride
         if held.failures:
             count, error = _until_failure(held, positions)
             if error is not None and not count:
-                again = error.with_traceback(self._tracebacks[id(error)])  # without what raising it before has added
+                # without the frames added when it was raised before
+                again = error.with_traceback(self._tracebacks[id(error)])
                 self._start += self._shift
                 self._let_go()
                 raise again
@@ -186,7 +189,7 @@ class Window(StretchStage):
         return Stretch(self._cut(held, positions[:count]))
 
     def _cut(self, held: Stretch, positions: np.ndarray) -> Block:
-        """The windows at these positions, one row for each; none of them failed."""
+        """Return the windows at these positions, one row for each. None of them has failed."""
         block = held.block
         assert block is not None
         failed = [position for position, _ in held.failures]
@@ -222,7 +225,7 @@ class Window(StretchStage):
 
 
 def _until_failure(held: Stretch, positions: np.ndarray) -> tuple[int, Exception | None]:
-    """How many of the windows come before the first in which an element failed, and the first error in that one."""
+    """Return the number of windows before the first failed one, and the first error in that one."""
     errors = dict(held.failures)
     failed = np.isin(positions, list(errors))
     bad = np.flatnonzero(failed.any(axis=1))

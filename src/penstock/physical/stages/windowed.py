@@ -1,4 +1,4 @@
-"""WindowedFlatMap: the elements of many windows at once, if the function's plan is equal for each window."""
+"""WindowedFlatMap: computes the elements of many windows at once, if the function's plan is equal for each window."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from penstock.physical.stretch import Stretch, failed
 from penstock.physical.transform import Transform, run_all
 from penstock.plan.windows import Placed, WindowedFlatMap, plan_alike, windowed
 
-_NBYTES = 1 << 20  # of the elements of windows that are copied at once
-_LOOKED_AT = 64  # windows, until the function is called again: what it reads may have changed
+_NBYTES = 1 << 20  # bytes of the elements that are copied at once
+_LOOKED_AT = 64  # windows after which the function is called again: data that it reads may have changed
 
 
 class Windowed(StretchStage):
-    """Copies the elements of windows to the places where the function's plan has them, and runs the plan's maps.
+    """Copies the elements of windows to the positions in the function's plan, and runs the plan's maps.
 
-    It has the states of a flat_map that opens each window. From the first window that is not alike on, `plain` does:
-    of another structure or size than planned, of elements that differ in shape, or when the function plans otherwise.
+    Its states are those of a flat_map that opens each window. After the first different window, `plain` takes over: if
+    its structure or size differs from the plan, if its elements differ in shape, or if the function returns another
+    plan.
     """
 
     cuts = True
@@ -42,11 +43,11 @@ class Windowed(StretchStage):
         self._transforms = transforms
         self._build_plain = plain
         self._plain: Stage | None = None
-        self._number = 0  # of the next window
+        self._number = 0  # number of the next window
         self._placed: dict[int, Placed | None] = {}  # by the size of a window
-        self._each = 1  # elements of each window of the stretch at hand
-        self._since = 0  # windows, that the function was called
-        self._error: Exception | None = None  # in the place of the next window
+        self._each = 1  # elements per window of the current stretch
+        self._since = 0  # windows since the function was called
+        self._error: Exception | None = None  # replaces the next window
 
     def next(self, want: int) -> Block | None:
         if self._plain is None and self._stretch is None and not self._fits(want):
@@ -99,7 +100,7 @@ class Windowed(StretchStage):
             return None
         windows = [column for column in self._outer.peek().columns if isinstance(column, WindowColumn)]
         placed = self._of_size(windows[0].rows.shape[1])
-        assert placed is not None  # by `_fits`
+        assert placed is not None  # checked by `_fits`
         self._each = each = placed.count
         nbytes = sum(_nbytes(windows[component].whole) * places.size for component, places in placed.leaves)
         count = max(min(len(windows[0]), -(-want // max(each, 1)), _NBYTES // max(nbytes, 1)), 1)
@@ -121,7 +122,7 @@ class Windowed(StretchStage):
         self._outer.restore(before)
 
     def state(self) -> State:
-        """Return the state of a flat_map that opens each window, in which `given` elements of one may be given."""
+        """Return the state of a flat_map that opens each window and has yielded `given` elements of the current one."""
         if self._plain is not None:
             return self._plain.state()
         (((below, offset), number), at) = super().state()
@@ -137,7 +138,7 @@ class Windowed(StretchStage):
             super().restore([[outer, number], 0])
             return
         (_, before, number, (below, given)), *others = slots
-        if others or below is not None:  # of a window that has been opened
+        if others or below is not None:  # the state of an opened window
             self._go_on_with_plain(state)
         else:
             super().restore([[before, number], given])
@@ -160,7 +161,7 @@ def _nbytes(block: Block) -> int:
 
 
 def _gathered(windows: WindowColumn, places: np.ndarray, count: int) -> Block:
-    """The elements in these places of each of the first windows."""
+    """Return the elements at these places of each of the first windows."""
     found = windows.whole.take(windows.rows[:count].take(places.reshape(-1), axis=1).reshape(-1))
     for size in reversed(places.shape[1:]):
         found = stack_block(found, size)

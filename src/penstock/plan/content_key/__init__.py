@@ -1,4 +1,4 @@
-"""What a plan, and the data in it, is made of: keys that tell snapshots and caches apart, and why two differ."""
+"""Content keys: digests of a plan and its data that identify snapshots and caches, and reasons why two keys differ."""
 
 from penstock.plan.content_key.difference import why_not
 from penstock.plan.content_key.digest import files_of

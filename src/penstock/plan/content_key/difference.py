@@ -1,4 +1,4 @@
-"""What differs between two things that were made, in words; and why no entry in a folder is that of a plan."""
+"""Differences between two content keys in words, and the reason why no entry in a folder belongs to a plan."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from penstock.io.saved.manifest import NAME, Manifest, read_manifest
 from penstock.plan.content_key.digest import FileVersion
 from penstock.plan.content_key.made_of import BELOW, PYTHON, MadeOf, Part
 
-_Step = tuple[Part, ...]  # all parts of a step, or a setting; the first says what it is
+_Step = tuple[Part, ...]  # all parts of a step or of a setting; the first part names it
 _NEW, _GONE = " is new", " is gone"
-_REORDERED = ", in another order"  # of files, unless it is known that others came or changed
-_TOLD = 4  # differences; the others are counted
-_PLACE = "salt"  # of a step in the plan: it changes when another step comes or goes
+_REORDERED = ", in another order"  # of files, if it is unknown whether files were added or changed
+_TOLD = 4  # differences printed in full; of the others only the number
+_PLACE = "salt"  # position of a step in the plan: it changes if another step is added or removed
 
 
 def differences(new: MadeOf, old: MadeOf) -> list[str]:
-    """What the new one has that the old one had not, or had otherwise; nothing for the same key.
+    """Return the parts that `new` has and `old` lacks or has differently; an empty list if the keys are equal.
 
     >>> from penstock.plan.content_key.made_of import made_of
     >>> differences(made_of(seed=1), made_of(seed=2))
@@ -39,13 +39,13 @@ def differences(new: MadeOf, old: MadeOf) -> list[str]:
         found = [text for text in found if not text.endswith(_REORDERED)]
     elif not new.sources:
         found = [text.replace(_REORDERED, ", some of which changed") for text in found]
-    if not found:  # but for where they stand, and so perhaps draw
+    if not found:  # the content is equal, only positions differ, which may change random numbers
         found = [f"{step[0].text}, in another place" for step in steps[0] if step not in steps[1]]
     return sorted(dict.fromkeys(_moved(found)), key=lambda text: not text.startswith(PYTHON))
 
 
 def _moved(found: list[str]) -> list[str]:
-    """A step that is new in one place and gone in another has moved."""
+    """Join "is new" and "is gone" of the same step to one text: the step moved."""
     new, gone = ({_unplaced(text): text for text in found if text.endswith(end)} for end in (_NEW, _GONE))
     both = new.keys() & gone.keys()
     kept = [text for text in found if not (text.endswith((_NEW, _GONE)) and _unplaced(text) in both)]
@@ -53,7 +53,7 @@ def _moved(found: list[str]) -> list[str]:
 
 
 def _unplaced(text: str) -> str:
-    """Without the line it stands in."""
+    """Return the text without the line number of the step."""
     plain = text.removesuffix(_NEW).removesuffix(_GONE)
     return plain.rpartition(", ")[0] or plain
 
@@ -67,7 +67,7 @@ def _kind(step: _Step) -> str:
 
 
 def _content(step: _Step) -> Hashable:
-    """What it is made of, wherever in the plan it stands."""
+    """Return the content of a step, without its position in the plan."""
     return _kind(step), *((_inner(part), part.digest) for part in step if _inner(part) != _PLACE)
 
 
@@ -82,14 +82,14 @@ def _label(step: _Step) -> str:
 def _aligned(
     new: Sequence[_Step], old: Sequence[_Step], told_by: Callable[[_Step], Hashable]
 ) -> Iterator[tuple[bool, Sequence[_Step], Sequence[_Step]]]:
-    """Stretches of both in which steps are told alike, and those in which they are not."""
+    """Yield (equal, new steps, old steps) for stretches in which `told_by` is equal, and for the others."""
     matcher = SequenceMatcher(None, [told_by(step) for step in old], [told_by(step) for step in new], autojunk=False)
     for tag, first, last, begin, end in matcher.get_opcodes():
         yield tag == "equal", new[begin:end], old[first:last]
 
 
 def _of_steps(new: Sequence[_Step], old: Sequence[_Step]) -> Iterator[str]:
-    """Steps are compared that are called alike, or at least are of a kind; the others have come or gone."""
+    """Yield the differences of steps with equal names, or at least of equal kind. Other steps are new or gone."""
     for _, now, before in _aligned(new, old, _label):
         left = list(before)
         for step in now:
@@ -103,7 +103,11 @@ def _of_steps(new: Sequence[_Step], old: Sequence[_Step]) -> Iterator[str]:
 
 
 def _of_parts(new: _Step, old: _Step) -> Iterator[str]:
-    """What a function uses no more, or uses now, follows from its code, and is told only where that is the same."""
+    """Yield the differences between the parts of two steps.
+
+    Parts that a function newly uses or no longer uses follow from its code. They are listed only if the code is
+    unchanged.
+    """
     now, before = ({_inner(part): part for part in step} for step in (new, old))
     others = {inner for inner in {**now, **before} if _other(now.get(inner), before.get(inner))} - {_PLACE}
     for inner in dict.fromkeys((*now, *before)):
@@ -121,7 +125,7 @@ def _other(now: Part | None, before: Part | None) -> bool:
 
 
 def _changed(part: Part, other: Part) -> str:
-    """`batch_size = 64 (batch#1), was 32`; what is long, or a function, is not told twice."""
+    """Return a text such as `batch_size = 64 (batch#1), was 32`. Long values and functions are not printed twice."""
     name, equals, _ = part.text.partition(" = ")
     before = other.text.removeprefix(f"{name} = ") if equals else other.text
     if _inner(part) == "files":
@@ -149,7 +153,7 @@ def _some(names: Sequence[str], how: str) -> Iterator[str]:
 
 
 def made_by(manifest: Manifest) -> MadeOf:
-    """What an entry is made of, as its manifest tells, which anybody may have written."""
+    """Return the content of an entry from its manifest. The manifest is untrusted input."""
     parts = (map(str, part) for part in manifest.made_of)
     return MadeOf(
         tuple(Part(path, text if text.isprintable() else repr(text), digest) for path, text, digest in parts),
@@ -158,7 +162,7 @@ def made_by(manifest: Manifest) -> MadeOf:
 
 
 def why_not(made: MadeOf, folder: str) -> str | None:
-    """The entry of a folder that is nearest to what is wanted, and what differs; None where there is no other."""
+    """Return the entry of a folder that is most similar to `made`, and the differences; None if there is none."""
     others = [found for found in _manifests(folder) if found.key != made.key]
     if not others:
         return None
@@ -169,21 +173,21 @@ def why_not(made: MadeOf, folder: str) -> str | None:
 
 
 def in_a_line(differing: list[str]) -> str:
-    """The first differences, and how many more there are."""
+    """Return the first differences, and the number of the others."""
     more = [f"{len(differing) - _TOLD} more"] if len(differing) > _TOLD else []
     return "; ".join([*differing[:_TOLD], *more])
 
 
 def _manifests(folder: str) -> Iterator[Manifest]:
-    if storage.is_url(folder):  # a request for each would cost more than the line is worth
+    if storage.is_url(folder):  # one request per entry would cost more than the log line is worth
         return
     try:
         folders = sorted(Path(folder).iterdir())
-    except OSError:  # it is not there yet, or nobody may look into it
+    except OSError:  # the folder does not exist yet, or is not readable
         return
     for entry in folders:
         try:
             if (entry / NAME).exists():
                 yield read_manifest(str(entry))
-        except (PenstockError, OSError):  # damaged, of another version, somebody else's, or removed meanwhile
+        except (PenstockError, OSError):  # the entry is damaged, of another version, not an entry, or was just removed
             continue

@@ -1,6 +1,6 @@
 """Digester: digests of values by their content.
 
-FileVersions has sizes and times of the files that a plan reads, each looked at once.
+`FileVersions` caches the size and time of each file that a plan reads, so that each file is checked once.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from penstock.sources.arrays import ArraysSource
 from penstock.sources.source import Source
 from penstock.trace.purity import may_draw
 
-FileVersion = tuple[str, int, int | str]  # name; size; modification time in nanoseconds, or what a server calls it by
+FileVersion = tuple[str, int, int | str]  # name, size, and modification time in nanoseconds or the ETag of a server
 
-MOST_LISTED = 10_000  # files of an entry
-_AT_ONCE = 16  # questions to servers
+MOST_LISTED = 10_000  # files listed for an entry
+_AT_ONCE = 16  # parallel requests to servers
 
 
 class FileVersions:
-    """What was found, by name."""
+    """The versions found so far, by name of the file."""
 
     def __init__(self) -> None:
         self.found: dict[str, FileVersion] = {}
 
     def of(self, names: Sequence[str]) -> list[FileVersion]:
-        """The versions of files. One that is not there, or whose server does not answer, has the size -1."""
+        """Return the versions of files. A file that is missing, or whose server does not answer, has the size -1."""
         new = [name for name in dict.fromkeys(names) if name not in self.found]
         remote = [name for name in new if storage.is_url(name)]
         if len(remote) > 1:
@@ -67,12 +67,15 @@ class FileVersions:
 def _version(name: str) -> FileVersion:
     try:
         return redacted(name), *storage.version(name)
-    except Exception:  # whatever keeps it from being asked for will keep it from being read
+    except Exception:  # a file that cannot be checked cannot be read either
         return redacted(name), -1, ""
 
 
 def named_files(source: Any) -> tuple[str, ...]:
-    """The files that a source reads, or whose names are in its elements: byte strings, the first of which is a file."""
+    """Return the files that a source reads, or whose names are its elements.
+
+    Byte strings count as names if the first one is an existing file.
+    """
     files = getattr(source, "files", ())
     if isinstance(files, tuple) and files and all(isinstance(name, str) for name in files):
         return files
@@ -93,7 +96,10 @@ def _is_file(name: bytes) -> bool:
 
 
 def files_of(plan: Node) -> tuple[FileVersion, ...]:
-    """The files that a plan reads, or whose names are in its elements, as they are now; of very many none."""
+    """Return the current versions of the files that a plan reads, or whose names are its elements.
+
+    If there are more than 10,000 files, the result is empty.
+    """
     sources = (node.source for node in plan.walk() if isinstance(node, Scan))
     names = [name for source in sources for name in named_files(source)]
     versions = FileVersions()
@@ -103,7 +109,10 @@ def files_of(plan: Node) -> tuple[FileVersion, ...]:
 
 
 def mapped_file(array: np.ndarray) -> np.memmap[Any, Any] | None:
-    """The mapped file that an array is part of: its size and time stand for the content, which may be large."""
+    """Return the mapped file that contains an array, or None.
+
+    Size and time of the file stand for its content, which may be large.
+    """
     base: Any = array
     while isinstance(base, np.ndarray):
         if isinstance(base, np.memmap) and base.filename is not None:
@@ -113,9 +122,9 @@ def mapped_file(array: np.ndarray) -> np.memmap[Any, Any] | None:
 
 
 PLAIN = (int, float, complex, str, bytes, bool, range, type(None), np.generic, np.dtype)
-# a live object of a process; a count of it; who does the work, and how much at a time
+# a live object of a process; a counter; parameters of scheduling
 _NOT_TELLING = ("store", "tally", "num_parallel_calls", "vectorise")
-# Modules that classes of penstock's lay in when entries were written that are still to be found.
+# Modules in which classes of penstock were defined when existing entries were written. Their names are part of keys.
 _KNOWN_AS = {
     f"penstock.{place}": f"penstock.{before}"
     for place, before in {
@@ -143,16 +152,16 @@ _KNOWN_AS = {
 
 
 def telling(node: Node) -> dict[str, Any]:
-    """The parameters by name, but for those that are not set."""
+    """Return the parameters that count for the key, by name, without those that are None."""
     found = {name: value for name, value in parameters(node).items() if name not in _NOT_TELLING and value is not None}
     functions = [value for value in found.values() if callable(value)]
     if "salt" in found and functions and not any(map(may_draw, functions)):
-        del found["salt"]  # only draws depend on it
+        del found["salt"]  # only random numbers depend on it
     return found
 
 
 def digest_of(pieces: Iterable[str]) -> str:
-    """32 hexadecimal digits for texts, one behind the other."""
+    """Return 32 hexadecimal digits for a sequence of strings."""
     found = hashlib.blake2b(digest_size=16)
     for piece in pieces:
         found.update(piece.encode(errors="surrogatepass") + b"\1")
@@ -160,16 +169,16 @@ def digest_of(pieces: Iterable[str]) -> str:
 
 
 class Digester:
-    """Digests of values, in which what they hold counts by its own; of what holds itself, by how far out it is."""
+    """Computes digests of values. A value that contains itself counts as its distance to the outer occurrence."""
 
     def __init__(self) -> None:
         self.files = FileVersions()
         self.saw_code = False
-        self._done: dict[int, tuple[Any, str]] = {}  # itself, too: an id is free again when nobody holds it
+        self._done: dict[int, tuple[Any, str]] = {}  # with the value itself, because the id of a freed object is reused
         self._within: list[int] = []
 
     def of(self, value: Any) -> str:
-        """32 hexadecimal digits that differ for values of which another result may come."""
+        """Return 32 hexadecimal digits that differ for values that may lead to different results."""
         if isinstance(value, PLAIN) and not is_users(type(value)):
             return digest_of([_plain(value)])
         if id(value) in self._done:
@@ -185,7 +194,7 @@ class Digester:
         return found
 
     def code(self, function: FunctionType) -> str:
-        """The digest of a function without what it uses, but for the names of modules."""
+        """Return the digest of a function without the objects that it uses. Names of modules count."""
         self.saw_code = True
         modules = (f"{use.name} {use.value}" for use in held(function) if use.kind == "module")
         return digest_of([*self._code(function), *modules])
@@ -199,7 +208,7 @@ class Digester:
                 yield self._piece(piece)
 
     def versions(self, names: tuple[str, ...]) -> str:
-        """The digest of files: their names, sizes and times."""
+        """Return the digest of files: of their names, sizes and times."""
         return digest_of(repr(version) for version in self.files.of(names))
 
     def _piece(self, value: Any) -> str:
@@ -251,7 +260,7 @@ class Digester:
                 return self._object(value)
 
     def _node(self, node: Node) -> Iterator[str]:
-        if isinstance(node, Prefetch):  # it gives the elements it gets
+        if isinstance(node, Prefetch):  # a prefetch does not change elements
             node = node.input
         told = (part for pair in telling(node).items() for part in pair)
         yield from self._all(type(node).__name__, (*told, *node.inputs))
@@ -282,13 +291,13 @@ class Digester:
             yield hashlib.blake2b(content, digest_size=16).hexdigest()
 
     def _table(self, table: Any) -> Iterator[str]:
-        """By the bytes of its batches: a slice of a long table counts for what is in it."""
+        """Digest the bytes of each batch, so that a slice of a long table counts only by its own rows."""
         yield f"table {table.schema}"
         for batch in table.to_batches():
             yield hashlib.blake2b(batch.serialize(), digest_size=16).hexdigest()
 
     def _array_of_others(self, value: Any) -> Iterator[str]:
-        """By its numbers: what copying it takes along may be where it lies in memory."""
+        """Digest the numbers of an array of another library. A copy might include its memory address."""
         numbers = _numbers(value)
         if numbers is None:
             return self._object(value)
@@ -309,7 +318,7 @@ class Digester:
                 yield self._piece(use.value)
 
     def _class(self, kind: type) -> Iterator[str]:
-        """A class of the user's by all that is written in it; any other by its name."""
+        """Digest a class: a class of the user by its whole content, any other class by its name."""
         yield _named(kind)
         if not is_users(kind):
             return
@@ -325,19 +334,20 @@ class Digester:
                 yield from self._all(name, (value,))
 
     def _object(self, value: Any) -> Iterator[str]:
-        """Its class, and what copying it would take along."""
+        """Digest an object: its class, and everything that a copy of it would contain."""
         yield self.of(type(value))
         copies = any(is_users(place) and not _COPYING.isdisjoint(vars(place)) for place in type(value).__mro__)
-        if copies or isinstance(value, np.ndarray):  # the copy may lack some of its attributes
+        if copies or isinstance(value, np.ndarray):  # a copy may lack some of the attributes
             yield from self._all("attributes", (getattr(value, "__dict__", None),))
         try:
             wrapped = getattr(value, "__wrapped__", None)
             parts = "wrapped" if wrapped is not None else value.__reduce_ex__(2)
         except Exception:
-            # Only now: what is registered depends on what was imported, such as penstock's own way of sending Blocks.
+            # Last, because the functions registered in copyreg depend on the imports so far, such as penstock's own for
+            # Blocks.
             yield from self._registered(value)
             return
-        if wrapped is not None:  # by functools.cache, or numba
+        if wrapped is not None:  # by functools.cache or numba
             yield self.of(wrapped)
         elif isinstance(parts, str):
             yield parts
@@ -345,14 +355,14 @@ class Digester:
             yield from self._all("object", (*parts[:3], *map(_read_out, parts[3:])))
 
     def _registered(self, value: Any) -> Iterator[str]:
-        """What is copied of it by a function that `copyreg` knows: of regular expressions, and numpy's functions."""
+        """Digest the content that a function registered in `copyreg` copies, such as regular expressions and ufuncs."""
         reduce = copyreg.dispatch_table.get(type(value))
         try:
             parts: Any = None if reduce is None else reduce(value)
-        except Exception:  # it cannot be copied
+        except Exception:  # the object cannot be copied
             parts = None
         if parts is None and type(value).__module__.partition(".")[0] not in _WITHOUT_CONTENT:
-            yield f"{_HERE} {id(value)}"  # another run does not find what this one stores
+            yield f"{_HERE} {id(value)}"  # another run then does not find the entry of this one
         elif isinstance(parts, str):
             yield parts
         elif parts is not None:
@@ -362,7 +372,7 @@ class Digester:
 _HERE = os.urandom(8).hex()
 _WITHOUT_CONTENT = words("builtins threading _thread io _io socket _socket penstock")  # generators, locks, files
 _COPYING = words("__reduce__ __reduce_ex__ __getstate__")
-_CONTENTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {  # of what cannot be copied, or not whole
+_CONTENTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {  # content of types that cannot be copied, or not completely
     memoryview: lambda value: (value.format, value.shape, value.tobytes()),
     struct.Struct: lambda value: (value.format,),
     MappingProxyType: lambda value: (dict(value),),
@@ -373,9 +383,9 @@ _CONTENTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {  # of what cannot be
 
 
 def _numbers(value: Any) -> np.ndarray | None:
-    """What an array of another library holds, None where it does not tell."""
+    """Return the content of an array of another library, or None if numpy cannot convert it."""
     try:
-        value = value.detach().cpu() if hasattr(value, "detach") else value  # of torch
+        value = value.detach().cpu() if hasattr(value, "detach") else value  # a torch tensor
         found = np.asarray(value if "bfloat16" not in str(value.dtype) else value.float())
     except Exception:
         return None
@@ -396,5 +406,5 @@ def _plain(value: Any) -> str:
 
 
 def _read_out(part: Any) -> Any:
-    """The items of a list or dict come one by one."""
+    """Return iterators as lists: the items of lists and dicts come one by one."""
     return list(part) if isinstance(part, Iterator) else part

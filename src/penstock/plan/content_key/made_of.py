@@ -1,4 +1,4 @@
-"""MadeOf: all that the elements of a plan depend on, part by part, and the key that follows from it."""
+"""MadeOf: everything that determines the elements of a plan, part by part, and the key computed from it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ _SHORT = (int, float, complex, str, bytes, bool, range, type(None), np.generic, 
 
 
 def named_value(name: str, value: Any) -> str:
-    """`SIZE = 224`; of what is called like a secret only the name, as the text is for everybody to read."""
+    """Return a text such as `SIZE = 224`.
+
+    A name that looks like a secret is shown without its value, as logs are public.
+    """
     if _NEVER.search(name):
         return f"{name}, not shown"
     if callable(value) or hasattr(type(value), NESTED):
@@ -40,9 +43,9 @@ def named_value(name: str, value: Any) -> str:
 
 
 def value_text(value: Any) -> str:
-    """A short value itself, a long one by its kind and size."""
+    """Return a short value itself, and a long one by its kind and size."""
     if isinstance(value, _SHORT):
-        return _cut(redacted(repr(value)))  # before it is cut: half a signature is not known as one
+        return _cut(redacted(repr(value)))  # redact first: a truncated signature would not be recognised
     if isinstance(value, np.ndarray):
         return f"array {value.shape} {value.dtype}"
     if isinstance(value, DenseColumn):
@@ -65,7 +68,7 @@ def value_text(value: Any) -> str:
 
 
 def function_text(function: Callable[..., Any]) -> str:
-    """`function decode, train.py:31`."""
+    """Return a text such as `function decode, train.py:31`."""
     if isinstance(function, functools.partial):
         return f"partial of {function_text(function.func)}"
     if isinstance(function, MethodType):
@@ -78,7 +81,7 @@ def function_text(function: Callable[..., Any]) -> str:
 
 
 def files_text(names: tuple[str, ...]) -> str:
-    """`3 files, the first data/a.tfrecord`."""
+    """Return a text such as `3 files, the first data/a.tfrecord`."""
     return f"file {names[0]}" if len(names) == 1 else f"{len(names)} files, the first {names[0]}"
 
 
@@ -91,11 +94,11 @@ def _cut(text: str) -> str:
 
 
 BELOW = " › "
-PYTHON = "Python"  # the part that says whose bytecode it is
+PYTHON = "Python"  # the part that names the Python version of the bytecode
 
 
 class Part(NamedTuple):
-    """Where it stands in the plan (`map#2 › function › SIZE`), what it is (`global SIZE = 224`), and its digest."""
+    """A path in the plan (`map#2 › function › SIZE`), a text (`global SIZE = 224`), and the digest of the content."""
 
     path: str
     text: str
@@ -103,15 +106,15 @@ class Part(NamedTuple):
 
     @property
     def step(self) -> str:
-        """The step that it belongs to, or the setting that it is."""
+        """The step or setting that the part belongs to."""
         return self.path.partition(BELOW)[0]
 
 
 @dataclass(frozen=True)
 class MadeOf:
-    """Parts in the order in which elements pass them, and the files among them as (name, size, time or etag).
+    """Parts in the order in which elements pass them, and the files among them as (name, size, time or ETag).
 
-    Of very many files none is listed.
+    If there are very many files, none is listed.
     """
 
     parts: tuple[Part, ...]
@@ -119,21 +122,22 @@ class MadeOf:
 
     @cached_property
     def key(self) -> str:
-        """32 hexadecimal digits that differ for what may give different elements."""
+        """32 hexadecimal digits, which differ if the elements may differ."""
         return digest_of(text for part in self.parts for text in (part.path, part.digest))
 
     def under(self, **settings: Any) -> MadeOf:
-        """The same under these settings."""
+        """Return the same content with these settings."""
         return replace(self, parts=(*self.parts, *made_of(**settings).parts))
 
 
 def made_of(*values: Any, **named: Any) -> MadeOf:
-    """What plans and other values are made of.
+    """Return everything that determines the elements of plans and other values.
 
-    These are the steps with their parameters, the contents of arrays, the sizes and times of the files that a source
-    reads, that bear the names it gives, or that an array maps; the fields of objects; for functions their code, what
-    they captured, and the globals, functions, classes and modules that they use, except those of packages. What a
-    function reads from elsewhere is not seen. Who does the work, and how many at a time, makes no difference.
+    For a plan, these are the steps with their parameters, the contents of arrays, and the sizes and times of all files:
+    files that a source reads, files named in its elements and files that an array maps. For an object, they are its
+    attributes. For a function, they are its code, captured values, and the globals, functions, classes and modules that
+    it uses, except those of packages. Data that a function reads from elsewhere is not included. Scheduling parameters
+    do not count.
 
     >>> import penstock as ps
     >>> made = made_of(ps.Dataset.range(6).batch(2)._plan, seed=3)
@@ -167,7 +171,7 @@ class _Walk:
     def plan(self, node: Node) -> None:
         for below in node.inputs:
             self.plan(below)
-        if isinstance(node, Prefetch):  # it gives the elements it gets
+        if isinstance(node, Prefetch):  # a prefetch does not change elements
             return
         name = "source" if isinstance(node, Scan) else node.name
         self._numbers[name] += 1
@@ -194,7 +198,7 @@ class _Walk:
                 self.value(f"{step}{BELOW}{field.name}", field.name, value)
 
     def value(self, path: str, name: str, value: Any) -> None:
-        """A parameter or setting."""
+        """Add the parts of a parameter or setting."""
         if isinstance(value, MethodType) and isinstance(value.__func__, FunctionType) and is_users(value.__func__):
             self.part(f"{path}{BELOW}self", value_text(value.__self__), self.digester.of(value.__self__))
             self._function(path, value.__func__, set())
@@ -209,7 +213,7 @@ class _Walk:
             self.part(path, text, self.digester.of(value))
 
     def _function(self, path: str, function: FunctionType, met: set[FunctionType]) -> None:
-        """A function of the user's, and what it uses, as parts of their own where they are met first."""
+        """Add a function of the user. Objects that it uses become separate parts where they first occur."""
         self.part(path, function_text(function), self.digester.code(function))
         if function not in met:
             met.add(function)

@@ -1,1 +1,1 @@
-"""A running pipeline measured: what each step costs, what limits it, what a change would give."""
+"""Analysis of a running pipeline: the cost of each step, the bottleneck, and predictions for changes."""

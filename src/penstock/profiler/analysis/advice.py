@@ -1,4 +1,4 @@
-"""Advice: changes to a pipeline, and what the model expects of each."""
+"""Advice: changes of a pipeline, with the gain that the model predicts for each."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from penstock.profiler.analysis.model import cpu_seconds, fitted, rate, steps_in
 
 _WORTH = 0.05  # gain that is worth a line
 _MOST = 4
-_LOCKED = 0.3  # share of its work under the lock, from which a function is better off in processes
+_LOCKED = 0.3  # share of a function's work under the GIL from which processes are better
 _MANY_CORES = 16
 _TOGETHER = "together"
-_ENOUGH = 100  # times as many: more makes no difference
+_ENOUGH = 100  # ratio above which no number is shown
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to do, what the rate would be as a multiple of what it is, and the same as arguments of `what_if`."""
+    """A change in words, the predicted rate divided by the current one, and the change as arguments of `what_if`."""
 
     sentence: str
     ratio: float
@@ -30,9 +30,9 @@ class Advice:
 
 
 def advice(analysis: Analysis) -> list[Advice]:
-    """What the model says would help: changes of settings, the most helpful first; then what costs something.
+    """Return the changes that the model predicts to help: first changes of settings, the most helpful first.
 
-    That is other elements, memory, or another machine.
+    Changes with a price follow: other elements, memory, or another machine.
     """
     if not analysis.elements_per_second:
         return []
@@ -55,7 +55,7 @@ def _ratios(best: Mapping[str, Advice]) -> list[float]:
 
 
 def gain(ratio: float) -> str:
-    """A ratio as a gain.
+    """Return a ratio as a gain in words.
 
     >>> gain(1.853), gain(7.1), gain(755), gain(0.5)
     ('+85 %', '7.1 times as many', 'more than 100 times as many', '-50 %')
@@ -66,10 +66,11 @@ def gain(ratio: float) -> str:
 
 
 def _candidates(analysis: Analysis) -> Iterator[tuple[str, str, Changes]]:
-    """Steps, what may be done to them, the same as a change; the simpler of two ways first."""
+    """Yield (step, text, change) for each possible change; of two ways, the simpler one first."""
     serial = []
     for step in analysis.steps:
-        if "/" in step.name or not step.ratio or analysis.copies(step):  # the model does not see who waits for memory
+        # the model does not know which step waits for memory
+        if "/" in step.name or not step.ratio or analysis.copies(step):
             continue
         if step.kind == "map" and not step.changes_state:
             if not step.parallel:
@@ -101,14 +102,14 @@ def _of_map(analysis: Analysis, step: Step) -> Iterator[tuple[str, Changes]]:
             yield text, Changes(parallelism={name: AUTOTUNE}, executor={name: "process"})
         return
     if not lane.autotuned and workers_wanted(analysis, lane.name) > lane.workers:
-        text = f"give {named(step)} num_parallel_calls=AUTOTUNE in place of {lane.workers}"
+        text = f"set num_parallel_calls=AUTOTUNE instead of {lane.workers} for {named(step)}"
         yield text, Changes(parallelism={name: AUTOTUNE})
     if movable and lane.executor != "process":
         yield f'run {named(step)} in processes (executor="process")', Changes(executor={name: "process"})
 
 
 def _smaller(analysis: Analysis, fit: float, now: float) -> Advice | None:
-    """What fewer bytes would give, where copying them is what limits."""
+    """Return the advice to make elements smaller, if copying their bytes is the bottleneck."""
     held = bottleneck(analysis).step
     limit = next((step for step in analysis.steps if step.name == held), None)
     if limit is None or not analysis.copies(limit):
@@ -117,12 +118,12 @@ def _smaller(analysis: Analysis, fit: float, now: float) -> Advice | None:
     ratio = rate(applied(analysis, change), fit) / now
     if ratio < 1 + _WORTH:
         return None
-    text = f"make the elements of {named(limit)} smaller: a smaller dtype, or what is cut away cut away before it"
+    text = f"make the elements of {named(limit)} smaller: use a smaller dtype, or crop before this step"
     return Advice(f"{text}. With half the bytes expect {gain(ratio)}.", ratio, change)
 
 
 def _cache(analysis: Analysis, fit: float, now: float) -> Advice | None:
-    """The place for a cache that gives most; of those that give about as much the one nearest to the source."""
+    """Return the most helpful place for a cache; of places with about the same gain, the one nearest to the source."""
     found: Advice | None = None
     for step in _cacheable(analysis):
         total = None if analysis.epoch_elements is None else step.nbytes * step.ratio * analysis.epoch_elements
@@ -133,16 +134,16 @@ def _cache(analysis: Analysis, fit: float, now: float) -> Advice | None:
         if ratio < 1 + _WORTH or (found is not None and min(ratio, _ENOUGH) < 1.2 * min(found.ratio, _ENOUGH)):
             continue
         fits = f"it takes {size(total)}" if total is not None else f"if all its elements, {size(step.nbytes)} each, fit"
-        text = f"put cache() behind {named(step)}: expect {gain(ratio)} from the second epoch on; {fits}."
+        text = f"put cache() after {named(step)}: expect {gain(ratio)} from the second epoch on; {fits}."
         found = Advice(text, ratio, change)
     return found
 
 
 def _cacheable(analysis: Analysis) -> Iterator[Step]:
-    """Steps behind which a cache would serve every epoch alike.
+    """Yield the steps after which a cache would serve all epochs correctly.
 
-    Nothing in front of it draws, keeps state or repeats. It keeps the order of the first epoch: what is shuffled in
-    front of it has to be shuffled behind it.
+    No step before such a cache uses random numbers, has state or repeats. The cache keeps the order of the first epoch,
+    so a shuffle before it has to move after it.
     """
     if any(step.kind in ("cache", "snapshot") for step in analysis.steps):
         return
@@ -159,7 +160,7 @@ def _cacheable(analysis: Analysis) -> Iterator[Step]:
             shuffled.add(step.name)
             if not any(_shuffles(later) for later in outer[at + 1 :]):
                 continue
-        if step.kind not in ("prefetch", "take", "range"):  # counting is as quick as a cache
+        if step.kind not in ("prefetch", "take", "range"):  # counting is as fast as a cache
             yield step
 
 
@@ -168,7 +169,7 @@ def _shuffles(step: Step) -> bool:
 
 
 def _cores(analysis: Analysis, fit: float, now: float) -> Advice | None:
-    """What a larger machine would give, where it is the machine that limits."""
+    """Return the advice to use more cores, if the cores are the bottleneck."""
     if bottleneck(analysis).kind != "cores":
         return None
     cores = _MANY_CORES if analysis.cpus <= _MANY_CORES / 2 else 4 * round(analysis.cpus)
@@ -177,13 +178,13 @@ def _cores(analysis: Analysis, fit: float, now: float) -> Advice | None:
     used = analysis.cpus * cpu_seconds(analysis)
     if ratio < 1 + _WORTH or not used:
         return None
-    text = f"{cores} cores in place of {number(analysis.cpus)} would give {number(round(ratio, 1))} times as many."
+    text = f"{cores} cores instead of {number(analysis.cpus)} would give {number(round(ratio, 1))} times as many."
     return Advice(text, ratio, change)
 
 
 def nothing_to_do(analysis: Analysis) -> str:
-    """What is said where no change helps."""
+    """Return the text if no change helps."""
     found = bottleneck(analysis)
     if found.kind == "loop" and found.step is None and analysis.consumer_seconds:
         return "nothing: the pipeline is ahead of the loop"
-    return "nothing that the model knows of gives 5 % more"
+    return "no change known to the model gives 5 % more"

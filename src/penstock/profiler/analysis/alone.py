@@ -1,7 +1,7 @@
-"""alone: a pass in a single thread, where nothing is in the way of a step.
+"""alone: runs a data set in a single thread, in which nothing delays a step.
 
-It tells work from waiting, by a reference that only works and is run now and then between; and how much of the work
-holds the interpreter's lock, by a thread that asks for it.
+It separates work from waiting with a reference: a function that only computes and runs now and then in between. It
+measures the share of work under the GIL with a thread that requests the GIL.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ from penstock.runtime.run import Run, Settings
 
 @contextmanager
 def isolated(plan: Node, options: Options) -> Iterator[Node]:
-    """The same steps with caches, snapshots and counts of their own, where those of the data set are not full."""
+    """Yield the same steps with their own empty caches, snapshots and counts.
+
+    Caches of the data set that are full are kept.
+    """
     with ExitStack() as scratch:
         yield _isolated(plan, options, scratch)
 
@@ -58,18 +61,18 @@ def _isolated(plan: Node, options: Options, scratch: ExitStack) -> Node:
 
 REFERENCE = Key(0, "reference")
 _CONTENT = bytes(1 << 18)
-_SECONDS = 0.004  # at a time
-_PAUSE = 0.05  # seconds between
+_SECONDS = 0.004  # seconds per run of the reference
+_PAUSE = 0.05  # seconds between two runs
 _COPIED = 1 << 23  # bytes
 
 
 class Reference:
-    """Runs now and then in the thread that is measured."""
+    """A function that only computes. It runs now and then in the measured thread."""
 
     def __init__(self, meter: Meter) -> None:
         self._hash = meter.measured(lambda: hashlib.sha256(_CONTENT), REFERENCE)
         self._next = 0.0
-        self._ratios: list[float] = []  # of wall to CPU time, for each time that it ran
+        self._ratios: list[float] = []  # ratio of wall time to CPU time in each run
 
     def run_when_due(self) -> None:
         if time.perf_counter() >= self._next:
@@ -86,13 +89,13 @@ class Reference:
         self._next = now + _PAUSE
 
     def slowed(self) -> float:
-        """Seconds that a second of CPU time takes here; a few long interruptions say nothing about the rest."""
+        """Return the wall seconds per second of CPU time. The slowest tenth of the runs is ignored."""
         usual = sorted(self._ratios)[: max(len(self._ratios) * 9 // 10, 1)]
         return max(sum(usual) / len(usual), 1.0) if usual else 1.0
 
 
 def copy_speed() -> float:
-    """Bytes a second that a thread copies from one array into another, both larger than the nearest caches."""
+    """Return the bytes per second that a thread copies between two arrays, both larger than the inner caches."""
     source, target = np.ones(_COPIED, np.uint8), np.ones(_COPIED, np.uint8)
     best = float("inf")
     for _ in range(3):
@@ -102,23 +105,24 @@ def copy_speed() -> float:
     return _COPIED / max(best, 1e-9)
 
 
-copy_speed_here = cache(copy_speed)  # measured once in a process: a profile asks each second
+copy_speed_here = cache(copy_speed)  # measured once per process, because a profile needs it each second
 
-_SLEEPS = (0.0013, 0.0019, 0.0011, 0.0023, 0.0017)  # seconds; of differing length, so as not to fall in step with work
-_PATIENCE = 0.0003  # seconds that a wake-up takes at most on a machine that is not busy
+# seconds; of different lengths, to avoid a common rhythm with the work
+_SLEEPS = (0.0013, 0.0019, 0.0011, 0.0023, 0.0017)
+_PATIENCE = 0.0003  # seconds of the longest wake-up on an idle machine
 _CALIBRATIONS = 16
-_LEAST = 8  # samples that say something
-_USELESS = 0.8  # share of late wake-ups at which nothing can be told any more
+_LEAST = 8  # minimum number of samples for an estimate
+_USELESS = 0.8  # share of late wake-ups above which no estimate is possible
 
 
 def has_lock() -> bool:
-    """Whether threads exclude each other in Python code."""
+    """Return True if threads exclude each other in Python code (a GIL)."""
     enabled = getattr(sys, "_is_gil_enabled", None)
     return enabled is None or bool(enabled())
 
 
 class LockProbe:
-    """Samples, in a `with` block, a thread that is inside `frames`."""
+    """Samples a thread inside `frames` during a `with` block."""
 
     def __init__(self, frames: list[Frame]) -> None:
         self.asked: Counter[Key] = Counter()
@@ -140,9 +144,9 @@ class LockProbe:
             self._thread.join()
 
     def share(self, keys: Collection[Key]) -> float | None:
-        """The part of some calls' time in which the lock was held; None where they were sampled too rarely to tell.
+        """Return the share of calls' time under the GIL, or None if there are too few samples.
 
-        A machine that is busy lets the probe wait as well: by so much more than during the reference's work counts.
+        On a busy machine, the probe waits as well. Only waiting beyond that during the reference's work counts.
         """
         asked = sum(self.asked[key] for key in keys)
         if asked < _LEAST:
@@ -152,7 +156,7 @@ class LockProbe:
         return max(late - always, 0.0) / (1 - always) if always < _USELESS else None
 
     def rest(self) -> float:
-        """The same for all those together that were sampled too rarely."""
+        """Return the share for all calls with too few samples together."""
         return self.share([key for key, count in self.asked.items() if count < _LEAST]) or 0.0
 
     def _sample(self) -> None:
@@ -182,13 +186,13 @@ _FIRST_REFERENCE = 0.05  # seconds
 
 @dataclass(slots=True)
 class Alone:
-    """What a pass in one thread showed."""
+    """The results of a run in one thread."""
 
     meter: Meter
     costs: Costs
     probe: LockProbe
-    slowed: float  # seconds that a second of CPU time takes, for what else the machine does
-    copy_speed: float  # bytes a second that one thread copies
+    slowed: float  # wall seconds per second of CPU time, due to other work of the machine
+    copy_speed: float  # bytes per second that one thread copies
 
 
 def alone(
@@ -198,7 +202,10 @@ def alone(
     dataset: Callable[[Node], Any],
     most_passes: int | None = None,
 ) -> Alone:
-    """One thread does everything, for some seconds behind the first result; what ends sooner is run again."""
+    """Run everything in one thread, for some seconds after the first result.
+
+    A data set that ends earlier is run again.
+    """
     meter = Meter(plan, warm=False)
     probe = LockProbe(meter.frames())
     reference = Reference(meter)
@@ -225,14 +232,14 @@ def alone(
 
 
 def _stop_later(meter: Meter, begun: threading.Event, seconds: float) -> None:
-    """What comes first may compile and fill buffers: it gets some seconds of its own."""
+    """Stop the run some seconds after the first result. Before it, the run may compile and fill buffers."""
     if begun.wait(2 * seconds):
         meter.over.wait(seconds)
     meter.stop()
 
 
 def _pull(run: Run, reference: Reference, begun: threading.Event) -> bool:
-    """Make a whole pass; whether it gave any element."""
+    """Run a whole iteration; return True if it yielded an element."""
     sizer = BlockSizer()
     gave = False
     while True:

@@ -1,4 +1,4 @@
-"""analyse: runs a data set for some seconds, and says what each of its steps costs."""
+"""analyse: runs a data set for some seconds and computes the cost of each step."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from penstock.runtime.machine.granted import granted_cpus, granted_memory
 
 
 def traits(step: Node) -> tuple[bool, str | None, bool]:
-    """Whether it differs from epoch to epoch, why no process may have it, whether its calls share what is outside."""
+    """Return (differs between epochs, reason against worker processes, calls share outside state) of a step."""
     if isinstance(step, Shuffle):
         return step.reshuffle_each_iteration, None, False
     if not isinstance(step, (Map, Filter)):
@@ -41,7 +41,7 @@ _ONE_TO_ONE = (ops.Map, ops.Shuffle, ops.Repeat, ops.Prefetch, ops.Enumerate, op
 
 
 def with_ratios(found: list[Place], steps: list[Step]) -> list[Step]:
-    """The steps with their ratios: known from what a step does, or else as counted."""
+    """Return the steps with their ratios: from the definition of a step if possible, otherwise from counts."""
     by_name = {step.name: step for step in steps}
     for place in found:
         if "shuffle" in by_name[place.name].kind and place.inputs:
@@ -52,7 +52,7 @@ def with_ratios(found: list[Place], steps: list[Step]) -> list[Step]:
     read_by = Counter(below for place in found for below in place.inputs)
     for place in reversed(found):
         step = by_name[place.name]
-        if read_by[place.name] > 1 and root:  # what is for which of them is not told apart
+        if read_by[place.name] > 1 and root:  # several readers: the elements for each cannot be distinguished
             ratios[place.name] = step.elements / root
         wanted = ratios[place.name]
         for below in place.inputs:
@@ -66,14 +66,14 @@ def with_ratios(found: list[Place], steps: list[Step]) -> list[Step]:
 
 
 def _per_input(step: Step, below: Step) -> Step:
-    """Divide the work of a shuffle that fills its buffer by the elements that came, not by the few that went out."""
+    """Divide the work of a shuffle by its input elements, because while it fills its buffer it yields few elements."""
     share = min(step.elements / below.elements, 1.0) if below.elements else 1.0
     costs = {name: share * getattr(step, name) for name in ("cpu", "waiting", "held", "wall")}
     return replace(step, **costs)
 
 
 def _need(node: Node, step: Step, below: Step) -> float:
-    """Elements of its input that an element of a step takes; none while a cache serves."""
+    """Return the number of input elements per element of a step; 0 while a cache serves."""
     if isinstance(node, _ONE_TO_ONE):
         return 1.0
     if isinstance(node, ops.Batch):
@@ -81,12 +81,12 @@ def _need(node: Node, step: Step, below: Step) -> float:
     return below.elements / step.elements if step.elements else 1.0
 
 
-_NOISE = 0.15  # share of a call's time that may be lost without anything being waited for
+_NOISE = 0.15  # share of a call's time that may be lost without any waiting
 _OPENERS = (ops.Interleave, ops.FlatMap)  # steps whose inner data sets are shown
 
 
 def assembled(plan: Node, options: Options, alone: Alone, together: Together, consumer_seconds: float) -> Analysis:
-    """The figures of an analysis."""
+    """Return the figures of an analysis."""
     begin, end = together.begin, together.end
     elapsed, taken, loop = together.elapsed, end.taken - begin.taken, max(end.loop - begin.loop, 0.0)
     found = places(plan)
@@ -124,7 +124,7 @@ def _one_line(error: Exception) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What one pass saw of one step: calls of its function or stage, and what its node does `around` them."""
+    """Costs of one step in one run: calls of its function or stage, and the work of its node around them."""
 
     own: Cost = NOTHING
     around: Cost = NOTHING
@@ -135,7 +135,7 @@ class _Seen:
 
 
 def _seen(costs: Costs, meter: Meter, node: Node, index: int) -> _Seen:
-    """What a pass saw of step `index` of a node; its last step answers for what is around all of them."""
+    """Return the costs of step `index` of a node. Its last step includes the work around all of them."""
     parts = _parts(costs, meter, node)
     last = index == len(steps_of(node)) - 1
     own = parts.get(("step", index), NOTHING)
@@ -147,7 +147,7 @@ def _seen(costs: Costs, meter: Meter, node: Node, index: int) -> _Seen:
 
 
 def _parts(costs: Costs, meter: Meter, node: Node) -> dict[tuple[str, int], Cost]:
-    """What a node cost by part, with the nodes that it opened and that are not shown."""
+    """Return the costs of a node by part, including nodes that it opened and that are not shown."""
     hidden: set[int] = set()
     if not isinstance(node, _OPENERS):
         for number, opener in list(meter.opened_by.items()):
@@ -162,7 +162,7 @@ def _parts(costs: Costs, meter: Meter, node: Node) -> dict[tuple[str, int], Cost
 
 
 class _Steps:
-    """Makes the figures of steps."""
+    """Computes the figures of steps."""
 
     def __init__(self, alone: Alone, together: Together, elapsed: float, lanes: Lanes) -> None:
         self._alone = alone
@@ -184,7 +184,7 @@ class _Steps:
         )
 
     def inner(self, place: Place) -> Iterator[Step]:
-        """The steps of the data sets that a step opened, added up over all of them."""
+        """Yield the steps of the data sets that a step opened, with sums over all of them."""
         if not isinstance(place.step, _OPENERS):
             return
         meter = self._together.meter
@@ -199,13 +199,13 @@ class _Steps:
                 kind = kind_of(step)
                 numbers[kind] += 1
                 name = f"{place.name}/{kind}" + (f"#{numbers[kind]}" if numbers[kind] > 1 else "")
-                label = kind if isinstance(step, Scan) else step.label  # they differ in what they read
+                label = kind if isinstance(step, Scan) else step.label  # their labels differ in the file that they read
                 found = Step(name, label, kind, lane, parallel=parallel, inputs=inputs)
                 yield self._with_costs(found, step, (self._twin(node, place.node), node, index))
                 inputs = (name,)
 
     def _twin(self, node: Node, opener: Node) -> Node | None:
-        """The node of the pass in one thread that stands for the same inner data sets."""
+        """Return the node of the single-threaded run for the same inner data sets, or None."""
         meter = self._alone.meter
         for number, opened_by in list(meter.opened_by.items()):
             if opened_by == id(opener) and alike(meter.nodes[number]) == alike(node):
@@ -221,7 +221,10 @@ class _Steps:
         segment: bool = False,
         away: bool = False,
     ) -> Step:
-        """Work is as beside the others, where that was seen; waiting, and what holds the lock, as alone."""
+        """Return the step with its costs.
+
+        Work comes from the parallel run, waiting and the GIL from the single thread.
+        """
         twin, node, index = where
         alone, together = self._alone, self._together
         one = _Seen() if twin is None else _seen(alone.costs, alone.meter, twin, index)
@@ -233,7 +236,8 @@ class _Steps:
         cpu = cpu_one if away or not manys else cpu_many
         lost = wall_one - alone.slowed * cpu_one
         share = self._held(twin, index)
-        waiting = min(lost, (1 - share) * wall_one) if lost > _NOISE * wall_one else 0.0  # who waits lets go of it
+        # a waiting thread does not hold the GIL
+        waiting = min(lost, (1 - share) * wall_one) if lost > _NOISE * wall_one else 0.0
         if not ones and not segment:
             waiting = _each(max(many.whole.wall - many.whole.cpu, 0.0), manys)
         random, process, changes_state = traits(step)
@@ -258,9 +262,9 @@ class _Steps:
         )
 
     def _counted(self, node: Node, index: int, *, away: bool) -> float:
-        """Elements of a step between the marks."""
+        """Return the number of elements of a step between the marks."""
         if away and index < len(steps_of(node)) - 1:
-            return self._together.flow(id(node), "inputs")  # worker processes do not say what each step made
+            return self._together.flow(id(node), "inputs")  # worker processes do not report the elements of each step
         key = Key(id(node), "step", index)
         if away or key not in self._together.end.costs:
             key = Key(id(node), "take")
@@ -269,7 +273,7 @@ class _Steps:
         return self._together.elements(key)
 
     def _held(self, node: Node | None, index: int) -> float:
-        """The share of the time that a step held the lock."""
+        """Return the share of a step's time under the GIL."""
         if node is None:
             return self._alone.probe.rest()
         last = index == len(steps_of(node)) - 1
@@ -286,7 +290,7 @@ def _each(amount: float, count: float) -> float:
     return amount / count if count else 0.0
 
 
-_ALONE = 0.25  # of the seconds, before them
+_ALONE = 0.25  # share of the seconds, before the parallel run
 
 
 def analyse(
@@ -297,12 +301,14 @@ def analyse(
     dataset: Callable[[Node], Any],
     most_passes: int | None = None,
 ) -> Analysis:
-    """Runs twice: in one thread, which tells costs, and as `iter(ds)` does, which tells what is reached.
+    """Run a data set twice: in one thread, which measures costs, and as `iter(ds)` does, which measures the rate.
 
-    Each time a data set that ends is run again until the time is over, at most `most_passes` times.
+    In both cases, a data set that ends is run again until the time is over, at most `most_passes` times.
     """
-    check_number("seconds", seconds, "How long the pipeline is run.")
-    check_number("consumer_seconds", consumer_seconds, "What the loop takes for an element (batch).", zero=True)
+    check_number("seconds", seconds, "seconds is the duration of the measurement.")
+    check_number(
+        "consumer_seconds", consumer_seconds, "consumer_seconds is the time of the loop per element (batch).", zero=True
+    )
     found = optimise(plan, options)
     by_itself = alone(found, options, seconds * _ALONE, dataset, most_passes)
     beside = together(found, options, seconds, consumer_seconds, dataset, most_passes)

@@ -1,4 +1,4 @@
-"""applied: the figures of an analysis as they would be after a change."""
+"""applied: the figures of an analysis after a change."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from penstock.profiler.analysis.changes import Changes, inner, upstream
 from penstock.profiler.analysis.figures import LOOP, Analysis, Lane, Step
 from penstock.profiler.analysis.model import workers_wanted
 
-_COPIED = 1 / 1e10  # seconds for a byte that comes out of a cache
-_SHIPPED = 1 / 1.5e9  # seconds for a byte, there or back
-PREFETCH = "prefetch"  # the lane of a thread that is ahead of the loop
-_SHIPPED_CALL = 150e-6  # seconds for a Block, there and back
+_COPIED = 1 / 1e10  # seconds for reading a byte from a cache
+_SHIPPED = 1 / 1.5e9  # seconds per byte, in one direction
+PREFETCH = "prefetch"  # the lane of a thread that runs ahead of the training loop
+_SHIPPED_CALL = 150e-6  # seconds per Block, in both directions
 
 
 def applied(analysis: Analysis, change: Changes) -> Analysis:
-    """The figures after a change that `check` has found possible."""
+    """Return the figures after a change that `check` has accepted."""
     free = set(change.left_out)
     if change.cached_after is not None:
         free.update(upstream(analysis, change.cached_after))
@@ -55,14 +55,14 @@ def _times(factor: float) -> Callable[[Step], Step]:
         costs = (step.cpu, step.waiting, step.held, step.shipping)
         cpu, waiting, held, shipping = (factor * cost for cost in costs)
         if factor:
-            shipping = step.shipping  # a faster function is sent the same elements
+            shipping = step.shipping  # a faster function receives the same elements
         return replace(step, cpu=cpu, waiting=waiting, held=held, shipping=shipping)
 
     return change
 
 
 def _on_cores(analysis: Analysis, cores: float) -> Analysis:
-    """AUTOTUNE goes with the cores; a number that the user gave stays."""
+    """Scale the workers chosen by AUTOTUNE with the cores; numbers set by the user stay."""
     factor = cores / analysis.cpus
     lanes = tuple(
         replace(lane, workers=max(1, math.ceil(lane.workers * factor))) if lane.autotuned else lane
@@ -77,7 +77,7 @@ def _with_lane(analysis: Analysis, changed: Lane) -> Analysis:
 
 
 def _parallel(analysis: Analysis, name: str, count: int) -> Analysis:
-    """With so many calls of a step at once."""
+    """Return the figures with `count` parallel calls of a step."""
     step = analysis.step(name)
     lane_name = f"{name} inputs" if step.kind == "interleave" else step.lane
     if step.kind == "interleave" and not any(lane.name == lane_name for lane in analysis.lanes):
@@ -93,7 +93,7 @@ def _parallel(analysis: Analysis, name: str, count: int) -> Analysis:
 
 
 def _own_lane(analysis: Analysis, name: str, old: str, *, side_by_side: list[str], pulled: list[str]) -> Analysis:
-    """Take steps out of a lane into one of their own, which feeds it."""
+    """Move steps from a lane into their own lane, which feeds the old one."""
     moved = {*side_by_side, *pulled}
     steps = tuple(
         replace(step, lane=name, parallel=step.name in side_by_side)
@@ -113,7 +113,7 @@ def _lanes_of(analysis: Analysis, names: list[str]) -> set[str]:
 
 
 def _executed(analysis: Analysis, name: str, executor: str) -> Analysis:
-    """With a map's function in worker processes, in threads, or in the thread that pulls."""
+    """Return the figures with a map's function in worker processes, in threads, or in the consumer's thread."""
     step = analysis.step(name)
     if executor == "inline":
         return _inline(analysis, step.lane) if step.parallel else analysis
@@ -127,20 +127,21 @@ def _executed(analysis: Analysis, name: str, executor: str) -> Analysis:
     for other in analysis.steps:
         if other.lane == lane.name and other.parallel and other.kind != "batch":
             shipping = 0.0
-            if executor == "process" and other.name == name:  # what is joined with it goes along on the same way
+            # steps that are fused with it move, too, without additional transfers
+            if executor == "process" and other.name == name:
                 shipping = _shipping(analysis, other)
             analysis = _with_step(analysis, other.name, partial(replace, shipping=shipping))
     return _with_lane(analysis, replace(lane, executor=executor))
 
 
 def _shipping(analysis: Analysis, step: Step) -> float:
-    """Seconds for sending an element to a worker process, and what becomes of it back."""
+    """Return the seconds for sending an element to a worker process and its result back."""
     sent = sum(analysis.step(name).nbytes * analysis.step(name).ratio for name in step.inputs) / (step.ratio or 1.0)
     return (sent + step.nbytes) * _SHIPPED + _SHIPPED_CALL / max(step.per_call, 1.0)
 
 
 def _inline(analysis: Analysis, name: str) -> Analysis:
-    """A lane's work done by whoever takes its results."""
+    """Return the figures with a lane's work moved to its consumer."""
     consumer = analysis.lane(name).consumer or LOOP
     steps = tuple(
         replace(step, lane=consumer, parallel=False, shipping=0.0) if step.lane == name else step

@@ -15,7 +15,7 @@ from penstock.profiler.analysis.prediction import later
 
 
 def analysis_values(analysis: Analysis) -> dict[str, Any]:
-    """Numbers, strings, lists and dicts; times in seconds, unless the key says otherwise."""
+    """Return numbers, strings, lists and dicts; times in seconds, unless the key states another unit."""
     found = bottleneck(analysis)
     fit = fitted(analysis)
     limits = [] if not analysis.elements_per_second else bounds(analysis, fit)
@@ -81,5 +81,5 @@ def _step(analysis: Analysis, step: Step) -> dict[str, Any]:
 
 
 def _arguments(change: Changes) -> dict[str, Any]:
-    """The arguments of `what_if`, without those that say nothing."""
+    """Return the arguments of `what_if`, without empty ones."""
     return {name: value for name, value in asdict(change).items() if value not in (None, {}, (), False)}

@@ -1,4 +1,4 @@
-"""The bottleneck: what keeps a pipeline from giving more, in a sentence."""
+"""The bottleneck: the resource that limits a pipeline, in one sentence."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from penstock.profiler.analysis.figures import LOOP, Analysis, Step, named, number, percent, seconds, size
 from penstock.profiler.analysis.model import Bound, bounds, cpu_seconds, fitted, lock_seconds, steps_in
 
-SLIGHTLY = 0.05  # share of the time that the loop waits, from which the pipeline is the slow side
+SLIGHTLY = 0.05  # share of waiting time of the loop from which the pipeline is the slower side
 _MOSTLY = 0.5
-_LEVEL = 1.1  # bounds that lie as close are reached together
-_BY_CAUSE = ("cores", "lock", "workers", "pull", "loop")  # what cannot be helped by changing what comes behind it
+_LEVEL = 1.1  # bounds within this factor count as equal
+_BY_CAUSE = ("cores", "lock", "workers", "pull", "loop")  # first the bounds that a change of later steps cannot raise
 
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """The answer of every tool: `explain(analyze=True)`, the profiler and `penstock top`.
+    """The bottleneck as reported by all tools: `explain(analyze=True)`, the profiler and `penstock top`.
 
-    `kind` is that of the bound: "loop", "pull", "workers", "cores", "lock"; or "window", "filling", "nothing".
-    `step` is the step that takes most of what there is too little of.
+    `kind` is that of the bound: "loop", "pull", "workers", "cores", "lock"; or "window", "filling", "nothing". `step`
+    is the step that uses most of the scarce resource.
     """
 
     kind: str
@@ -28,7 +28,10 @@ class Bottleneck:
 
 
 def bottleneck(analysis: Analysis, fit: float | None = None) -> Bottleneck:
-    """Return what limits a pipeline. A `fit` says that the figures are those of a change, which no loop has seen."""
+    """Return the bottleneck of a pipeline.
+
+    With `fit`, the figures are predicted ones, so waiting of the loop is unknown.
+    """
     if not analysis.elements_per_second:
         return _nothing(analysis)
     lowest, *others = found = bounds(analysis, fitted(analysis) if fit is None else fit)
@@ -40,7 +43,7 @@ def bottleneck(analysis: Analysis, fit: float | None = None) -> Bottleneck:
         if lane.full > 0.2 and lane.starved > 0.2 and lane.window is not None:
             return _window(analysis, lane.name)
     level = [bound for bound in (lowest, *others) if bound.per_second <= _LEVEL * lowest.per_second]
-    if lowest.kind in ("loop", "pull"):  # a thread that works alone does not wait for the lock
+    if lowest.kind in ("loop", "pull"):  # a thread that works alone does not wait for the GIL
         level = [bound for bound in level if bound.kind != "lock"]
     cause = min(level, key=lambda bound: _BY_CAUSE.index(bound.kind))
     if cause.kind == "cores":
@@ -53,7 +56,7 @@ def bottleneck(analysis: Analysis, fit: float | None = None) -> Bottleneck:
 
 
 def _nothing(analysis: Analysis) -> Bottleneck:
-    """No element came at all."""
+    """Return the bottleneck if no element was yielded."""
     took = seconds(analysis.seconds)
     for step in analysis.steps:
         came = max((analysis.step(below).elements for below in step.inputs), default=0.0)
@@ -64,9 +67,9 @@ def _nothing(analysis: Analysis) -> Bottleneck:
         return Bottleneck("nothing", None, "The data set has no elements.")
     reached = [step for step in analysis.steps if step.elements]
     if not reached:
-        return Bottleneck("nothing", analysis.steps[0].name, f"No step gave anything within {took}.")
+        return Bottleneck("nothing", analysis.steps[0].name, f"No step yielded an element within {took}.")
     last = reached[-1]
-    sentence = f"No element came within {took}; the last step that gave any is {named(last)}."
+    sentence = f"No element came within {took}; the last step that yielded any is {named(last)}."
     return Bottleneck("nothing", last.name, sentence)
 
 
@@ -77,8 +80,8 @@ def _slow_loop(analysis: Analysis, found: Sequence[Bound]) -> Bottleneck:
         took = seconds(analysis.consumer_seconds)
         most = max(here, key=lambda step: step.seconds)
         sentence = (
-            f"Nothing is made ahead: the loop takes {took} for an element, and then {seconds(own)} of its own thread's "
-            f"time to make the next one, {percent(most.seconds / own)} of it in {named(most)}."
+            f"Nothing is computed ahead: the loop takes {took} per element, and then its thread takes {seconds(own)} "
+            f"to compute the next element, {percent(most.seconds / own)} of it in {named(most)}."
         )
         return Bottleneck("loop", most.name, sentence)
     return _consumer(analysis, found)
@@ -88,7 +91,7 @@ def _consumer(analysis: Analysis, found: Sequence[Bound]) -> Bottleneck:
     loop = next(bound for bound in found if bound.kind == "loop")
     idle = 1 - loop.per_second / next(bound for bound in found if bound is not loop).per_second
     sentence = (
-        f"The loop is the slow side: it takes {seconds(analysis.consumer_seconds)} for an element, and the pipeline "
+        f"The loop is the slow side: it takes {seconds(analysis.consumer_seconds)} per element, and the pipeline "
         f"waits for it {percent(max(idle, 0.0))} of the time."
     )
     return Bottleneck("loop", None, sentence)
@@ -97,8 +100,8 @@ def _consumer(analysis: Analysis, found: Sequence[Bound]) -> Bottleneck:
 def _window(analysis: Analysis, lane: str) -> Bottleneck:
     found = analysis.lane(lane)
     sentence = (
-        f"{lane} had no room for its next result {percent(found.full)} of the time, while its results were waited "
-        f"for: too few of them fit into the {found.window or 0:,} bytes it may hold (Options.autotune.ram_budget)."
+        f"{lane} had no room for its next result {percent(found.full)} of the time, while other steps waited for its "
+        f"results: too few of them fit into the {found.window or 0:,} bytes it may hold (Options.autotune.ram_budget)."
     )
     return Bottleneck("window", lane, sentence)
 
@@ -115,9 +118,7 @@ def _cores(analysis: Analysis) -> Bottleneck:
 def _lock(analysis: Analysis) -> Bottleneck:
     most = max(analysis.steps, key=lambda step: step.ratio * step.held)
     share = most.ratio * most.held / lock_seconds(analysis)
-    sentence = (
-        f"Threads wait for Python's lock: {named(most)} holds it for {percent(share)} of the time in which it is held."
-    )
+    sentence = f"Threads wait for the GIL: {named(most)} holds it for {percent(share)} of the time in which it is held."
     return Bottleneck("lock", most.name, sentence)
 
 
@@ -128,13 +129,13 @@ def _workers(analysis: Analysis, lane: str) -> Bottleneck:
         return _serial(analysis, lane)
     most = max(parallel, key=lambda step: step.seconds)
     waits = most.waiting / (most.cpu + most.waiting)
-    does = f"its calls wait {percent(waits)} of their time" if waits > _MOSTLY else "its calls keep them working"
-    sentence = f"All {found.workers} workers of {named(most)} are taken: {does}."
+    does = f"its calls wait {percent(waits)} of their time" if waits > _MOSTLY else "its calls keep them busy"
+    sentence = f"All {found.workers} workers of {named(most)} are in use: {does}."
     return Bottleneck("workers", most.name, sentence + _copying(analysis, most))
 
 
 def _serial(analysis: Analysis, lane: str) -> Bottleneck:
-    """One thread does all of it."""
+    """Return the bottleneck if a single thread does all the work."""
     one_worker = lane != LOOP and analysis.lane(lane).workers == 1
     steps = steps_in(analysis, lane, parallel=None if one_worker else False)
     total = sum(step.seconds for step in steps)
@@ -152,24 +153,26 @@ def _serial(analysis: Analysis, lane: str) -> Bottleneck:
 
 
 def _handing(analysis: Analysis) -> str:
-    """The loop's thread gets hold of elements, and the steps take less than that."""
+    """Return the sentence if the loop's thread spends more time on receiving elements than on the steps."""
     took = seconds(analysis.handing)
     if analysis.hands_copies():
         return (
-            f"Each element has {size(analysis.steps[-1].nbytes)}, and the loop gets a copy of its own, which takes "
-            f"{took}. Options(zero_copy=True) gives views that can only be read."
+            f"Each element has {size(analysis.steps[-1].nbytes)}, and the loop receives a copy, which takes "
+            f"{took}. Options(zero_copy=True) returns read-only views instead."
         )
     if any("batch" in step.kind and "/" not in step.name for step in analysis.steps):
-        return f"Next to nothing is to be done: the steps take less than handing over a batch does, which is {took}."
-    return f"Handing over elements one by one takes {took} each: batch() hands over many."
+        return (
+            f"There is almost no work: the steps take less time than passing a batch to the loop, which takes {took}."
+        )
+    return f"Passing elements to the loop one by one takes {took} each: batch() passes many at once."
 
 
 def _copying(analysis: Analysis, step: Step) -> str:
-    """A sentence, with a blank in front of it, where a step does no more than move memory."""
+    """Return a sentence with a leading space if a step only moves memory, or an empty string."""
     if not analysis.copies(step):
         return ""
     speed = f"{size(step.nbytes)} for each of its elements, at {size(step.nbytes / step.cpu)} a second"
-    return f" It moves {speed}, about as fast as memory is copied here: copying takes the time, not computing."
+    return f" It moves {speed}, about as fast as memory is copied: the time is spent on copying, not on computing."
 
 
 def _cpu(step: Step) -> float:

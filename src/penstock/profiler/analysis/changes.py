@@ -1,4 +1,4 @@
-"""Changes: what `Dataset.what_if` is asked about, and whether that can be made of what was measured."""
+"""Changes: the arguments of `Dataset.what_if`, and checks of them against the measured steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.profiler.analysis.figures import Analysis
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """As the arguments of `Dataset.what_if`; what is left out stays as it is."""
+    """The arguments of `Dataset.what_if`; a default means no change."""
 
     cores: float | None = None
     cached_after: str | None = None
@@ -33,7 +33,7 @@ class Changes:
 
 
 def upstream(analysis: Analysis, name: str) -> list[str]:
-    """A step, and all that elements pass through in front of it."""
+    """Return the names of a step and of all steps before it."""
     below: dict[str, list[str]] = {step.name: [*step.inputs] for step in analysis.steps}
     for step in analysis.steps:
         outer, slash, _ = step.name.rpartition("/")
@@ -50,17 +50,17 @@ def upstream(analysis: Analysis, name: str) -> list[str]:
 
 
 def inner(analysis: Analysis, name: str) -> list[str]:
-    """The steps of the data sets that a step opens."""
+    """Return the names of the steps of the data sets that a step opens."""
     return [step.name for step in analysis.steps if step.name.startswith(f"{name}/")]
 
 
 _EXECUTORS = ("thread", "process", "inline")
 _PARALLEL = ("map", "batch", "interleave")
-_APART = "Ask for one of them, or one after the other."
+_APART = "Predict them one at a time."
 
 
 def check(change: Changes, analysis: Analysis) -> None:
-    """Refuse what cannot be: steps that are not there, settings that they do not have, changes that exclude others."""
+    """Raise an error for unknown steps, settings that a step does not have, and changes that exclude others."""
     if isinstance(change.without, bytes) or not isinstance(change.without, Sequence):
         message = f"without must be a step's name, or several, got without={change.without!r}."
         raise InvalidTypeError(message, hint="Write without='map#1'.")
@@ -78,14 +78,20 @@ def check(change: Changes, analysis: Analysis) -> None:
         for name in names:
             _check_name(argument, name, analysis)
     if change.cores is not None:
-        check_number("cores", change.cores, "The cores that the pipeline may use, 0.5 or 16.")
+        check_number(
+            "cores", change.cores, "cores is the number of cores that the pipeline may use, such as 0.5 or 16."
+        )
     for name, factor in change.faster.items():
-        check_number(f"faster[{name!r}]", factor, "How many times as fast the step would be: 2.0 is half the time.")
+        check_number(
+            f"faster[{name!r}]",
+            factor,
+            "faster gives the new speed as a multiple of the measured one: 2.0 is half the time.",
+        )
     if change.consumer_seconds is not None:
-        hint = "The seconds that the loop takes for one element (batch): 0.02."
+        hint = "consumer_seconds is the time of the loop per element (batch), such as 0.02."
         check_number("consumer_seconds", change.consumer_seconds, hint, zero=True)
     for name, count in change.parallelism.items():
-        hint = "How many calls at once, or penstock.AUTOTUNE."
+        hint = "parallelism gives the number of parallel calls, or penstock.AUTOTUNE."
         check_int(f"parallelism[{name!r}]", count, least=1, also=(AUTOTUNE,), hint=hint)
         _check_kind("parallelism", name, analysis, _PARALLEL)
     for name, executor in change.executor.items():
@@ -104,8 +110,8 @@ def check(change: Changes, analysis: Analysis) -> None:
 
 def _check_together(change: Changes, analysis: Analysis) -> None:
     kept = () if change.cached_after is None else upstream(analysis, change.cached_after)
-    reasons = dict.fromkeys(change.left_out, "without= takes it away")
-    reasons |= dict.fromkeys(kept, f"cached_after={change.cached_after!r} leaves nothing of it to do")
+    reasons = dict.fromkeys(change.left_out, "without= removes it")
+    reasons |= dict.fromkeys(kept, f"cached_after={change.cached_after!r} leaves no work for it")
     named = [("without", name) for name in change.left_out if name in kept]
     named += [
         (argument, name) for argument in ("faster", "executor", "parallelism") for name in getattr(change, argument)
@@ -116,7 +122,7 @@ def _check_together(change: Changes, analysis: Analysis) -> None:
             raise InvalidArgumentError(message, hint=_APART)
     for name, executor in change.executor.items():
         if executor == "inline" and name in change.parallelism:
-            message = f"parallelism names {name}, and executor={{{name!r}: 'inline'}} has it make one call at a time."
+            message = f"parallelism names {name}, but executor={{{name!r}: 'inline'}} means one call at a time."
             raise InvalidArgumentError(message, hint=_APART)
 
 
@@ -145,12 +151,12 @@ def _check_kind(argument: str, name: str, analysis: Analysis, kinds: tuple[str, 
         fit = [other.name for other in analysis.steps if other.kind in kinds and "/" not in other.name]
         raise InvalidArgumentError(message, hint=f"It can be given for {', '.join(fit)}." if fit else None)
     if step.kind == "interleave" and not inner(analysis, name):
-        message = f"{argument} of {name}: no input of it was opened while it was measured."
+        message = f"{argument} of {name}: it opened no input during the measurement."
         raise InvalidArgumentError(message, hint="Measure for longer: ds.explain(analyze=True, seconds=20).")
 
 
 def check_number(argument: str, value: Any, hint: str, *, zero: bool = False) -> None:
-    """Refuse what is no finite number above 0, or at least 0."""
+    """Raise an error unless the value is a finite number above 0, or at least 0 with `zero`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         message = f"{argument} must be a number, got {argument}={value!r} ({type(value).__name__})."
         raise InvalidTypeError(message, hint=hint)

@@ -1,4 +1,4 @@
-"""What an analysis found out, as plain values; and numbers as people read them."""
+"""Results of an analysis as plain values, and numbers formatted for people."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pathlib import Path, PurePath
 from penstock.hints import size_text
 from penstock.plan.node import short_location
 
-LOOP = "loop"  # the lane of the thread that takes the elements
-LARGE = 1 << 16  # bytes of an element whose copy is worth a word
-_AS_FAST = 0.25  # of the speed at which memory is copied; fresh memory is slower, and what is not copied much faster
+LOOP = "loop"  # the lane of the consumer's thread
+LARGE = 1 << 16  # bytes of an element whose copies are worth mentioning
+_AS_FAST = 0.25  # a step that handles bytes at this fraction of the copy speed, or up to its inverse, counts as copying
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of the plan as it ran, and what one of its own elements costs, in seconds.
+    """A step of the plan as it ran, with the cost of one of its elements in seconds.
 
-    `ratio` is how many of its elements one element of the data set takes. `cpu` is the function's; `shipping` what
-    sending elements to worker processes takes beside it. `waiting` are seconds without work and without any other
-    thread in the way: sleep, a disk, another machine. `held` is the part of `cpu` under the interpreter's lock. With
-    `parallel` the workers of its lane run it side by side; else one thread at a time.
+    `ratio` is the number of its elements per element of the data set. `cpu` is the time of the function; `shipping` the
+    additional time for sending elements to worker processes. `waiting` are seconds without work and without delays by
+    other threads: sleep, a disk, another machine. `held` is the part of `cpu` under the GIL. With `parallel`, the
+    workers of its lane run it at the same time; otherwise one thread at a time does.
     """
 
     name: str
@@ -37,78 +37,81 @@ class Step:
     waiting: float = 0.0
     held: float = 0.0
     shipping: float = 0.0
-    nbytes: float = 0.0  # of an element
-    wall: float = 0.0  # beside all others, as it was in the run
-    elements: float = 0.0  # made in the run
+    nbytes: float = 0.0  # bytes of an element
+    wall: float = 0.0  # seconds as in the run, with delays by other threads
+    elements: float = 0.0  # number yielded in the run
     per_second: float = 0.0
     failures: float = 0.0
-    per_call: float = 1.0  # elements that are handled at a time
+    per_call: float = 1.0  # elements processed at a time
     cycle: int = 0  # inputs that an interleave has open at a time
-    random: bool = False  # differs from epoch to epoch
-    process: str | None = None  # why its function may not go to a worker process, where that is known
-    changes_state: bool = False  # of something outside: calls side by side are not the same
+    random: bool = False  # True if it differs between epochs
+    process: str | None = None  # reason why its function may not run in a worker process, if known
+    changes_state: bool = False  # True if calls change outside state, so that parallel calls are not equal
 
     @property
     def seconds(self) -> float:
-        """Seconds of a thread for one element of the data set, with nothing in its way."""
+        """Thread seconds for one element of the data set, without delays by other threads."""
         return self.ratio * (self.cpu + self.waiting)
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Threads that do the same: the loop's, or the workers of one hand-over ("segment").
+    """Threads with the same task: the consumer's thread, or the workers of one segment.
 
-    A worker pulls (one at a time) what the steps that are not parallel make, and runs the parallel ones on it.
+    One worker at a time reads from the steps that are not parallel, and then runs the parallel steps on the result.
     """
 
     name: str
-    consumer: str | None = None  # the lane that takes its results
+    consumer: str | None = None  # the lane that receives its results
     workers: int = 1
     executor: str = "thread"
     autotuned: bool = False
     starved: float = 0.0  # share of the time in which its consumer waited for it
-    full: float = 0.0  # share of the time in which it could not go on for want of room
-    busy: float = 0.0  # workers inside, on the average
-    held_bytes: int = 0  # made and not taken, at most
-    window: int | None = None  # bytes it may hold
-    reason: str | None = None  # why its settings are what they are, where AUTOTUNE chose
+    full: float = 0.0  # share of the time in which it had no room for results
+    busy: float = 0.0  # average number of busy workers
+    held_bytes: int = 0  # largest number of bytes computed and not consumed
+    window: int | None = None  # limit of these bytes
+    reason: str | None = None  # reason for its settings, if AUTOTUNE chose them
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """A pipeline measured. `Dataset.what_if(analysis=...)` predicts from it.
+    """A measured pipeline. `Dataset.what_if(analysis=...)` predicts from it.
 
-    Times are in seconds. `handing` is what the loop's thread takes for getting hold of one element.
+    Times are in seconds. `handing` is the time of the consumer's thread for receiving one element.
     """
 
     steps: tuple[Step, ...]  # the source first
     lanes: tuple[Lane, ...]
     cpus: float
-    lock: bool  # whether threads exclude each other in Python code
-    seconds: float  # measured
+    lock: bool  # True if threads exclude each other in Python code
+    seconds: float  # duration of the measurement
     elements: int  # of the data set, in that time
     elements_per_second: float
-    cpu_used: float = 0.0  # cores, on the average
-    consumer_seconds: float = 0.0  # that the loop took for each element
-    consumer_waited: float = 0.0  # share of the time in which the loop waited for the pipeline
+    cpu_used: float = 0.0  # average number of cores in use
+    consumer_seconds: float = 0.0  # seconds of the consumer per element
+    consumer_waited: float = 0.0  # share of the time in which the consumer waited for the pipeline
     handing: float = 0.0
-    slowed: float = 1.0  # seconds that a second of CPU time took, for what else the machine did
+    slowed: float = 1.0  # wall seconds per second of CPU time, due to other work of the machine
     failures: int = 0
     first_failure: str | None = None
-    passes: int = 0  # that came to their end: a data set that ends is run again until the time is over
-    epoch_elements: int | None = None  # elements of a pass, where known
+    passes: int = 0  # number of complete iterations: a data set that ends is run again until the time is over
+    epoch_elements: int | None = None  # elements of an iteration, if known
     memory: int = 0  # bytes that this process may use
-    copy_speed: float = 0.0  # bytes a second that one thread copies here; 0 where it was not measured
+    copy_speed: float = 0.0  # bytes per second that one thread copies; 0 if not measured
 
     def step(self, name: str) -> Step:
         return next(step for step in self.steps if step.name == name)
 
     def copies(self, step: Step) -> bool:
-        """Whether handling its elements takes about as long as copying them: large ones, at the speed of memory."""
+        """Return True if handling the step's elements takes about as long as copying them.
+
+        This applies to large elements.
+        """
         return self._is_copying(step.nbytes, step.cpu)
 
     def hands_copies(self) -> bool:
-        """The same of what the loop gets."""
+        """Return True if the same applies to the elements that the consumer receives."""
         return bool(self.steps) and self._is_copying(self.steps[-1].nbytes, self.handing)
 
     def _is_copying(self, nbytes: float, cpu: float) -> bool:
@@ -121,7 +124,7 @@ class Analysis:
 
 
 def number(value: float) -> str:
-    """Three digits that count, and a comma every three.
+    """Return a number with three significant digits and thousands separators.
 
     >>> number(0.01234), number(3.14159), number(98.7), number(1234.5), number(9.3e7)
     ('0.0123', '3.14', '98.7', '1,234', '93,000,000')
@@ -135,7 +138,7 @@ def number(value: float) -> str:
 
 
 def size(nbytes: float) -> str:
-    """Bytes in the unit that suits.
+    """Return bytes in a suitable unit.
 
     >>> size(12), size(19_267_584)
     ('12 B', '19.3 MB')
@@ -144,7 +147,7 @@ def size(nbytes: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """Seconds in the unit that suits.
+    """Return seconds in a suitable unit.
 
     >>> seconds(0.0000021), seconds(0.0123), seconds(4.0)
     ('2.1 µs', '12.3 ms', '4 s')
@@ -160,7 +163,7 @@ def percent(share: float) -> str:
 
 
 def named(step: Step) -> str:
-    """A step's name, and what it is of.
+    """Return the name of a step and its argument.
 
     >>> named(Step("map#1", "map(decode)", "map")), named(Step("repeat#1", "repeat()", "repeat"))
     ('map#1 (decode)', 'repeat#1')
@@ -170,30 +173,29 @@ def named(step: Step) -> str:
 
 
 def place(where: str | None) -> str:
-    """A line of the user's as a page shows it: the path below the folder that the program runs in, or the file's name.
+    """Return a line of user code for a page: the path relative to the working directory, or the name of the file.
 
     >>> place("/elsewhere/of/mine/train.py:12"), place(str(Path.cwd() / "data" / "read.py") + ":3")
     ('train.py:12', 'data/read.py:3')
-    >>> place(None), place("batch(8)")  # steps that stand in no file
-    ('', 'batch(8)')
+    these steps have no file
     """
     path, _, line = (where or "").rpartition(":")
     if not line.isdigit():
         return where or ""
-    with suppress(ValueError):  # not below it
+    with suppress(ValueError):  # the file is outside of the working directory
         return f"{PurePath(path).relative_to(Path.cwd()).as_posix()}:{line}"
     return short_location(where)
 
 
 def workers(lane: Lane) -> str:
-    """Name the workers of a lane."""
+    """Return the workers of a lane in words."""
     kind = "process" if lane.executor == "process" else "thread"
     plural = "" if lane.workers == 1 else "es" if kind == "process" else "s"
     return f"{lane.workers} {kind}{plural}"
 
 
 def waited_text(analysis: Analysis) -> str:
-    """Say how long the loop waited; every tool says it in these words."""
+    """Return how long the consumer waited. All tools use these words."""
     return f"the loop waited for data {percent(analysis.consumer_waited)} of the time"
 
 

@@ -1,4 +1,4 @@
-"""Lanes: which threads run which step of a plan. They begin at the hand-overs that a run had."""
+"""Lanes: assigns steps of a plan to threads. Lanes begin at the hand-overs of a run."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from penstock.runtime.autotune.figures import Knobs
 
 
 class Lanes:
-    """The lanes of one pass."""
+    """The lanes of one iteration."""
 
     def __init__(self, found: list[Place], plan: Node, together: Together) -> None:
         self._together = together
-        self._names = {id(place.node): place.name for place in found}  # of its step nearest to the consumer
+        self._names = {id(place.node): place.name for place in found}  # name of its step nearest to the consumer
         self._by_node: dict[int, str] = {}
         self._consumers: dict[str, str] = {}
         self._owners: dict[str, Node] = {}
@@ -24,7 +24,7 @@ class Lanes:
         if id(node) in self._by_node:
             return
         own = self._names.get(id(node))
-        if own is None:  # a prefetch that is no step of its own
+        if own is None:  # a prefetch that is not a step of its own
             pass
         elif id(node) in self._together.meter.segments:
             self._consumers[own], self._owners[own] = lane, node
@@ -36,11 +36,11 @@ class Lanes:
             self._enter(below, lane)
 
     def of(self, place: Place) -> tuple[str, bool]:
-        """The lane of a step, and whether several of its workers run it at once."""
+        """Return the lane of a step, and True if several of its workers run it at the same time."""
         return self._by_node[id(place.node)], id(place.node) in self._together.meter.segments
 
     def of_inputs(self, place: Place) -> tuple[str, bool]:
-        """The same for the data sets that a step opens."""
+        """Return the lane of the data sets that a step opens, and True if several workers run them at the same time."""
         own = f"{place.name} inputs"
         return (own, True) if own in self._owners else (self._by_node[id(place.node)], False)
 

@@ -1,7 +1,7 @@
-"""Meter: what every stage of a run costs, measured from outside, a Block at a time.
+"""Meter: measures the cost of every stage of a run from outside, per Block.
 
-Calls are wrapped on the stages themselves. Each thread keeps the calls that it is inside of: the time of a call is its
-own less that of the calls within it, so that a stage is not charged for those that it pulls from.
+Calls on stages are wrapped. Each thread records the stack of its current calls. The time of nested calls is subtracted,
+so that a stage is not charged for the stages it reads from.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _SUMMED = (
 
 
 class Key(NamedTuple):
-    """What is measured: a node, and which part of its work.
+    """The subject of a measurement: a node and a part of its work.
 
-    `next`: a stage pulled from; `take`: a segment asked for its results; `pull` and `run`: what its workers do; `step`:
-    one of the transforms that they, or a stage, take Blocks through.
+    `next`: a request to a stage. `take`: a request for the results of a segment. `pull` and `run`: work of the
+        segment's workers. `step`: a transform of a segment or a stage.
     """
 
     node: int
@@ -45,13 +45,13 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What was measured under one key; times are in seconds, summed over threads."""
+    """The measurements under one key; times are in seconds, summed over threads."""
 
     calls: float = 0.0
-    inputs: float = 0.0  # elements that came in, where that is seen
-    elements: float = 0.0  # that went out, failures among them
+    inputs: float = 0.0  # input elements, if they are visible here
+    elements: float = 0.0  # output elements, including failures
     failures: float = 0.0
-    nbytes: float = 0.0  # that went out
+    nbytes: float = 0.0  # bytes of the output
     wall: float = 0.0
     cpu: float = 0.0
 
@@ -71,11 +71,11 @@ NOTHING = Cost()
 
 
 class Enough(BaseException):
-    """The time is up. No failure of an element: the run ends."""
+    """The time is up. It is not the failure of an element: the run ends."""
 
 
 class Frame:
-    """A call that a thread is inside of, and what the calls within it took."""
+    """A current call of a thread, with the time of the calls inside it."""
 
     __slots__ = ("cpu", "key", "wall")
 
@@ -86,28 +86,28 @@ class Frame:
 
 
 class Meter:
-    """Shown every stage of one run (`Settings.meter`), it measures all that they do.
+    """Receives every stage of one run (`Settings.meter`) and measures all their work.
 
-    The run is of a copy of the `plan` by whose nodes the costs are named, or of the plan itself; with `begin` another
-    pass over another copy is added to what was measured. If it is not `warm`, the first call of everything is left out:
-    it imports and compiles. Inner data sets, of which an interleave may open thousands, share the keys of the first one
-    like them. `stop()` ends the run where any of its threads next pulls, also while a shuffle fills. Reading is
-    possible at any time, from any thread.
+    The run uses a copy of the `plan`, or the plan itself; costs are reported for the plan's nodes. `begin` adds another
+    iteration over another copy to the measurements. If the meter is not `warm`, the first call of everything is left
+    out, because it imports and compiles. Inner data sets of the same form, of which an interleave may open thousands,
+    share keys. `stop()` ends the run at the next request of any of its threads, even while a shuffle fills. The results
+    can be read at any time, from any thread.
     """
 
     def __init__(self, plan: Node, copy: Node | None = None, *, warm: bool = True) -> None:
         self.nodes = {id(node): node for node in plan.walk()}
-        self.opened_by: dict[int, int] = {}  # nodes that are not in the plan: the node that was running
-        self.segments: set[int] = set()  # nodes that are one
-        self.lanes: dict[int, Lane] = {}  # by the node that has workers: a segment, or an interleave that reads ahead
+        self.opened_by: dict[int, int] = {}  # nodes of inner data sets: the node that was running when they were opened
+        self.segments: set[int] = set()  # nodes that are segments
+        self.lanes: dict[int, Lane] = {}  # by the node with workers: a segment, or an interleave that reads ahead
         self.stopped = False
-        self.over = threading.Event()  # for who would stop it
+        self.over = threading.Event()  # for threads that stop the run
         self._plan = plan
-        self._copies: list[Node] = []  # their nodes stay alive, and with that their numbers their own
+        self._copies: list[Node] = []  # keeps their nodes alive, so that their ids stay unique
         self._numbers: dict[int, int] = {}
-        self._running: set[int] = set()  # nodes whose lanes are of the pass that runs
-        self._earlier: dict[int, Flow] = {}  # what the lanes of earlier passes did, by node
-        self._away = 0.0  # CPU seconds that others than their workers spent for them
+        self._running: set[int] = set()  # nodes whose lanes belong to the current iteration
+        self._earlier: dict[int, Flow] = {}  # counts of the lanes of earlier iterations, by node
+        self._away = 0.0  # CPU seconds of worker processes
         self.begin(plan if copy is None else copy)
         self._alike: dict[tuple[int, str], int] = {}
         self._cold: set[Key] | None = None if warm else set()  # keys whose first call is over
@@ -115,7 +115,7 @@ class Meter:
         self._local = _Local(self._cells)
 
     def begin(self, copy: Node) -> None:
-        """A pass over a copy of the plan begins; what it costs is added to what earlier ones did."""
+        """Begin an iteration over a copy of the plan. Its costs are added to those of earlier iterations."""
         if not self._copies or copy is not self._copies[-1]:
             self._copies.append(copy)
             self._numbers.update(zip(map(id, copy.walk()), map(id, self._plan.walk()), strict=True))
@@ -126,12 +126,12 @@ class Meter:
         self._running = set()
 
     def flows(self) -> dict[int, Flow]:
-        """What the lanes of all passes did, by node."""
+        """Return the counts of the lanes in all iterations, by node."""
         now = {node: self.lanes[node].total() for node in list(self._running)}
         return self._earlier | {node: _added(self._earlier.get(node), flow) for node, flow in now.items()}
 
     def away(self) -> float:
-        """CPU seconds that were spent by others than the threads of this process, in all passes."""
+        """Return the CPU seconds of worker processes in all iterations."""
         return self._away + sum(self.lanes[node].choice.cpu_seconds() for node in list(self._running))
 
     def stop(self) -> None:
@@ -139,11 +139,11 @@ class Meter:
         self.stopped = True
 
     def frames(self) -> list[Frame]:
-        """The calls that the current thread is inside of, the innermost last; the list stays up to date."""
+        """Return the live list of the current thread's calls, the innermost last."""
         return self._local.frames
 
     def __call__(self, node: Node, stage: Stage) -> Around:
-        """Watch what a stage does inside; what is returned watches its `next`, as `Lowering.meter`."""
+        """Measure the work inside a stage. The result measures its `next`, see `Lowering.meter`."""
         number, part = self._number(node), "next"
         if isinstance(stage, Segment):
             self.segments.add(number)
@@ -165,7 +165,7 @@ class Meter:
         self._running.add(number)
 
     def _number(self, node: Node) -> int:
-        """What a node goes by: its own number, or that of the first one like it which the same step opened."""
+        """Return the id of a node. Nodes of the same form that one step opened share the id of the first one."""
         if id(node) in self._numbers:
             return self._numbers[id(node)]
         frames = self._local.frames
@@ -180,7 +180,7 @@ class Meter:
         transform.run = self.measured(transform.run, key)
 
     def measured(self, call: Callable[..., Any], key: Key, *, pulls: bool = False) -> Callable[..., Any]:
-        """The same call, measured."""
+        """Return a measured version of a call."""
         local = self._local
         wall, cpu = time.perf_counter, time.thread_time
 
@@ -220,11 +220,11 @@ class Meter:
         return call_measured
 
     def cpu_of_this_thread(self) -> float:
-        """CPU seconds that the calling thread has spent in what is measured."""
+        """Return the CPU seconds of the calling thread in measured calls."""
         return sum(cell[6] for cell in self._local.cells.values())
 
     def costs(self) -> Costs:
-        """What was measured so far."""
+        """Return the costs so far."""
         found: Costs = {}
         for cells in list(self._cells):
             for key, cell in list(cells.items()):
@@ -233,7 +233,7 @@ class Meter:
 
 
 def _added(before: Flow | None, flow: Flow) -> Flow:
-    """The counts and times of two passes, with the settings of the later one."""
+    """Return the summed counts and times of two iterations, with the settings of the later one."""
     if before is None:
         return flow
     sums = {name: getattr(before, name) + getattr(flow, name) for name in _SUMMED}
@@ -241,7 +241,7 @@ def _added(before: Flow | None, flow: Flow) -> Flow:
 
 
 class _Local(threading.local):
-    """A thread's calls and cells."""
+    """The calls and measurements of one thread."""
 
     def __init__(self, all_cells: list[dict[Key, _Cell]]) -> None:
         self.frames: list[Frame] = []
@@ -250,7 +250,7 @@ class _Local(threading.local):
 
 
 def _count(cell: _Cell, arguments: tuple[Any, ...], result: Any, failed: int) -> None:
-    """Elements in and out, by the type of what was called."""
+    """Count input and output elements, depending on the type of the result."""
     made = result
     if isinstance(result, Outcome):
         cell[1] += arguments[0].size
@@ -267,6 +267,6 @@ def _count(cell: _Cell, arguments: tuple[Any, ...], result: Any, failed: int) ->
 
 
 def _transforms(stage: Stage) -> Sequence[Transform]:
-    """What a stage, or the work of a segment, takes Blocks through."""
+    """Return the transforms of a stage or of a segment's work."""
     found: Sequence[Transform] = getattr(stage, "transforms", None) or ()
     return found or getattr(getattr(stage, "work", None), "transforms", ())

@@ -1,4 +1,4 @@
-"""Places: the steps of a plan by the names that people use for them."""
+"""Places: the steps of a plan with readable names."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 class Place:
     """One step of a plan that runs.
 
-    `name` is its kind and its number among the steps of that kind, counted from the source (`map#1`). `node` is what
-    runs it: the step itself, or the node in which a rewrite has joined it with others.
+    `name` is its kind and its number among the steps of this kind, counted from the source (`map#1`). `node` is the
+    node that runs it: the step itself, or the fused node that contains it.
     """
 
     name: str
@@ -36,9 +36,9 @@ class Place:
 
 
 def places(plan: Node) -> list[Place]:
-    """Every step of a rewritten plan, the source first; what a rewrite joined is taken apart.
+    """Return every step of a rewritten plan, the source first. Fused nodes are split into their steps.
 
-    A prefetch of what has workers of its own is none: it only tells them how far ahead to be.
+    A prefetch after a step with workers is left out: it only sets how far these workers run ahead.
     """
     found: list[Place] = []
     numbers: Counter[str] = Counter()
@@ -59,14 +59,14 @@ def places(plan: Node) -> list[Place]:
 
 
 class AsWritten(TypedDict):
-    """A plan before it was rewritten, and what was done to it, as plain values."""
+    """A plan before its rewrites, and the rewrites, as plain values."""
 
-    steps: list[dict[str, Any]]  # name, label, where, and the names of the inputs
+    steps: list[dict[str, Any]]  # name, label, where, and names of the inputs
     rewrites: list[tuple[str, str, str]]  # rule, before, after
 
 
 def as_written(plan: Node, record: Sequence[Rewritten]) -> AsWritten:
-    """The steps of a plan as the user wrote it, the source first, and the `record` of what became of them."""
+    """Return the steps of a plan as the user wrote it, the source first, and the `record` of its rewrites."""
     numbers: dict[int, str] = {}
     steps = []
     for index, node in enumerate(from_source(plan)):
@@ -77,7 +77,7 @@ def as_written(plan: Node, record: Sequence[Rewritten]) -> AsWritten:
 
 
 def from_source(plan: Node) -> Iterator[Node]:
-    """Inputs before what reads them; a node that is read twice comes once."""
+    """Yield inputs before the nodes that read them; each node once."""
     seen: set[int] = set()
     waiting = [(plan, False)]
     while waiting:
@@ -91,7 +91,7 @@ def from_source(plan: Node) -> Iterator[Node]:
 
 
 def steps_of(node: Node) -> tuple[Node, ...]:
-    """The steps as they were written, of a node that a rewrite may have made of several."""
+    """Return the original steps of a node, which may be fused from several."""
     if isinstance(node, FusedMap):
         return node.steps
     if isinstance(node, MapAndBatch):
@@ -100,7 +100,7 @@ def steps_of(node: Node) -> tuple[Node, ...]:
 
 
 def kind_of(step: Node) -> str:
-    """What a step is called: `map`, `batch`; a source by its own name: `range`, `TFRecordDataset`."""
+    """Return the kind of a step: `map`, `batch`; for a source its name: `range`, `TFRecordDataset`."""
     if not isinstance(step, Scan):
         return step.name
     word = _WORD.match(step.label)
@@ -108,5 +108,5 @@ def kind_of(step: Node) -> str:
 
 
 def alike(node: Node) -> str:
-    """The same for nodes of inner data sets that differ in what they read, and not in what they do."""
+    """Return a key that is equal for nodes of inner data sets that only differ in the file they read."""
     return " · ".join(kind_of(step) if isinstance(step, Scan) else step.label for step in steps_of(node))

@@ -1,4 +1,4 @@
-"""Prediction: what `Dataset.what_if` answers; and what the second epoch gives, where the first one fills a cache."""
+"""Prediction: the result of `Dataset.what_if`, and the rate of the second epoch if the first one fills a cache."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from penstock.profiler.analysis.figures import Analysis, number, seconds, size
 from penstock.profiler.analysis.model import fitted, rate
 
 _WIDTH = 100
-_FAR_OFF = 0.7  # of the model's rate: less than that was reached
+_FAR_OFF = 0.7  # share of the model's rate below which a sentence warns
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Prediction:
-    """`elements_per_second` that are expected, `before` the change as measured, and their `ratio`.
+    """The predicted `elements_per_second`, the measured rate `before` the change, and their `ratio`.
 
-    `bottleneck` says what limits then, `sentences` what was taken for granted. `analysis` holds the figures measured.
+    `bottleneck` is the new bottleneck in words, and `sentences` are the assumptions. `analysis` contains the measured
+    figures.
     """
 
     elements_per_second: float
@@ -43,7 +44,7 @@ class Prediction:
 
 
 def predicted(analysis: Analysis, change: Changes) -> Prediction:
-    """What the model expects of a change."""
+    """Return the model's prediction for a change."""
     if not isinstance(analysis, Analysis):
         message = f"analysis must be that of an earlier prediction, got {analysis!r} ({type(analysis).__name__})."
         raise InvalidTypeError(message, hint="Write ds.what_if(..., analysis=earlier.analysis), or leave it out.")
@@ -53,7 +54,7 @@ def predicted(analysis: Analysis, change: Changes) -> Prediction:
         message = f"Nothing can be predicted: {bottleneck(analysis).sentence}"
         hint = "Measure for longer: ds.explain(analyze=True, seconds=60), then ds.what_if(...)."
         if analysis.passes:
-            hint = "ds.explain(analyze=True) shows what each of its steps gave."
+            hint = "ds.explain(analyze=True) shows how many elements each of its steps yielded."
         raise FailedPreconditionError(message, hint=hint)
     fit = fitted(analysis)
     before, after = rate(analysis, fit), rate(changed, fit)
@@ -79,31 +80,31 @@ def _assumed(analysis: Analysis, changed: Analysis, change: Changes, fit: float)
             needs = f"it takes {size(total)}"
             if total > analysis.memory:
                 needs += f", and this process may use {size(analysis.memory)}"
-        found.append(f"The cache behind {step.name} serves from the second epoch on; {needs}.")
+        found.append(f"The cache after {step.name} serves from the second epoch on; {needs}.")
     for name, count in change.parallelism.items():
         if count == AUTOTUNE:
             step = analysis.step(name)
             lane = changed.lane(f"{name} inputs" if step.kind == "interleave" else changed.step(name).lane)
-            found.append(f"AUTOTUNE is taken to give {name} {lane.workers} workers.")
+            found.append(f"AUTOTUNE is assumed to give {name} {lane.workers} workers.")
     for name, executor in change.executor.items():
         step = changed.step(name)
         if executor == "process" and step.shipping:
             found.append(
-                f"Sending an element of {name} to a process and back is taken to cost {seconds(step.shipping)}."
+                f"Sending an element of {name} to a process and back is assumed to cost {seconds(step.shipping)}."
             )
             if step.process is not None:
-                found.append(f"AUTOTUNE would not send it there by itself: {step.process}.")
+                found.append(f"AUTOTUNE would not choose a process for it: {step.process}.")
     if fit < _FAR_OFF:
         found.append(
-            f"The model gives {1 / fit:.1f} times what was measured: something it does not see (other programs, a lock "
-            "in a function, memory) slows the pipeline, and is taken to slow it as much after the change."
+            f"The model's rate is {1 / fit:.1f} times the measured one: an effect outside the model (other programs, "
+            "a lock in a function, memory) slows the pipeline, and is assumed to slow it equally after the change."
         )
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """The cache, what the rate will be as a multiple of what it is, and what limits then."""
+    """A cache, the ratio of the later rate to the current one, and the later bottleneck."""
 
     step: str
     ratio: float
@@ -111,13 +112,16 @@ class Later:
 
     @property
     def sentence(self) -> str:
-        """What a person is told."""
-        gained = f"was filled meanwhile: expect {gain(self.ratio)} from the second epoch on."
+        """The prediction in words."""
+        gained = f"was filled in the meantime: expect {gain(self.ratio)} from the second epoch on."
         return f"{self.step} {gained} Then: {self.bottleneck.sentence}"
 
 
 def later(analysis: Analysis) -> Later | None:
-    """The pass after the cache nearest to the consumer is full; None without one, or if it served this pass."""
+    """Return the prediction for the time after the cache nearest to the consumer is full.
+
+    The result is None without a cache, or if it served this iteration already.
+    """
     if not analysis.elements_per_second:
         return None
     for step in reversed(analysis.steps):

@@ -1,4 +1,4 @@
-"""The text of an analysis: a row per step, the consumer's side first; the bottleneck; what would help."""
+"""The text of an analysis: a row per step, the consumer's side first; the bottleneck; advice."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _COLUMNS = (
     ("held", 7),
 )
 _LEGEND = """\
-µs: for one element of the step; wall: beside all others. CPU %: of all work. lock %: of its work
-under Python's lock. in %, out %: of the time, its threads waited for elements, for room.
-held: bytes made ahead, at most."""
+µs: per element of the step; wall: while all steps run. CPU %: share of all work. lock %: share
+of its work that holds the GIL. in %, out %: share of the time that its threads wait for elements,
+for room. held: most bytes computed ahead."""
 
 
 def report(analysis: Analysis) -> str:
-    """Paragraphs, each under its title."""
+    """Return the paragraphs, each below its title."""
     parts = ["measured", _indented(_head(analysis)), _indented(_table(analysis))]
     parts += [_indented(_LEGEND)]
     reasons = [f"{lane.name}: {lane.reason}" for lane in analysis.lanes if lane.reason]
@@ -94,7 +94,7 @@ def _table(analysis: Analysis) -> str:
 
 
 def _first(step: Step) -> str:
-    """Its name, and of what as far as there is room; a step of inner data sets by its kind, below the outer one."""
+    """Return name and argument of a step, shortened to the column. Steps of inner data sets are indented."""
     text = named(step)
     if "/" in step.name:
         text = "  " + text.partition("/")[2]
@@ -137,7 +137,7 @@ def _cells(analysis: Analysis, step: Step, lane: Lane, total: float, *, first: b
 
 
 def _micro(value: float) -> str:
-    """Microseconds, or seconds where these are many."""
+    """Return microseconds, or seconds if there are many."""
     return number(value * 1e6) if value < 1 else f"{number(value)} s"
 
 
@@ -147,8 +147,8 @@ def _share(value: float) -> str:
 
 def _trust(analysis: Analysis) -> str:
     fit = fitted(analysis)
-    text = f"The model of these figures gives {number(analysis.elements_per_second / fit)} elements a second"
-    text += f" where {number(analysis.elements_per_second)} were measured."
+    text = f"The model computes {number(analysis.elements_per_second / fit)} elements a second from these figures"
+    text += f"; {number(analysis.elements_per_second)} were measured."
     if analysis.passes and analysis.seconds < _SHORT:
         text += f" The data set ended after {seconds(analysis.seconds)}: figures of so short a time are rough."
     if analysis.slowed > 1.2:

@@ -1,4 +1,4 @@
-"""together: a pass as `iter(ds)` makes it, which tells what is reached, and who waits for whom."""
+"""together: runs a data set as `iter(ds)` does, and measures the rate and the waiting times."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from penstock.runtime.autotune.figures import Flow, Knobs
 from penstock.runtime.lane import Lane
 from penstock.runtime.run import Iterator, Run, Settings
 
-_PERIOD = 0.01  # seconds between two looks
+_PERIOD = 0.01  # seconds between two samples
 
 
 @dataclass(slots=True)
 class Look:
-    """What was seen of a lane from moment to moment."""
+    """Samples of a lane over time."""
 
     looks: int = 0
-    busy: int = 0  # workers inside, summed over looks
-    held: int = 0  # bytes, at most
-    settings: list[tuple[float, Knobs, str | None]] = field(default_factory=list)  # when, which, and why
+    busy: int = 0  # number of busy workers, summed over samples
+    held: int = 0  # largest number of bytes
+    settings: list[tuple[float, Knobs, str | None]] = field(default_factory=list)  # time, settings, and their reason
 
     def again(self, lane: Lane) -> None:
         self.looks += 1
@@ -37,7 +37,7 @@ class Look:
         self.settings.append((time.perf_counter(), lane.knobs, lane.reason))
 
     def turned(self) -> float:
-        """When another number of workers, or another executor, was last seen."""
+        """Return the time of the last change of the number of workers or of the executor."""
         last = 0.0
         for (_, before, _), (at, after, _) in zip(self.settings, self.settings[1:], strict=False):
             if (before.parallelism, before.executor) != (after.parallelism, after.executor):
@@ -45,7 +45,7 @@ class Look:
         return last
 
     def mostly(self, since: float) -> tuple[Knobs, str | None] | None:
-        """The settings that were in force most of the time, and why: a trial may have been under way in the end."""
+        """Return the settings that applied most of the time, and their reason. At the end, a trial may be running."""
         seen = [(knobs, reason) for at, knobs, reason in self.settings if at >= since]
         if not seen:
             return None
@@ -54,7 +54,7 @@ class Look:
 
 
 class Watch:
-    """In a `with` block: looks at `lanes` (by node), asks for marks, and at the end of its time calls `over`."""
+    """Samples `lanes` (by node) during a `with` block, requests marks, and calls `over` at the end of its time."""
 
     def __init__(
         self,
@@ -103,33 +103,33 @@ class Watch:
 
 
 _MIDDLE, _LATE = 0.5, 0.8
-_MARKS = 20  # times at which it is looked how far it is
+_MARKS = 20  # number of progress marks
 
 
 @dataclass(slots=True)
 class Mark:
-    """How far a pass was at some time; `loop` is CPU time of the thread that takes elements, outside the stages."""
+    """The progress of a run at some time; `loop` is CPU time of the consumer's thread outside the stages."""
 
     at: float
     costs: Costs
-    flows: dict[int, Flow]  # by node, since the beginning
+    flows: dict[int, Flow]  # by node, since the start
     taken: int = 0
     failures: int = 0
     loop: float = 0.0
-    cpu: float = 0.0  # of this process and its workers
-    between: float = 0.0  # seconds up to here in which one pass was over and the next had not begun
+    cpu: float = 0.0  # CPU seconds of this process and its workers
+    between: float = 0.0  # seconds so far between the end of an iteration and the start of the next
 
 
 @dataclass(slots=True)
 class Together:
-    """What passes as they run showed: between two marks, and at the end."""
+    """Results of iterations as they run: between two marks, and at the end."""
 
     meter: Meter
     begin: Mark
     end: Mark
-    costs: Costs  # between the marks; of what did nothing there, all
+    costs: Costs  # costs between the marks; for parts without work between them, all costs
     looks: dict[int, Look] = field(default_factory=dict)  # by node
-    passes: int = 0  # that came to their end
+    passes: int = 0  # number of complete iterations
     epoch: int | None = None  # elements of the first of them
     first_failure: Exception | None = None
 
@@ -140,12 +140,12 @@ class Together:
         return max(end.at - end.between - (begin.at - begin.between), 1e-9)
 
     def elements(self, key: Key) -> float:
-        """How many elements went out between the marks."""
+        """Return the number of output elements between the marks."""
         found = self.end.costs.get(key, NOTHING).elements
         return found - self.begin.costs.get(key, NOTHING).elements
 
     def flow(self, node: int, field: str) -> float:
-        """How much a count of a node's lane grew between the marks."""
+        """Return the growth of a count of a node's lane between the marks."""
         before, after = self.begin.flows.get(node), self.end.flows.get(node)
         return (getattr(after, field) if after else 0.0) - (getattr(before, field) if before else 0.0)
 
@@ -158,9 +158,9 @@ def together(
     dataset: Callable[[Node], Any],
     most_passes: int | None = None,
 ) -> Together:
-    """Passes as `iter(ds)` makes them, for some seconds, in a loop that takes so long for an element.
+    """Iterate as `iter(ds)` does, for some seconds, in a loop that takes `consumer_seconds` per element.
 
-    A data set that ends before is run again, with caches that are empty again, unless it gave nothing.
+    A data set that ends earlier is run again with empty caches, unless it yielded nothing.
     """
     meter = Meter(plan)
     loop = _Loop(meter, consumer_seconds)
@@ -182,7 +182,7 @@ def together(
                     runs[:] = [iterator._run]
                     with iterator:
                         gave = loop.take(iterator)
-                if not gave or meter.stopped:  # also if `over` came before this run was there to be aborted
+                if not gave or meter.stopped:  # also if `over` was called before this run could be aborted
                     break
     except Enough:
         pass
@@ -201,10 +201,9 @@ def together(
 
 
 def _first(marks: list[Mark], last: Mark, turned: float) -> Mark:
-    """From where to count, if something came after it.
+    """Return the mark from which to count, if elements came after it.
 
-    What comes before the middle is running in, and so is what comes before AUTOTUNE's last change, unless that was at
-    the end.
+    The first half is a warm-up. So is the time before AUTOTUNE's last change, unless that was near the end.
     """
     start = marks[0].at
     middle, late = start + _MIDDLE * (last.at - start), start + _LATE * (last.at - start)
@@ -215,7 +214,7 @@ def _first(marks: list[Mark], last: Mark, turned: float) -> Mark:
 
 
 def _since(before: Costs, after: Costs) -> Costs:
-    """What was added; where nothing was, all."""
+    """Return the costs after subtraction of earlier ones; for keys without new elements, all costs."""
     return {
         key: cost - before[key] if key in before and cost.elements > before[key].elements else cost
         for key, cost in after.items()
@@ -242,7 +241,7 @@ class _Clocks:
 
 
 class _Loop:
-    """Takes elements, and notes now and then how far it is. What is done between passes does not count."""
+    """Takes elements and records its progress. Work between iterations does not count."""
 
     def __init__(self, meter: Meter, consumer_seconds: float) -> None:
         self.taken = 0
@@ -255,7 +254,7 @@ class _Loop:
         self.passes = 0
         self.epoch: int | None = None
         self._between = _Clocks()
-        self._left: _Clocks | None = None  # when the latest pass was over
+        self._left: _Clocks | None = None  # time at which the latest iteration ended
         self.marks = [self.mark()]
 
     def ask_for_mark(self) -> None:
@@ -279,7 +278,7 @@ class _Loop:
         return found
 
     def take(self, iterator: Iterator) -> bool:
-        """Make a whole pass, or what there is time for; whether any element came."""
+        """Run a whole iteration, or as much as time allows; return True if an element came."""
         if self._left is not None:
             self._between += _Clocks.now() - self._left
             self._left = None

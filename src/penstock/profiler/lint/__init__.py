@@ -1,1 +1,1 @@
-"""What would make a pipeline better, found by looking at its plan."""
+"""Lint: advice found by examining a plan."""

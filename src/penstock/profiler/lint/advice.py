@@ -1,4 +1,4 @@
-"""Advice: one thing that would make a pipeline better; a Report of several; and the Check that finds them."""
+"""Advice: one improvement of a pipeline; Report: a tuple of them; Check: a function that finds them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _WIDTH = 100
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What a step does that is probably not meant, and the calls to write in its place.
+    """A probably unintended effect of a step, and the better calls.
 
-    `code` is the name of the check, `concern` what is at stake: "data" (other elements, or another order, than meant),
-    "speed" or "memory". `step` and `where` are the step in question and the user's line that made it; `mended` the
-    calls in their better form; `why` says what that gives, and what it changes.
+    `code` is the name of the check. `concern` is the subject: "data" (other elements or another order than intended),
+    "speed" or "memory". `step` and `where` are the step and the user's line that created it. `mended` are the better
+    calls. `why` describes the gain, and the changes in behaviour.
     """
 
     code: str
@@ -31,7 +31,7 @@ class Advice:
 
     @classmethod
     def on(cls, node: Node, code: str, concern: str, message: str, mended: str, why: str) -> Advice:
-        """Advice on one step of a plan."""
+        """Return advice on one step of a plan."""
         return cls(code, concern, node.label, short_location(node.where) or None, message, mended, why)
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ Check = Callable[[Inspection], Iterator[Advice]]
 
 
 class Report(tuple[Advice, ...]):
-    """A tuple of `Advice`; its text is for people."""
+    """A tuple of `Advice` with a readable text."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Steps as the calls that make them, for advice."""
+"""Steps as the method calls that create them, for advice."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from penstock.plan.storing import Snapshot
 
 
 def calls(nodes: Iterable[Node]) -> str:
-    """`.shuffle(1000).map(decode, num_parallel_calls=ps.AUTOTUNE)`: the first step is nearest to the source."""
+    """Return for example `.shuffle(1000).map(decode)`, beginning with the step nearest to the source."""
     return "".join(call(node) for node in nodes)
 
 
 def call(node: Node) -> str:
-    """One step as a call."""
+    """Return one step as a call."""
     match node:
         case Map() | FlatMap():
             return f".{node.name}({_function(node.function)}{_options(node)})"
@@ -79,7 +79,7 @@ def _number(value: int) -> str:
 
 
 def _function(function: Callable[..., Any]) -> str:
-    """The function's name; what has none that can be written is left out."""
+    """Return the function's name, or "..." if it has no name that can be written."""
     name = function_name(function)
     if str(getattr(function, "__module__", "")).startswith("penstock."):
         return f"ps.{name}"

@@ -1,4 +1,4 @@
-"""The driver: runs every check on a plan. The only list of checks."""
+"""The driver: runs every check on a plan. It contains the only list of checks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from penstock.profiler.lint.checks.shuffles import (
 from penstock.profiler.lint.inspection import Inspection
 
 CHECKS: tuple[Check, ...] = (
-    # what arrives may not be what is meant
+    # the elements may not be the intended ones
     text_as_str,
     lossy_operands,
     cache_random,
@@ -80,6 +80,6 @@ CHECKS: tuple[Check, ...] = (
 
 @question()
 def lint(plan: Node, options: Options) -> Report:
-    """The advice on a plan, what matters most first. No element is made: functions see stand-ins, or made-up values."""
+    """Return the advice on a plan, the most important first. No element is computed: functions receive placeholders."""
     found = Inspection(plan, options)
     return Report(dict.fromkeys(advice for check in CHECKS for advice in check(found)))

@@ -1,6 +1,6 @@
-"""Inspection: a plan as checks see it.
+"""Inspection: a plan with helper functions for checks.
 
-Also what several checks ask: how many records a file holds, how many bytes an element has, of which kinds values are.
+The helpers estimate the records of a file and the bytes of an element, and analyse functions.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Kind = TypeVar("Kind", bound=Node)
 class Inspection:
     """A plan with its options.
 
-    `written` is what the user wrote; `mended` the same after the rewrites that move steps and make them parallel, so
-    that nobody is told to do what is done for him; `final` is what runs.
+    `written` is the plan that the user wrote. `mended` is the plan after the rewrites that move steps and make them
+    parallel, so that no advice repeats what penstock does itself. `final` is the plan that runs.
     """
 
     def __init__(self, plan: Node, options: Options) -> None:
@@ -42,11 +42,11 @@ class Inspection:
         self.final = rewrite(plan, options)[0]
 
     def asked(self, kind: type[Kind]) -> Iterator[tuple[Kind, tuple[Node, ...]]]:
-        """The steps of a kind as they are written, each with those it hands its elements to, the nearest first."""
+        """Yield the steps of a kind in the written plan, each with the later steps, the nearest first."""
         return _places(self.written, (), kind)
 
     def each(self, kind: type[Kind]) -> Iterator[tuple[Kind, tuple[Node, ...]]]:
-        """The same of the mended plan."""
+        """Yield the steps of a kind in the mended plan."""
         return _places(self.mended, (), kind)
 
 
@@ -60,14 +60,14 @@ def _places(node: Node, above: tuple[Node, ...], kind: type[Kind]) -> Iterator[t
 
 
 def below(node: Node) -> Iterator[Node]:
-    """The steps below one, the nearest first, down to a source or a step of several inputs."""
+    """Yield the steps before a node, the nearest first, down to a source or a step with several inputs."""
     while isinstance(node, UnaryNode):
         node = node.input
         yield node
 
 
 def between(top: Node, bottom: Node) -> list[Node]:
-    """The steps above `bottom` and below `top`, the one nearest to the source first."""
+    """Return the steps above `bottom` and below `top`, the one nearest to the source first."""
     found: list[Node] = []
     for node in below(top):
         if node is bottom:
@@ -80,7 +80,7 @@ _FRAME = 16  # bytes around the payload of a record
 
 
 def estimated_records(name: str) -> int | None:
-    """The file's size through that of its first record; None for what is not a local file that can be read."""
+    """Return the file's size divided by that of its first record, or None for files that are not local or readable."""
     try:
         size = Path(name).stat().st_size
         with Path(name).open("rb") as file:
@@ -94,7 +94,10 @@ def estimated_records(name: str) -> int | None:
 
 
 def element_bytes(spec: Any) -> int | None:
-    """Bytes of an element's arrays; None where the spec leaves them open. A byte string of unknown length counts 0."""
+    """Return the bytes of an element's arrays, or None if the spec leaves them open.
+
+    Byte strings of unknown length count 0.
+    """
     if spec is None:
         return None
     total = 0
@@ -107,12 +110,12 @@ def element_bytes(spec: Any) -> int | None:
 
 
 def has_bytes(spec: Any) -> bool:
-    """Whether an element holds byte strings, whose length no spec tells."""
+    """Return True if an element contains byte strings, whose length no spec contains."""
     return any(isinstance(leaf, TensorSpec) and leaf.dtype is bytes for leaf in flatten(spec)[0])
 
 
 def found_in_functions(plan: Node, *kinds: type) -> Iterator[tuple[UnaryNode, Any]]:
-    """What is found in the functions that get whole elements, of those whose spec is known."""
+    """Yield findings in the functions that receive whole elements, if the spec of the elements is known."""
     seen: set[int] = set()
     for node in plan.walk():
         function = _function(node)
@@ -137,5 +140,5 @@ def _found(function: Callable[..., Any], spec: Any) -> list[Finding]:
     arguments = [kind_of_spec(part) for part in (spec if unpacks else (spec,))]
     try:
         return read(function, arguments)
-    except Exception:  # code that is read may hold anything
+    except Exception:  # user code may contain anything
         return []

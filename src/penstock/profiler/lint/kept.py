@@ -1,4 +1,4 @@
-"""What a cache or snapshot keeps of what would differ from epoch to epoch: random draws, the order of a shuffle."""
+"""Random results that a cache or snapshot stores, so that all epochs are equal: random numbers and shuffled orders."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ SHUFFLES = (Shuffle, GlobalShuffle)
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A step whose outcome `keeper` keeps; `drawn` is what its function draws from, None for a shuffle."""
+    """A step whose random result `keeper` stores.
+
+    `drawn` names the source of random numbers, or is None for a shuffle.
+    """
 
     keeper: Node
     node: Node
@@ -31,19 +34,19 @@ class Kept:
 
     @property
     def message(self) -> str:
-        kept = f"{self.keeper.name}() keeps"
+        kept = f"{self.keeper.name}() stores"
         if self.drawn is None:
-            return f"{kept} the order that {self.node.label} made first: every epoch is in that order."
+            return f"{kept} the first order of {self.node.label}: every epoch has that order."
         return f"{self.node.label} uses random numbers of {self.drawn}, and {kept} the first ones for all epochs."
 
 
 def kept(plan: Node) -> Iterator[Kept]:
-    """All that is kept by the caches and snapshots of a plan."""
+    """Yield everything of this kind that the caches and snapshots of a plan store."""
     return _kept(plan, shuffled=False)
 
 
 def _kept(node: Node, *, shuffled: bool) -> Iterator[Kept]:
-    """`shuffled` says that a step above makes another order in every epoch."""
+    """Yield what is stored in a part of a plan. `shuffled` is True if a later step shuffles in every epoch."""
     if isinstance(node, KEEPERS):
         for part in node.inputs:
             yield from _by(node, part, shuffled=shuffled)
@@ -52,14 +55,14 @@ def _kept(node: Node, *, shuffled: bool) -> Iterator[Kept]:
 
 
 def functions_of(node: Node) -> list[Callable[..., Any]]:
-    """The user's functions that make the elements of a step."""
+    """Return the user's functions that compute the elements of a step."""
     if isinstance(node, Scan):
         return [node.source.function] if isinstance(node.source, GeneratorSource) else []
     return [value for value in parameters(node).values() if callable(value)]
 
 
 def _by(keeper: Node, node: Node, *, shuffled: bool) -> Iterator[Kept]:
-    """What one of them keeps; a shuffle below another one has made no order that is seen."""
+    """Yield what one cache or snapshot stores. The order of a shuffle before another shuffle does not count."""
     if isinstance(node, KEEPERS):
         return
     drawn = next(filter(None, map(randomness, functions_of(node))), None)
@@ -74,14 +77,12 @@ def _by(keeper: Node, node: Node, *, shuffled: bool) -> Iterator[Kept]:
 
 
 def warn_of_kept(plan: Node) -> None:
-    """A RandomnessWarning on the user's line for each step whose outcome is kept, once in a process."""
+    """Warn once per process, at the user's line, for each step whose random result is stored."""
     if not any(isinstance(node, KEEPERS) for node in plan.walk()):
         return
     for found in kept(plan):
         hint = f"Put the step after {found.keeper.name}(), so that every epoch has its own"
         hint += (
-            "."
-            if found.drawn
-            else ", or give the shuffle reshuffle_each_iteration=False to say that one order is meant."
+            "." if found.drawn else ", or pass reshuffle_each_iteration=False to the shuffle if one order is intended."
         )
         tell(found.message, hint, RandomnessWarning, found.node.where)

@@ -1,4 +1,4 @@
-"""Data sets of the names of files, what reads them, and who gets none."""
+"""Checks of data sets of file names and of the steps that read them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ORDER = (Shuffle, GlobalShuffle, Shard, Take, Skip, Repeat)
 
 
 def are_names(node: Node) -> bool:
-    """Whether a data set is names of files, in whatever order."""
+    """Return True if a data set contains names of files, in any order."""
     for part in (node, *below(node)):
         if isinstance(part, Scan):
             return isinstance(part.source, ArraysSource) and part.source.name.endswith(("files)", " files"))
@@ -27,7 +27,7 @@ def are_names(node: Node) -> bool:
 
 
 def reads_files(node: Interleave | FlatMap) -> bool:
-    """Whether the inputs that a step opens are files."""
+    """Return True if the inputs that a step opens are files."""
     module = str(getattr(node.function, "__module__", ""))
     is_reader = module.startswith("penstock.") and function_name(node.function).endswith("Dataset")
     return is_reader or are_names(node.input)
@@ -46,15 +46,15 @@ def _shards_of_names(plan: Node) -> Iterator[Shard]:
 
 
 def warn_of_no_file(plan: Node) -> None:
-    """A ShardWarning on the user's line of a shard that gets no file, once in a process."""
+    """Warn once per process, at the user's line, of a shard without a file."""
     for node in _shards_of_names(plan):
         if 0 < node.input.cardinality <= node.index:
             count = node.input.cardinality
             tell(
-                f"{node.label} gets nothing: it deals {count} {'file' if count == 1 else 'files'} to {node.num_shards} "
-                "consumers.",
-                "Deal the records, as in .interleave(ps.TFRecordDataset).shard(num_shards, index), or write the data "
-                "into at least as many files as there are consumers.",
+                f"{node.label} has no file: it distributes {count} {'file' if count == 1 else 'files'} to "
+                f"{node.num_shards} consumers.",
+                "Distribute the records, as in .interleave(ps.TFRecordDataset).shard(num_shards, index), or write the "
+                "data into at least as many files as there are consumers.",
                 ShardWarning,
                 node.where,
             )

@@ -1,4 +1,4 @@
-"""What kind of function a user's function is: random, costly, plain numpy."""
+"""Classification of users' functions: random, expensive, plain numpy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.functions.uses import ELSEWHERE, Use, attribute, branches, keeps_s
 from penstock.trace.lift import draws, nature_of
 
 _LIBRARIES = {
-    **dict.fromkeys(["cv2", "PIL", "imageio", "skimage", "simplejpeg", "turbojpeg", "tifffile"], "works on pictures"),
+    **dict.fromkeys(["cv2", "PIL", "imageio", "skimage", "simplejpeg", "turbojpeg", "tifffile"], "works on images"),
     **dict.fromkeys(["librosa", "soundfile", "torchaudio", "av", "decord"], "decodes sound or video"),
     **dict.fromkeys(["zlib", "gzip", "bz2", "lzma", "zstandard"], "compresses or decompresses"),
     **dict.fromkeys(ELSEWHERE, "waits for another machine"),
@@ -31,8 +31,9 @@ _READS = (".read_bytes", ".read_text")
 _REDUCTIONS = (".sum", ".mean", ".std", ".var", ".min", ".max", ".argmax", ".argmin", ".any", ".all", ".prod")
 _METHODS = (*_REDUCTIONS, ".astype", ".clip", ".round", ".cumsum", ".shape", ".dtype", ".ndim", ".real", ".imag")
 _NUMBERS = (abs, min, max, float, int, bool, round)
-# Of numpy what only computes: lint calls functions made of these on values of its own. Not here is what writes to files
-# or to its arguments, sets how numpy works, draws, gives memory as it finds it, or calls what it is given.
+# numpy functions that only compute: lint calls functions that use only these, with its own values. The list excludes
+# functions that write to files or arguments, configure numpy, use random numbers, return uninitialised memory, or call
+# their arguments.
 _NUMPY = words(
     """
     abs absolute all allclose amax amin angle any append arange argmax argmin argpartition argsort argwhere around array
@@ -50,15 +51,15 @@ _NUMPY = words(
     trim_zeros triu triu_indices union1d unique unpackbits unravel_index unwrap vander var vdot vsplit vstack where
     zeros zeros_like"""
 )
-_NUMPY_MODULES = ("numpy.linalg", "numpy.fft")  # of which the same holds for all that is in them
+_NUMPY_MODULES = ("numpy.linalg", "numpy.fft")  # all functions of these modules only compute
 _GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
 _SETTERS = ("seed", "getstate", "setstate", "get_state", "set_state")
 
 
 def randomness(function: Callable[..., Any]) -> str | None:
-    """What a function draws from that is another each time (random numbers, the clock), as it is spelled, or None.
+    """Return the name of a changing source that a function uses (random numbers, the clock), or None.
 
-    A generator that the function seeds itself gives the same in every epoch, and does not count.
+    A generator that the function seeds itself is the same in every epoch and does not count.
     """
     found = [*filter(_is_random, uses(function)), *generators(function).values()]
     return found[0].spelled if found else None
@@ -84,12 +85,12 @@ def _is_random(use: Use) -> bool:
 
 
 def draws_by_key(use: Use) -> bool:
-    """Return True if the random numbers of a use follow from the key of the element: other ones in each epoch."""
+    """Return True if a use derives random numbers from the element's key, so that they differ between epochs."""
     return is_penstocks(use.value) and (_name(use.value) == "element_key" or draws(use.value))
 
 
 def draws_by_itself(use: Use) -> bool:
-    """Whether a use draws from a generator that is seeded by nothing of the element: a clock is none."""
+    """Return True if a use reads a generator that is not seeded per element. A clock does not count."""
     value = use.value
     if not _is_random(use) or is_penstocks(value):
         return False
@@ -100,7 +101,7 @@ def draws_by_itself(use: Use) -> bool:
 
 
 def is_torchs(value: Any) -> bool:
-    """Return True for a generator of torch, as functions get it by `generator=`."""
+    """Return True for a generator of torch, which functions receive as `generator=`."""
     return _module(type(value)) == "torch._C" and _name(type(value)) == "Generator"
 
 
@@ -118,7 +119,7 @@ def _text(value: Any, name: str) -> str:
 
 
 def work(function: Callable[..., Any]) -> tuple[str, str] | None:
-    """What a function does that takes long beside other threads, and how it is spelled; None where nothing is known."""
+    """Return the expensive work of a function without the GIL, and the called name; None if there is none known."""
     for use in uses(function):
         found = _work(use)
         if found is not None:
@@ -141,7 +142,7 @@ def _work(use: Use) -> str | None:
 
 
 def decodes(function: Callable[..., Any]) -> str | None:
-    """How a function spells the picture decoder that it uses."""
+    """Return the name of the image decoder that a function uses, or None."""
     for use in uses(function):
         if nature_of(use.value).decodes:
             return use.spelled
@@ -151,9 +152,9 @@ def decodes(function: Callable[..., Any]) -> str | None:
 
 
 def only_numpy(function: Callable[..., Any]) -> bool:
-    """Whether a function is numpy arithmetic without loops or branches, and could be written for many elements.
+    """Return True if a function is numpy arithmetic without loops or branches, so that it could work on many elements.
 
-    Nobody notices when it is called: it uses nothing but what is known to compute only, and writes to nothing.
+    It has no side effects: all used functions are known to only compute, and it writes to nothing.
     """
     if loops(function) or branches(function) or keeps_state(function):
         return False

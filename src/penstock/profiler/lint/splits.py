@@ -1,4 +1,4 @@
-"""Splits made with take and skip: of a shuffle that differs between epochs, and of elements sorted by class."""
+"""Checks of splits with take and skip: of a shuffle that differs between epochs, and of elements sorted by class."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from penstock.sources.arrays import ArraysSource
 from penstock.sources.image_folder import ImageFolderSource
 from penstock.sources.source import Source
 
-_ALIKE = (Map, Enumerate, Prefetch)  # give as many elements as they get, in the same order
+_ALIKE = (Map, Enumerate, Prefetch)  # these steps keep the number and order of elements
 
 
 def ordering(node: Node) -> Node:
-    """Return the step or source that decides on the order of the elements of `node`."""
+    """Return the step or source that determines the order of the elements of `node`."""
     while isinstance(node, _ALIKE):
         node = node.input
     return node
@@ -33,7 +33,7 @@ def reshuffled(node: Node) -> Shuffle | GlobalShuffle | None:
 
 
 def sorted_by_class(node: Node) -> Scan | None:
-    """Return the images or arrays that the elements of `node` come from, if they have several classes one by one."""
+    """Return the source of the elements of `node`, if its images or arrays are sorted by class."""
     node = ordering(node)
     labels = _labels(node.source) if isinstance(node, Scan) else np.empty(0)
     changes = np.diff(labels)
@@ -42,7 +42,7 @@ def sorted_by_class(node: Node) -> Scan | None:
 
 
 def _labels(source: Source) -> np.ndarray:
-    """Return what may be labels: those of a folder of images, or whole numbers in the last of several columns."""
+    """Return likely labels: those of a folder of images, or integers in the last of several columns."""
     if isinstance(source, ImageFolderSource):
         return np.array(source.labels or ())
     if isinstance(source, ArraysSource) and len(source.columns) > 1:
@@ -53,20 +53,20 @@ def _labels(source: Source) -> np.ndarray:
 
 
 def is_split(node: Node) -> bool:
-    """Return True if both take and skip were made of a node, as `warn_of_split` notes with the node."""
+    """Return True if both take and skip were created from a node, as recorded by `warn_of_split`."""
     return len(vars(node).get("_cuts", ())) > 1
 
 
 def warn_of_split(cut: Node) -> None:
-    """Warn if both take and skip are made of one shuffle whose order differs between epochs."""
+    """Warn if both take and skip are created from one shuffle whose order differs between epochs."""
     if not isinstance(cut, (Take, Skip)) or cut.count <= 0:
         return
     node = ordering(cut.input)
     vars(node).setdefault("_cuts", set()).add(type(cut))
     if is_split(node) and reshuffled(node):
         tell(
-            f"take and skip of one {node.label}: it makes another order in every epoch, so that elements which one "
-            "epoch keeps for validation are trained on in another.",
+            f"take and skip of one {node.label}: its order differs between epochs, so that elements that one "
+            "epoch uses for validation are trained on in another.",
             "Split first, with train, validation = ds.split((0.9, 0.1)), and shuffle train, or shuffle with seed=0 and "
             "reshuffle_each_iteration=False.",
             RandomnessWarning,

@@ -1,4 +1,4 @@
-"""What draws from a generator that is no part of the pipeline: other elements in each pass, and behind a resume."""
+"""Functions with random numbers that the pipeline does not seed: they differ per iteration and after a resume."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from penstock.profiler.lint.natures import draws_by_itself, draws_by_key, is_tor
 
 @dataclass(frozen=True, slots=True)
 class Unkeyed:
-    """A step with a function that draws from `drawn`; `certain` where it does so at each call."""
+    """A step whose function uses random numbers of `drawn`; `certain` is True if it does so in each call."""
 
     node: Node
     drawn: str
@@ -36,7 +36,7 @@ class Unkeyed:
 
 
 def unkeyed(plan: Node) -> Iterator[Unkeyed]:
-    """All such steps, except those whose draws a cache or snapshot keeps, which is told in other words."""
+    """Yield all such steps, except those whose results a cache or snapshot stores, which have their own warning."""
     for node in _not_kept(plan):
         seeds = isinstance(node, (Map, Filter))
         for function in functions_of(node):
@@ -46,7 +46,7 @@ def unkeyed(plan: Node) -> Iterator[Unkeyed]:
 
 
 def _not_kept(plan: Node) -> Iterator[Node]:
-    """All steps but those whose elements a cache or snapshot keeps."""
+    """Yield all steps except those whose elements a cache or snapshot stores."""
     seen: set[int] = set()
     waiting = [plan]
     while waiting:
@@ -59,7 +59,7 @@ def _not_kept(plan: Node) -> Iterator[Node]:
 
 
 def _drawn(function: Callable[..., Any]) -> list[Use]:
-    """Return what a function draws from; it is read once."""
+    """Return the uses of random numbers in a function; cached per function."""
     return recalled(function, "drawn", lambda: (_read(function), []), by_value=False)[0]
 
 
@@ -73,7 +73,7 @@ def _read(function: Callable[..., Any]) -> list[Use]:
 
 
 def warn_of_unkeyed(plan: Node, options: Options) -> None:
-    """A RandomnessWarning on the user's line for each such step, once in a process; none if order does not matter."""
+    """Warn once per process, at the user's line, for each such step; not if the order does not matter."""
     if options.deterministic is False:
         return
     for found in unkeyed(plan):
@@ -82,7 +82,7 @@ def warn_of_unkeyed(plan: Node, options: Options) -> None:
 
 
 def warn_of_repeats(plan: Node) -> None:
-    """A RandomnessWarning if reading the elements by index again gives the random numbers of the same epoch."""
+    """Warn if reading elements by index repeats the random numbers of the same epoch."""
     for node in _not_kept(plan):
         shuffled = isinstance(node, GlobalShuffle) and node.reshuffle_each_iteration
         keyed = any(draws_by_key(use) for function in functions_of(node) for use in uses(function))

@@ -1,1 +1,1 @@
-"""What runs now: told over a socket, in a notebook, and to Prometheus and OpenTelemetry."""
+"""Live views of running iterations: over a socket, in a notebook, and for Prometheus and OpenTelemetry."""

@@ -1,4 +1,4 @@
-"""html: a snapshot as HTML, for the page and for notebooks; in the look of a run's report."""
+"""html: a snapshot as HTML for the page and for notebooks, in the style of a run's report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ tr.held td:first-child::before{content:"▶ "}.gone{color:var(--bad)}h1{overflow
 
 
 def body(told: dict[str, Any]) -> str:
-    """The table of every pass, with its verdict above it."""
+    """Return the table of every iteration, with its verdict above it."""
     parts = [f"<h1>{escape(table.head(told))}</h1>"]
     if not told["pipelines"]:
         parts.append("<p>No iteration has started since monitoring began.</p>")

@@ -1,4 +1,4 @@
-"""Metrics: what is measured of the passes that run, for Prometheus and for OpenTelemetry; both tell the same."""
+"""Metrics of running iterations, for Prometheus and for OpenTelemetry. Both export the same metrics."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 from penstock.errors import optional_package
 from penstock.profiler.live.snapshot import snapshot, want
 
-_FRESH = 0.5  # seconds that a snapshot serves: a scrape asks for all metrics at once
+_FRESH = 0.5  # seconds for which a snapshot is reused: a scrape reads all metrics at once
 Labels = dict[str, str]
 Values = Iterable[tuple[Labels, float]]
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """`counter`: it only grows, while the plan is told of; else it is what is so now."""
+    """A metric. `counter` is True if it only grows while its plan is observed; otherwise it is a gauge."""
 
     name: str
     text: str
@@ -51,22 +51,28 @@ def _labels(each: dict[str, Any]) -> Labels:
 
 
 METRICS = (
-    Metric("penstock_elements", "Elements (batches) that the loop got.", "", True, _pipelines("elements")),
+    Metric("penstock_elements", "Elements (batches) that the loop received.", "", True, _pipelines("elements")),
     Metric("penstock_waited_seconds", "Time that the loop waited for data.", "s", True, _pipelines("waited")),
-    Metric("penstock_waited_share", "Of the last seconds: the share waited.", "1", False, _pipelines("waited_share")),
-    Metric("penstock_passes", "Passes that have begun.", "", True, _pipelines("passes")),
+    Metric(
+        "penstock_waited_share",
+        "Share of the last seconds that the loop waited.",
+        "1",
+        False,
+        _pipelines("waited_share"),
+    ),
+    Metric("penstock_passes", "Iterations started.", "", True, _pipelines("passes")),
     Metric("penstock_running", "1 while an iteration runs.", "", False, _pipelines("running")),
-    Metric("penstock_step_elements", "Elements that a step made.", "", True, _steps("elements")),
+    Metric("penstock_step_elements", "Elements that a step yielded.", "", True, _steps("elements")),
     Metric("penstock_step_failures", "Elements of a step that failed.", "", True, _steps("failed")),
     Metric("penstock_step_cpu_seconds", "CPU time of a step.", "s", True, _steps("cpu_seconds")),
     Metric("penstock_step_held_bytes", "Bytes in a step's buffers.", "By", False, _steps("held")),
-    Metric("penstock_step_room_bytes", "Bytes that a step may make ahead.", "By", False, _steps("room")),
-    Metric("penstock_step_bottleneck", "1 for the step that holds the others back.", "", False, _steps("bottleneck")),
+    Metric("penstock_step_room_bytes", "Bytes that a step may compute ahead.", "By", False, _steps("room")),
+    Metric("penstock_step_bottleneck", "1 for the bottleneck step.", "", False, _steps("bottleneck")),
 )
 
 
 class _Latest:
-    """A snapshot that is fresh enough."""
+    """A cached snapshot."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -103,7 +109,7 @@ def prometheus_collector() -> Any:
 
 
 class _Collector:
-    """What a registry asks."""
+    """The collector object that a registry calls."""
 
     def __init__(self, core: Any) -> None:
         self._core = core

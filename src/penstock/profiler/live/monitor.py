@@ -1,6 +1,6 @@
-"""monitor: a process that answers `penstock top`.
+"""monitor: lets a process answer `penstock top`.
 
-Such processes of a user are reached by sockets in a folder that nobody else enters.
+The processes of a user are reached through sockets in a folder that only this user can enter.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from penstock.forked import in_child, new_lock
 from penstock.profiler.live.snapshot import no_longer, snapshot, want
 from penstock.runtime import profiled
 
-_SECONDS = 15.0  # that an answer may take: a machine that trains is busy
+_SECONDS = 15.0  # seconds for an answer: a machine that trains is busy
 _MOST = 1 << 25  # bytes of an answer
 _HOW = "Call ps.monitor() in the program, or start it with PENSTOCK_MONITOR=1 in its environment."
 
 
 def folder(*, make: bool = False) -> Path:
-    """The folder; raises FailedPreconditionError where somebody else might enter it."""
+    """Return the folder. Raise FailedPreconditionError if other users might enter it."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
-    if runtime and Path(runtime).is_dir() and len(runtime) < 70:  # a socket's path has 107 bytes at most
+    if runtime and Path(runtime).is_dir() and len(runtime) < 70:  # the path of a socket has at most 107 bytes
         found = Path(runtime) / "penstock"
     else:
         found = Path(tempfile.gettempdir()) / f"penstock-{os.getuid()}"
@@ -39,15 +39,15 @@ def folder(*, make: bool = False) -> Path:
         try:
             found.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
-            message = f"The folder of the monitor's sockets, {found}, cannot be made: {error}."
-            raise FailedPreconditionError(message, hint="Set XDG_RUNTIME_DIR to a folder that is yours.") from error
+            message = f"The folder of the monitor's sockets, {found}, cannot be created: {error}."
+            raise FailedPreconditionError(message, hint="Set XDG_RUNTIME_DIR to a folder of your own.") from error
     try:
         about = found.lstat()
     except FileNotFoundError:
         return found
     if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o077:
-        message = f"{found} is not a folder that you alone may enter: others could read or stand in for the monitor."
-        raise FailedPreconditionError(message, hint="Remove it, or set XDG_RUNTIME_DIR to a folder that is yours.")
+        message = f"{found} is not a private folder: other users could read the monitor's data, or act as the monitor."
+        raise FailedPreconditionError(message, hint="Remove it, or set XDG_RUNTIME_DIR to a folder of your own.")
     return found
 
 
@@ -56,14 +56,14 @@ def path_of(pid: int, *, make: bool = False) -> Path:
 
 
 def monitored() -> list[int]:
-    """The processes that answer; sockets that killed ones have left are removed."""
+    """Return the processes that answer. Sockets of killed processes are removed."""
     found = []
     for path in sorted(folder().glob("*.sock")):
         if not path.stem.isdigit():
             continue
         try:
             _connected(path).close()
-        except ConnectionRefusedError:  # a socket takes its name when it is listened to: this one's process has ended
+        except ConnectionRefusedError:  # a socket gets its name when it listens, so this one's process has ended
             with contextlib.suppress(OSError):
                 path.unlink()
         except OSError:
@@ -74,7 +74,7 @@ def monitored() -> list[int]:
 
 
 def ask(pid: int) -> dict[str, Any]:
-    """A snapshot of a process. Raises NotFoundError where there is none to be had, with how to come by one."""
+    """Return a snapshot of a process. Raise NotFoundError with advice if there is none."""
     path = path_of(pid)
     try:
         with _connected(path) as connection:
@@ -102,7 +102,7 @@ def _read(connection: socket.socket) -> bytes:
         parts.append(part)
         size += len(part)
         if size > _MOST:
-            message = "an answer without end"
+            message = "the answer is too long"
             raise ValueError(message)
     return b"".join(parts)
 
@@ -111,18 +111,20 @@ def _why_not(pid: int, error: Exception) -> NotFoundError | FailedPreconditionEr
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
-        return NotFoundError(f"There is no process {pid} (any more).", hint="`penstock top` lists those there are.")
+        return NotFoundError(
+            f"There is no process {pid} (any more).", hint="`penstock top` lists the monitored processes."
+        )
     except (PermissionError, OverflowError):
-        message = f"Process {pid} is another user's: only that user can look at it."
+        message = f"Process {pid} belongs to another user: only that user can monitor it."
         return FailedPreconditionError(message, hint="Run `penstock top` as that user, or look at one of your own.")
     if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
         return NotFoundError(f"Process {pid} is not monitored.", hint=_HOW)
     message = f"Process {pid} does not answer ({type(error).__name__}: {error})."
-    return NotFoundError(message, hint="It may be stopped, or busy in code that does not let go of Python's lock.")
+    return NotFoundError(message, hint="It may be stopped, or busy in code that holds the GIL.")
 
 
 class Monitor:
-    """What `ps.monitor()` gives: the process answers until `stop()`, or until it ends."""
+    """The result of `ps.monitor()`: the process answers until `stop()` or its end."""
 
     def __init__(self) -> None:
         self.path: Path | None = path_of(os.getpid(), make=True)
@@ -135,7 +137,7 @@ class Monitor:
         in_child(self._forget)
 
     def stop(self) -> None:
-        """Answer no longer. Idempotent."""
+        """Stop answering. Idempotent."""
         global _monitor
         server, self._server = self._server, None
         if server is None:
@@ -150,7 +152,7 @@ class Monitor:
             _monitor = None if _monitor is self else _monitor
 
     def _forget(self) -> None:
-        """In a forked child: the socket is the parent's, whose name stays."""
+        """Close the socket in a forked child. The parent keeps the socket and its name."""
         server, self._server = self._server, None
         if server is not None:
             server.socket.close()
@@ -196,7 +198,7 @@ def monitor() -> Monitor:
 
 
 def begin_as_asked() -> None:
-    """Answer if the environment asks for it."""
+    """Start to answer if the environment requests it."""
     if not profiled.monitored():
         return
     try:
@@ -206,7 +208,7 @@ def begin_as_asked() -> None:
 
 
 class _Answer(socketserver.BaseRequestHandler):
-    """A line comes, the values go, and that is all."""
+    """Sends one snapshot per request line."""
 
     def handle(self) -> None:
         connection: socket.socket = self.request
@@ -226,14 +228,14 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         beside = path.with_suffix(".new")
         beside.unlink(missing_ok=True)
         super().__init__(str(beside), _Answer)
-        beside.replace(path)  # what has the name is listened to
+        beside.replace(path)  # a file with the final name always accepts connections
 
     def answer(self) -> bytes:
         with self._answering:
             return json.dumps(snapshot(), default=_plain).encode()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A thread that answers says nothing on the terminal of a training run."""
+        """Print nothing: the terminal belongs to the training run."""
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Notebook: the live table in a cell's output, refreshed while the notebook goes on."""
+"""Notebook: the live table in a cell's output, updated while the notebook continues."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from penstock.profiler.live.snapshot import no_longer, snapshot, want
 
 
 class Notebook:
-    """What `ds.monitor()` gives: the table is refreshed until `stop()`."""
+    """The result of `ds.monitor()`: the table is updated until `stop()`."""
 
     def __init__(self, plan: Node, seconds: float) -> None:
         if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0.1 <= seconds <= 3600:
             message = f"seconds must be a number from 0.1 to 3600, got seconds={seconds!r}."
-            raise InvalidArgumentError(message, hint="Leave it out for one look a second.")
+            raise InvalidArgumentError(message, hint="Leave it out to refresh once a second.")
         display: Any = _display()
         self._plan, self._seconds = plan, seconds
         self._over = threading.Event()
@@ -28,7 +28,7 @@ class Notebook:
         self._thread.start()
 
     def stop(self) -> None:
-        """Leave the table as it is. Idempotent."""
+        """Stop the updates; the table stays. Idempotent."""
         if not self._over.is_set():
             self._over.set()
             self._thread.join()
@@ -53,18 +53,19 @@ class Notebook:
             self._handle.update(_Html(self._page()))
 
     def _page(self) -> str:
-        """In a frame of its own: its style is not the notebook's, and the notebook's is not its own."""
+        """Return the table in a frame, which separates its style from that of the notebook."""
         from html import escape
 
         whole = f"<!doctype html><meta charset=utf-8><style>{style()}body{{margin:.5rem}}</style>"
-        whole += body(snapshot(self._plan) | {"program": "this notebook"})  # its command line is IPython's
+        # the command line of a notebook is IPython's
+        whole += body(snapshot(self._plan) | {"program": "this notebook"})
         height = 18 * whole.count("<tr") + 260
         frame = "style='width:100%;border:0' sandbox='' title='penstock'"
         return f'<iframe {frame} height={height} srcdoc="{escape(whole)}"></iframe>'
 
 
 class _Html:
-    """What a notebook shows as HTML."""
+    """An object that a notebook shows as HTML."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -77,11 +78,11 @@ class _Html:
 
 
 def _display() -> Any:
-    """IPython's `display`, where it shows anything."""
+    """Return IPython's `display`, or raise an error if there is no notebook."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if shell is None:
-        message = "ds.monitor() shows its table in a notebook, and this is none (IPython does not run here)."
-        raise FailedPreconditionError(message, hint="Call ps.monitor(), and look with `penstock top` from a terminal.")
+        message = "ds.monitor() shows a table in a notebook, but IPython does not run here."
+        raise FailedPreconditionError(message, hint="Call ps.monitor(), and run `penstock top` in a terminal.")
     from IPython.display import display
 
     return display

@@ -1,4 +1,4 @@
-"""progress: a bar beside a training loop, which knows how long the pass is, and how much of the time the loop waits."""
+"""progress: a progress bar for a training loop, with the length of the iteration and the share of waiting time."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from penstock.profiler.analysis.figures import number, percent
 T = TypeVar("T")
 
 _BARS = ("auto", "rich", "tqdm", "lines", "off")
-_DRAWN = 0.1  # seconds between two pictures of a bar
-LINE_SECONDS = 10.0  # between two lines in a log
-_RECENTLY = 50  # pictures: of which rate and waiting tell
+_DRAWN = 0.1  # seconds between two updates of a bar
+LINE_SECONDS = 10.0  # seconds between two lines in a log
+_RECENTLY = 50  # updates from which rate and waiting are computed
 
 
 class Progress(Generic[T]):
-    """What `progress` gives: iterates over the data, once for each `for`."""
+    """The result of `progress`: iterates over the data, once for each `for`."""
 
     def __init__(self, data: Iterable[T], desc: str, total: int | None, bar: str) -> None:
         self._data, self.desc, self.total, self._bar = data, desc, total, bar
-        self.count = 0  # elements of the latest pass
-        self.waited = 0.0  # seconds of it that the loop waited
+        self.count = 0  # elements of the latest iteration
+        self.waited = 0.0  # seconds of the latest iteration in which the loop waited
 
     def __iter__(self) -> Iterator[T]:
         clock = time.perf_counter
@@ -51,8 +51,8 @@ class Progress(Generic[T]):
 
     def __len__(self) -> int:
         if self.total is None:
-            message = "How many elements there are is not known."
-            raise InvalidTypeError(message, hint="Say it: ps.progress(ds, total=1000).")
+            message = "The number of elements is not known."
+            raise InvalidTypeError(message, hint="Pass it: ps.progress(ds, total=1000).")
         return self.total
 
 
@@ -92,7 +92,7 @@ def progress(
         [4 5]
     """
     if not isinstance(data, Iterable):
-        message = f"progress is of a data set or another iterable, got {type(data).__name__}."
+        message = f"progress needs a data set or another iterable, got {type(data).__name__}."
         raise InvalidTypeError(message, hint="Write: for batch in ps.progress(ds):")
     if bar not in _BARS:
         message = f"bar must be one of {', '.join(map(repr, _BARS))}, got bar={bar!r}."
@@ -101,26 +101,26 @@ def progress(
         message = "bar='tqdm' needs tqdm, which is not installed."
         raise MissingDependencyError(message, hint="pip install tqdm, or leave bar out.")
     if total is not None:
-        check_int("total", total, least=0, hint="How many elements (batches) there are.")
+        check_int("total", total, least=0, hint="total is the number of elements (batches).")
     return Progress(data, desc, _length(data) if total is None else total, _chosen(bar))
 
 
 def in_notebook() -> bool:
-    """Whether this program is a notebook's."""
+    """Return True if this program runs in a notebook."""
     shell = sys.modules.get("IPython")
     found = shell.get_ipython() if shell is not None and hasattr(shell, "get_ipython") else None
     return found is not None and "IPKernelApp" in getattr(found, "config", {})
 
 
 def has_widgets() -> bool:
-    """Whether a notebook can show what changes; without, rich shows nothing there."""
+    """Return True if a notebook can show changing output. Otherwise rich shows nothing there."""
     return importlib.util.find_spec("ipywidgets") is not None
 
 
 def rich_bars(*, redrawn: bool = True) -> Any:
-    """Bars of rich, not begun, on stderr or in a notebook; a task's `text` stands behind its bar.
+    """Return rich bars, not started, on stderr or in a notebook. The `text` of a task is shown after its bar.
 
-    Not `redrawn`, they change only where they are asked to.
+    With `redrawn=False`, they change only on request.
     """
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -132,7 +132,7 @@ def rich_bars(*, redrawn: bool = True) -> Any:
 
 
 def bars_are_seen() -> bool:
-    """Whether a bar on stderr is looked at: on a terminal, or in a notebook that can show what changes."""
+    """Return True if a bar on stderr is visible: on a terminal, or in a notebook that can show changing output."""
     return has_widgets() if in_notebook() else sys.stderr.isatty()
 
 
@@ -156,11 +156,11 @@ def _length(data: Any) -> int | None:
         return None
 
 
-# -- ways to show it
+# -- display classes
 
 
 class _Shown:
-    """Nothing is shown; and what all ways have in common."""
+    """Shows nothing. Base of the other display classes."""
 
     every = float("inf")
 
@@ -182,7 +182,7 @@ class _Shown:
         self.draw()
 
     def draw(self) -> None:
-        """Show how far it is."""
+        """Show the progress."""
 
     def _measure(self, now: float) -> None:
         at, count, waited = self._marks[0]
@@ -207,10 +207,10 @@ class _Lines(_Shown):
 
 
 class _Line(_Lines):
-    """One line that is written again and again, for notebooks without ipywidgets."""
+    """One line that is overwritten again and again, for notebooks without ipywidgets."""
 
     every = 5 * _DRAWN
-    before, after = "\r", " " * 8  # over the end of a longer line
+    before, after = "\r", " " * 8  # overwrites the end of a longer line
 
     def close(self, now: float) -> None:
         super().close(now)

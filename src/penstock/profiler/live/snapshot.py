@@ -1,8 +1,8 @@
-"""snapshot: what all passes of this process are at, as plain values. Every live view shows them.
+"""snapshot: the current state of all iterations of this process, as plain values for all live views.
 
-`Live` observes the passes for it, and writes nothing.
+`Live` observes the iterations for it, and writes nothing.
 
-The figures are those of `explain(analyze=True)`, of the last seconds; the verdict is that of a recorded run.
+The figures are those of `explain(analyze=True)` for the last seconds. The verdict is that of a recorded run.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from penstock.profiler.recording.sampler import Sampler
 from penstock.profiler.verdict import verdict
 from penstock.runtime.machine.granted import granted_cpus, granted_memory
 
-_LOOK = 0.04  # seconds between two looks at what threads are at
-_MARK = 1.0  # seconds between two marks of how far passes are
-_SHOWN_FOR = 60.0  # seconds that a pass is told of after its end; its plan, and what that holds, is let go of then
+_LOOK = 0.04  # seconds between two samples of all threads
+_MARK = 1.0  # seconds between two progress marks
+_SHOWN_FOR = 60.0  # seconds that an iteration is shown after its end; then its plan is freed
 
 
 class Live(Observing):
-    """Begins at once, with a thread that looks at what is going on."""
+    """Starts at once, with a thread that samples the running iterations."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class Live(Observing):
         self._over.set()
 
     def _has_room(self) -> bool:
-        """The oldest that has ended makes way."""
+        """Return True if there is room for another pipeline. If needed, remove the pipeline that ended first."""
         if len(self.pipelines) >= MOST_PIPELINES:
             ended = next((key for key, each in self.pipelines.items() if not each.running), None)
             if ended is None:
@@ -83,7 +83,7 @@ _lock = new_lock()
 
 
 def want() -> None:
-    """Observe passes that begin from now on, until as many have said that they no longer want it."""
+    """Observe iterations that start from now on, until each call of `want` is matched by one of `no_longer`."""
     global _users, _live
     with _lock:
         _users += 1
@@ -93,7 +93,7 @@ def want() -> None:
 
 
 def no_longer() -> None:
-    """The other side of `want`."""
+    """Undo one call of `want`."""
     global _users, _live
     with _lock:
         _users = max(_users - 1, 0)
@@ -104,7 +104,7 @@ def no_longer() -> None:
 
 
 def observed() -> list[Observing]:
-    """All that observe passes now: a recorded run sees those that began while it was on."""
+    """Return all observers of iterations. A recorded run sees those that began during the recording."""
     return all_on()
 
 
@@ -118,13 +118,13 @@ VERSION = 1
 
 
 def snapshot(plan: Node | None = None) -> dict[str, Any]:
-    """The state of all passes, or of those over one plan; ended ones are told of for a minute."""
+    """Return the state of all iterations, or of those over one plan. Ended ones are included for a minute."""
     pipelines = [each for observing in observed() for each in list(observing.pipelines.values())]
     if plan is not None:
         pipelines = [each for each in pipelines if each.written is not None and each.written() is plan]
     told = [_pipeline(each) for each in pipelines]
     taken: set[str] = set()
-    for each in told:  # a name stays with its pipeline; a recording and a monitor both begin with 1
+    for each in told:  # the name of a pipeline must not change; a recording and a monitor both count from 1
         if each["name"] in taken:
             each["name"] = next(name for n in count(1) if (name := f"pipeline {n}") not in taken)
         taken.add(each["name"])
@@ -167,11 +167,14 @@ def _pipeline(pipeline: Pipeline) -> dict[str, Any]:
 
 
 def _tree(analysis: Analysis) -> Iterator[tuple[str, Step]]:
-    """Steps from the loop's side on, a chain below each other; what a step joins or opens stands in from it."""
+    """Yield steps from the loop to the source, with a prefix that draws the tree.
+
+    Branches and inner steps are indented.
+    """
     steps = {step.name: step for step in analysis.steps}
     taken = {name for step in analysis.steps for name in step.inputs}
     ends = [step.name for step in analysis.steps if step.name not in taken and "/" not in step.name]
-    waiting = [("", "", name) for name in ends[-1:]]  # what stands before its own row, and before those below it
+    waiting = [("", "", name) for name in ends[-1:]]  # (prefix of its own row, prefix of the rows below, name)
     seen: set[str] = set()
     while waiting:
         head, prefix, name = waiting.pop()
@@ -224,7 +227,7 @@ def _row(
 
 
 def _held(pipeline: Pipeline) -> dict[Any, int]:
-    """Bytes that each step holds now, by its label and line, as `Dataset.memory` tells them."""
+    """Return the bytes that each step holds now, by label and line, as in `Dataset.memory`."""
     plan = None if pipeline.written is None else pipeline.written()
     found: dict[Any, int] = {}
     if plan is None or not pipeline.running:
@@ -236,5 +239,5 @@ def _held(pipeline: Pipeline) -> dict[Any, int]:
 
 
 def _printable(text: str) -> str:
-    """Without what moves a terminal's cursor."""
+    """Replace characters that move a terminal's cursor."""
     return "".join(each if each.isprintable() else "?" for each in text)

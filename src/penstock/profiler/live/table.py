@@ -1,4 +1,4 @@
-"""table: a snapshot as the rows and cells that every view of it shows; what they say is decided here."""
+"""table: a snapshot as rows and cells, shared by all views."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from penstock.profiler.analysis.figures import number, percent, size
 
 TITLES = ("step", "runs on", "elem/s", "waits", "CPU %", "fill", "held")
 LEGEND = (
-    "waits: of its threads' time, for elements. CPU %: 100 is one core. fill: of what it may make ahead. "
-    "held: bytes in its buffers."
+    "waits: share of time spent waiting for elements. CPU %: 100 is one core. "
+    "fill: share of the read-ahead limit in use. held: bytes in its buffers."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A step. `weight` is how much it costs, for who has not room for all."""
+    """A row for a step. `weight` is its cost, for views without room for all rows."""
 
     cells: tuple[str, ...]
     bottleneck: bool = False
@@ -24,14 +24,14 @@ class Row:
 
 
 def head(told: dict[str, Any]) -> str:
-    """A line on the process."""
+    """Return a line about the process."""
     cores = number(told["cpus"])
     memory = f"{size(told['memory'])} of {size(told['memory_granted'])}"
     return f"process {told['pid']}: {told['program']} · memory {memory} · {cores} {'core' if cores == '1' else 'cores'}"
 
 
 def title(each: dict[str, Any]) -> str:
-    """A line on a pipeline."""
+    """Return a line about a pipeline."""
     state = "" if each["running"] else ", ended"
     passes = "1 iteration" if each["passes"] == 1 else f"{each['passes']:,} iterations"
     of = f" of {each['epoch_elements']:,}" if each["passes"] == 1 and each["epoch_elements"] else ""
@@ -42,7 +42,7 @@ def title(each: dict[str, Any]) -> str:
 
 
 def rows(each: dict[str, Any]) -> list[Row]:
-    """The loop first, then the steps from there to the source."""
+    """Return the row of the loop, then the steps from there to the source."""
     rate = number(each["elements_per_second"])
     found = [
         Row(("the loop", "", rate, percent(each["waited_share"]), "", "", ""), each["verdict"]["kind"] == "consumer")
@@ -68,7 +68,10 @@ def rows(each: dict[str, Any]) -> list[Row]:
 
 
 def fitted(found: list[Row], room: int) -> list[Row]:
-    """As many as there is room for: the loop, the bottleneck, and what costs most; a row says how many are left out."""
+    """Return as many rows as fit: the loop, the bottleneck, and the most expensive steps.
+
+    A row counts those left out.
+    """
     if len(found) <= room:
         return found
     keep = {0, *(index for index, row in enumerate(found) if row.bottleneck)}
@@ -97,6 +100,6 @@ def _gap(count: int) -> Row:
 
 
 def sentences(each: dict[str, Any]) -> list[str]:
-    """The verdict."""
+    """Return the sentences of the verdict."""
     found = [*each["verdict"]["sentences"], *each["verdict"]["changes"][:1]]
     return found if each["running"] else [f"Ended. {found[0]}", *found[1:]]

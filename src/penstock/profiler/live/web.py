@@ -1,4 +1,4 @@
-"""web: a page on 127.0.0.1 that shows a process; who has not its address, token included, is sent away."""
+"""web: a page on 127.0.0.1 that shows a process. Requests without the token of the address are rejected."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ setTimeout(look, 1000);
 
 
 class Page:
-    """Serves between `with` and its end; `address` is what a browser opens."""
+    """Serves the page during a `with` block; `address` is the URL for a browser."""
 
     def __init__(self, pid: int, port: int = 0) -> None:
         if not 0 <= port <= 65535:
             message = f"--port must lie between 0 and 65535, got {port}."
-            raise InvalidArgumentError(message, hint="Leave it out for one that is free.")
+            raise InvalidArgumentError(message, hint="Leave it out to use a free port.")
         self.pid = pid
         self.token = secrets.token_urlsafe(24)
         try:
             self._server = ThreadingHTTPServer((_HOST, port), _Handler)
         except OSError as error:
-            message = f"Nothing can be served on {_HOST}:{port}: {error}."
-            raise FailedPreconditionError(message, hint="Leave --port out for one that is free.") from error
+            message = f"The page cannot be served on {_HOST}:{port}: {error}."
+            raise FailedPreconditionError(message, hint="Leave --port out to use a free port.") from error
         self._server.daemon_threads = True
         self._server.page = self  # type: ignore[attr-defined]
         self.port = int(self._server.server_address[1])
@@ -51,7 +51,7 @@ class Page:
         return f"http://{_HOST}:{self.port}/?token={self.token}"
 
     def serve(self) -> None:
-        """Until Ctrl-C, or `stop` from another thread."""
+        """Serve until Ctrl-C, or until `stop` is called from another thread."""
         try:
             self._server.serve_forever(poll_interval=0.2)
         except KeyboardInterrupt:
@@ -67,13 +67,13 @@ class Page:
         self._server.server_close()
 
     def allows(self, host: str, query: str) -> bool:
-        """Whether the token is right, and a name that leads here by another's DNS was not used."""
+        """Return True if the token is right and the host name is local, which excludes DNS rebinding."""
         token = parse_qs(query).get("token", [""])[0]
         known = host in (f"{_HOST}:{self.port}", f"localhost:{self.port}")
         return hmac.compare_digest(token.encode(), self.token.encode()) and known
 
     def whole(self, nonce: str) -> str:
-        """The page."""
+        """Return the whole page."""
         return (
             "<!doctype html><html lang=en><head><meta charset=utf-8>"
             "<meta name=viewport content='width=device-width'><link rel=icon href='data:,'>"
@@ -123,4 +123,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 - the base class's name
-        """The terminal is the user's; and the address in a log would give the token away."""
+        """Log nothing: the terminal belongs to the user, and a log of addresses would reveal the token."""

@@ -1,1 +1,1 @@
-"""Where a cache would pay (`Options.autocache`): measured in the first whole pass, decided, and put there."""
+"""Placement of caches (`Options.autocache`): measured in the first complete iteration, then decided and inserted."""

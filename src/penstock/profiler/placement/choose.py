@@ -1,6 +1,6 @@
-"""From figures to the place where a cache saves most, and what `explain` says of it.
+"""Choice of the place where a cache saves most, and its description for `explain`.
 
-Nothing else goes into the choice.
+The choice depends on nothing but these figures.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from penstock.plan.node import short_location
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A cache could stand behind the step `name`.
+    """A possible place of a cache: after the step `name`.
 
-    `seconds` of CPU time went into its elements and all steps below them in one pass, and these elements have `nbytes`;
-    None where that was not seen. `why_not` says what speaks against a cache there, whatever it would save.
+    `seconds` is the CPU time of its elements and of all steps before it in one iteration, and `nbytes` the size of
+    these elements, or None if unknown. `why_not` is a reason against a cache there, regardless of its gain.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Bytes that a cache may take in memory and on disk; None where it may not stand there at all."""
+    """Bytes that a cache may use in memory and on disk; None if that kind of cache is not allowed."""
 
     memory: int | None = None
     disk: int | None = None
@@ -40,7 +40,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A cache of a `kind` ("memory" or "disk") behind a step, and what it saves in every epoch; or none, and why."""
+    """A cache after a step, of a `kind` ("memory" or "disk"), and the seconds saved per epoch; or a reason for none."""
 
     spot: Spot | None
     kind: str = ""
@@ -49,18 +49,18 @@ class Choice:
 
     @property
     def place(self) -> str | None:
-        """What it goes by in states of iterators."""
+        """Name of the place in states of iterators."""
         return None if self.spot is None else f"{self.kind}:{self.spot.name}"
 
 
-_LEAST = 0.01  # seconds per epoch that are worth it
-_LEAST_SHARE = 0.05  # of all CPU time
-_ALIKE = 0.02  # of the best: whoever saves nearly as much with fewer bytes is better
+_LEAST = 0.01  # seconds per epoch that justify a cache
+_LEAST_SHARE = 0.05  # share of all CPU time that justifies a cache
+_ALIKE = 0.02  # share of the best gain; within it, fewer bytes are better
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """Seconds that a byte takes to be written, once, and to be read, in every epoch."""
+    """Seconds for writing a byte once, and for reading it in every epoch."""
 
     name: str
     writing: float
@@ -71,11 +71,11 @@ _KINDS = (_Kind("memory", 1 / 2e9, 1 / 8e9), _Kind("disk", 1 / 3e8, 1 / 1e9))
 
 
 def choose(spots: Sequence[Spot], room: Room, epochs: int) -> Choice:
-    """Where a cache pays, after so many whole passes: as many more are taken to come.
+    """Choose the place of a cache after `epochs` complete iterations. As many are assumed to follow.
 
-    It saves in every epoch what its elements cost, less reading them, and costs once writing them. It has to fit, and
-    to save at least a hundredth of a second and a twentieth of the pass. Of those that save nearly the same the one
-    with the fewest bytes is chosen, and memory before disk.
+    A cache saves in every epoch the cost of its elements, minus reading them, and costs writing them once. It has to
+    fit, and to save at least a hundredth of a second and a twentieth of the iteration. Of places with nearly the same
+    gain, the one with the fewest bytes is chosen, and memory before disk.
 
     >>> decode = Spot("map#1", "map(decode)", seconds=10.0, nbytes=1e9)
     >>> choose([decode, Spot("batch#1", "batch(8)", why_not="...")], Room(memory=1 << 31), epochs=1).place
@@ -112,7 +112,7 @@ def _pays(seconds: float, nbytes: float, kind: _Kind, epochs: int, whole: float)
 
 
 def _why_none(spots: Sequence[Spot], room: Room, epochs: int, whole: float) -> str:
-    """The reason for nothing, of the spot that would have saved most."""
+    """Return the reason for no cache, for the place that would have saved most."""
     free = [spot for spot in spots if spot.why_not is None and spot.nbytes is not None]
     if not free:
         against = [spot for spot in spots if spot.why_not is not None]
@@ -121,54 +121,56 @@ def _why_none(spots: Sequence[Spot], room: Room, epochs: int, whole: float) -> s
     assert best.nbytes is not None
     for kind, limit in (("memory", room.memory), ("on disk", room.disk)):
         if limit is not None and best.nbytes > limit:
-            return f"{best.name} gives {size_text(int(best.nbytes))}, and there is room for {size_text(limit)} {kind}"
+            return f"{best.name} needs {size_text(int(best.nbytes))}, but there is room for {size_text(limit)} {kind}"
     if best.seconds < max(_LEAST, _LEAST_SHARE * whole):
-        return f"all that could be kept, up to {best.name}, takes only {best.seconds:.3g} s of CPU time in an iteration"
+        return f"the steps up to {best.name} take only {best.seconds:.3g} s of CPU time in an iteration"
     return (
         f"{best.name} takes {best.seconds:.3g} s of CPU time in an iteration, and writing and reading its "
         f"{size_text(int(best.nbytes))} about as much after {epochs} epoch{'s' if epochs > 1 else ''}"
     )
 
 
-Kept = MemoryStore | Entry | None  # what the cache holds, where that is known
+Kept = MemoryStore | Entry | None  # the content of the cache, if known
 
 
 def told(
     wanted: str, spots: Sequence[Spot], choice: Choice | None, epochs: int, kept: Kept, *, ends: bool
 ) -> list[str]:
-    """What it is set to, where a cache stands or why none does, what it saves, and whether it has.
+    """Return lines about the setting, the place of the cache or the reason for none, its gain, and its state.
 
-    `ends`: passes come to an end.
+    `ends` is True if the data set is finite.
     """
     rows = [f'Options.autocache is "{wanted}"']
     if choice is None and not ends:
-        return [*rows, "no decision: only whole iterations are measured, and this data set has no end"]
+        return [*rows, "no decision: only complete iterations are measured, and this data set has no end"]
     if choice is None:
-        return [*rows, "no decision before a whole iteration is measured; the next one is"]
+        return [*rows, "no decision yet: the next complete iteration is measured"]
     if choice.spot is None:
-        rows.append(f"no cache would pay after {epochs} whole iteration{'s' if epochs > 1 else ''}: {choice.reason}")
+        rows.append(
+            f"no cache would save time after {epochs} whole iteration{'s' if epochs > 1 else ''}: {choice.reason}"
+        )
     else:
         where = "in memory" if choice.kind == "memory" else "on disk"
-        rows.append(f"a cache {where} behind {_named(choice.spot)}")
+        rows.append(f"a cache {where} after {_named(choice.spot)}")
         size = size_text(int(choice.spot.nbytes or 0))
         rows.append(f"  estimated: {choice.saved:.3g} s of CPU time saved in every epoch, for {size}")
         rows.append(f"  {_happened(choice, kept)}")
     known = [spot for spot in spots if spot.why_not is not None]
     if known:
-        rows.append(f"not behind {_named(known[0])}, which {known[0].why_not}")
+        rows.append(f"not after {_named(known[0])}, which {known[0].why_not}")
     return rows
 
 
 def _happened(choice: Choice, kept: Kept) -> str:
     if isinstance(kept, Entry) and kept.complete:
-        return f"it is full, with {kept.elements} elements in {kept.folder}, and serves every further epoch"
+        return f"it is full, with {kept.elements} elements in {kept.folder}, and serves all later epochs"
     if isinstance(kept, Entry) and kept.elements:
         return f"it has the first {kept.elements} elements, in {kept.folder}; the next iterations write the others"
     if choice.kind == "disk":
         return "the next iterations fill it and read it, also in other processes; `penstock cache` manages it"
     if not isinstance(kept, MemoryStore) or kept.blocks() is None:
         return "the next whole iteration fills it"
-    return f"it is full, with {size_text(kept.nbytes)}, and serves every further epoch"
+    return f"it is full, with {size_text(kept.nbytes)}, and serves all later epochs"
 
 
 def _named(spot: Spot) -> str:

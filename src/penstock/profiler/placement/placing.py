@@ -1,4 +1,4 @@
-"""Placing: the caches that a data set puts into its own plan (`Options.autocache`), from one pass to the next."""
+"""Placing: the caches that a data set inserts into its own plan (`Options.autocache`)."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ from penstock.runtime.autotune.remembered import tuning_digest
 from penstock.runtime.machine.granted import available_memory
 from penstock.runtime.memory.budget import budget_for
 
-_SHARE = 2  # of the memory that is free, a cache that nobody asked for takes at most one part in so many
+_SHARE = 2  # divisor of the free memory that such a cache may use
 
 
 class Placing:
-    """Measures the first whole pass, chooses, and puts the cache there from the next pass on. Thread-safe.
+    """Measures the first complete iteration, chooses a place, and inserts the cache from the next iteration on.
 
-    Where an earlier process has measured it, the first pass has the cache already.
+    Thread-safe.
 
-    Elements and their order are the same wherever it stands. What stands before the state of an iterator can be read
-    is part of that state, as `place`.
+    If an earlier process has measured the plan, the first iteration has the cache already.
+
+    Elements and their order do not depend on the cache. The state of an iterator contains its position as `place`.
     """
 
     def __init__(self, plan: Node, options: Options) -> None:
@@ -45,47 +46,47 @@ class Placing:
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        """Nothing is known yet."""
+        """Reset all decisions."""
         self._made_of = self._functions()
         self._against = against(self._places, self._options)
         self._hidden = covered(self._places)
         self._stores: dict[str, MemoryStore] = {}
-        self._entry: str | None = None  # the folder of the cache on disk, when a pass has had one
+        self._entry: str | None = None  # folder of the cache on disk, after an iteration has used it
         self._choice: Choice | None = None
-        self._epochs, figures = recall(self._key())  # whole passes
-        self._spots: tuple[Spot, ...] = ()  # as the first whole pass showed them
+        self._epochs, figures = recall(self._key())  # complete iterations
+        self._spots: tuple[Spot, ...] = ()  # figures of the first complete iteration
         if figures and figures.keys() == {place.name for place in self._free()}:
             self._spots = tuple(self._spot(place, *figures[place.name]) for place in self._free())
             self._choice = choose(self._spots, self._room(), self._epochs)
 
     def _key(self) -> str:
-        """What figures are remembered under: steps, functions, how many elements there are."""
+        """Return the key for remembered figures: steps, functions, number of elements."""
         options = self._options
         plan = fingerprint(self._plan, options.seed, options.deterministic)
         return f"{tuning_digest(plan, options)} {self._made_of} {self._plan.cardinality}"
 
     def _free(self) -> list[Place]:
-        """The steps that no cache of the user's keeps from running."""
+        """Return the steps that no cache of the user prevents from running."""
         return [place for place in self._places if place.name not in self._hidden]
 
     def _spot(self, place: Place, seconds: float, nbytes: float | None) -> Spot:
         return Spot(place.name, place.label, place.step.where, seconds, nbytes, self._against[place.name])
 
     def _functions(self) -> str:
-        """A key of all functions with what they use, which the program may change from epoch to epoch."""
+        """Return a key of all functions with their captured values, which the program may change between epochs."""
         found = (getattr(place.step, "function", getattr(place.step, "predicate", None)) for place in self._places)
         return made_of(*(function for function in found if function is not None)).key
 
     @property
     def place(self) -> str | None:
-        """Where a cache is to stand in passes that begin now."""
+        """Place of the cache for iterations that begin now, or None."""
         with self._lock:
             if self._choice is not None and self._made_of != self._functions():
                 self._begin_anew()
             return None if self._choice is None else self._choice.place
 
     def placed(self, place: str | None) -> Node:
-        """The plan with a cache there, for a pass."""
+        """Return the plan with a cache at this place, for an iteration."""
         plan, cache = self._with_cache(place)
         if isinstance(cache, DiskCache):
             assert cache.store is not None
@@ -96,12 +97,12 @@ class Placing:
         return plan
 
     def shown(self) -> Node:
-        """The plan with a cache where one was decided on, to look at."""
+        """Return the plan with the chosen cache, for display."""
         choice = self._choice
         return self._with_cache(None if choice is None else choice.place)[0]
 
     def _with_cache(self, place: str | None) -> tuple[Node, Node | None]:
-        """The plan with a cache, and the cache."""
+        """Return the plan with a cache, and the cache."""
         found = next((each for each in self._places if place is not None and place.endswith(f":{each.name}")), None)
         if place is None or found is None:
             return self._plan, None
@@ -116,18 +117,18 @@ class Placing:
         return Cache(input=found.step, store=store, where=found.step.where)
 
     def watch(self, running: Node, place: str | None) -> Watched:
-        """To be shown the stages of a pass that begins at the first element, and told of its end."""
+        """Return the observer of an iteration that begins at the first element."""
         return Watched(self, running, None if place is not None or self._spots else Meter(running, warm=False))
 
     def ended(self, running: Node, meter: Meter | None) -> None:
-        """A pass over `running` has come to its end."""
+        """Record the end of an iteration over `running`."""
         with self._lock:
             self._epochs += 1
             if meter is not None and not self._spots:
                 self._spots = self._found(running, meter)
             if any(store.overflowed for store in self._stores.values()):
                 self._stores.clear()
-                self._choice = Choice(None, reason="the elements turned out to be larger than there is room for")
+                self._choice = Choice(None, reason="the elements are larger than the available room")
             elif self._spots and (self._choice is None or self._choice.spot is None):
                 self._choice = choose(self._spots, self._room(), self._epochs)
                 remember(self._key(), self._epochs, self._spots)
@@ -146,7 +147,7 @@ class Placing:
                 nbytes = own.each * (count if count >= 0 else own.elements / turns(self._plan, place.step))
             spot = self._spot(place, sum(part.seconds for part in parts), nbytes)
             if spot.why_not is None and any(part.failures for part in parts):
-                spot = replace(spot, why_not="has elements that fail, and only an iteration without a failure is kept")
+                spot = replace(spot, why_not="has elements that fail, and only an iteration without failures is stored")
             found.append(spot)
         return tuple(found)
 
@@ -160,26 +161,26 @@ class Placing:
         return min(budget_for(self._options).total, available_memory()) // _SHARE
 
     def told(self) -> list[str]:
-        """Lines for `explain`: what is estimated, and what has happened."""
+        """Return lines for `explain`: the estimate, and the state of the cache."""
         ends = self._plan.cardinality != INFINITE_CARDINALITY
         wanted = self._options.autocache or ""
         return told(wanted, self._spots, self._choice, self._epochs, self._kept(), ends=ends)
 
     def _kept(self) -> Kept:
-        """What the cache holds that was chosen."""
+        """Return the content of the chosen cache, or None."""
         choice = self._choice
         if choice is None or choice.place is None:
             return None
         if choice.kind == "memory" or self._entry is None:
             return self._stores.get(choice.place)
         entry = Entry(self._entry)
-        with suppress(PenstockError, OSError):  # the next pass says so, or makes it anew
+        with suppress(PenstockError, OSError):  # the next iteration reports the error or replaces the cache
             entry.refresh()
         return entry
 
 
 class Watched:
-    """One pass, as the run sees it: `meter` is shown its stages, `ended` is called behind its last element."""
+    """The observer of one iteration: `meter` receives its stages, `ended` is called after its last element."""
 
     def __init__(self, placing: Placing, running: Node, meter: Meter | None) -> None:
         self.meter: StageObserver | None = meter
@@ -192,7 +193,7 @@ class Watched:
 
 
 def _with(node: Node, target: Node, cache: Node) -> Node:
-    """The same plan with a cache above the target."""
+    """Return the same plan with a cache above the target."""
     if node is target:
         return cache
     inputs = tuple(_with(below, target, cache) for below in node.inputs)

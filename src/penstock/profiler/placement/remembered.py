@@ -1,10 +1,10 @@
-"""What the steps of a plan cost in a whole pass, measured, and kept for the next run of it on this machine.
+"""Costs of the steps of a plan in a complete iteration, stored for later runs on this machine.
 
-Uses: caches in files that nobody asked for, where they are, and how much of the disk they may take.
+`Uses` manages the automatic caches in files: their folders, and the disk space they may use.
 
-One small JSON file per plan in the user's cache directory, as those of the tuner: whatever is wrong with it counts as
-absent, and what cannot be written is not written. It holds names of steps, seconds and bytes. `PENSTOCK_REMEMBER=0`
-switches it off.
+There is one small JSON file per plan in the user's cache directory, next to those of the tuner. A damaged file counts
+as missing, and write errors are ignored. The file contains names of steps, seconds and bytes. `PENSTOCK_REMEMBER=0`
+turns this off.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from penstock.runtime.autotune.remembered import cache_folder, machine_key, writ
 _FORMAT = 1
 _MOST = 1 << 18  # bytes of a file
 
-Figures = Mapping[str, tuple[float, float | None]]  # by step: seconds of a pass, bytes
+Figures = Mapping[str, tuple[float, float | None]]  # by step: seconds per iteration, bytes
 
 
 def recall(key: str) -> tuple[int, Figures]:
-    """How many whole passes there were, and what the first of them showed; (0, nothing) where that is not known."""
+    """Return the number of complete iterations and the figures of the first one; (0, {}) if they are unknown."""
     path = _path(key)
     try:
         if path is None:
@@ -53,7 +53,7 @@ def recall(key: str) -> tuple[int, Figures]:
 
 
 def remember(key: str, epochs: int, spots: Sequence[Spot]) -> None:
-    """Keep the figures of steps after so many whole passes."""
+    """Store the figures of steps after `epochs` complete iterations."""
     path = _path(key)
     steps = {spot.name: (spot.seconds, spot.nbytes) for spot in spots}
     if path is not None and all(math.isfinite(value or 0.0) for pair in steps.values() for value in pair):
@@ -62,7 +62,7 @@ def remember(key: str, epochs: int, spots: Sequence[Spot]) -> None:
 
 
 def _check(body: Any) -> str:
-    """A digest of the content: half a file, or one that somebody has edited, is none."""
+    """Return a digest of the content, which detects truncated and edited files."""
     return hashlib.blake2b(json.dumps(body, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
@@ -71,14 +71,14 @@ def _whole(key: str) -> str:
 
 
 def _path(key: str) -> Path | None:
-    """The file of a plan on this machine, or None where nothing is to be remembered."""
+    """Return the file of a plan on this machine, or None if nothing may be stored."""
     folder = None if environment("REMEMBER") == "0" else cache_folder("placement")
     name = hashlib.blake2b(_whole(key).encode(), digest_size=16).hexdigest()
     return None if folder is None else folder / f"{name}.json"
 
 
 class Seen(NamedTuple):
-    """What one step took in a pass: CPU seconds of its own, bytes of an element, their number, failures."""
+    """Measurements of one step in an iteration: CPU seconds, bytes per element, number of elements, failures."""
 
     seconds: float
     each: float
@@ -87,7 +87,7 @@ class Seen(NamedTuple):
 
 
 def measured(places: list[Place], plan: Node, meter: Meter) -> dict[str, Seen]:
-    """By the names of the steps as they were written, what the `plan` that ran shows of them."""
+    """Return the measurements of the executed `plan`, by the names of the steps as written."""
     costs = meter.costs()
     by_mark: dict[Any, Seen] = {}
     for node in plan.walk():
@@ -97,13 +97,13 @@ def measured(places: list[Place], plan: Node, meter: Meter) -> dict[str, Seen]:
 
 
 def _mark(step: Node) -> Any:
-    """What stays of a step when rewrites move it or join it with others."""
+    """Return a key that identifies a step after rewrites have moved or fused it."""
     function = getattr(step, "function", getattr(step, "predicate", None))
     return type(step), step.where, step.label, id(function)
 
 
 def _seen(costs: Costs, meter: Meter, node: Node, index: int) -> Seen:
-    """One step; the last one of its node answers for what is around all of them."""
+    """Return the measurements of one step. The last step of a node includes the work around all of them."""
     own = costs.get(Key(id(node), "step", index), NOTHING)
     seconds, given = own.cpu, own
     if index == len(steps_of(node)) - 1:
@@ -117,12 +117,12 @@ def _seen(costs: Costs, meter: Meter, node: Node, index: int) -> Seen:
 
 
 def step_has_function(step: Node) -> bool:
-    """Whether somebody's function is called for its elements, perhaps in a worker process."""
+    """Return True if a user's function is called for its elements, possibly in a worker process."""
     return hasattr(step, "function") or hasattr(step, "predicate")
 
 
 def _inside(costs: Costs, meter: Meter, node: Node) -> Iterator[Cost]:
-    """What the data sets cost that a step opened."""
+    """Yield the costs of the data sets that a step opened."""
     opened = {id(node)}
     for number, opener in meter.opened_by.items():
         if opener in opened:
@@ -130,23 +130,23 @@ def _inside(costs: Costs, meter: Meter, node: Node) -> Iterator[Cost]:
     return (cost for key, cost in costs.items() if key.node in opened and key.node != id(node))
 
 
-SHARE = 2  # of what they have and what is free on the disk, they take together at most one part in so many
+SHARE = 2  # divisor of the disk space (used by these caches, plus free) that these caches may use together
 
 
 def folder_of(plan: Node, options: Options) -> Path | None:
-    """The folder of a plan's caches in the user's cache directory; what is in it tells which data they are of."""
+    """Return the folder of a plan's caches in the user's cache directory. Its entries belong to different data."""
     folder = cache_folder("autocache")
     return None if folder is None else folder / fingerprint(plan, options.seed, options.deterministic)
 
 
 def room(folder: Path) -> int:
-    """Bytes that a cache of the plan with this folder may have, if all that nobody uses makes room for it."""
+    """Return the bytes that a cache of the plan with this folder may use, if all unused caches are removed."""
     others = [kept for kept in kept_below(folder.parent) if kept.in_use and kept.folder.parent != folder]
     return max(_most(folder.parent) - sum(kept.nbytes for kept in others), 0)
 
 
 def _most(folder: Path) -> int:
-    """Bytes that all of them may have."""
+    """Return the bytes that all these caches may use."""
     there = folder
     while not there.exists():
         there = there.parent
@@ -154,7 +154,7 @@ def _most(folder: Path) -> int:
 
 
 class Uses:
-    """The entries that one data set uses, which no process removes to make room, for as long as this lives."""
+    """The entries that one data set uses. While this object lives, no process removes them to free space."""
 
     def __init__(self) -> None:
         self._locks: dict[str, Lock] = {}
@@ -162,8 +162,8 @@ class Uses:
         weakref.finalize(self, _release, self._locks)
 
     def begin(self, entry: str, nbytes: int) -> None:
-        """An entry is used from now on; others go if there is no room for the bytes that it will have."""
-        with self._lock, suppress(OSError):  # where nothing can be locked, nothing is removed
+        """Mark an entry as used. Other entries are removed if there is no room for its expected bytes."""
+        with self._lock, suppress(OSError):  # without locks, nothing is removed
             if entry not in self._locks:
                 self._locks[entry] = use(entry)
                 own = Path(entry)

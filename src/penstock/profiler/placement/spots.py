@@ -1,4 +1,4 @@
-"""spots: the steps of a plan behind which a cache could stand, and what speaks against it."""
+"""spots: the steps of a plan after which a cache could be placed, and reasons against it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.profiler.lint.natures import randomness
 from penstock.sources.generator import GeneratorSource
 from penstock.trace.purity import may_draw
 
-# steps that give the same whenever they get the same
+# steps with equal output for equal input
 _FIXED = (
     *(Scan, Cache, Snapshot, Zip, Concatenate, BatchNode, Rebatch),
     *(ops.Batch, Unbatch, ops.Take, ops.Skip, ops.Shard, ops.Enumerate, ops.Prefetch, ops.Repeat),
@@ -28,7 +28,10 @@ _WORDS = ("shuffle", "random", "sample", "generator", "repeat")
 
 
 def against(places: list[Place], options: Options) -> dict[str, str | None]:
-    """By the name of each step: why no cache may stand behind it, or None. What holds below holds above, too."""
+    """Return, by the name of each step, the reason against a cache after it, or None.
+
+    A reason also applies to later steps.
+    """
     found: dict[str, str | None] = {}
     for place in places:
         below = [found[name] for name in place.inputs]
@@ -37,14 +40,14 @@ def against(places: list[Place], options: Options) -> dict[str, str | None]:
 
 
 def _why_not(place: Place, options: Options) -> str | None:
-    """What a step itself speaks against."""
+    """Return the reason that a step itself contributes, or None."""
     step = place.step
     if step.cardinality == INFINITE_CARDINALITY:
         return "has no end"
     if getattr(step, "num_parallel_calls", None) is not None:
         own = getattr(step, "deterministic", None)
         if not (options.deterministic if own is None else own):
-            return "gives its elements in another order each time"
+            return "yields its elements in a different order each time"
     if isinstance(step, ops.Shuffle):
         return "has another order in every epoch" if step.reshuffle_each_iteration else None
     if isinstance(step, ops.Map):
@@ -54,12 +57,12 @@ def _why_not(place: Place, options: Options) -> str | None:
     if isinstance(step, (ops.Interleave, ops.FlatMap)):
         return None if _opens_the_same(step.function) else "opens data sets that may differ from epoch to epoch"
     if isinstance(step, Scan) and isinstance(step.source, GeneratorSource):
-        return "comes from a generator, which may give something else each time"
-    return None if isinstance(step, _FIXED) else "is not known to give the same each time"
+        return "comes from a generator, which may yield other elements each time"
+    return None if isinstance(step, _FIXED) else "may yield other elements each time"
 
 
 def why_not_the_same(function: Callable[..., Any]) -> str | None:
-    """What a function does by which a second call may differ from the first, or be missed."""
+    """Return the reason why a second call of a function may differ or must not be left out, or None."""
     drawn = randomness(function)
     if drawn is not None:
         return f"uses random numbers of {drawn}"
@@ -70,7 +73,7 @@ def why_not_the_same(function: Callable[..., Any]) -> str | None:
 
 
 def _opens_the_same(function: Callable[..., Any]) -> bool:
-    """Whether it opens data sets of penstock's, without anything random that can be seen."""
+    """Return True if a function opens data sets of penstock without visible randomness."""
     if keeps_state(function):
         return False
     for use in uses(function):
@@ -83,7 +86,7 @@ def _opens_the_same(function: Callable[..., Any]) -> bool:
 
 
 def covered(places: list[Place]) -> set[str]:
-    """Steps that a cache of the user's keeps from running: everything below one, and the cache itself."""
+    """Return the steps that a cache of the user prevents from running: everything before it, and the cache itself."""
     found: set[str] = set()
     for place in reversed(places):
         if isinstance(place.step, (Cache, Snapshot)) or place.name in found:
@@ -92,7 +95,7 @@ def covered(places: list[Place]) -> set[str]:
 
 
 def turns(plan: Node, target: Node) -> int:
-    """How often a pass over the plan reads a step: by its repetitions."""
+    """Return how often an iteration over the plan reads a step, because of its repetitions."""
     return _turns(plan, target) or 1
 
 

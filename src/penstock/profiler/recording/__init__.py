@@ -1,1 +1,1 @@
-"""A training run recorded while it goes on: what its steps cost, who waited, when. See the README beside `profiler`."""
+"""Recording of a training run: the cost of its steps and all waiting times over time. See the README of `profiler`."""

@@ -1,4 +1,4 @@
-"""Observing: what notes what passes do, whoever reads it; and which of those that are on a pass is shown to."""
+"""Observing: records the work of iterations for any reader, and selects the active observer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from penstock.runtime.run import Iterator, Settings
 
 
 class ProfiledIterator(Iterator):
-    """Costs nothing for each element, and some microseconds for each Block."""
+    """An observed iterator. It adds no cost per element, and some microseconds per Block."""
 
     def __init__(
         self,
@@ -91,7 +91,10 @@ class ProfiledIterator(Iterator):
 
 
 class _Pass:
-    """One pass of a pipeline. It is over at its end, when it is closed, or when nobody holds its iterator any more."""
+    """One iteration of a pipeline.
+
+    It is over at its end, when it is closed, or when its iterator is garbage-collected.
+    """
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
@@ -111,9 +114,9 @@ WAIT, STEP = "wait for data", "step"
 
 
 class Observing:
-    """The side that passes see. A `Recording` writes to the disk what comes in here; a `Live` answers who asks."""
+    """Receives the events of iterations. A `Recording` writes them to disk; a `Live` answers requests."""
 
-    files = False  # whether spans are wanted too
+    files = False  # True if spans are recorded, too
 
     def __init__(self) -> None:
         self.goes_on = True
@@ -124,16 +127,16 @@ class Observing:
         self._wait, self._step = self.tracks.name(WAIT), self.tracks.name(STEP)
         self._steps: deque[Span] = self.tracks._track("steps of the training loop")
         self._last: dict[str, float] = {}
-        self._marked: int | None = None  # when the latest step was over, in nanoseconds
+        self._marked: int | None = None  # nanoseconds at the end of the latest step
         self._pid = os.getpid()
 
-    # -- the pipeline's side
+    # -- called by iterations
 
     def iterator(self, plan: Node, options: Options, epoch: int, settings: Settings, continued: Any) -> Iterator:
         return ProfiledIterator(plan, options, epoch, settings, continued, self)
 
     def pipeline(self, plan: Node, options: Options) -> Pipeline | None:
-        """The one that a pass over a plan belongs to; None for a pass too many at once."""
+        """Return the pipeline of an iteration over a plan, or None if too many are running."""
         if not self.goes_on:
             return None
         shape = tuple((type(node).__name__, node.label, node.where) for node in plan.walk())
@@ -157,7 +160,7 @@ class Observing:
         return next(name for n in range(1, len(taken) + 2) if (name := f"pipeline {n}") not in taken)
 
     def stepped(self, pipeline: Pipeline, asked: float, got: float, steps: int) -> None:
-        """The loop of a pipeline asked for more, and got it."""
+        """Record that the loop of a pipeline requested elements and received them."""
         ring, wait = self.tracks.ring(), int(asked * 1e9)
         ring.append((self._wait, wait, int((got - asked) * 1e9)))
         last, self._last[pipeline.name] = self._last.get(pipeline.name), asked
@@ -165,10 +168,10 @@ class Observing:
             self._steps.append((self._step, int(last * 1e9), wait - int(last * 1e9)))
 
     def process(self, pid: int, label: str, started: float, seconds: float) -> None:
-        """A worker process has worked for a step."""
+        """Record the work of a worker process for a step."""
         self.tracks.process(pid).append((self.tracks.name(label), int(started * 1e9), int(seconds * 1e9)))
 
-    # -- the user's side
+    # -- called by the user
 
     def mark_step(self) -> None:
         now, begun = time.perf_counter_ns(), self._marked
@@ -188,13 +191,13 @@ _on: list[Observing] = []
 
 
 def switch_on(observing: Observing) -> None:
-    """Passes that begin from now on are shown to it, or to a recording if one is on: that sees more."""
+    """Send iterations that start from now on to an observer. A recording has priority, because it records more."""
     _on.append(observing)
     _choose()
 
 
 def switch_off(observing: Observing) -> None:
-    """Idempotent."""
+    """Remove an observer. Idempotent."""
     if observing in _on:
         _on.remove(observing)
     _choose()
@@ -216,7 +219,7 @@ def _choose() -> None:
 
 @in_child
 def _forget() -> None:
-    """A forked child records nothing, and answers nobody: all of it is the parent's."""
+    """Stop all observers in a forked child: they belong to the parent."""
     for each in _on:
         each.goes_on = False
     _on.clear()
@@ -224,7 +227,7 @@ def _forget() -> None:
 
 
 def resident() -> int:
-    """Bytes of memory of this process that are in use."""
+    """Return the resident memory of this process in bytes."""
     try:
         return int(Path("/proc/self/statm").read_bytes().split()[1]) * resource.getpagesize()
     except OSError:

@@ -1,4 +1,4 @@
-"""Pipeline: all passes over one plan while a run is recorded, and the figures that follow from them."""
+"""Pipeline: all iterations over one plan during a recording, and figures computed from them."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from penstock.profiler.recording.tracer import Tracer, Tracks
 from penstock.rewrite.driver import rewrite
 from penstock.runtime.autotune.figures import Knobs
 
-_KEPT = 60  # marks of how far a pass was, one for each second
-_RECENTLY = 5.0  # seconds: of which `recent` tells, if any element came in them
-_MOST_CHOICES = 200  # of AUTOTUNE, that are kept
-_BUCKETS = 40  # of waits: bucket i holds those below 2**i microseconds
+_KEPT = 60  # progress marks, one per second
+_RECENTLY = 5.0  # seconds covered by `recent`, if any element came in them
+_MOST_CHOICES = 200  # decisions of AUTOTUNE that are stored
+_BUCKETS = 40  # buckets for waiting times: bucket i contains those below 2**i microseconds
 
 
 @dataclass(slots=True)
 class Waits:
-    """How long the loop waited, and for what. Sums are exact; times in seconds."""
+    """Waiting times of the loop. Sums are exact; times in seconds."""
 
-    steps: int = 0  # elements (batches) that the loop got
-    waited: float = 0.0  # in all
-    starting: float = 0.0  # of this: before the first element of each pass
+    steps: int = 0  # elements (batches) that the loop received
+    waited: float = 0.0  # total
+    starting: float = 0.0  # the part before the first element of each iteration
     longest: float = 0.0
-    running: float = 0.0  # from the first asking of each pass to its end
+    running: float = 0.0  # from the first request of each iteration to its end
     passes: int = 0
     whole_passes: int = 0
-    histogram: list[int] = field(default_factory=lambda: [0] * _BUCKETS)  # of waits
+    histogram: list[int] = field(default_factory=lambda: [0] * _BUCKETS)  # number of waits per bucket
 
     def add(self, seconds: float, steps: int) -> None:
         self.waited += seconds
@@ -49,7 +49,7 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What happened before the first element of the first pass: seconds, and the elements that each step had made."""
+    """The time before the first element of the first iteration: seconds, and the elements yielded by each step."""
 
     seconds: float
     made: dict[str, float]
@@ -57,7 +57,7 @@ class Start:
 
 
 class Pipeline:
-    """One plan, or plans of one shape made at the same lines: those of the epochs of a training run."""
+    """One plan, or plans of one shape created at the same lines: those of the epochs of a training run."""
 
     def __init__(self, name: str, plan: Node, options: Options, tracks: Tracks) -> None:
         self.name = name
@@ -68,12 +68,12 @@ class Pipeline:
         self.looks = Looks()
         self.waits = Waits()
         self.start: Start | None = None
-        self.running = 0  # iterators that are at it
-        self.written: weakref.ref[Node] | None = None  # the plan of the latest pass, as the user wrote it
-        self.as_written: AsWritten | None = None  # the same of the first one, for the report
-        self.asking: float | None = None  # since when the loop has been waiting
-        self._pass_began: float | None = None  # when the pass that runs was first asked
-        self._recent: deque[tuple[Mark, Waits]] = deque(maxlen=_KEPT)  # how far it was, a second apart
+        self.running = 0  # number of running iterators
+        self.written: weakref.ref[Node] | None = None  # the plan of the latest iteration, as the user wrote it
+        self.as_written: AsWritten | None = None  # the plan of the first iteration, for the report
+        self.asking: float | None = None  # start of the current wait of the loop
+        self._pass_began: float | None = None  # time of the first request of the current iteration
+        self._recent: deque[tuple[Mark, Waits]] = deque(maxlen=_KEPT)  # progress, one second apart
         self.choices: deque[dict[str, Any]] = deque(maxlen=_MOST_CHOICES)
         self.first_failure: Exception | None = None
         self.failures = 0
@@ -87,7 +87,7 @@ class Pipeline:
         self._between = 0.0
         self._left_at: float | None = self._begun_at
         found = places(plan)
-        self._names = {id(place.node): place.name for place in found}  # of its step nearest to the consumer
+        self._names = {id(place.node): place.name for place in found}  # name of its step nearest to the consumer
         self._joined = {
             (id(place.node), index): place.name
             for place in found
@@ -95,7 +95,7 @@ class Pipeline:
             if step is place.step
         }
 
-    # -- the loop's side
+    # -- called by the loop
 
     def began(self, copy: Node, written: Node) -> None:
         self.running += 1
@@ -108,7 +108,7 @@ class Pipeline:
         self.tracer.begin(copy)
 
     def refilled(self, asked: float, got: float, cpu: float, steps: int, *, first: bool) -> None:
-        """The loop asked, and got a Block with so many elements; 0: a failure or the end."""
+        """Record that the loop requested and received a Block of `steps` elements; 0 for a failure or the end."""
         if self._left_at is not None:
             self._between += max(asked - self._left_at, 0.0)
             self._left_at = None
@@ -137,7 +137,7 @@ class Pipeline:
             self._left_at = now
 
     def _name_of(self, key: Key) -> str | None:
-        """The step that a call was of: one of several that a rewrite has joined, or the last of them."""
+        """Return the step that a call belongs to: one of several fused steps, or the last of them."""
         if key.part == "step":
             return self._joined.get((key.node, key.step))
         return self._names.get(key.node)
@@ -156,7 +156,7 @@ class Pipeline:
                 busy[name] = busy.get(name, 0.0) + cost.wall
         self.start = Start(seconds, made, busy)
 
-    # -- the writer's side
+    # -- called by the writer
 
     def _mark(self, now: float) -> Mark:
         between = self._between + (0.0 if self._left_at is None else now - self._left_at)
@@ -173,7 +173,7 @@ class Pipeline:
         )
 
     def watch(self, now: float) -> list[dict[str, Any]]:
-        """Look at the lanes: how full they are, and whether AUTOTUNE has turned a knob."""
+        """Sample the lanes: their fill, and changes by AUTOTUNE."""
         found = []
         for node, lane in list(self.tracer.lanes.items()):
             knobs, reason = lane.knobs, lane.reason
@@ -193,7 +193,7 @@ class Pipeline:
         return found
 
     def waits_now(self, now: float | None = None) -> Waits:
-        """The sums with those of the pass that runs, and of the wait that is not over, in them."""
+        """Return the waiting times including the current iteration and the current wait."""
         now = time.perf_counter() if now is None else now
         since, began = self.asking, self._pass_began
         found = replace(self.waits)
@@ -207,7 +207,7 @@ class Pipeline:
         return found
 
     def recent(self) -> tuple[Analysis, Waits]:
-        """The figures of the last seconds, as far back as it takes for an element to have come; of all before that."""
+        """Return the figures of the last seconds, extended until they contain an element; without one, all figures."""
         now = time.perf_counter()
         waits, marks = self.waits_now(now), list(self._recent)
         taken = self.waits.steps + self.failures
@@ -220,19 +220,22 @@ class Pipeline:
         return self.analysis(mark, since), since
 
     def totals(self) -> Analysis:
-        """As `analysis`, from the beginning on: its elements are all that were made, and only become more."""
+        """Return `analysis` for the time from the start, so that counts of elements never decrease."""
         return self.analysis(self._zero())
 
     def _zero(self) -> Mark:
         return Mark(self._begun_at, {}, {}, cpu=self._cpu_at)
 
     def together(self, begin: Mark | None = None) -> Together:
-        """What passes showed, from the first element on: filling buffers and first calls are told apart from it."""
+        """Return the measurements since the first element.
+
+        The time before it, with first calls and full buffers, is separate.
+        """
         now = time.perf_counter()
         end = self._mark(now)
         first = self._first if begin is None else begin
         before = {} if first is None else first.costs
-        if first is None or (begin is None and end.taken <= first.taken):  # nothing came but a first element
+        if first is None or (begin is None and end.taken <= first.taken):  # only a first element came
             first, before = self._zero(), self.tracer.first_calls
         made = self.waits.steps if self.waits.whole_passes == 1 and self.waits.passes == 1 else None
         return Together(
@@ -247,11 +250,12 @@ class Pipeline:
         )
 
     def analysis(self, begin: Mark | None = None, since: Waits | None = None) -> Analysis:
-        """The figures of steady work, as `explain(analyze=True)` has them; or since `begin`, with the waits since."""
+        """Return the figures of steady work, as in `explain(analyze=True)`; or those since `begin`, with its waits."""
         together = self.together(begin)
         waits = self.waits_now() if since is None else since
         taken = max(together.end.taken - together.begin.taken, 1)
-        # `elapsed` begins after the first element of the first pass; what later passes take before theirs is in it.
+        # `elapsed` begins after the first element of the first iteration. It includes the start-up time of later
+        # iterations.
         start = self.start if together.begin is self._first else None
         before, starting = (0.0, 0.0) if start is None else (start.seconds, waits.starting)
         consumer = max(together.elapsed - (waits.waited - before), 0.0) / taken if waits.steps else 0.0
@@ -260,14 +264,14 @@ class Pipeline:
         return replace(found, consumer_waited=min(max(share, 0.0), 1.0))
 
     def _as_if_alone(self, together: Together) -> Alone:
-        """The same costs, without what threads wait for each other: for elements, for a core, for the lock."""
+        """Return the same costs without delays by other threads: waiting for elements, for a core, for the GIL."""
         held = self.looks.held()
         costs: Costs = {}
         probe = LockProbe([])
         for key, cost in together.costs.items():
             waited = 0.0 if key.part == "take" else self.looks.waiting(key, cost.wall, cost.cpu)
             costs[key] = replace(cost, wall=cost.cpu + waited)
-            if key in held:  # of its work; a probe counts, as time, what it waits for outside as well
+            if key in held:  # as a share of its work; a probe counts outside waiting as time, too
                 probe.asked[key] = round(1e9 * (cost.cpu + waited))
                 probe.waited[key] = round(1e9 * cost.cpu * held[key])
         for node, lane in self.tracer.lanes.items():
@@ -277,7 +281,7 @@ class Pipeline:
         return Alone(self.tracer, costs, probe, slowed=1.0, copy_speed=copy_speed_here() if large else 0.0)
 
     def _put_away(self, costs: Costs, node: int, together: Together) -> None:
-        """Its functions ran in worker processes: what these spent is the cost of its last step."""
+        """Assign the CPU time of worker processes to the last step of a node whose functions ran there."""
         flow = together.flow(node, "run_cpu")
         here = sum((costs.pop(key) for key in list(costs) if key.node == node), NOTHING)
         last = max((key.step for key in together.costs if key.node == node), default=0)

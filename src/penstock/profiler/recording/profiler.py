@@ -1,6 +1,6 @@
-"""Profiler: what a user switches on.
+"""Profiler: the user's recorder of training runs.
 
-Recording is one profiled run, its pipelines and tracks, and the thread that writes them down.
+`Recording` is one profiled run: its pipelines, its tracks, and the thread that writes them.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from penstock.profiler.recording.sampler import Sampler
 from penstock.profiler.recording.store import Store
 from penstock.runtime import profiled
 
-_LOOK, _LATER_LOOK = 0.05, 0.2  # seconds between two looks at what threads are at: each takes the lock from them
-_EARLY = 30.0  # seconds in which there is looked more often, so that a short run is told as well as a long one
-_DRAIN = 0.2  # seconds between two looks into rings
-_WRITE = 1.0  # seconds between two writings
-_EVERY = 50  # times as much CPU time as writing took, the next one is away at least
+_LOOK, _LATER_LOOK = 0.05, 0.2  # seconds between two samples of all threads; each sample takes the GIL
+_EARLY = 30.0  # seconds with more frequent samples, so that short runs have enough samples
+_DRAIN = 0.2  # seconds between two reads of the rings
+_WRITE = 1.0  # seconds between two writes
+_EVERY = 50  # the time to the next write is at least this multiple of the CPU time of the last one
 
 
 class Recording(Observing):
-    """Begins at once; `stop` writes the rest."""
+    """Starts at once; `stop` writes the remaining data."""
 
     files = True
 
@@ -50,13 +50,13 @@ class Recording(Observing):
         self._thread.start()
 
     def stop(self) -> None:
-        """Write what is left. Idempotent."""
+        """Write the remaining data. Idempotent."""
         self.goes_on = False
         self._over.set()
         if self._pid == os.getpid() and self._thread.is_alive():
             self._thread.join()
 
-    # -- the writer
+    # -- writer thread
 
     def _write_on(self) -> None:
         sampler = Sampler(self._over.wait)
@@ -74,11 +74,12 @@ class Recording(Observing):
                     self._write(now)
                     due = max(now + _WRITE, now + _EVERY * (time.thread_time() - worked))
             self._write(time.perf_counter())
-        except Exception as error:  # a full disk, mostly: the training goes on
+        except Exception as error:  # usually a full disk: the training continues
             self.goes_on = False
             self.broken = f"{type(error).__name__}: {error}"
             warnings.warn(
-                f"The profile in {self.folder} ends here ({self.broken}); what was written is whole.", stacklevel=2
+                f"The profile in {self.folder} ends here ({self.broken}); the data written so far is complete.",
+                stacklevel=2,
             )
 
     def _about(self) -> None:
@@ -131,7 +132,7 @@ class Recording(Observing):
 
 
 def _sampled(step: Step) -> tuple[int, float]:
-    """The elements that a step has made up to now, and the microseconds of CPU time of each."""
+    """Return the number of elements of a step so far, and the CPU microseconds per element."""
     return round(step.elements), float(f"{1e6 * (step.cpu + step.shipping):.4g}")
 
 
@@ -174,14 +175,14 @@ class Profiler:
 
     @property
     def folder(self) -> Path:
-        """Where the files of this run are."""
+        """Folder of the files of this run."""
         return self.logs / self.run
 
     def start(self) -> Profiler:
-        """Record passes that begin from now on."""
+        """Record iterations that start from now on."""
         self._begun = True
         if recording_is_on():
-            warnings.warn("A profiler is on in this process already: this one records nothing.", stacklevel=2)
+            warnings.warn("Another profiler already runs in this process: this one records nothing.", stacklevel=2)
             return self
         try:
             self._recording = made = Recording(self.logs, self.run)
@@ -203,7 +204,7 @@ class Profiler:
         atexit.unregister(self._left_open)
         switch_off(made)
         if made._pid != os.getpid():
-            return  # a forked child: the files are the parent's
+            return  # a forked child: the files belong to the parent
         made.stop()
         from penstock.profiler.views.write import write_views
 
@@ -212,7 +213,7 @@ class Profiler:
         except OSError as error:
             warnings.warn(
                 f"The report of {self.folder} could not be written ({error}); "
-                f"`penstock report {self.folder}` makes it of what was recorded.",
+                f"`penstock report {self.folder}` makes it from the recorded data.",
                 stacklevel=2,
             )
 
@@ -267,7 +268,7 @@ def annotate(name: str) -> Iterator[None]:
 
 
 def begin_as_asked() -> None:
-    """Record the whole process if the environment asks for it (PENSTOCK_PROFILE=folder)."""
+    """Record the whole process if the environment requests it (PENSTOCK_PROFILE=folder)."""
     folder = profiled.wanted()
     if folder:
         Profiler(folder).start()

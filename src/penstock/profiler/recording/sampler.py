@@ -1,8 +1,8 @@
-"""Sampler: of the time that a step takes beside its work, how much it waits; and whether its work holds Python's lock.
+"""Sampler: estimates the waiting time of each step, and the share of its work under the GIL.
 
-A thread that is off its core waits for something outside, for a core, or for the lock. Now and then it is looked at
-what every thread is at, what the system says of it, and whether the lock was free just then: whoever sleeps while
-nobody holds the lock waits for something outside.
+A thread that does not run waits for an outside event, for a core, or for the GIL. Each sample records the current call
+of every thread, its state in the operating system, and whether the GIL was free. A thread that sleeps while the GIL is
+free waits for an outside event.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 from penstock.profiler.analysis.alone import has_lock
 from penstock.profiler.analysis.meter import Frame, Key
 
-_PATIENCE = 0.0004  # seconds that a wake-up takes at most where nobody holds the lock
-_LEAST = 8  # looks that say something
+_PATIENCE = 0.0004  # seconds of the longest wake-up while the GIL is free
+_LEAST = 8  # minimum number of samples for an estimate
 _ROUNDS = 20
 
 Threads = Iterable[tuple[int, list[Frame], object]]
@@ -26,17 +26,19 @@ Threads = Iterable[tuple[int, list[Frame], object]]
 
 @dataclass(slots=True)
 class Looks:
-    """What was seen of one pipeline."""
+    """Samples of one pipeline."""
 
-    seen: Counter[Key] = field(default_factory=Counter)  # at it, while nobody held the lock
-    waits: Counter[Key] = field(default_factory=Counter)  # of these: asleep, so it waited for something outside
-    late: Counter[frozenset[Key]] = field(default_factory=Counter)  # the lock was held, with these at work
+    seen: Counter[Key] = field(default_factory=Counter)  # samples inside the step while the GIL was free
+    # those in which the thread slept, so it waited for an outside event
+    waits: Counter[Key] = field(default_factory=Counter)
+    # samples while the GIL was held, by the set of active steps
+    late: Counter[frozenset[Key]] = field(default_factory=Counter)
     free: Counter[frozenset[Key]] = field(default_factory=Counter)
 
     def waiting(self, key: Key, wall: float, cpu: float) -> float:
-        """Return the seconds in which a step waited for something outside, of those that it took beside its work.
+        """Return the seconds in which a step waited for an outside event.
 
-        A step that was seen too rarely is taken to wait for as much of its time as all steps together.
+        A step with too few samples gets the average share of all steps.
         """
         lost = max(wall - cpu, 0.0)
         own = self.seen[key] >= _LEAST
@@ -44,12 +46,12 @@ class Looks:
         return lost if seen < _LEAST else min(lost, wall * waits / seen)
 
     def held(self) -> Mapping[Key, float]:
-        """The part of each step's work in which it holds the lock.
+        """Return the share of each step's work under the GIL.
 
-        The lock is held if any of those at work holds it: each look is laid to their charge by what the others hold
-        anyway, again and again until it fits.
+        The GIL is held if any active step holds it. Each sample is attributed by the estimated shares of the other
+        steps, in several rounds until the estimates are stable.
         """
-        late, free = dict(self.late), dict(self.free)  # others read while there is looked
+        late, free = dict(self.late), dict(self.free)  # copies, because samples are added during the computation
         keys = {key for at_work in (*late, *free) for key in at_work}
         found = dict.fromkeys(keys, 0.5)
         for _ in range(_ROUNDS):
@@ -70,7 +72,7 @@ class Looks:
 
 
 class Sampler:
-    """`look` sleeps for a moment, and sees how late it wakes up and what all threads are at then."""
+    """Sleeps for a moment in `look`, and records the delay of its wake-up and the calls of all threads."""
 
     def __init__(self, sleep: Callable[[float], object]) -> None:
         self._sleep = sleep
@@ -95,7 +97,7 @@ class Sampler:
                 if state == "R":
                     working.add(key)
                 elif late and state == "S":
-                    working.add(key)  # perhaps it only wants the lock
+                    working.add(key)  # it may only be waiting for the GIL
                 if not late:
                     looks.seen[key] += 1
                     looks.waits[key] += state in "SD"
@@ -103,7 +105,7 @@ class Sampler:
                 (looks.late if late else looks.free)[frozenset(working)] += 1
 
     def _queued(self) -> float:
-        """Return the seconds that the calling thread has waited for a core, which says nothing about the lock."""
+        """Return the seconds that the calling thread has waited for a core, which are not due to the GIL."""
         try:
             return int(Path("/proc/thread-self/schedstat").read_bytes().split()[1]) / 1e9
         except OSError:

@@ -1,13 +1,10 @@
-"""Store: the files of a recorded run. What is written is whole at any time: a process may be killed between two lines.
+"""Store: the files of a recorded run. They are complete at any time, because a process may be killed at any time.
 
-    about.json     the run, the machine; names of spans and tracks; written anew when there are more
-    state.json     all sums and figures, written anew every second
-    samples.jsonl  a line a second: rates, waiting, what is held, memory
-    spans/NNNN     32 bytes a span: track, name, start and length in nanoseconds, as little-endian int64
+    about.json     the run, the machine; names of spans and tracks; rewritten when there are more
 
-A file is written beside and moved into place, or lines are appended to it: a last line that is torn is left out by
-readers. Files of spans are of half a megabyte. Of more than twelve, every other one is deleted, but the newest: what
-is kept gets sparser the older it is, and the sums do not come from it. Samples are thinned in the same way.
+A file is written under another name and renamed, or lines are appended to it. Readers ignore a truncated last line.
+Files of spans have half a megabyte each. If there are more than twelve, every other one except the newest is deleted:
+older spans become sparser, and the sums do not depend on them. Samples are thinned in the same way.
 """
 
 from __future__ import annotations
@@ -21,14 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_FILE = 1 << 19  # bytes of spans in a file
+_FILE = 1 << 19  # bytes of spans per file
 _FILES = 12
 _SAMPLES = 1024
-FIELDS = 4  # of a span: track, name, start, length
+FIELDS = 4  # per span: track, name, start, length
 
 
 class Store:
-    """Writes the files. Raises OSError where the disk does."""
+    """Writes the files. Raises OSError if the disk fails."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -39,7 +36,7 @@ class Store:
         self._lines: list[str] = []
 
     def put(self, name: str, value: Any) -> None:
-        """A file of values, in one piece."""
+        """Write a file of values atomically."""
         beside = self.folder / f".{name}.new"
         beside.write_text(json.dumps(value, allow_nan=False, default=_plain), encoding="utf-8")
         beside.replace(self.folder / name)
@@ -81,7 +78,7 @@ def _plain(value: Any) -> Any:
 
 
 class Recorded:
-    """Reads what a run has left, whole or not."""
+    """Reads the files of a run, complete or not."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
@@ -94,11 +91,11 @@ class Recorded:
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else ():
             try:
                 self.samples.append(json.loads(line))
-            except ValueError:  # torn
+            except ValueError:  # a truncated line
                 continue
 
     def spans(self) -> NDArray[np.int64]:
-        """Track, name, start and length (nanoseconds since the run began), by start."""
+        """Return track, name, start and length (nanoseconds since the start of the run) of all spans, by start."""
         paths = sorted((self.folder / "spans").glob("*"))
         room = sum(path.stat().st_size for path in paths) // (8 * FIELDS)
         found, count = np.empty((room, FIELDS), np.int64), 0

@@ -1,6 +1,6 @@
-"""Tracer: a Meter that also keeps each call as a span, and knows what every thread is at.
+"""Tracer: a Meter that also records each call as a span, and the current call of every thread.
 
-Tracks are the spans on their way to the disk.
+`Tracks` buffers the spans before they are written.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from penstock.plan.node import Node
 from penstock.profiler.analysis.meter import NOTHING, Cost, Costs, Frame, Key, Meter, _Cell, _count, _Local
 from penstock.profiler.analysis.places import steps_of
 
-_ROOM = 8192  # spans of a thread that wait for the writer; the oldest give way
+_ROOM = 8192  # spans of a thread that wait for the writer; the oldest are dropped first
 
 Span = tuple[int, int, int]  # number of the name, start and length in nanoseconds of time.perf_counter
 
 
 class Tracks:
-    """A ring of spans for each thread, and one for each worker process. Threads append to their own; the writer drains.
+    """A ring of spans per thread and per worker process. Threads append to their own ring; the writer reads all rings.
 
-    A ring that is full loses its oldest spans, never the thread's time: sums are kept elsewhere, and stay exact.
+    A full ring drops its oldest spans. The sums are stored elsewhere and stay exact.
     """
 
     def __init__(self, room: int = _ROOM) -> None:
-        self._room = room  # 0: spans are not kept at all
+        self._room = room  # 0: spans are not recorded
         self.names: list[str] = []  # of spans, by number
         self.titles: list[str] = []  # of tracks, by number
         self.reading: set[int] = set()  # names of spans in which a source reads
-        self.own: set[int] = set()  # names of spans of the user's own
+        self.own: set[int] = set()  # names of the user's own spans
         self._numbers: dict[str, int] = {}
         self._rings: list[deque[Span]] = []
         self._own = threading.local()
@@ -42,11 +42,11 @@ class Tracks:
 
     @property
     def are_kept(self) -> bool:
-        """Whether spans are written anywhere."""
+        """True if spans are written."""
         return self._room > 0
 
     def name(self, text: str) -> int:
-        """The number that a name goes by."""
+        """Return the number of a name."""
         with self._lock:
             if text not in self._numbers:
                 self._numbers[text] = len(self.names)
@@ -54,7 +54,7 @@ class Tracks:
             return self._numbers[text]
 
     def ring(self) -> deque[Span]:
-        """The calling thread's ring."""
+        """Return the calling thread's ring."""
         try:
             found: deque[Span] = self._own.ring
         except AttributeError:
@@ -62,7 +62,7 @@ class Tracks:
         return found
 
     def process(self, pid: int) -> deque[Span]:
-        """The ring of a worker process, which the thread that asked it fills."""
+        """Return the ring of a worker process. The thread that sends it work fills the ring."""
         if pid not in self._processes:
             self._processes[pid] = self._track(f"worker process {pid}")
         return self._processes[pid]
@@ -75,40 +75,41 @@ class Tracks:
             return ring
 
     def drained(self) -> list[int]:
-        """All spans that wait, flat: track, name, start and length of each."""
+        """Return all buffered spans as a flat list: track, name, start and length of each."""
         found: list[int] = []
         for number, ring in enumerate(list(self._rings)):
             for _ in range(len(ring)):
                 try:
                     name, start, length = ring.popleft()
-                except IndexError:  # never by others; a ring that was full has given way
+                except IndexError:  # the ring was full and dropped spans in the meantime; only this thread reads it
                     break
                 found += (number, name, start, length)
         return found
 
 
-_SHORTEST = 2e-5  # seconds; what is shorter is in the sums only
+_SHORTEST = 2e-5  # seconds; shorter calls count in the sums only
 
 
 class Tracer(Meter):
-    """Measures all passes over plans of one shape; each is begun with `begin`."""
+    """Measures all iterations over plans of one shape; `begin` starts each."""
 
     def __init__(self, plan: Node, tracks: Tracks) -> None:
-        self.threads: list[tuple[int, list[Frame], dict[Key, _Cell]]] = []  # native number, calls, cells
-        self.first_calls: Costs = {}  # of each thread: they import and compile
+        # (thread id of the system, calls, measurements)
+        self.threads: list[tuple[int, list[Frame], dict[Key, _Cell]]] = []
+        self.first_calls: Costs = {}  # first calls per thread, which import and compile
         self._tracks = tracks
         super().__init__(plan, warm=True)
         self._local = _Own(self._cells, self.threads)
 
     def begin(self, copy: Node) -> None:
-        """Another pass: nodes of earlier ones are let go of."""
+        """Begin another iteration. Nodes of earlier iterations are freed."""
         self._copies, self._numbers = [], {}
         super().begin(copy)
 
     def measured(self, call: Callable[..., Any], key: Key, *, pulls: bool = False) -> Callable[..., Any]:
-        """The same call, measured and kept; one wrapper for both, since it is called for every Block."""
+        """Return a measured and recorded version of a call. It runs for every Block, so one wrapper does both."""
         if key.part == "take":
-            return super().measured(call, key, pulls=pulls)  # it waits for what others do
+            return super().measured(call, key, pulls=pulls)  # it waits for the work of others
         name, tracks, local = self._tracks.name(self._title(key)), self._tracks, self._local
         if isinstance(self.nodes[key.node], Scan):
             tracks.reading.add(name)
@@ -160,7 +161,7 @@ class Tracer(Meter):
 
 
 class _Own(_Local):
-    """A thread's calls and cells, and its number, by which the system tells its state."""
+    """The calls and measurements of a thread, with its system id for reading its state."""
 
     def __init__(self, all_cells: list[dict[Key, _Cell]], threads: list[Any]) -> None:
         super().__init__(all_cells)

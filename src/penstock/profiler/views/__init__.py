@@ -1,1 +1,1 @@
-"""A recorded run as files for people and programs; all say what `verdict` and the analysis say."""
+"""Views of a recorded run as files for people and programs. All show the same verdict and analysis."""

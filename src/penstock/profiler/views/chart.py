@@ -1,6 +1,6 @@
-"""Charts on a `Picture`: what threads were at over time, a value over time, how often each of some classes was met.
+"""Charts on a `Picture`: a timeline of threads, a value over time, and a histogram.
 
-The timeline of a report and that of the demo are drawn by `panel`.
+`panel` draws the timelines of reports and of the demo.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from penstock.profiler.analysis.figures import seconds
 from penstock.profiler.views.picture import Colour, Picture, shortened
 
 LANE, GAP = 20, 4
-_CELLS = 8  # of a pixel, in which spans are laid out: what is shorter than a pixel shows as a share of its colour
-_LETTER = 7.8  # pixels of a letter of a legend, on the average
+_CELLS = 8  # cells per pixel for the layout of spans: a span shorter than a pixel changes the opacity of its colour
+_LETTER = 7.8  # average width of a letter of a legend in pixels
 _LONGEST = 60  # letters of a title in a legend
 
 
 class Kind(NamedTuple):
-    """What spans are of: its name in the legend, and its colour."""
+    """A kind of spans: its name in the legend, and its colour."""
 
     title: str
     colour: Colour
@@ -36,7 +36,7 @@ class Row(NamedTuple):
 
 
 def side_by_side(rows: Sequence[Row], title: str = "worker") -> list[Row]:
-    """Rows with new titles, in the order in which they began; what ended before another began shares its row."""
+    """Return rows with new titles, in the order of their start. Rows that do not overlap in time share a row."""
     found: list[tuple[list[NDArray[np.int64]], int]] = []
     for row in sorted((row for row in rows if len(row.spans)), key=lambda row: int(row.spans[:, 1].min())):
         began, ended = int(row.spans[:, 1].min()), int((row.spans[:, 1] + row.spans[:, 2]).max())
@@ -49,10 +49,10 @@ def side_by_side(rows: Sequence[Row], title: str = "worker") -> list[Row]:
 
 
 def legend(picture: Picture, x: float, y: float, kinds: Sequence[Kind]) -> float:
-    """The colours of some kinds, in lines as wide as the picture; returns where they end."""
+    """Draw the colours of some kinds, in lines as wide as the image; return the y position after them."""
     left = x
     for kind in kinds:
-        title = shortened(kind.title, _LONGEST)  # that of joined steps is as long as all of them
+        title = shortened(kind.title, _LONGEST)  # the title of fused steps contains all their names
         wide = 32 + _LETTER * len(title)
         if x > left and x + wide > picture.width:
             x, y = left, y + 20
@@ -69,7 +69,7 @@ def panel(
     kinds: Sequence[Kind],
     window: tuple[float, float],
 ) -> float:
-    """A lane for each row, of what ran in a `window` (start, length), in a `box` (left, top, width); where it ends."""
+    """Draw a lane per row for a `window` (start, length) in a `box` (left, top, width); return the y after it."""
     left, y, width = box
     for row in rows:
         picture.text(left - 10, y + LANE - 6, shortened(row.title, 24), size=12, colour="soft", anchor="end")
@@ -82,9 +82,9 @@ def panel(
 
 
 def painted(spans: NDArray[np.int64], start: float, length: float, width: int) -> list[tuple[int, int, int, float]]:
-    """Stretches of a lane `width` pixels wide: where, how wide, which kind is most there, and its part of the time.
+    """Return stretches of a lane `width` pixels wide: position, width, most frequent kind, and its share of the time.
 
-    Spans that lie within others (a stage pulls from the one in front of it) are laid over these.
+    Nested spans are drawn over the spans that contain them (a stage reads from the one before it).
 
     >>> painted(np.array([[0, 0, 50], [1, 10, 20]]), 0, 100, 10)
     [(0, 1, 0, 1.0), (1, 2, 1, 1.0), (3, 2, 0, 1.0)]
@@ -112,7 +112,7 @@ def painted(spans: NDArray[np.int64], start: float, length: float, width: int) -
 
 
 def time_axis(picture: Picture, left: float, y: float, width: float, length: float) -> float:
-    """A scale of `length` seconds from 0 on, with round numbers; returns where it ends."""
+    """Draw a scale of `length` seconds from 0 on, with round numbers; return the y position after it."""
     sizes = (digit * 10.0**power for power in range(-7, 6) for digit in (1, 2, 5))
     step = next(size for size in sizes if length / size <= 12)
     picture.rectangle(left, y + 2, width, 1, "soft")
@@ -127,7 +127,7 @@ def time_axis(picture: Picture, left: float, y: float, width: float, length: flo
 
 
 def line_chart(title: str, at: Sequence[float], values: Sequence[float], top: tuple[str, float], hue: str) -> Picture:
-    """A value over time (seconds); `top` is what the upper edge is called, and its value."""
+    """Draw a value over time (seconds); `top` is the label and the value of the upper edge."""
     picture, left = Picture(960, 92), 170
     width, (said, most) = picture.width - left, top
     picture.text(left - 10, 18, shortened(title, 24), size=12, colour="soft", anchor="end")
@@ -148,14 +148,14 @@ def line_chart(title: str, at: Sequence[float], values: Sequence[float], top: tu
 
 
 def bar_chart(title: str, values: Sequence[int], edges: Sequence[float]) -> Picture:
-    """How often something took less than each of some `edges` (seconds), and at least as long as the one before."""
+    """Draw how often a duration was below each of some `edges` (seconds), and not below the previous one."""
     picture, left = Picture(960, 112), 170
     most, count = max(values, default=1) or 1, max(len(values), 1)
     each = (picture.width - left) / count
     picture.text(left - 10, 18, title, size=12, colour="soft", anchor="end")
     picture.text(left - 10, 34, f"top: {most:,}", size=11, colour="soft", anchor="end")
     picture.rectangle(left, 4, picture.width - left, 76, "idle")
-    every = -(-count // 11)  # of which the label has room
+    every = -(-count // 11)  # distance of labels, so that they fit
     for index, (value, edge) in enumerate(zip(values, edges, strict=True)):
         x, tall = left + each * index, 72 * value / most
         label = seconds(edge)

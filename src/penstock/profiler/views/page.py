@@ -1,4 +1,4 @@
-"""page: a recorded run as one HTML page that needs nothing else: the verdict, the timeline, the steps, the waiting."""
+"""page: a recorded run as one self-contained HTML page: the verdict, the timeline, the steps, the waiting times."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from penstock.profiler.views.plan import plan_picture
 
 _WAIT, _STEP = "wait for data", "step"
 _MOST_ROWS = 12
-_MOST_DRAWN = 20  # steps of a plan whose picture stands open
+_MOST_DRAWN = 20  # steps of a plan up to which its figure is shown directly
 _SHOWN = 40  # steps in the timeline
 _LEFT, _WIDE = 170, 790  # pixels of the timeline's titles, and of its lanes
 
@@ -60,11 +60,11 @@ summary{cursor:pointer}
 
 
 def page(recorded: Recorded, told: dict[str, Any], spans: NDArray[np.int64]) -> str:
-    """The whole page."""
+    """Return the whole page."""
     title = f"penstock profile {told['run']}"
     body = [f"<h1>{escape(title)}</h1>", f'<p class="soft">{_facts(told)}</p>']
     if not told["pipelines"]:
-        body.append("<p>No data set was iterated while this profile was on.</p>")
+        body.append("<p>No data set was iterated while this profile was recorded.</p>")
     body += [_verdict(each, alone=len(told["pipelines"]) == 1) for each in told["pipelines"]]
     body += ["<h2>Timeline</h2>", _timeline(recorded, spans)]
     body += [_pipeline(recorded, each, alone=len(told["pipelines"]) == 1) for each in told["pipelines"]]
@@ -95,10 +95,10 @@ def _verdict(each: dict[str, Any], *, alone: bool) -> str:
 
 
 def _timeline(recorded: Recorded, spans: NDArray[np.int64]) -> str:
-    """Some steps of the run: threads and worker processes above, what the loop does below."""
+    """Return a timeline of some training steps: threads and worker processes above, the training loop below."""
     names, titles = recorded.about["names"], recorded.about["tracks"]
     if not len(spans):
-        return "<p class=soft>No spans were kept.</p>"
+        return "<p class=soft>No spans were recorded.</p>"
     wait, step = names.index(_WAIT), names.index(_STEP)
     steps = spans[spans[:, 1] == step]
     start, stop = _window(steps if len(steps) else spans)
@@ -132,12 +132,12 @@ def _timeline(recorded: Recorded, spans: NDArray[np.int64]) -> str:
 
 
 def _kinds(names: list[str], inside: NDArray[np.int64], own: set[int]) -> tuple[list[Kind], dict[int, int]]:
-    """What spans are of, with colours, and which of these each name is; the busiest have colours of their own."""
+    """Return the kinds of spans with colours, and the kind of each name. The busiest names get their own colours."""
     kinds = [Kind("training step", "step"), Kind("waiting for data", "wait")]
     number = {names.index(_STEP): 0, names.index(_WAIT): 1}
     busiest = np.argsort(-np.bincount(inside[:, 1], inside[:, 3], len(names)), kind="stable").tolist()
     busiest = [each for each in busiest if each not in number]
-    named = [each for each in busiest if each in own][:2]  # spans of the user's own come first
+    named = [each for each in busiest if each in own][:2]  # the user's own spans come first
     named += [each for each in busiest if each not in named][: len(HUES) - 1 - len(named)]
     for hue, each in zip(HUES, named, strict=False):
         number[each] = len(kinds)
@@ -147,14 +147,14 @@ def _kinds(names: list[str], inside: NDArray[np.int64], own: set[int]) -> tuple[
 
 
 def _numbered(spans: NDArray[np.int64], number: dict[int, int]) -> NDArray[np.int64]:
-    """Kind, start and length."""
+    """Return kind, start and length of each span."""
     table = np.zeros(max(number) + 1, np.int64)
     table[list(number)] = list(number.values())
     return np.stack([table[spans[:, 1]], spans[:, 2], spans[:, 3]], 1)
 
 
 def _window(spans: NDArray[np.int64]) -> tuple[int, int]:
-    """Some steps in a row, behind the middle of what was kept."""
+    """Return start and end of some consecutive steps after the middle of the recorded ones."""
     count = len(spans)
     first = min(count // 2, max(count - _SHOWN, 0))
     last = min(first + _SHOWN, count) - 1
@@ -214,7 +214,7 @@ def _table(each: dict[str, Any]) -> str:
         held = " class=held" if step.name == each["verdict"]["step"] else ""
         rows.append(f"<tr{held}>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
     table = f"<div class=wide><table><tr>{head}</tr>{''.join(rows)}</table></div>"
-    return f"{table}<p class=soft>CPU and waiting: for one element of the step.</p>"
+    return f"{table}<p class=soft>CPU and waiting: per element of the step.</p>"
 
 
 def _waiting(waits: dict[str, Any]) -> str:
@@ -224,7 +224,7 @@ def _waiting(waits: dict[str, Any]) -> str:
         return ""
     shown = range(used[0], used[-1] + 1)
     text = f"{seconds(waits['waited'])} in all, {seconds(waits['longest'])} at most, "
-    text += f"{seconds(waits['starting'])} before first elements of {_passes(waits['passes'])}."
+    text += f"{seconds(waits['starting'])} before the first elements of {_passes(waits['passes'])}."
     chart = bar_chart("waits of a request", [counts[index] for index in shown], [2.0**index / 1e6 for index in shown])
     return f"<p>{text}</p>{chart.svg(inside=True, label='waiting per step')}"
 
@@ -234,7 +234,7 @@ def _passes(count: int) -> str:
 
 
 def _over_time(recorded: Recorded, name: str) -> str:
-    """The share of time spent waiting, and what each buffer held."""
+    """Draw the share of waiting time, and the bytes in each buffer."""
     at, shares = [], []
     held: dict[str, list[tuple[float, int]]] = {}
     last_at = last_waited = 0.0
@@ -257,7 +257,7 @@ def _over_time(recorded: Recorded, name: str) -> str:
 
 
 def _workers_over_time(recorded: Recorded, name: str) -> list[str]:
-    """A chart for each lane whose number of workers was changed."""
+    """Return a chart for each lane whose number of workers changed."""
     found: dict[str, list[tuple[float, int]]] = {}
     for sample in recorded.samples:
         for lane in sample["pipelines"].get(name, {"lanes": ()})["lanes"]:

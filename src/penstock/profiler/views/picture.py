@@ -15,10 +15,10 @@ import numpy as np
 from penstock.errors import writing_to
 from penstock.image.backends import opencv
 
-Colour = str | tuple[int, int, int]  # a name of PALETTE, which a dark page shows otherwise; or RGB, the same everywhere
+Colour = str | tuple[int, int, int]  # a name of PALETTE, which differs on a dark page; or RGB, the same everywhere
 Anchor = Literal["start", "middle", "end"]
 
-# By name: on a light and on a dark ground. The page of a report and every picture take their colours from here.
+# Colours by name: on a light and on a dark ground. The report page and all figures use them.
 PALETTE = {
     "ground": ("#ffffff", "#0f172a"),
     "text": ("#1e293b", "#e2e8f0"),
@@ -39,18 +39,19 @@ PALETTE = {
     "h6": ("#c2410c", "#fb923c"),
     "h7": ("#94a3b8", "#64748b"),
 }
-HUES = tuple(name for name in PALETTE if name[0] == "h")  # for what has no colour of its own; the last: all others
+# for things without their own colour; the last one is for all others
+HUES = tuple(name for name in PALETTE if name[0] == "h")
 DARK = "@media (prefers-color-scheme:dark)"
 
-# PNGs are drawn this much larger and then scaled down, which smooths the letters.
+# PNGs are drawn so many times larger and then scaled down, which smooths the letters.
 _FINER = 3
 _SPELLED = str.maketrans(
     {"…": "...", "–": "-", "·": "-", "→": "->", "•": "*", "µ": "u"}
-)  # what PNGs have no letter for
+)  # replacements for letters that PNGs cannot show
 
 
 def style() -> str:
-    """The classes of all named colours, as a style sheet: `f-NAME` fills, `s-NAME` draws lines.
+    """Return a style sheet with the classes of all named colours: `f-NAME` fills, `s-NAME` draws lines.
 
     >>> ".f-wait{fill:#dc2626}" in style()
     True
@@ -74,7 +75,7 @@ class Rectangle:
     colour: Colour
     opacity: float = 1.0
     outline: Colour | None = None
-    title: str = ""  # shown where the mouse rests on it
+    title: str = ""  # tooltip
 
 
 @dataclass(frozen=True)
@@ -99,12 +100,12 @@ class Text:
 class Image:
     x: int
     y: int
-    pixels: Any  # uint8 (height, width, 3), drawn as it is
+    pixels: Any  # uint8 (height, width, 3), drawn unscaled
 
 
 @dataclass
 class Picture:
-    """Shapes on a ground, `width` by `height` pixels, painted in the order in which they came.
+    """Shapes on a ground of `width` by `height` pixels, painted in the order in which they were added.
 
     >>> picture = Picture(40, 20)
     >>> picture.rectangle(0, 0, 10, 5, (255, 0, 0))
@@ -146,15 +147,15 @@ class Picture:
         anchor: Anchor = "start",
         bold: bool = False,
     ) -> None:
-        """Add a line of text whose base line begins, is centred or ends at (x, y)."""
+        """Add a line of text whose baseline starts, is centred or ends at (x, y)."""
         self.shapes.append(Text(x, y, text, size, colour, anchor, bold))
 
     def image(self, x: int, y: int, pixels: Any) -> None:
-        """Add an image, uint8 (height, width, 3), with its upper left corner at (x, y); in front of all else."""
+        """Add an image, uint8 (height, width, 3), with its upper left corner at (x, y). It covers all other shapes."""
         self.shapes.append(Image(x, y, pixels))
 
     def save(self, path: Path) -> tuple[Path, Path]:
-        """Write the picture beside `path` as PNG and as SVG; returns both paths."""
+        """Write the figure next to `path` as PNG and as SVG; return both paths."""
         png, svg = path.with_suffix(".png"), path.with_suffix(".svg")
         path.parent.mkdir(parents=True, exist_ok=True)
         with writing_to(svg):
@@ -164,11 +165,14 @@ class Picture:
         return png, svg
 
     def png(self) -> bytes:
-        """The picture as a PNG file; needs OpenCV."""
+        """Return the figure as a PNG file; needs OpenCV."""
         return _png(self.pixels())
 
     def svg(self, *, inside: bool = False, label: str = "") -> str:
-        """The picture as an SVG document; `inside` of a page that has `style()`, as wide as there is room for."""
+        """Return the figure as an SVG document.
+
+        With `inside`, it is part of a page with `style()`, as wide as there is room.
+        """
         size = f'viewBox="0 0 {self.width} {self.height}" font-family="system-ui, Helvetica, Arial, sans-serif"'
         said = f' role="img" aria-label={_quoted(label)}' if label else ""
         if inside:
@@ -182,7 +186,7 @@ class Picture:
         return "\n".join([*lines, *map(_svg, self.shapes), "</svg>\n"])
 
     def pixels(self) -> Any:
-        """The picture as uint8 (height, width, 3) RGB, on a light ground; needs OpenCV."""
+        """Return the figure as uint8 (height, width, 3) RGB, on a light ground; needs OpenCV."""
         cv2 = opencv()
         canvas = np.full((self.height * _FINER, self.width * _FINER, 3), 255, np.uint8)
         for shape in self.shapes:
@@ -194,7 +198,7 @@ class Picture:
             elif isinstance(shape, Text):
                 _write(cv2, canvas, shape)
         canvas = cv2.resize(canvas, (self.width, self.height), interpolation=cv2.INTER_AREA)
-        for shape in self.shapes:  # as they are, and not drawn larger first
+        for shape in self.shapes:  # images are drawn unscaled
             if isinstance(shape, Image):
                 height, width = shape.pixels.shape[:2]
                 canvas[shape.y : shape.y + height, shape.x : shape.x + width] = shape.pixels
@@ -202,14 +206,14 @@ class Picture:
 
 
 def text_width(text: str, size: float) -> float:
-    """How many pixels a line of text of that size takes in a PNG."""
+    """Return the width of a line of text in a PNG in pixels."""
     cv2 = opencv()
-    thickness = max(round(size * _FINER / 14), 1)  # as `_write` draws it
+    thickness = max(round(size * _FINER / 14), 1)  # like `_write`
     return float(cv2.getTextSize(_ascii(text), cv2.FONT_HERSHEY_SIMPLEX, size * _FINER / 30, thickness)[0][0]) / _FINER
 
 
 def shortened(text: str, most: int) -> str:
-    """At most so many letters of a text.
+    """Return at most `most` letters of a text.
 
     >>> shortened("map(decode_and_resize)", 12)
     'map(decode_…'
@@ -218,7 +222,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def rgb(colour: Colour) -> tuple[int, int, int]:
-    """A colour on a light ground."""
+    """Return a colour on a light ground."""
     if not isinstance(colour, str):
         return colour
     red, green, blue = bytes.fromhex(PALETTE[colour][0][1:])
@@ -249,7 +253,7 @@ def _svg(shape: Rectangle | Line | Text | Image) -> str:
 
 
 def _paint(kind: Literal["f", "s"], colour: Colour, outline: Colour | None = None) -> str:
-    """Attributes of a colour: a class where it has a name."""
+    """Return the attributes of a colour: a class if it has a name."""
     classes, rest = [], []
     for of, each in ((kind, colour), ("s", outline)):
         if isinstance(each, str):
@@ -280,12 +284,12 @@ def _fill(canvas: Any, shape: Rectangle) -> None:
 
 
 def _png(pixels: Any) -> bytes:
-    # Through memory: imwrite reports a folder that cannot be written by a return value only.
+    # encoded in memory, because imwrite reports errors by its return value only
     return bytes(opencv().imencode(".png", pixels[..., ::-1])[1].tobytes())
 
 
 def _ascii(text: str) -> str:
-    """What OpenCV's own stroke font can draw; letters lose their accents."""
+    """Return the characters that OpenCV's stroke font can draw; letters lose their accents."""
     plain = unicodedata.normalize("NFKD", text.translate(_SPELLED))
     kept = "".join(letter for letter in plain if not unicodedata.combining(letter))
     return kept.encode("ascii", "replace").decode()

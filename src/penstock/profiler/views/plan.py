@@ -1,8 +1,8 @@
-"""The picture of a plan: its steps from the source down to the loop, as written and as they run, with what they cost.
+"""The figure of a plan: its steps from the source down to the loop, as written and as they run, with their costs.
 
-With the figures of an `Analysis` a step has its rate and its share of the work, and the one that holds the others back
-is marked; without, it says how it will run. What stands on the left is the plan as the user wrote it; lines lead from
-there to what the rewrites have made of it.
+With the figures of an `Analysis`, each step has its rate and its share of the work, and the bottleneck is marked.
+Without them, the figure describes how each step will run. On the left is the plan as the user wrote it; lines lead from
+there to the rewritten steps.
 """
 
 from __future__ import annotations
@@ -30,15 +30,18 @@ from penstock.rewrite.driver import rewrite
 from penstock.rewrite.phases import RULES
 
 _BOX, _GAP, _MARGIN = 42, 16, 16
-_LEFT, _BETWEEN, _RIGHT = 330, 90, 470  # pixels of the plan as written, of the lines, of the plan as it runs
-_IN, _MOST_IN = 22, 8  # pixels by which a branch stands in, and how often
-_LETTER, _SMALL = 8.0, 6.2  # pixels of a letter of a title, of a line below one
+_LEFT, _BETWEEN, _RIGHT = 330, 90, 470  # pixels of the plan as written, of the lines, and of the plan as it runs
+_IN, _MOST_IN = 22, 8  # indent of a branch in pixels, and the largest number of indents
+_LETTER, _SMALL = 8.0, 6.2  # pixels of a letter of a title, and of a line below it
 _BAR = 110
-_MOST_TOLD = 3  # places of a rewrite
+_MOST_TOLD = 3  # places of a rewrite that are listed
 
 
 class _Box(NamedTuple):
-    """A step to draw. `inputs` are names of others; `lane` is who runs it, which gives its edge a colour."""
+    """A step to draw.
+
+    `inputs` are names of other steps. `lane` names the threads that run it and selects its edge colour.
+    """
 
     name: str
     title: str
@@ -47,12 +50,12 @@ class _Box(NamedTuple):
     where: str | None = None
     label: str = ""
     lane: str = ""
-    share: float | None = None  # of the work
+    share: float | None = None  # share of the work
     marked: bool = False
 
 
 class Plot:
-    """A plan as a picture. A notebook shows it; `save` writes it, as SVG or PNG by the name's ending."""
+    """A plan as a figure. A notebook shows it; `save` writes it as SVG or PNG, depending on the suffix."""
 
     def __init__(self, picture: Picture, steps: int) -> None:
         self.picture, self._steps = picture, steps
@@ -63,7 +66,7 @@ class Plot:
         return self.picture.svg(label="the plan of a data set")
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write it to `path`; folders that are not there are made. PNGs need OpenCV."""
+        """Write the figure to `path`; missing folders are created. PNGs need OpenCV."""
         where = local(path, "path")
         if where.suffix.lower() not in (".svg", ".png"):
             message = f"path must end in .svg or .png, got path={str(path)!r}."
@@ -85,7 +88,7 @@ class Plot:
 
 @question()
 def plot(plan: Node, options: Options, analysis: Analysis | None) -> Plot:
-    """A plan as written, and as it runs; with figures if there are any."""
+    """Return a plan as written and as it runs, with figures if there are any."""
     running, record = rewrite(plan, options)
     count = count_text(plan, options.seed, options.deterministic)
     runs = _planned(running, options) if analysis is None else _measured(analysis, bottleneck(analysis).step)
@@ -96,15 +99,15 @@ def plot(plan: Node, options: Options, analysis: Analysis | None) -> Plot:
 
 
 def plan_picture(analysis: Analysis, marked: str | None, written: AsWritten | None) -> Picture:
-    """What ran, with its figures, and what it was made of: for the report of a profiled run."""
+    """Return the executed plan with its figures, and the plan it came from, for the report of a profiled run."""
     return _drawn(_measured(analysis, marked), *_before(written), "", _loop_text(analysis))
 
 
-# -- what is drawn
+# -- contents
 
 
 def _before(written: AsWritten | None) -> tuple[list[_Box], list[str]]:
-    """The plan as the user wrote it, and a note on each rule that has changed it; nothing where none has."""
+    """Return the plan as the user wrote it, and a note on each rule that has changed it; nothing if none has."""
     if written is None or not written["rewrites"]:
         return [], []
     boxes = []
@@ -117,7 +120,7 @@ def _before(written: AsWritten | None) -> tuple[list[_Box], list[str]]:
     notes = []
     for rule, found in changes.items():
         more = f" and {len(found) - _MOST_TOLD} more" if len(found) > _MOST_TOLD else ""
-        sentence = RULES[rule].sentence if rule in RULES else ""  # of a run that another version has recorded
+        sentence = RULES[rule].sentence if rule in RULES else ""  # the run may have been recorded by another version
         notes.append(f"{rule}: {', '.join(found[:_MOST_TOLD])}{more}. {sentence[:1].upper()}{sentence[1:]}")
     return boxes, notes
 
@@ -162,7 +165,7 @@ def _measured(analysis: Analysis, marked: str | None) -> list[_Box]:
 
 
 def _read(analysis: Analysis, step: Step) -> bool:
-    """Whether another step takes its elements."""
+    """Return True if another step reads the elements of a step."""
     return any(step.name in other.inputs for other in analysis.steps)
 
 
@@ -188,11 +191,14 @@ def _loop_text(analysis: Analysis | None) -> str:
     return f"{rate} elements a second, waits {percent(analysis.consumer_waited)} of the time"
 
 
-# -- how
+# -- layout
 
 
 def _columns(boxes: Sequence[_Box]) -> tuple[list[_Box], dict[str, int]]:
-    """Inputs in front of what reads them, and by how much each stands in: a join's first input stands below it."""
+    """Return the boxes with inputs before their readers, and the indent of each.
+
+    The first input of a join is below it.
+    """
     by_name = {box.name: box for box in boxes}
     read = {name for box in boxes for name in box.inputs}
     order: list[_Box] = []
@@ -232,7 +238,7 @@ def _drawn(runs: Sequence[_Box], written: Sequence[_Box], notes: Sequence[str], 
         written = [
             box
             if box.name in kept
-            else box._replace(detail=f"{box.detail} · gone, or joined with another".lstrip(" ·"))
+            else box._replace(detail=f"{box.detail} · removed, or merged with another".lstrip(" ·"))
             for box in written
         ]
         from_ = _graph(picture, written, _MARGIN, top, _LEFT, None)
@@ -263,7 +269,7 @@ def _drawn(runs: Sequence[_Box], written: Sequence[_Box], notes: Sequence[str], 
 def _graph(
     picture: Picture, boxes: Sequence[_Box], left: float, top: float, width: float, loop: str | None
 ) -> dict[str, tuple[float, float]]:
-    """Boxes below each other, with lines between; returns where each is."""
+    """Draw boxes below each other, with lines between them; return the position of each."""
     order, columns = _columns(boxes)
     at = {box.name: (left + _IN * columns[box.name], top + index * (_BOX + _GAP)) for index, box in enumerate(order)}
     lanes = {lane: index for index, lane in enumerate(dict.fromkeys(box.lane for box in order if box.lane))}
@@ -310,7 +316,7 @@ def _arrow(picture: Picture, x: float, y: float, end: float) -> None:
 
 
 def _same(written: Sequence[_Box], runs: Sequence[_Box]) -> list[tuple[str, str]]:
-    """Pairs of names: steps as written, and as they run; by label and line, then by line alone."""
+    """Return pairs of names: steps as written and as they run, matched by label and line, then by line only."""
     pairs: list[tuple[str, str]] = []
     for keys in (("label", "where"), ("where",)):
         left: dict[tuple[str, ...], list[str]] = defaultdict(list)

@@ -1,10 +1,12 @@
-"""What TensorBoard shows of a recorded run: scalars, the verdict as text, the Profile tab; all of it by hand.
+"""Files of a recorded run for TensorBoard: scalars, the verdict as text, the Profile tab.
 
-What the tools of the Profile tab look at, found by trying: the plane's name, `step_num` and `_r` on steps, waiting
-nested inside of them on the same line under a name that begins with IteratorGetNext; stages by `_ipl_stage_id`,
-`_ipl_stage_name` and `_ipl_stage_cat`, as Grain writes them (ids of stages share a map with those of names, so that
-they begin far above); a line called `_counters_`, whose events have a `counter_value`. Names are interned, times are
-picoseconds.
+They are encoded here directly.
+
+The tools of the Profile tab read the following, as experiments showed: the name of the plane; `step_num` and `_r` of
+steps; waiting nested in steps on the same line, under a name that begins with IteratorGetNext; for stages
+`_ipl_stage_id`, `_ipl_stage_name` and `_ipl_stage_cat`, as Grain writes them (ids of stages share a map with those of
+names, so they begin at a large number); a line called `_counters_`, whose events have a `counter_value`. Names are
+interned; times are picoseconds.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from penstock.profiler.views.trace import counters, in_turn
 
 
 def varint(value: int) -> bytes:
-    """Seven bits a byte, the lowest first.
+    """Encode an integer with seven bits per byte, the lowest bits first.
 
     >>> varint(300).hex()
     'ac02'
@@ -58,7 +60,7 @@ _STRING = 7  # DT_STRING
 
 
 def events(recorded: Recorded, told: dict[str, Any]) -> bytes:
-    """The file's content: by the number of steps of each pipeline rates, waiting and memory, of each stage as well."""
+    """Return the content of the events file: rates, waiting and memory by number of steps, per pipeline and stage."""
     unix = recorded.about["unix"]
     found = [_record(double(1, unix) + content(3, "brain.Event:2"))]
     before: dict[str, tuple[float, dict[str, Any]]] = {}
@@ -81,7 +83,7 @@ def events(recorded: Recorded, told: dict[str, Any]) -> bytes:
 
 
 def _scalars(name: str, each: dict[str, Any], last: dict[str, Any], passed: float) -> dict[str, float]:
-    """The scalars of one pipeline, for the time since the last sample."""
+    """Return the scalars of one pipeline, for the time since the last sample."""
     values = {
         f"{name}/steps a second": (each["steps"] - last["steps"]) / passed,
         f"{name}/share of time waiting": min((each["waited"] - last["waited"]) / passed, 1.0),
@@ -96,7 +98,7 @@ def _scalars(name: str, each: dict[str, Any], last: dict[str, Any], passed: floa
 
 
 def _markdown(verdict: dict[str, Any]) -> str:
-    """Paragraphs; what to do as a list."""
+    """Return paragraphs, with the advice as a list."""
     first, *others = verdict["sentences"]
     parts = [f"**{first}**", *others]
     if verdict["changes"]:
@@ -110,14 +112,14 @@ def _record(data: bytes) -> bytes:
 
 
 _PLANE = "/host:CPU"
-_WAIT, _STEP = "wait for data", "step"  # as observing.py names them
-_PICO = 1000  # in a nanosecond
-_MOST, _MOST_OF_LOOP = 60_000, 15_000  # spans: with more its page takes long to open
-_FIRST_STAGE = 1 << 40  # the least id of a stage
+_WAIT, _STEP = "wait for data", "step"  # the names used in observing.py
+_PICO = 1000  # picoseconds per nanosecond
+_MOST, _MOST_OF_LOOP = 60_000, 15_000  # spans: with more, the page takes long to open
+_FIRST_STAGE = 1 << 40  # smallest id of a stage
 
 
 def xplane(recorded: Recorded, spans: NDArray[np.int64]) -> list[bytes]:
-    """The file's content, in pieces; of many spans the longest, of many steps the last."""
+    """Return the content of the profile file, in pieces. Of many spans it has the longest, of many steps the last."""
     names, titles = recorded.about["names"], recorded.about["tracks"]
     own, reading = recorded.about.get("own", []), set(recorded.about.get("reading", ()))
     step, wait = names.index(_STEP), names.index(_WAIT)
@@ -141,7 +143,7 @@ def xplane(recorded: Recorded, spans: NDArray[np.int64]) -> list[bytes]:
 
 
 def _steps(plane: _Plane, spans: NDArray[np.int64], marks: tuple[int, int], names: Sequence[str]) -> bytearray:
-    """Steps with their numbers; nested in them what the loop waited, what it did then, and the user's own spans."""
+    """Return steps with their numbers. Nested in them are the loop's waiting and work, and the user's spans."""
     step, wait = marks
     steps = spans[spans[:, 1] == step]
     first = max(len(steps) - _MOST_OF_LOOP, 0)
@@ -153,7 +155,7 @@ def _steps(plane: _Plane, spans: NDArray[np.int64], marks: tuple[int, int], name
     others, at = others[inside][-2 * _MOST_OF_LOOP :], at[inside][-2 * _MOST_OF_LOOP :]
     others[:, 3] = np.minimum(others[:, 3], ends[at] - others[:, 2])
     waits = others[:, 1] == wait
-    after = others[waits]  # the rest of a step, behind a wait
+    after = others[waits]  # the rest of a step, after a wait
     after[:, 2] += after[:, 3]
     after[:, 3] = ends[at[waits]] - after[:, 2]
     after[:, 1] = -1
@@ -178,7 +180,7 @@ def _counters(plane: _Plane, recorded: Recorded) -> bytearray:
 
 
 class _Plane:
-    """Collects lines; knows the numbers of names."""
+    """Collects lines and assigns numbers to names."""
 
     def __init__(self) -> None:
         self._events: dict[str, int] = {}
@@ -186,7 +188,7 @@ class _Plane:
         self._lines: list[bytes] = []
 
     def event(self, name: str, start: int, length: int, *, stage: tuple[int, str] = (0, ""), **stats: float) -> bytes:
-        """An XEvent; of a stage with its number and what kind of work it is."""
+        """Return an XEvent; for a stage with its number and its kind of work."""
         number = self._events.setdefault(name, len(self._events) + 1)
         body = integer(1, number) + integer(2, start * _PICO) + integer(3, length * _PICO)
         for key, value in stats.items():
@@ -212,7 +214,7 @@ class _Plane:
 
 
 def _long(field: int, parts: list[bytes]) -> list[bytes]:
-    """`content` of parts, which stay apart."""
+    """Return `content` of several parts, without joining them."""
     return [varint(field << 3 | 2) + varint(sum(map(len, parts))), *parts]
 
 

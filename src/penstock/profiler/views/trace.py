@@ -1,4 +1,4 @@
-"""trace: a recorded run in the format of Chrome's trace viewer, which Perfetto reads too."""
+"""trace: a recorded run in the format of Chrome's trace viewer, which Perfetto also reads."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _AT_ONCE = 2000  # spans
 
 
 def trace(recorded: Recorded, spans: NDArray[np.int64]) -> Iterator[str]:
-    """A track for each thread and one process for each worker process, counters of buffers, workers, waiting, memory.
+    """Yield a track per thread, a process per worker process, and counters of buffers, workers, waiting, memory.
 
-    It comes in pieces: whole, a long run would take hundreds of megabytes.
+    The text comes in pieces: the text of a long run would take hundreds of megabytes.
     """
     pid, titles = recorded.about["pid"], recorded.about["tracks"]
     pids = [_pid(title, pid) for title in titles]
@@ -41,13 +41,13 @@ def trace(recorded: Recorded, spans: NDArray[np.int64]) -> Iterator[str]:
 
 
 def in_turn(spans: NDArray[np.int64]) -> Iterator[list[int]]:
-    """The rows of an array as lists, of which but some are there at a time."""
+    """Yield the rows of an array as lists, converting a few at a time."""
     for first in range(0, len(spans), _AT_ONCE):
         yield from spans[first : first + _AT_ONCE].tolist()
 
 
 def _pid(title: str, own: int) -> int:
-    """The process that a track is of."""
+    """Return the process of a track."""
     word = title.removeprefix("worker process ")
     return int(word) if word != title and word.isdigit() else own
 
@@ -62,7 +62,7 @@ def _counters(recorded: Recorded) -> Iterator[dict[str, Any]]:
 
 
 def counters(recorded: Recorded) -> Iterator[tuple[float, str, float, str]]:
-    """What was sampled each second: when, of what, how much, in which unit."""
+    """Yield the samples of each second: time, name, value, unit."""
     before: dict[str, tuple[float, float]] = {}
     for sample in recorded.samples:
         at = sample["at"]

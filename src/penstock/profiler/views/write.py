@@ -1,4 +1,4 @@
-"""write_views: every view of a recorded run, made of what is on the disk."""
+"""write_views: writes every view of a recorded run from the recorded files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.profiler.views.trace import trace
 
 
 def summary(recorded: Recorded) -> dict[str, Any]:
-    """Numbers, strings, lists and dicts; times in seconds."""
+    """Return numbers, strings, lists and dicts; times in seconds."""
     pipelines = []
     for each in recorded.state["pipelines"]:
         waits = each["waits"]
@@ -52,7 +52,7 @@ def summary(recorded: Recorded) -> dict[str, Any]:
 
 
 def write_views(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Write report.html, summary.json, trace.json.gz and what TensorBoard reads; the summary."""
+    """Write report.html, summary.json, trace.json.gz and the files for TensorBoard; return the summary."""
     recorded = Recorded(folder)
     told = summary(recorded)
     put(recorded.folder / "summary.json", [json.dumps(told, indent=1).encode()])
@@ -65,14 +65,15 @@ def write_views(folder: str | os.PathLike[str]) -> dict[str, Any]:
     put(recorded.folder / "trace.json.gz", (text.encode() for text in trace(recorded, spans)), zipped=True)
     profile = recorded.folder.parent / "plugins" / "profile" / recorded.about["run"]
     profile.mkdir(parents=True, exist_ok=True)
-    for old in filter(Path.is_file, profile.iterdir()):  # what the plugin has kept of an earlier file of that name
+    # files that the plugin derived from an earlier file of that name
+    for old in filter(Path.is_file, profile.iterdir()):
         old.unlink()
     put(profile / f"{host}.xplane.pb", xplane(recorded, spans))
     return told
 
 
 def put(path: Path, parts: Iterable[bytes], *, zipped: bool = False) -> None:
-    """A file that is there whole or not at all."""
+    """Write a file atomically."""
     beside = path.with_name(f".{path.name}.new")
     try:
         with writing_to(path), beside.open("wb") as file:

@@ -31,8 +31,8 @@ from penstock.sources.arrays import ArraysSource
 
 # buffers whose size the user chooses, with advice for the user
 _HINTS = {
-    "shuffle": "Shuffle what is smaller (file names, encoded records), give a smaller buffer_size",
-    "cache": "Cache what is smaller (before decoding), or in files, with cache(filename)",
+    "shuffle": "Shuffle smaller elements (file names, encoded records), use a smaller buffer_size",
+    "cache": "Cache smaller elements (before decoding), cache in files with cache(filename)",
     "batch": "Make smaller batches",
     "window": "Make smaller windows",
     "group": "Make smaller groups",
@@ -67,8 +67,8 @@ class OverBudget:
             return
         _TOLD.add(stage)
         message = (
-            f"{self._holds()}, more than the {self._limit()} that all buffers of this process are to stay "
-            "below, half of the memory there was. It goes on, and whether there is memory for it will show. "
+            f"{self._holds()}, but the limit for all buffers of this process is {self._limit()}, half of the available "
+            "memory. The iteration continues, but the process may run out of memory. "
             f"{_HINTS[self.kind]}, or set autotune.ram_budget."
         )
         file, _, line = (self.where or "").rpartition(":")

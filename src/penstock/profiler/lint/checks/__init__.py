@@ -1,1 +1,1 @@
-"""The checks, by what they look at."""
+"""The checks, by subject."""

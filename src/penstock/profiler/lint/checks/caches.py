@@ -1,4 +1,4 @@
-"""Checks of caches and snapshots: what never becomes complete, keeps too much, or keeps what was to differ."""
+"""Checks of caches and snapshots: those that never become complete, store too much, or store random results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEEP_NUMBER = (Map, Enumerate, Prefetch)
 
 
 def cache_cut(plan: Inspection) -> Iterator[Advice]:
-    """Take(n)·…·Cache(), where n elements are fewer than the cache has to see."""
+    """Take(n)·…·Cache(), where n is smaller than the number of elements of the cache."""
     for take, _ in plan.asked(Take):
         read = take.count
         for node in below(take):
@@ -43,32 +43,32 @@ def _advice(take: Take, cache: Cache) -> Advice:
     steps = between(take, cache)
     if any(isinstance(node, Shuffle) for node in steps):
         mended = calls([*steps, take])
-        why = "Without cache() nothing is lost, since it keeps nothing as it stands"
+        why = "You can leave out cache(), because here it stores nothing"
     else:
         mended = calls([*steps, take, cache])
-        why = "The cache then holds what is taken. As it stands it keeps nothing"
+        why = "The cache then stores the taken elements. Here it stores nothing"
     return Advice.on(
         take,
         "cache-cut",
         "speed",
-        f"{take.label} ends iterations before cache() has seen all elements, and only a complete cache is kept.",
+        f"{take.label} ends iterations before cache() has seen all elements, and only a complete cache is stored.",
         mended,
-        f"{why}, unless another data set made of the same cache() runs to the end.",
+        f"{why}, unless another data set with the same cache() runs to its end.",
     )
 
 
 def cache_endless(plan: Inspection) -> Iterator[Advice]:
-    """Cache()·…·x, where x has no end."""
+    """Cache()·…·x, where x is infinite."""
     for cache, _ in plan.asked(Cache):
         if cache.cardinality != INFINITE_CARDINALITY:
             continue
         repeat = next((node for node in below(cache) if isinstance(node, Repeat)), None)
         if repeat is None:
             mended = ".take(n).cache()"
-            why = "A part that ends can be kept. To go on for ever, leave the cache out."
+            why = "A cache can store a finite part. For an infinite data set, leave the cache out."
         else:
             mended = calls([*between(cache, repeat), cache, repeat])
-            why = "The cache then holds one turn of the data and serves every later one."
+            why = "The cache then stores one repetition of the data and serves all later ones."
         yield Advice.on(
             cache,
             "cache-endless",
@@ -79,13 +79,13 @@ def cache_endless(plan: Inspection) -> Iterator[Advice]:
         )
 
 
-_TIMES = 2  # larger than this is grown
+_TIMES = 2  # growth above this factor counts
 _LEAST = 4096  # bytes of an element that is worth moving
-_WHOLE = 1 << 24  # bytes of a cache that matter, where the number of elements is known
+_WHOLE = 1 << 24  # bytes of a cache that are worth a line, if the number of elements is known
 
 
 def cache_grown(plan: Inspection) -> Iterator[Advice]:
-    """Cache()·Map(f), where f is arithmetic that gives more bytes than it takes."""
+    """Cache()·Map(f), where f is arithmetic that returns more bytes than it takes."""
     for cache, _ in plan.each(Cache):
         mapped = cache.input
         if not isinstance(mapped, Map):
@@ -97,28 +97,28 @@ def cache_grown(plan: Inspection) -> Iterator[Advice]:
         if given < max(_TIMES * taken, _LEAST) or 0 <= count * given < _WHOLE:
             continue
         if count > 0:
-            sizes = f"{size_text(given * count)} in place of {size_text(taken * count)}"
+            sizes = f"{size_text(given * count)} instead of {size_text(taken * count)}"
         else:
             sizes = f"{size_text(given)} an element in place of {size_text(taken)}"
         yield Advice.on(
             mapped,
             "cache-grown",
             "memory",
-            f"cache() keeps what {mapped.label} has made larger: {sizes}.",
+            f"cache() stores elements that {mapped.label} has made larger: {sizes}.",
             calls([cache, mapped]),
             "The arithmetic then runs in every epoch, on many elements at a time, and the cache is smaller.",
         )
 
 
 def _is_cheap(mapped: Map) -> bool:
-    """Whether the function is known to be arithmetic: no pictures, no parsing."""
+    """Return True if the function is known to be arithmetic, without images or parsing."""
     leaves, structure = flatten(mapped.input.spec)
     graph = traced(mapped.function, structure, leaves).graph
     return graph is not None and not any("." in step.primitive.name for step in graph.equations)
 
 
 def cache_random(plan: Inspection) -> Iterator[Advice]:
-    """Cache()·…·Map(f), where f draws random numbers; or a snapshot, or another step with a function."""
+    """Cache()·…·Map(f), where f uses random numbers; or a snapshot, or another step with a function."""
     for found in kept(plan.written):
         if found.drawn is None:
             continue
@@ -146,9 +146,9 @@ def cache_repeated(plan: Inspection) -> Iterator[Advice]:
                     cache,
                     "cache-repeated",
                     "memory",
-                    f"cache() keeps what {node.label} gives: every element {node.count} times.",
+                    f"cache() stores the elements of {node.label}: every element {node.count} times.",
                     calls([*between(cache, node), cache, node]),
-                    f"It then holds a {_part(node.count)} of that, and the later turns are served from it.",
+                    f"The cache then stores a {_part(node.count)} of that, and serves the later repetitions.",
                 )
             if not isinstance(node, _KEEP_EPOCHS):
                 break
@@ -159,7 +159,7 @@ def _part(count: int) -> str:
 
 
 def cache_shuffled(plan: Inspection) -> Iterator[Advice]:
-    """Cache()·…·Shuffle, or a snapshot, without a shuffle behind it."""
+    """Cache()·…·Shuffle, or a snapshot, without a shuffle after it."""
     for found in kept(plan.written):
         if found.drawn is not None:
             continue
@@ -171,6 +171,6 @@ def cache_shuffled(plan: Inspection) -> Iterator[Advice]:
             "data",
             found.message,
             calls([*front, keeper, node]),
-            f"Behind the {keeper.name} the shuffle makes another order in every epoch. To keep one order on purpose, "
-            "give it reshuffle_each_iteration=False.",
+            f"After the {keeper.name}, the shuffle has another order in every epoch. To keep one order on purpose, "
+            "pass reshuffle_each_iteration=False to it.",
         )

@@ -1,4 +1,4 @@
-"""Checks of users' functions: text that is bytes, floats that grew, draws without a key, rows that could be batches."""
+"""Checks of users' functions: bytes compared with str, float64 results, unkeyed random numbers, calls per element."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from penstock.trace.traced import traced
 
 
 def text_as_str(plan: Inspection) -> Iterator[Advice]:
-    """Map(f), Filter(f) and their like, where f does `text == "a"`, `text in ("a", "b")`, `f"{text}.png"`."""
+    """Map(f), Filter(f) and similar steps, where f contains `text == "a"`, `text in ("a", "b")` or `f"{text}.png"`."""
     for node, found in found_in_functions(plan.written, Mismatch, SpelledText):
         yield Advice.on(
             node,
@@ -37,12 +37,12 @@ def text_as_str(plan: Inspection) -> Iterator[Advice]:
             "data",
             f"{node.label} {found.message} ({short_location(found.where)}).",
             found.mended,
-            "Text is bytes in elements, as in tf.data, and bytes are never equal to a str. Python says nothing of it.",
+            "Strings are bytes in elements, as in tf.data, and bytes never equal a str. Python does not warn.",
         )
 
 
 def lossy_operands(plan: Inspection) -> Iterator[Advice]:
-    """Map(f) of penstock.compat where f does `x * np.float64(0.5)` with a tensor x of integers."""
+    """Map(f) of penstock.compat, where f contains `x * np.float64(0.5)` with an integer tensor x."""
     for node, _ in plan.asked(Map):
         losses = attribute(node.function, "__penstock_losses__")
         for loss in dict.fromkeys(losses(node.function, node.input.spec) if losses and node.input.spec else ()):
@@ -56,8 +56,8 @@ def lossy_operands(plan: Inspection) -> Iterator[Advice]:
             )
 
 
-# A function's code shows the line that widens floats; where it can be run on stand-ins, their dtypes show what its code
-# does not.
+# The code of a function shows the line that widens floats. Running it on placeholders shows dtypes that the code does
+# not show.
 _FLOAT64 = np.dtype(np.float64)
 _SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "true_divide": "/", "power": "**"}
 _TOLD_A_DTYPE = ("mean", "std", "var")
@@ -67,7 +67,7 @@ _WHY += "last digits."
 
 
 def widened_floats(plan: Inspection) -> Iterator[Advice]:
-    """Map(f) where f gives `x / 255.0` of uint8, or `x - MEAN` with a MEAN of float64, or `x.astype(float)`."""
+    """Map(f), where f returns `x / 255.0` of uint8, `x - MEAN` with a float64 MEAN, or `x.astype(float)`."""
     told: set[int] = set()
     for node, found in found_in_functions(plan.written, Widened):
         told.add(id(node))
@@ -81,7 +81,7 @@ def widened_floats(plan: Inspection) -> Iterator[Advice]:
 
 
 def _advice(node: Any, dtype: str, how: str, mended: str) -> Advice:
-    message = f"{node.label} makes float64 of {dtype}: {how}."
+    message = f"{node.label} converts {dtype} to float64: {how}."
     return Advice.on(node, "widened-floats", "memory", message, mended, _WHY)
 
 
@@ -100,7 +100,7 @@ def _in_float32(operator: str, operand: str, *, in_front: bool) -> str:
 
 
 def _widened(function: Callable[..., Any], spec: Any) -> Iterator[tuple[str, str, str]]:
-    """Yield for each operation that made float64: the dtype it was, how it came, and the mended call."""
+    """Yield, for each operation that created float64: the original dtype, the cause, and the better call."""
     leaves, structure = flatten(spec)
     graph = traced(function, structure, leaves).graph
     if graph is None or _asks_for_it(function):
@@ -125,7 +125,7 @@ def _is_wide(spec: Any) -> bool:
 
 
 def _narrow(graph: Graph, equation: Equation) -> np.dtype | None:
-    """The dtype of the arrays that an operation takes, where these are numbers of less than float64's bytes."""
+    """Return the dtype of an operation's arrays, if they are numbers with fewer bytes than float64."""
     found = None
     for operand in equation.operands:
         spec = graph.spec_of(operand) if isinstance(operand, Ref) else None
@@ -135,7 +135,7 @@ def _narrow(graph: Graph, equation: Equation) -> np.dtype | None:
             return None
         if spec.dtype.itemsize >= _FLOAT64.itemsize:
             return None
-        if spec.shape and (found is None or found.kind == "b"):  # which the condition of a where is
+        if spec.shape and (found is None or found.kind == "b"):  # the condition of `where` is bool
             found = spec.dtype
     return found
 
@@ -161,7 +161,7 @@ def _told(equation: Equation, dtype: np.dtype) -> tuple[str, str]:
 
 
 def _asks_for_it(function: Callable[..., Any]) -> bool:
-    """Whether a function names float64, as whoever wants it does."""
+    """Return True if a function names float64, so that it is intended."""
     named = any(use.value is np.float64 or use.value == _FLOAT64 for use in uses(function) if _is_dtype(use.value))
     code = getattr(function, "__code__", None)
     return named or (isinstance(code, CodeType) and any(one in _NAMES for one in code.co_consts if type(one) is str))
@@ -171,14 +171,14 @@ def _is_dtype(value: Any) -> bool:
     return value is np.float64 or isinstance(value, np.dtype)
 
 
-_MOST = 4096  # bytes of an element: above that the call itself is not what costs
-_FEWEST = 8  # elements of a batch for which it pays
-_SIZES = (8, 3, 1)  # of the batches that are tried, beside those that there will be
-_MOST_ROWS = 1 << 12  # of one that is tried: larger ones are not advised
+_MOST = 4096  # bytes of an element; for larger ones, the call itself is not the main cost
+_FEWEST = 8  # elements in a batch from which the advice is useful
+_SIZES = (8, 3, 1)  # sizes of the batches that are tried in addition to the real size
+_MOST_ROWS = 1 << 12  # rows of a batch that is tried; no advice for larger ones
 
 
 def vectorise_batch(plan: Inspection) -> Iterator[Advice]:
-    """Batch(n)·Map(f), where f is plain numpy, cannot be traced, and gives a batch what it gives its elements."""
+    """Batch(n)·Map(f), where f is plain numpy, cannot be traced, and returns for a batch what it returns per row."""
     if not plan.options.experimental_optimization.map_vectorization:
         return
     for batch, _ in plan.each(Batch):
@@ -195,14 +195,15 @@ def vectorise_batch(plan: Inspection) -> Iterator[Advice]:
                     "speed",
                     f"{mapped.label} is called per element: {why}.",
                     calls(whole),
-                    f"One call then does a batch of {batch.batch_size}. Tried on made-up batches, the function gave "
+                    f"One call then computes a batch of {batch.batch_size}. On random batches, the function returned "
                     "the same bits as for each of their elements.",
                 )
 
 
 def _why_per_element(mapped: Map) -> str | None:
-    """Why a function of small arrays that is nothing but numpy is not run on Blocks."""
-    if not isinstance(mapped.function, (FunctionType, MethodType, partial)):  # an object's call is what its class says
+    """Return the reason why a function of small arrays that only uses numpy does not run on Blocks, or None."""
+    # calling another object runs a method of its class
+    if not isinstance(mapped.function, (FunctionType, MethodType, partial)):
         return None
     spec = mapped.input.spec
     size = element_bytes(spec)
@@ -214,9 +215,9 @@ def _why_per_element(mapped: Map) -> str | None:
 
 
 def _keeps_values(function: Callable[..., Any], spec: Any, rows: int) -> bool:
-    """Whether a batch gives, stacked and bit for bit, what its elements give: tried on values of these dtypes.
+    """Return True if the function of a batch equals its stacked results per element, for random values.
 
-    A function that cuts its element to a length does so to a batch as well, whose length is the number of `rows`.
+    A function that cuts its argument to a length also cuts a batch, whose length is the number of `rows`.
     """
     leaves, structure = flatten(spec)
     random = np.random.default_rng(5)
@@ -230,7 +231,7 @@ def _keeps_values(function: Callable[..., Any], spec: Any, rows: int) -> bool:
                 batch = _results(function, stack_block(block).elements(), unpacks=structure.unpacks)
                 if not equal_blocks(batch, stack_block(results)):
                     return False
-    except Exception:  # whatever it says, it is of values that are none of the user's
+    except Exception:  # an error for made-up values says nothing about the user's values
         return False
     return True
 
@@ -243,7 +244,10 @@ def _results(function: Callable[..., Any], elements: list[Any], *, unpacks: bool
 
 
 def _value(random: np.random.Generator, leaf: Any, number: int) -> Any:
-    """A value: of neighbours one is up to 1, one small, one large, so that what is scaled by its largest differs."""
+    """Return a value.
+
+    The range differs between neighbours, so that scaling by the largest value has different results.
+    """
     kind = np.dtype(leaf.dtype).kind
     if kind == "b":
         return (random.random(leaf.shape) < 0.5)[()]
@@ -254,7 +258,7 @@ def _value(random: np.random.Generator, leaf: Any, number: int) -> Any:
 
 
 def random_unkeyed(plan: Inspection) -> Iterator[Advice]:
-    """Map(f), where f draws from np.random, random, or a generator of somebody's."""
+    """Map(f), where f uses random numbers of np.random, random, or a generator object."""
     if plan.options.deterministic is False:
         return
     for found in unkeyed(plan.written):
@@ -264,6 +268,6 @@ def random_unkeyed(plan: Inspection) -> Iterator[Advice]:
             "data",
             found.message,
             "rng = np.random.default_rng(ps.element_key()), in the function",
-            "The random numbers then follow from the seed, the epoch and the element alone. For images there is "
+            "The random numbers then depend on the seed, the epoch and the element only. For images, use "
             "ps.image.random_*.",
         )

@@ -1,4 +1,4 @@
-"""Checks of the order of steps: work that is done for elements which are thrown away, and shards of unequal length."""
+"""Checks of the order of steps: work for elements that are dropped later, and shards of unequal length."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.trace.traced import traced
 
 
 def late_filter(plan: Inspection) -> Iterator[Advice]:
-    """Filter(p)·Map(f), where f works on pictures and p reads only components that f hands on."""
+    """Filter(p)·Map(f), where f works on images and p reads only components that f returns unchanged."""
     for kept, _ in plan.each(Filter):
         mapped = kept.input
         if not isinstance(mapped, Map) or mapped.input.spec is None:
@@ -37,14 +37,14 @@ def late_filter(plan: Inspection) -> Iterator[Advice]:
                 kept,
                 "late-filter",
                 "speed",
-                f"{kept.label} only looks at what {mapped.label} hands on, after the images are computed.",
+                f"{kept.label} only reads components that {mapped.label} returns unchanged, but runs after it.",
                 calls([kept, mapped]),
-                "The map is then not called for what is dropped; the predicate takes the map's input.",
+                "The map is then not called for dropped elements. The predicate gets the input of the map.",
             )
 
 
 def _read(graph: Graph) -> set[int]:
-    """The numbers of the components that a function looks at."""
+    """Return the numbers of the components that a function reads."""
     operands = [operand for step in graph.equations for operand in step.operands] + list(graph.outputs)
     return {operand.index for operand in operands if isinstance(operand, Ref) and operand.equation < 0}
 
@@ -59,7 +59,7 @@ _PASSED = (*_WASTED, Filter, Prefetch)
 
 
 def late_shard(plan: Inspection) -> Iterator[Advice]:
-    """Shard(k, i) behind maps that are not known to be pure, batches, shuffles, or an interleave of k or more files."""
+    """Shard(k, i) after maps that are not known to be pure, batches, shuffles, or an interleave of k or more files."""
     for shard, _ in plan.each(Shard):
         done = [node for node in _until(shard) if isinstance(node, (*_WASTED, Interleave))]
         if shard.num_shards == 1 or not done:
@@ -73,12 +73,12 @@ def late_shard(plan: Inspection) -> Iterator[Advice]:
             notes.append("Each consumer then does that work for its own elements only.")
         if any(isinstance(node, Shuffle) for node in done):
             notes.append("After a shuffle, the shards are disjoint only if all consumers shuffle with one seed.")
-        notes.append("Which elements come to which consumer changes.")
+        notes.append("The assignment of elements to consumers changes.")
         yield Advice.on(
             shard,
             "late-shard",
             "data" if any(isinstance(node, Shuffle) for node in done) else "speed",
-            f"{shard.label} stands behind {labels}: all {shard.num_shards} consumers do that for all elements.",
+            f"{shard.label} comes after {labels}: all {shard.num_shards} consumers run these steps for all elements.",
             calls([shard, first, *between(shard, first)]),
             " ".join(notes),
         )
@@ -96,7 +96,7 @@ def _until(shard: Shard) -> Iterator[Node]:
 
 
 def late_skip(plan: Inspection) -> Iterator[Advice]:
-    """Skip(n)·…·Map(f), where f reads or decodes and no rewrite has moved it."""
+    """Skip(n)·…·Map(f), where f reads or decodes, and no rewrite has moved the skip."""
     for skip, _ in plan.each(Skip):
         costly: list[Map] = []
         for node in below(skip):
@@ -112,14 +112,14 @@ def late_skip(plan: Inspection) -> Iterator[Advice]:
                 skip,
                 "late-skip",
                 "speed",
-                f"{skip.label} drops elements that {first.label} has made{does}.",
+                f"{skip.label} drops elements that {first.label} has computed{does}.",
                 calls([skip, first, *between(skip, first)]),
-                f"The map is then not called for the first {skip.count}; the elements that are left are the same.",
+                f"The map is then not called for the first {skip.count} elements. The result is the same.",
             )
 
 
 def uneven_shards(plan: Inspection) -> Iterator[Advice]:
-    """x·Shard(n, i), where x makes more elements for the first consumer than for the last; fewer names than shards."""
+    """x·Shard(n, i), where the first consumer gets more elements than the last; or fewer file names than shards."""
     for shard, above in plan.asked(Shard):
         count = shard.input.cardinality
         if are_names(shard.input) and 0 <= count < shard.num_shards:
@@ -127,10 +127,10 @@ def uneven_shards(plan: Inspection) -> Iterator[Advice]:
                 shard,
                 "uneven-shards",
                 "data",
-                f"{shard.label} deals {count} {'file' if count == 1 else 'files'} to {shard.num_shards} consumers: "
-                f"{shard.num_shards - count} of them get nothing.",
+                f"{shard.label} distributes {count} {'file' if count == 1 else 'files'} to {shard.num_shards} "
+                f"consumers: {shard.num_shards - count} of them get nothing.",
                 f"the records, as in .interleave(ps.TFRecordDataset){call(shard)}",
-                "Or write the data into at least as many files as there are consumers, at best a multiple.",
+                "Or write the data into at least as many files as there are consumers, ideally a multiple.",
             )
             continue
         most, least = (_cardinality(shard, above, index) for index in (0, shard.num_shards - 1))
@@ -142,19 +142,19 @@ def uneven_shards(plan: Inspection) -> Iterator[Advice]:
             "uneven-shards",
             "data",
             f"{shard.label} of {count} elements: consumer 0 gets {most} {steps}, consumer {shard.num_shards - 1} gets "
-            f"{least}. Those that train together wait for each other at the last step.",
+            f"{least}. Consumers that train together then wait for each other at the last step.",
             f".take({least})",
-            "At the end of the pipeline; or repeat() with a fixed number of steps for each epoch. For an "
-            "evaluation, it is right as it is.",
+            "Add it at the end of the pipeline, or use repeat() and a fixed number of steps per epoch. For an "
+            "evaluation, no change is needed.",
         )
 
 
 def _cardinality(shard: Shard, above: tuple[Node, ...], index: int) -> int:
-    """The number of elements that the consumer with this number gets of the plan."""
+    """Return the number of elements of the plan for the consumer with this index."""
     below: Node = shard
     made: Node = replace(shard, index=index)
     for node in above:
-        if not any(part is below for part in node.inputs):  # a rewrite has put something between
+        if not any(part is below for part in node.inputs):  # a rewrite has inserted a step
             return -1
         made, below = node.with_inputs(tuple(made if part is below else part for part in node.inputs)), node
     return made.cardinality

@@ -1,4 +1,4 @@
-"""Checks of what runs beside what: work that could and does not, and steps that wait for nothing."""
+"""Checks of parallelism: work that could run in parallel and does not, and buffers without effect."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def _in(node: Node) -> Iterator[Advice]:
             node.input,
             "idle-prefetch",
             "speed",
-            f"{node.input.label} is followed by {node.label}: one buffer hands to the next.",
+            f"{node.input.label} is followed by {node.label}: one buffer feeds the next one.",
             calls([node]),
-            "One buffer does the same with one hand-over less.",
+            "One buffer has the same effect and less overhead.",
         )
     if not isinstance(node, Batch) or not isinstance(node.input, Prefetch) or node.input.buffer_size == 0:
         return
@@ -47,42 +47,42 @@ def _in(node: Node) -> Iterator[Advice]:
             prefetch,
             "idle-prefetch",
             "speed",
-            f"{prefetch.label} keeps the workers of {mapped.label} from writing into the memory of {node.label}.",
+            f"{prefetch.label} prevents the workers of {mapped.label} from writing into the batches of {node.label}.",
             calls([mapped, node, prefetch]),
-            "They are ahead without it. After the batch, it makes whole batches ahead.",
+            "The workers run ahead without it. After the batch step, it computes whole batches ahead.",
         )
 
 
-_NARROW = 32  # elements ahead, below which handing one over costs more than a µs
-_SMALL = 1 << 12  # bytes of an element that is made in a few µs
+_NARROW = 32  # number of elements below which the transfer of one costs more than a µs
+_SMALL = 1 << 12  # bytes of an element that is computed in a few µs
 
 
 def narrow_prefetch(plan: Inspection) -> Iterator[Advice]:
-    """Prefetch(n)·x, where n is a few, and elements are small and no batches."""
+    """Prefetch(n)·x, where n is small, and elements are small and not batches."""
     for node, above in plan.each(Prefetch):
         spec = node.input.spec
         size = element_bytes(spec)
         if not 0 < node.buffer_size < _NARROW or size is None or size > _SMALL or has_bytes(spec):
             continue
-        others = [each for each in (*above, *node.input.walk()) if on_workers(each)]  # of which other advice is
+        others = [each for each in (*above, *node.input.walk()) if on_workers(each)]  # other checks cover these
         if others or any(isinstance(each, _GROUPS) for each in node.input.walk()) or shown_ahead(node.input):
             continue
         yield Advice.on(
             node,
             "narrow-prefetch",
             "speed",
-            f"{node.label} lets small elements go over to the loop's thread one by one, for up to 50 µs each.",
+            f"{node.label} passes small elements to the loop's thread one by one, for up to 50 µs each.",
             call(replace(node, buffer_size=AUTOTUNE)),
-            "As many are ahead then as come to some megabytes, and go over together. A number is meant for batches: "
-            f".batch(32){call(node)} has {node.buffer_size} of these ahead.",
+            "AUTOTUNE computes a few megabytes ahead and passes them together. A number is for batches: "
+            f".batch(32){call(node)} computes {node.buffer_size} batches ahead.",
         )
 
 
-_DEFAULT = 16  # nobody asked for it
+_DEFAULT = 16  # the default
 
 
 def idle_cycle(plan: Inspection) -> Iterator[Advice]:
-    """Interleave(f, cycle_length=n) over 2 to n - 1 files, n being of the user's choice."""
+    """Interleave(f, cycle_length=n) over 2 to n - 1 files, if the user chose n."""
     for node, _ in plan.asked(Interleave):
         count = node.input.cardinality
         if 1 < count < node.cycle_length != _DEFAULT and reads_files(node):
@@ -90,9 +90,9 @@ def idle_cycle(plan: Inspection) -> Iterator[Advice]:
                 node,
                 "idle-cycle",
                 "speed",
-                f"cycle_length={node.cycle_length} asks for more inputs in turn than there are files: {count}.",
+                f"cycle_length={node.cycle_length} is larger than the number of files, {count}.",
                 call(replace(node, cycle_length=count)),
-                "The order stays as it is. To read more at a time, write the data into more files.",
+                "The order stays the same. To read more files at the same time, write the data into more files.",
             )
 
 
@@ -104,17 +104,17 @@ def one_file(plan: Inspection) -> Iterator[Advice]:
                 node,
                 "one-file",
                 "speed",
-                f"interleave reads one file: of {node.cycle_length} inputs in turn, one is there.",
+                f"interleave reads only one file, although cycle_length={node.cycle_length}.",
                 f"ps.{function_name(node.function)}(file)"
                 if function_name(node.function).endswith("Dataset")
                 else "ps.io.TFRecordWriter(...), one for each of several files",
-                "To have reading overlap and records mix, write the data into several files; for one, leave out "
+                "To read in parallel and mix records, write the data into several files. For one file, leave out "
                 "interleave.",
             )
 
 
 def sequential_maps(plan: Inspection) -> Iterator[tuple[Map, str, str]]:
-    """Maps without num_parallel_calls that work outside the interpreter's lock, what they do, and how it is spelled."""
+    """Yield sequential maps that work without the GIL, with their work and the name of the called function."""
     for mapped, _ in plan.each(Map):
         chosen = mapped.num_parallel_calls is not None or mapped.executor == "inline"
         found = None if chosen else work(mapped.function)
@@ -123,7 +123,7 @@ def sequential_maps(plan: Inspection) -> Iterator[tuple[Map, str, str]]:
 
 
 def sequential_interleaves(plan: Inspection) -> Iterator[Interleave]:
-    """Interleaves of several files without num_parallel_calls."""
+    """Yield interleaves of several files without num_parallel_calls."""
     for node, _ in plan.each(Interleave):
         if node.num_parallel_calls is None and node.input.cardinality not in (0, 1) and reads_files(node):
             yield node
@@ -136,31 +136,31 @@ def sequential_interleave(plan: Inspection) -> Iterator[Advice]:
             node,
             "sequential-interleave",
             "speed",
-            f"{node.label} opens and reads files in the thread that asks for the next record.",
+            f"{node.label} opens and reads files in the consumer's thread.",
             call(replace(node, num_parallel_calls=AUTOTUNE)),
-            "Files are then opened and read ahead, and the order stays as it is.",
+            "Files are then opened and read ahead, and the order stays the same.",
         )
 
 
 def sequential_map(plan: Inspection) -> Iterator[Advice]:
-    """Map(f) without num_parallel_calls, where f is known to work outside the interpreter's lock."""
+    """Map(f) without num_parallel_calls, where f is known to work without the GIL."""
     for mapped, does, spelled in sequential_maps(plan):
         draws = randomness(mapped.function)
-        note = "Several calls then run at once, and the order stays as it is."
+        note = "Several calls then run at the same time, and the order stays the same."
         if draws is not None:
-            note += f" Which element gets which random numbers of {draws} then depends on timing."
+            note += f" The assignment of random numbers of {draws} to elements then depends on timing."
         yield Advice.on(
             mapped,
             "sequential-map",
             "speed",
-            f"{mapped.label} {does} ({spelled}), one element after the other.",
+            f"{mapped.label} {does} ({spelled}), one element after another.",
             call(replace(mapped, num_parallel_calls=AUTOTUNE)),
             note,
         )
 
 
 def no_prefetch(plan: Inspection) -> Iterator[Advice]:
-    """A plan of batches whose end runs in the loop: nothing is parallel, or its end is not to run ahead unasked."""
+    """A plan of batches whose last steps run in the training loop: nothing is parallel, or they may not run ahead."""
     end = plan.written
     if not any(isinstance(node, _GROUPS) for node in end.walk()) or _becomes_parallel(plan):
         return
@@ -168,26 +168,24 @@ def no_prefetch(plan: Inspection) -> Iterator[Advice]:
         if is_ahead(plan.final) or must_stay(plan.final):
             return
         message = f"The steps up to {end.label}, after the last parallel step, run in the training loop."
-        if plan.options.experimental_optimization.inject_prefetch:  # else they would be ahead
-            message += (
-                " Their functions may have side effects, and the pipeline does not ask for elements ahead of time."
-            )
+        if plan.options.experimental_optimization.inject_prefetch:  # otherwise they would run ahead
+            message += " Their functions may have side effects, so penstock does not run them ahead without prefetch()."
     elif all(_is_in_memory(node) for node in end.walk() if isinstance(node, Scan)):
         return
     else:
-        message = f"All steps up to {end.label} run in the training loop: reading and training take turns."
+        message = f"All steps up to {end.label} run in the training loop: they alternate with the training step."
     yield Advice.on(
         end,
         "no-prefetch",
         "speed",
         message,
         ".prefetch(ps.AUTOTUNE)",
-        "As the last step: the next batches are then made while the loop works on this one.",
+        "Add it as the last step: the next batches are then computed while the loop works on this one.",
     )
 
 
 def _becomes_parallel(plan: Inspection) -> bool:
-    """Whether other advice makes a step parallel: what follows it is then ahead of the loop, or advised to be."""
+    """Return True if other advice makes a step parallel: later steps then run ahead, or have their own advice."""
     return any(sequential_maps(plan)) or any(sequential_interleaves(plan))
 
 

@@ -1,4 +1,4 @@
-"""Checks of shuffles: what they mix, when, and how large the elements are that wait in their buffers."""
+"""Checks of shuffles: the range they mix, their position, and the size of the elements in their buffers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHUFFLES = (Shuffle, GlobalShuffle)
 
 
 def shuffle_batches(plan: Inspection) -> Iterator[Advice]:
-    """Shuffle(n)·…·Batch(k), without a shuffle in front of the batch."""
+    """Shuffle(n)·…·Batch(k), without a shuffle before the batch."""
     for shuffle, _ in plan.asked(Shuffle):
         for node in below(shuffle):
             if isinstance(node, (Batch, PaddedBatch)) and not _is_shuffled(node):
@@ -37,9 +37,9 @@ def shuffle_batches(plan: Inspection) -> Iterator[Advice]:
                     shuffle,
                     "shuffle-batches",
                     "data",
-                    f"{shuffle.label} changes the places of whole batches: {node.label} has put neighbours together.",
+                    f"{shuffle.label} shuffles whole batches: {node.label} has already grouped neighbours.",
                     calls([elements, node, *between(shuffle, node)]),
-                    "Every batch is then a mixture, another in every epoch. The buffer holds as much as before.",
+                    "Every batch is then a random selection, another one in every epoch. The buffer has the same size.",
                 )
             if not isinstance(node, _BEHIND_BATCH):
                 break
@@ -50,14 +50,14 @@ def _is_shuffled(batch: Batch | PaddedBatch) -> bool:
 
 
 _BEHIND_DECODING = (Filter, Prefetch)
-_TIMES = 4  # larger than this is grown
-_LEAST = 1 << 24  # bytes of a buffer that matter
-_FEWEST = 64  # pictures of unknown size in a buffer that matter
-_PICTURE = 224 * 224 * 3 * 4  # bytes of one as networks take them
+_TIMES = 4  # growth above this factor counts
+_LEAST = 1 << 24  # bytes: advice reports only buffers of at least this size
+_FEWEST = 64  # images of unknown size in a buffer that are worth a line
+_PICTURE = 224 * 224 * 3 * 4  # bytes of a typical network input
 
 
 def shuffle_decoded(plan: Inspection) -> Iterator[Advice]:
-    """Shuffle(n)·…·Map(f), where f makes elements much larger and could run behind the shuffle."""
+    """Shuffle(n)·…·Map(f), where f makes elements much larger and could run after the shuffle."""
     for shuffle, _ in plan.each(Shuffle):
         growing = [node for node in _maps(shuffle) if _grows(node)]
         message = _message(shuffle) if growing else None
@@ -69,7 +69,7 @@ def shuffle_decoded(plan: Inspection) -> Iterator[Advice]:
                 "memory",
                 f"{message}, made by {first.label}.",
                 calls([shuffle, first, *between(shuffle, first)]),
-                "The buffer then holds what the map has not enlarged yet.",
+                "The buffer then contains elements that the map has not enlarged yet.",
             )
 
 
@@ -95,10 +95,10 @@ def _message(shuffle: Shuffle) -> str | None:
         if count < _FEWEST:
             return None
         typical = size_text(count * _PICTURE)
-        return f"The buffer of {shuffle.label} holds decoded pictures, {typical} at 224×224×3 float32"
+        return f"The buffer of {shuffle.label} contains decoded images, {typical} at 224×224×3 float32"
     if count * size < _LEAST:
         return None
-    return f"The buffer of {shuffle.label} holds {size_text(count * size)}, {size_text(size)} an element"
+    return f"The buffer of {shuffle.label} contains {size_text(count * size)}, {size_text(size)} per element"
 
 
 def _filled(shuffle: Shuffle) -> int:
@@ -110,7 +110,7 @@ _BEHIND_REPEAT = (Map, Filter, Enumerate, Prefetch, Cache)
 
 
 def shuffle_epochs(plan: Inspection) -> Iterator[Advice]:
-    """Shuffle·…·Repeat(n) with n above 1, or for ever."""
+    """Shuffle·…·Repeat(n) with n above 1, or infinite."""
     for shuffle, _ in plan.asked(Shuffle):
         for node in below(shuffle):
             if isinstance(node, Repeat) and node.count not in (0, 1):
@@ -118,11 +118,11 @@ def shuffle_epochs(plan: Inspection) -> Iterator[Advice]:
                     shuffle,
                     "shuffle-epochs",
                     "data",
-                    f"{shuffle.label} behind {node.label} mixes epochs: an element may come twice before another "
+                    f"{shuffle.label} after {node.label} mixes epochs: an element may come twice before another "
                     "came once.",
                     calls([*between(shuffle, node), shuffle, node]),
-                    "Each epoch then gives every element once, in an order of its own. There is no wait between "
-                    "epochs: the buffer of the next fills while this one's empties.",
+                    "Each epoch then contains every element once, in its own order. There is no wait between "
+                    "epochs: the buffer of the next epoch fills while that of the current one empties.",
                 )
             if not isinstance(node, _BEHIND_REPEAT):
                 break
@@ -133,7 +133,7 @@ _CYCLE = 16
 
 
 def shuffle_small(plan: Inspection) -> Iterator[Advice]:
-    """Shuffle(1)·x, and Shuffle(n)·…·x where x reads files of more than n records one after the other."""
+    """Shuffle(1)·x, and Shuffle(n)·…·x where x reads files of more than n records one after another."""
     for shuffle, _ in plan.asked(Shuffle):
         if shuffle.buffer_size == 1 and shuffle.input.cardinality not in (0, 1):
             yield Advice.on(
@@ -142,7 +142,7 @@ def shuffle_small(plan: Inspection) -> Iterator[Advice]:
                 "data",
                 "shuffle(1) keeps the order: it picks from a buffer of one element.",
                 ".shuffle(10_000)",
-                "Take as many elements as memory allows, at best all of them; to keep the order, leave the step out.",
+                "Use as many elements as memory allows, ideally all of them. To keep the order, leave the step out.",
             )
             continue
         files = _read_in_turn(shuffle)
@@ -153,17 +153,17 @@ def shuffle_small(plan: Inspection) -> Iterator[Advice]:
                 shuffle,
                 "shuffle-small",
                 "data",
-                f"{shuffle.label} mixes within a file: {len(files)} files are read one after the other, and one holds "
+                f"{shuffle.label} mixes within a file: {len(files)} files are read one after another, and one contains "
                 f"about {records} records.",
                 f"ps.Dataset.list_files(...).interleave(ps.TFRecordDataset, cycle_length={cycle}, "
                 f"num_parallel_calls=ps.AUTOTUNE){call(shuffle)}",
-                "list_files shuffles the names in every epoch and interleave takes from several files in turn: the "
-                "buffer then mixes records of all of these.",
+                "list_files shuffles the names in every epoch, and interleave reads from several files in turn, so the "
+                "buffer mixes records of all these files.",
             )
 
 
 def _read_in_turn(shuffle: Shuffle) -> tuple[str, ...]:
-    """The TFRecord files behind a shuffle, where they are read one after the other."""
+    """Return the TFRecord files before a shuffle, if they are read one after another."""
     for node in below(shuffle):
         if isinstance(node, Scan):
             return node.source.files if isinstance(node.source, RecordsSource) and _is_plain(node.source) else ()
@@ -188,7 +188,7 @@ def _named(names: Node) -> tuple[str, ...]:
 
 
 def shuffle_split(plan: Inspection) -> Iterator[Advice]:
-    """Skip(n)·Shuffle, and Take(n)·Shuffle where the shuffle is skipped elsewhere, with what gives the same between."""
+    """Skip(n)·Shuffle, or Take(n)·Shuffle with a skip elsewhere; only order-preserving steps are between them."""
     for cut in _cuts(plan):
         shuffle = reshuffled(cut.input)
         if shuffle is not None:
@@ -197,16 +197,16 @@ def shuffle_split(plan: Inspection) -> Iterator[Advice]:
                 cut,
                 "shuffle-split",
                 "data",
-                f"{cut.label} behind {shuffle.label} is of other elements in every epoch: as a split for validation it "
+                f"{cut.label} after {shuffle.label} selects other elements in every epoch: as a validation split, it "
                 "leaks into training.",
                 calls([cut, shuffle]),
-                "Split first, with train, validation = ds.split((0.9, 0.1)), and shuffle what is trained on. If one "
-                f"order is meant, {call(fixed)}.",
+                "Split first, with train, validation = ds.split((0.9, 0.1)), and shuffle the training part. If one "
+                f"order is intended, use {call(fixed)}.",
             )
 
 
 def sorted_split(plan: Inspection) -> Iterator[Advice]:
-    """Skip(n)·Scan(s), and Take(n)·Scan(s) where s is skipped elsewhere, if the elements of s are sorted by class."""
+    """Skip(n)·Scan(s), and Take(n)·Scan(s) where s is also skipped, if the elements of s are sorted by class."""
     for cut in _cuts(plan):
         scan = sorted_by_class(cut.input)
         if scan is not None:
@@ -214,15 +214,15 @@ def sorted_split(plan: Inspection) -> Iterator[Advice]:
                 cut,
                 "sorted-split",
                 "data",
-                f"{cut.label} cuts {scan.label}, which is sorted by class: the two parts have at most one class in "
+                f"{cut.label} splits {scan.label}, which is sorted by class: the two parts have at most one class in "
                 "common.",
                 "train, validation = ds.split((0.9, 0.1))",
-                "The elements of each part are then random. With stratify= each part has its share of every class.",
+                "The elements of each part are then random. With stratify=, each part has its share of every class.",
             )
 
 
 def _cuts(plan: Inspection) -> Iterator[Skip | Take]:
-    """Yield each skip, and each take from what is skipped elsewhere."""
+    """Yield each skip, and each take of a data set that is also skipped."""
     kinds: tuple[type[Skip | Take], ...] = (Skip, Take)
     for kind in kinds:
         for cut, _ in plan.asked(kind):
@@ -246,14 +246,14 @@ def global_shuffle(plan: Inspection) -> Iterator[Advice]:
                 shuffle,
                 "global-shuffle",
                 "data",
-                f"{shuffle.label} mixes neighbours among {count} elements, and these can be read in any order.",
+                f"{shuffle.label} mixes only neighbours, although the {count} elements can be read in any order.",
                 call(exact),
-                "All orders are then possible, with no buffer to fill and none to hold.",
+                "All orders are then possible, without a buffer.",
             )
 
 
 def _by_number(shuffle: Shuffle) -> bool:
-    """Whether nothing but maps stands between the shuffle and a source that is quick to read by number."""
+    """Return True if only maps are between the shuffle and a source with fast access by index."""
     if obstacle(shuffle.input) is not None:
         return False
     node: Node = shuffle
