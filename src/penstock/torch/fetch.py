@@ -35,6 +35,8 @@ from penstock.runtime.processes.task import OwnWorkers
 from penstock.runtime.processes.worker import ROOM, Room
 from penstock.sources.source import Reader, Source
 from penstock.torch.packed import pack
+from penstock.torch.vision.jobs import Job, threads
+from penstock.torch.vision.plan import Plan
 from penstock.trace.graph import Allocate
 
 
@@ -46,6 +48,10 @@ class Given:
     collate: Callable[[Any], Any]
     worker_init_fn: Callable[[int], Any] | None
     initialised: bool = False
+    plan: Plan | None = None  # of a data set of torchvision
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "plan": None}  # steps are closures
 
 
 class Fetch(OwnWorkers):
@@ -106,6 +112,10 @@ class Fetch(OwnWorkers):
     def fetch(self, indices: Any, room: Room | None = None) -> Any:
         assert self.given is not None
         dataset, collate = self.given.dataset, self.given.collate
+        if self.given.plan is not None and self.together:
+            job = Job(self.given.plan, indices, None if room else threads(), room.empty if room else None)
+            job.draw()
+            return job.batch(collate, default=is_default(collate))
         if room is not None:
             collate = collating_into(room, collate)
         token = EPOCH.set(self.epoch)
@@ -182,13 +192,19 @@ class FetchBlock(Transform):
 _STRUCTURE = flatten((b"", np.empty(0, np.uint8)))[1]
 
 
+def is_default(collate: Callable[[Any], Any]) -> bool:
+    """Return True for torch's default collate, with torch's own function for tensors."""
+    known: Any = import_module("torch.utils.data._utils.collate")
+    own = known.default_collate_fn_map[import_module("torch").Tensor] is known.collate_tensor_fn
+    return own and collate is known.default_collate
+
+
 def collating_into(room: Room, collate: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """torch's default collate with its tensors in the room, as far as that goes; any other function as it is."""
+    if not is_default(collate):
+        return collate
     known: Any = import_module("torch.utils.data._utils.collate")
     torch = import_module("torch")
-    default: Callable[[Any], Any] = known.default_collate
-    if collate is not default:
-        return collate
     stack = known.default_collate_fn_map[torch.Tensor]
 
     def like(one: Any, first: Any) -> bool:
@@ -206,8 +222,6 @@ def collating_into(room: Room, collate: Callable[[Any], Any]) -> Callable[[Any],
         out = torch.from_numpy(memory).view(first.dtype).view(len(batch), *first.shape)
         return torch.stack(batch, 0, out=out)
 
-    if stack is not known.collate_tensor_fn:  # somebody has put another in its place
-        return collate
     kinds = {**known.default_collate_fn_map, torch.Tensor: stacked}
     return lambda samples: known.collate(samples, collate_fn_map=kinds)
 

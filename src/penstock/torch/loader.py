@@ -17,8 +17,10 @@ from penstock.errors import Context, FailedPreconditionError, InvalidArgumentErr
 from penstock.forked import when_gone
 from penstock.options import Options
 from penstock.plan.inputs import Scan
-from penstock.torch.fetch import FORKED, Drawn, Fetch, Given, LoaderWorkers, write_given
+from penstock.torch.fetch import FORKED, Drawn, Fetch, Given, LoaderWorkers, is_default, write_given
 from penstock.torch.packed import unpack
+from penstock.torch.vision.jobs import Ahead, first_states
+from penstock.torch.vision.plan import Plan, plan_of
 
 Sample = TypeVar("Sample", covariant=True)
 _VERSION = 1
@@ -57,8 +59,11 @@ def data_loader_type() -> type:
         start method of `multiprocessing`, workers import torch, stay for later epochs and loaders, and receive a pickle
         of the data set.
 
+        Kernels compute the images of torchvision's data sets, with the random numbers and the bits of torchvision. If
+        kernels run all transforms, threads replace the worker processes.
+
         `state_dict()` and `load_state_dict()` continue after the last batch, as torchdata's StatefulDataLoader.
-        `explain()` reports which workers run.
+        `explain()` reports which workers run, and which transforms run in kernels.
 
         Args:
             *args: Arguments of torch's DataLoader.
@@ -92,6 +97,8 @@ def data_loader_type() -> type:
             self._penstock_resume: Any = None
             self._penstock_epoch = 0  # of the next pass
             self._penstock_seed: int | None = None  # of the latest pass, where workers persist
+            self._penstock_plan: Any = None  # how kernels compute the samples, for the latest pass
+            self._penstock_states: list[Any] | None = None  # of workers that persist
             self._penstock_place: Any = None  # of the latest pass: the generator's state before it, batches given
 
         @property
@@ -119,8 +126,10 @@ def data_loader_type() -> type:
             self._penstock_epoch = epoch + 1
             place = {"generator": state, "batches": first, "ended": False, "seed": known, "epoch": epoch}
             self._penstock_place = place
+            plan = self._plan()
             with ExitStack() as failed:
-                workers = self._forked()
+                ahead = plan if plan is not None and self._runs_ahead(plan) else None
+                workers = None if ahead else self._forked()
                 if workers is not None and not self.persistent_workers:
                     failed.callback(workers.close)
                 aside = resume is not None and self.generator is None
@@ -128,6 +137,10 @@ def data_loader_type() -> type:
                 drawn.draw(self._penstock_ahead or int(aside))
                 if aside:
                     _set_generator_state(torch, None, before)  # the program's own random numbers go on where they were
+                if ahead is not None:
+                    painted = Ahead(ahead, drawn, self.collate_fn, self._workers_states(seed, resume))
+                    place["workers"] = painted.states
+                    return _Batches(self, painted, place, self._handed, drawn)
                 fetch = self._fetch(seed, epoch, workers)
                 if not self.num_workers:
                     return _Batches(self, _Here(fetch, drawn), place, self._handed)
@@ -137,6 +150,31 @@ def data_loader_type() -> type:
             if workers is not None:
                 made.by(workers, partial(workers.passes.end, fetch.place), ends=not self.persistent_workers)
             return made
+
+        def _plan(self) -> Plan | None:
+            """Return how kernels compute the samples, or None."""
+            if self._penstock_plan is None or not self._penstock_plan.holds():
+                self._penstock_plan, _ = plan_of(self.dataset) if self._auto_collation else (None, "")
+            found: Plan | None = self._penstock_plan
+            return found
+
+        def _runs_ahead(self, plan: Plan) -> bool:
+            """Return True if threads replace the worker processes: kernels do all, and no other code runs there."""
+            own = self.worker_init_fn is None and is_default(self.collate_fn)
+            return bool(plan.whole and self.num_workers and own and not self.timeout)
+
+        def _workers_states(self, seed: int, resume: Any) -> list[Any]:
+            """Return the states of torch's generator in the workers, as an iteration begins with them."""
+            saved = None if resume is None else resume.get("workers")
+            found = self._penstock_states if saved is None else [_read(torch, state) for state in saved]
+            if found is not None and len(found) != self.num_workers:
+                message = f"The state was saved with num_workers={len(found)}, this loader has {self.num_workers}."
+                hint = "Random numbers of torch's workers depend on their number."
+                raise FailedPreconditionError(message, hint=hint)
+            found = first_states(seed, self.num_workers) if found is None else found
+            if self.persistent_workers:
+                self._penstock_states = found
+            return found
 
         @property
         def _penstock_ahead(self) -> int:
@@ -163,7 +201,7 @@ def data_loader_type() -> type:
             context, _ = _forking_context(self.multiprocessing_context)
             if context is None or self._penstock_executor != "process":
                 return None
-            given = Given(self.dataset, self.collate_fn, self.worker_init_fn)
+            given = Given(self.dataset, self.collate_fn, self.worker_init_fn, plan=self._penstock_plan)
             return LoaderWorkers(context, self.num_workers, given, at_once=min(self.prefetch_factor or 2, _AT_ONCE))
 
         def _handed(self, batch: Any) -> Any:
@@ -172,7 +210,7 @@ def data_loader_type() -> type:
             return batch
 
         def _fetch(self, seed: int, epoch: int, workers: LoaderWorkers | None) -> Fetch:
-            given = Given(self.dataset, self.collate_fn, self.worker_init_fn)
+            given = Given(self.dataset, self.collate_fn, self.worker_init_fn, plan=self._penstock_plan)
             if self._penstock_meeting is None and self.num_workers and workers is None:
                 meeting = tempfile.mkdtemp(prefix="penstock-loader-")
                 when_gone(self, partial(shutil.rmtree, ignore_errors=True), meeting)
@@ -222,8 +260,11 @@ def data_loader_type() -> type:
             place = self._penstock_resume or self._penstock_place
             if place is None or place["ended"]:
                 place = {"batches": 0, "generator": _generator_state(torch, self.generator), "seed": self._known_seed()}
-                place["epoch"] = self._penstock_epoch
-            return {"version": _VERSION, **{name: place[name] for name in ("batches", "generator", "seed", "epoch")}}
+                place |= {"epoch": self._penstock_epoch, "workers": self._penstock_states}
+            found = {name: place[name] for name in ("batches", "generator", "seed", "epoch")}
+            if place.get("workers") is not None:
+                found["workers"] = [state if isinstance(state, str) else _text(state) for state in place["workers"]]
+            return {"version": _VERSION, **found}
 
         def load_state_dict(self, state: dict[str, Any]) -> None:
             """The next pass goes on where `state_dict()` was taken.
@@ -241,7 +282,7 @@ def data_loader_type() -> type:
             seed, epoch = state.get("seed"), state.get("epoch", 0)  # earlier versions have saved neither
             self._penstock_epoch = epoch
             place = {"batches": batches, "generator": generator, "ended": False, "seed": seed, "epoch": epoch}
-            self._penstock_resume = place
+            self._penstock_resume = place | {"workers": state.get("workers")}
 
         def explain(self, *, analyze: bool = False, seconds: float = 5.0) -> str:
             """What runs, and with `analyze=True` what it costs, as `Dataset.explain`.
@@ -251,14 +292,18 @@ def data_loader_type() -> type:
             """
             if not self._penstock_runs:
                 return _BY_TORCH
+            plan, report = plan_of(self.dataset) if self._auto_collation else (None, "")
+            report = report and f"\n{report}"
             if not self.num_workers:
-                return "The loop's own thread asks the data set, as num_workers is 0."
+                return f"The loop's own thread asks the data set, as num_workers is 0.{report}"
+            if plan is not None and self._runs_ahead(plan):
+                return f"Threads of this process compute all batches, as kernels run all transforms.{report}"
             indices = range(len(self.dataset))
             batches = data.BatchSampler(indices, self.batch_size or 1, False) if self._auto_collation else indices
             workers, drawn = self._own_workers(), Drawn(iter(batches), 0)
             drawn.draw(len(indices) + 1)
             pipeline = self._pipeline(drawn, self._fetch(0, 0, workers))
-            said = "" if self._penstock_executor == "thread" else self._workers_said()
+            said = report if self._penstock_executor == "thread" else self._workers_said() + report
             if not analyze:
                 return f"{pipeline.explain()}{said}"
             if workers is None:
@@ -390,12 +435,19 @@ def _forking_context(given: Any) -> tuple[Any, str]:
 
 def _generator_state(torch: Any, generator: Any) -> str:
     """The state of the generator that the sampler draws from, as text: it goes into JSON."""
-    state = torch.get_rng_state() if generator is None else generator.get_state()
+    return _text(torch.get_rng_state() if generator is None else generator.get_state())
+
+
+def _text(state: Any) -> str:
     return str(state.numpy().tobytes().hex())
 
 
+def _read(torch: Any, state: str) -> Any:
+    return torch.frombuffer(bytearray.fromhex(state), dtype=torch.uint8)
+
+
 def _set_generator_state(torch: Any, generator: Any, state: str) -> None:
-    found = torch.frombuffer(bytearray.fromhex(state), dtype=torch.uint8)
+    found = _read(torch, state)
     if generator is None:
         torch.set_rng_state(found)
     else:
