@@ -6,19 +6,23 @@ import multiprocessing
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, nullcontext
+from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import cache, partial
 from itertools import islice
 from typing import Any, TypeVar
 
 from penstock.dataset.dataset import Dataset
-from penstock.errors import Context, FailedPreconditionError, InvalidArgumentError, as_failure, optional_package
+from penstock.errors import FailedPreconditionError, InvalidArgumentError, optional_package
 from penstock.forked import when_gone
 from penstock.options import Options
 from penstock.plan.inputs import Scan
-from penstock.torch.fetch import FORKED, Drawn, Fetch, Given, LoaderWorkers, is_default, write_given
+from penstock.torch.batches import LoaderBatches, LoopBatches
+from penstock.torch.drawn import Drawn
+from penstock.torch.fetch import FORKED, Fetch, Given, LoaderWorkers, is_default, write_given
+from penstock.torch.generators import torch_state
 from penstock.torch.packed import unpack
+from penstock.torch.shared import states_of
 from penstock.torch.vision.jobs import Ahead, first_states
 from penstock.torch.vision.plan import Plan, plan_of
 
@@ -50,9 +54,8 @@ def data_loader_type() -> type:
         It has the same arguments, and yields the same batches in the same order.
 
         A map-style data set is read by `num_workers` worker processes of penstock, which return batches through shared
-        memory. With `num_workers=0`, the calling thread reads it. In worker processes, each batch has its own seeds, so
-        random numbers depend on torch's seed and the number of the batch only. torch's own workers run an
-        IterableDataset.
+        memory. With `num_workers=0`, the calling thread reads it. Random numbers are those of torch's workers. An
+        IterableDataset runs in torch's own workers.
 
         If torch forks its workers, penstock forks too: for each epoch, or once with `persistent_workers=True`. Forked
         workers copy nothing and need no pickle. With "spawn" or "forkserver", in `multiprocessing_context` or as the
@@ -98,7 +101,6 @@ def data_loader_type() -> type:
             self._penstock_epoch = 0  # of the next pass
             self._penstock_seed: int | None = None  # of the latest pass, where workers persist
             self._penstock_plan: Any = None  # how kernels compute the samples, for the latest pass
-            self._penstock_states: list[Any] | None = None  # of workers that persist
             self._penstock_place: Any = None  # of the latest pass: the generator's state before it, batches given
 
         @property
@@ -124,7 +126,9 @@ def data_loader_type() -> type:
             named = self.dataset._named_epoch() if isinstance(self.dataset, Dataset) else None
             epoch = self._penstock_epoch if named is None else named
             self._penstock_epoch = epoch + 1
-            place = {"generator": state, "batches": first, "ended": False, "seed": known, "epoch": epoch}
+            starts = self._starts(resume)
+            place: dict[str, Any] = {"generator": state, "batches": first, "seed": known, "epoch": epoch}
+            place |= {"ended": False, "workers": list(starts)}
             self._penstock_place = place
             plan = self._plan()
             with ExitStack() as failed:
@@ -138,14 +142,14 @@ def data_loader_type() -> type:
                 if aside:
                     _set_generator_state(torch, None, before)  # the program's own random numbers go on where they were
                 if ahead is not None:
-                    painted = Ahead(ahead, drawn, self.collate_fn, self._workers_states(seed, resume))
+                    painted = Ahead(ahead, drawn, self.collate_fn, first_states(seed, starts))
                     place["workers"] = painted.states
-                    return _Batches(self, painted, place, self._handed, drawn)
-                fetch = self._fetch(seed, epoch, workers)
+                    return LoaderBatches(self, painted, place, self._handed, drawn)
+                fetch = self._fetch(seed, epoch, workers, first, starts)
                 if not self.num_workers:
-                    return _Batches(self, _Here(fetch, drawn), place, self._handed)
+                    return LoaderBatches(self, LoopBatches(fetch, drawn), place, self._handed)
                 elements = self._pipeline(drawn, fetch).iterator(epoch=0)
-                made = _Batches(self, elements, place, lambda element: self._handed(unpack(*element)), drawn)
+                made = LoaderBatches(self, elements, place, partial(self._unpacked, place["workers"]), drawn)
                 failed.pop_all()
             if workers is not None:
                 made.by(workers, partial(workers.passes.end, fetch.place), ends=not self.persistent_workers)
@@ -163,18 +167,22 @@ def data_loader_type() -> type:
             own = self.worker_init_fn is None and is_default(self.collate_fn)
             return bool(plan.whole and self.num_workers and own and not self.timeout)
 
-        def _workers_states(self, seed: int, resume: Any) -> list[Any]:
-            """Return the states of torch's generator in the workers, as an iteration begins with them."""
-            saved = None if resume is None else resume.get("workers")
-            found = self._penstock_states if saved is None else [_read(torch, state) for state in saved]
-            if found is not None and len(found) != self.num_workers:
+        def _starts(self, resume: Any) -> list[bytes | None]:
+            """Return the states of the workers' generators at the begin of an iteration, None for new workers."""
+            known = resume if resume is not None else self._penstock_place if self.persistent_workers else None
+            found = [_bytes_of(state) for state in (known or {}).get("workers") or [None] * self.num_workers]
+            if len(found) != self.num_workers:
                 message = f"The state was saved with num_workers={len(found)}, this loader has {self.num_workers}."
                 hint = "Random numbers of torch's workers depend on their number."
                 raise FailedPreconditionError(message, hint=hint)
-            found = first_states(seed, self.num_workers) if found is None else found
-            if self.persistent_workers:
-                self._penstock_states = found
             return found
+
+        def _unpacked(self, states: list[Any], element: Any) -> Any:
+            header, memory = element
+            number, found = states_of(header)
+            if found:
+                states[number % len(states)] = found
+            return self._handed(unpack(header, memory))
 
         @property
         def _penstock_ahead(self) -> int:
@@ -209,7 +217,9 @@ def data_loader_type() -> type:
                 return pinned(batch, self.pin_memory_device or None)
             return batch
 
-        def _fetch(self, seed: int, epoch: int, workers: LoaderWorkers | None) -> Fetch:
+        def _fetch(
+            self, seed: int, epoch: int, workers: LoaderWorkers | None, first: int = 0, starts: Any = None
+        ) -> Fetch:
             given = Given(self.dataset, self.collate_fn, self.worker_init_fn, plan=self._penstock_plan)
             if self._penstock_meeting is None and self.num_workers and workers is None:
                 meeting = tempfile.mkdtemp(prefix="penstock-loader-")
@@ -226,6 +236,8 @@ def data_loader_type() -> type:
                 meeting=self._penstock_meeting or FORKED,
                 kept=self._penstock_kept,
                 workers=workers,
+                first=first,
+                starts=starts,
             )
 
         @property
@@ -244,10 +256,11 @@ def data_loader_type() -> type:
         def _by_torch(self, resume: Any) -> Iterator[Any]:
             made = super().__iter__()
             place = self._penstock_place = {"generator": None, "batches": 0, "ended": False, "seed": None, "epoch": 0}
+            place["workers"] = None
             for _ in range(0 if resume is None else resume["batches"]):
                 next(made)
                 place["batches"] += 1
-            return _Batches(self, made, place, None)
+            return LoaderBatches(self, made, place, None)
 
         def state_dict(self) -> dict[str, Any]:
             """How many batches of the latest pass were given, and the random numbers it began with.
@@ -260,11 +273,14 @@ def data_loader_type() -> type:
             place = self._penstock_resume or self._penstock_place
             if place is None or place["ended"]:
                 place = {"batches": 0, "generator": _generator_state(torch, self.generator), "seed": self._known_seed()}
-                place |= {"epoch": self._penstock_epoch, "workers": self._penstock_states}
+                place |= {"epoch": self._penstock_epoch, "workers": self._starts(None)}
             found = {name: place[name] for name in ("batches", "generator", "seed", "epoch")}
-            if place.get("workers") is not None:
-                found["workers"] = [state if isinstance(state, str) else _text(state) for state in place["workers"]]
-            return {"version": _VERSION, **found}
+            states = [_bytes_of(state) for state in place["workers"] or ()]
+            return {
+                "version": _VERSION,
+                **found,
+                "workers": [None if state is None else state.hex() for state in states],
+            }
 
         def load_state_dict(self, state: dict[str, Any]) -> None:
             """The next pass goes on where `state_dict()` was taken.
@@ -335,67 +351,6 @@ def _have_the_engine() -> None:
         continue
 
 
-class _Here:
-    """Batches made in the loop's own thread, when they are asked for."""
-
-    def __init__(self, fetch: Fetch, drawn: Drawn) -> None:
-        self._fetch, self._drawn = fetch, drawn
-
-    def __next__(self) -> Any:
-        if not self._drawn.ready:
-            self._drawn.draw()
-        found = self._drawn.take()
-        if found is None:
-            raise StopIteration
-        try:
-            return self._fetch.fetch(found[1])
-        except StopIteration as raised:  # a mistake in the data set, and not the end
-            raise as_failure(raised, Context("penstock.torch.DataLoader")) from raised
-
-
-class _Batches:
-    """A pass: an iterator that counts what it gives, and draws from the sampler for each batch."""
-
-    def __init__(
-        self, loader: Any, elements: Any, place: dict[str, Any], handed: Any, drawn: Drawn | None = None
-    ) -> None:
-        self._loader = loader
-        self._elements, self._place, self._handed, self._drawn = elements, place, handed, drawn
-        self._here: Any = nullcontext()
-        self._end: Callable[[], Any] = _nothing if drawn is None else when_gone(self, drawn.end)
-
-    def __len__(self) -> int:
-        return len(self._loader)
-
-    def by(self, workers: LoaderWorkers, over: Callable[[], None], *, ends: bool) -> None:
-        """Its workers, which are told when they may be replaced and when it is over, and end with it or not."""
-        self._here = workers.here
-        assert self._drawn is not None
-        self._end = when_gone(self, _ended, self._drawn, self._elements, workers, over, ends)
-
-    def __iter__(self) -> _Batches:
-        return self
-
-    def __next__(self) -> Any:
-        try:
-            with self._here:
-                element = next(self._elements)
-        except StopIteration:
-            self._place["ended"] = True
-            self._end()
-            raise
-        except Exception:
-            self._counts()  # a batch that fails has its place
-            raise
-        self._counts()
-        return element if self._handed is None else self._handed(element)
-
-    def _counts(self) -> None:
-        self._place["batches"] += 1
-        if self._drawn is not None:
-            self._drawn.draw()
-
-
 def _another_seed(seed: int) -> int:
     """A seed that follows from a pass's, far from those of its batches, which are the next ones.
 
@@ -403,21 +358,6 @@ def _another_seed(seed: int) -> int:
     6364136223846793006
     """
     return (seed * 6_364_136_223_846_793_005 + 1) % 2**63
-
-
-def _nothing() -> None:
-    """Do nothing."""
-
-
-def _ended(drawn: Drawn, elements: Any, workers: LoaderWorkers, over: Callable[[], None], ends: bool) -> None:  # noqa: FBT001
-    drawn.end()
-    over()
-    if ends:
-        workers.stop()
-    with workers.here:  # where one has to be replaced first
-        elements.close()
-    if ends:
-        workers.close()
 
 
 def _forking_context(given: Any) -> tuple[Any, str]:
@@ -435,19 +375,19 @@ def _forking_context(given: Any) -> tuple[Any, str]:
 
 def _generator_state(torch: Any, generator: Any) -> str:
     """The state of the generator that the sampler draws from, as text: it goes into JSON."""
-    return _text(torch.get_rng_state() if generator is None else generator.get_state())
-
-
-def _text(state: Any) -> str:
+    state = torch.get_rng_state() if generator is None else generator.get_state()
     return str(state.numpy().tobytes().hex())
 
 
-def _read(torch: Any, state: str) -> Any:
-    return torch.frombuffer(bytearray.fromhex(state), dtype=torch.uint8)
+def _bytes_of(state: Any) -> bytes | None:
+    """Return the state of a worker: a tensor is that of torch's generator, a string was saved."""
+    if state is None or isinstance(state, bytes):
+        return state
+    return bytes.fromhex(state) if isinstance(state, str) else torch_state(state)
 
 
 def _set_generator_state(torch: Any, generator: Any, state: str) -> None:
-    found = _read(torch, state)
+    found = torch.frombuffer(bytearray.fromhex(state), dtype=torch.uint8)
     if generator is None:
         torch.set_rng_state(found)
     else:

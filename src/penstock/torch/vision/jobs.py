@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from penstock.image.resizing.pillow import copy_parts
 from penstock.runtime.machine.granted import granted_cpus
+from penstock.torch.generators import as_tensor
 from penstock.torch.vision.plan import Plan
 from penstock.torch.vision.planned import KernelStage, PlannedImage
 
@@ -203,7 +204,10 @@ class Ahead:
         return isinstance(job, Exception) or job.is_read()
 
 
-def first_states(seed: int, workers: int) -> list[Any]:
-    """Return the states of torch's generator in new workers."""
+def first_states(seed: int, starts: list[bytes | None]) -> list[Any]:
+    """Return the states of torch's generator in the workers: of new ones, where there is no saved state."""
     torch = import_module("torch")
-    return [torch.Generator().manual_seed(seed + worker).get_state() for worker in range(workers)]
+    return [
+        torch.Generator().manual_seed(seed + worker).get_state() if start is None else as_tensor(start)
+        for worker, start in enumerate(starts)
+    ]

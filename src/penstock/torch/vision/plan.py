@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import pickle
-import random
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.image.resizing.pillow import compiled
+from penstock.torch.generators import set_states, states
 from penstock.torch.vision.planned import Pixels, PlannedImage, identity
 from penstock.torch.vision.sources import source_of
 from penstock.torch.vision.table import Entry, Refused, Step, entry_of, flat
@@ -137,7 +137,7 @@ class _Trial:
         self.value: Any = pillow_image(self.pixels)
         self.planned = PlannedImage(*shape)
         import_module("torch").manual_seed(seed)
-        self._states = _states()
+        self._states = states()
 
     def run(self, transform: Any, step: Step | None) -> bool:
         """Run a transform in both ways. Return False if it raises an error.
@@ -145,17 +145,17 @@ class _Trial:
         Raises:
             Refused: If the generators have other states afterwards.
         """
-        _set_states(self._states)
+        set_states(self._states)
         try:
             self.value = transform(self.value)
         except Exception:
             return False
-        wanted = _states()
-        _set_states(self._states)
+        wanted = states()
+        set_states(self._states)
         if step is not None:
             step(self.planned)
-        self._states = _states()
-        if repr(self._states) != repr(wanted):
+        self._states = states()
+        if self._states != wanted:
             message = "on this machine, the self-test found other random numbers"
             raise Refused(message)
         return True
@@ -243,25 +243,14 @@ def pillow_image(pixels: Pixels) -> Any:
     return import_module("PIL.Image").fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
 
 
-def _states() -> tuple[bytes, Any, Any]:
-    return import_module("torch").get_rng_state().numpy().tobytes(), random.getstate(), np.random.get_state()
-
-
-def _set_states(states: tuple[bytes, Any, Any]) -> None:
-    torch = import_module("torch")
-    torch.set_rng_state(torch.frombuffer(bytearray(states[0]), dtype=torch.uint8))
-    random.setstate(states[1])
-    np.random.set_state(states[2])
-
-
 @contextmanager
 def _own_states() -> Iterator[None]:
     """Restore the states of the generators afterwards."""
-    kept = _states()
+    kept = states()
     try:
         yield
     finally:
-        _set_states(kept)
+        set_states(kept)
 
 
 _LOG = logging.getLogger("penstock.torch")
