@@ -1,6 +1,7 @@
 """torchvision's data sets and transforms in kernels: batches, random numbers and errors are those of torch's loader."""
 
 import json
+import multiprocessing
 import random
 import warnings
 
@@ -305,6 +306,17 @@ def test_a_plan_draws_nothing_and_follows_changes(folder):
         wanted = [as_bits(batch) for batch in data.DataLoader(dataset, batch_size=4)]
         assert [as_bits(batch) for batch in loader] == wanted
     assert not plan.holds()
+
+
+def first_batch(folder):
+    dataset = datasets.ImageFolder(folder, v1.Compose([v1.CenterCrop(60), v1.ToTensor()]))
+    return as_bits(next(iter(DataLoader(dataset, batch_size=4))))[0][-1]
+
+
+def test_a_forked_child_has_threads_of_its_own(folder):
+    wanted = first_batch(folder)
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply(first_batch, (folder,)) == wanted
 
 
 def test_explain_names_the_threads(folder):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from penstock.forked import in_child
 from penstock.image.resizing.pillow import copy_parts
 from penstock.runtime.machine.granted import granted_cpus
 from penstock.torch.generators import as_tensor
@@ -25,6 +26,9 @@ Memory = Callable[[int], "npt.NDArray[np.uint8] | None"]  # from a number of byt
 def threads() -> ThreadPoolExecutor:
     """Return the threads that decode and paint."""
     return ThreadPoolExecutor(granted_cpus(), "penstock-vision")
+
+
+in_child(threads.cache_clear)
 
 
 class Job:
