@@ -123,8 +123,7 @@ def composition(seed, *, small=False, unknown=False):
     if pick.random() < 0.3:
         steps.append(m.RandomHorizontalFlip())
     if pick.random() < 0.8:
-        channels = 1 if small and pick.random() < 0 else 3
-        steps.append(m.Normalize(MEAN[:channels], STD[:channels], inplace=pick.random() < 0.3))
+        steps.append(m.Normalize(MEAN, STD, inplace=pick.random() < 0.3))
     if unknown and pick.random() < 0.6:
         steps.append(pick.choice((Negative(), m.RandomErasing(0.5))))
     return m.Compose(steps)

@@ -77,7 +77,9 @@ class PlannedImage:
         """Resize as Pillow does."""
         if (height, width) == (self.height, self.width):
             return
-        stage = self._stage(new=bool(self.stages and (s := self.stages[-1]) and (s.resized or s.mirrored or s.upside)))
+        stage = self._stage(new=False)
+        if stage.resized or stage.mirrored or stage.upside:
+            stage = self._stage(new=True)
         stage.resized = (self.height, self.width, height, width, kind)
         stage.height = self.height = height
         stage.width = self.width = width
