@@ -1,16 +1,18 @@
-"""A torchvision ImageFolder with random resized crop and flip: torch's DataLoader against penstock.torch.DataLoader.
+"""Data sets of torchvision: torch's DataLoader against penstock.torch.DataLoader, which computes the same batches.
 
-    python benchmarks/torch_image_folder.py            # needs torch, torchvision and psutil
+    python benchmarks/torch_image_folder.py [FORM ...]           # needs torch, torchvision and psutil
 
-The data set and its transforms are torchvision's and stay as they are; 2 workers, batches of 32, shuffled. Two forms:
+Forms, each with 0 and 2 workers, shuffled, on two cores:
 
-- "decode": JPEGs of 500 x 375, PIL decodes them and torchvision's transforms crop and flip: C code, which releases the
-  interpreter's lock for most of the time;
-- "python": thumbnails of 64 x 64 and a transform in pure Python behind the crop, which holds the lock.
+- "resize": an ImageFolder of JPEGs of 500 x 375, Resize(256), CenterCrop(224), to normalised float32;
+- "crop": the same images, RandomResizedCrop(224), RandomHorizontalFlip, to normalised float32;
+- "cifar": CIFAR-10, RandomCrop(32, padding=4), RandomHorizontalFlip, to normalised float32;
+- "python": thumbnails of 64 x 64 and a transform in pure Python after the crop, which runs as written.
 
-Each measurement is a process of its own, and the loaders take turns. Columns: images a second in the epochs behind the
-first one; seconds from iter() to the first batch, in the first epoch of the process and in later ones; the peak of the
-memory of the process and its workers together (proportional shares, MB) above what the process had before the loader.
+First, the batches of both loaders are compared bit for bit. With workers, those of "python" may differ in their random
+numbers. Each measurement is a process of its own, and the loaders take turns. Columns: images a second in the epochs
+after the first one; seconds from iter() to the first batch, in the first epoch of the process and in later ones; the
+peak of the memory of the process and its workers together (proportional shares, MB) above that before the loader.
 """
 
 import json
@@ -23,8 +25,11 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-COUNT, EPOCHS, ROUNDS, BATCH, WORKERS = 512, 3, 2, 32, 2
-FORMS = {"decode": (500, 375), "python": (64, 64)}
+COUNT, EPOCHS, ROUNDS = 512, 3, 2
+FORMS = {"resize": (500, 375), "crop": (500, 375), "cifar": (32, 32), "python": (64, 64)}
+BATCH = {"cifar": 128}
+CIFAR = 10_000
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def write(folder, size):
@@ -51,13 +56,51 @@ class Slowly:
 
 
 def data_set(folder, form):
+    import numpy as np
+    import torch
     from torchvision import datasets
     from torchvision.transforms import v2
 
-    steps = [v2.RandomResizedCrop(224 if form == "decode" else 48), v2.RandomHorizontalFlip()]
-    if form == "python":
-        steps.append(Slowly())
-    return datasets.ImageFolder(folder, v2.Compose([*steps, v2.PILToTensor()]))
+    steps = {
+        "resize": [v2.Resize(256), v2.CenterCrop(224)],
+        "crop": [v2.RandomResizedCrop(224), v2.RandomHorizontalFlip()],
+        "cifar": [v2.RandomCrop(32, padding=4), v2.RandomHorizontalFlip()],
+        "python": [v2.RandomResizedCrop(48), v2.RandomHorizontalFlip(), Slowly()],
+    }
+    floats = [v2.ToImage(), v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)]
+    transform = v2.Compose([*steps[form], *floats])
+    if form != "cifar":
+        return datasets.ImageFolder(folder, transform)
+    found = datasets.CIFAR10.__new__(datasets.CIFAR10)  # without its files
+    rng = np.random.default_rng(0)
+    found.data, found.targets = rng.integers(0, 256, (CIFAR, 32, 32, 3), np.uint8), [0] * CIFAR
+    found.transform, found.target_transform = transform, None
+    return found
+
+
+def loader_of(kind, folder, form, workers):
+    from torch.utils import data
+
+    from penstock.torch import DataLoader
+
+    loader_type = {"torch": data.DataLoader, "penstock": DataLoader}[kind]
+    return loader_type(data_set(folder, form), BATCH.get(form, 32), shuffle=True, num_workers=workers)
+
+
+def compare(folder, form, workers):
+    """Raise an error unless both loaders give the same bits, and leave torch's generator in the same state."""
+    import torch
+
+    found = []
+    for kind in ("torch", "penstock"):
+        torch.manual_seed(1)
+        batches = iter(loader_of(kind, folder, form, int(workers)))
+        found.append([next(batches) for _ in range(4)])
+        found[-1].append(torch.get_rng_state())
+    for one, other in zip(*found, strict=True):
+        pairs = zip(one, other, strict=True) if isinstance(one, list) else [(one, other)]
+        if not all(torch.equal(a.contiguous().view(-1), b.contiguous().view(-1)) for a, b in pairs):
+            raise AssertionError(f"{form}, {workers} workers: the batches differ")
 
 
 def memory():
@@ -73,14 +116,12 @@ def memory():
     return total / 1e6
 
 
-def measure(folder, form, kind):
-    from torch.utils import data
+def measure(folder, form, workers, kind):
+    import torch
 
-    from penstock.torch import DataLoader
-
-    loader_type = {"torch": data.DataLoader, "penstock": DataLoader}[kind]
-    dataset = data_set(folder, form)
-    dataset[0]
+    torch.set_num_threads(1)
+    loader = loader_of(kind, folder, form, int(workers))
+    count = len(loader.dataset)
     before, peaks, done = memory(), [], threading.Event()
 
     def watch():
@@ -89,7 +130,6 @@ def measure(folder, form, kind):
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    loader = loader_type(dataset, BATCH, shuffle=True, num_workers=WORKERS)
     firsts, rates = [], []
     for _ in range(EPOCHS):
         begun = time.perf_counter()
@@ -98,35 +138,53 @@ def measure(folder, form, kind):
         firsts.append(time.perf_counter() - begun)
         for _ in batches:
             pass
-        rates.append(COUNT / (time.perf_counter() - begun))
+        rates.append(count / (time.perf_counter() - begun))
     done.set()
     watcher.join()
     found = {"rate": statistics.median(rates[1:]), "first": firsts[0], "later": statistics.median(firsts[1:])}
     print(json.dumps({**found, "memory": max([*peaks, memory()]) - before}))
 
 
-def main():
+def run(*arguments):
+    command = [sys.executable, __file__, *arguments]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def main(forms):
     missing = [name for name in ("torch", "torchvision", "psutil") if find_spec(name) is None]
     if missing:
         print(f"{', '.join(missing)} is not installed: nothing to compare")
         return
-    print(f"{'form':<8}{'loader':<10}{'img/s':>7}  {'spread':<12}{'first batch':>12}{'later':>9}{'memory':>10}")
-    for form, size in FORMS.items():
+    heads = f"{'img/s':>7}  {'spread':<14}{'first batch':>12}{'later':>9}{'memory':>10}{'ratio':>7}"
+    print(f"{'form':<8}{'workers':<9}{'loader':<10}{heads}")
+    for form in forms or FORMS:
         with tempfile.TemporaryDirectory() as folder:
-            write(folder, size)
-            found = {"torch": [], "penstock": []}
-            for _ in range(ROUNDS):
-                for kind, rounds in found.items():
-                    command = [sys.executable, __file__, folder, form, kind]
-                    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-                    rounds.append(json.loads(printed.splitlines()[-1]))
-        for kind, rounds in found.items():
-            rate, first, later, peak = (
-                statistics.median(one[key] for one in rounds) for key in ("rate", "first", "later", "memory")
-            )
-            spread = f"{min(one['rate'] for one in rounds):.0f} to {max(one['rate'] for one in rounds):.0f}"
-            print(f"{form:<8}{kind:<10}{rate:>7.0f}  {spread:<12}{first:>11.2f}s{later:>8.2f}s{peak:>7.0f} MB")
+            write(folder, FORMS[form])
+            for workers in ("0", "2"):
+                if form != "python" or workers == "0":
+                    run("compare", folder, form, workers)
+                found = {"torch": [], "penstock": []}
+                for _ in range(ROUNDS):
+                    for kind, rounds in found.items():
+                        rounds.append(json.loads(run("measure", folder, form, workers, kind).splitlines()[-1]))
+                report(form, workers, found)
+
+
+def report(form, workers, found):
+    for kind, rounds in found.items():
+        rate, first, later, peak = (
+            statistics.median(one[key] for one in rounds) for key in ("rate", "first", "later", "memory")
+        )
+        spread = f"{min(one['rate'] for one in rounds):.0f} to {max(one['rate'] for one in rounds):.0f}"
+        figures = f"{rate:>7.0f}  {spread:<14}{first:>11.2f}s{later:>8.2f}s{peak:>7.0f} MB"
+        ratio = rate / statistics.median(one["rate"] for one in found["torch"])
+        print(f"{form:<8}{workers:<9}{kind:<10}{figures}{ratio:>7.2f}")
 
 
 if __name__ == "__main__":
-    measure(*sys.argv[1:]) if len(sys.argv) > 1 else main()
+    if sys.argv[1:2] == ["compare"]:
+        compare(*sys.argv[2:])
+    elif sys.argv[1:2] == ["measure"]:
+        measure(*sys.argv[2:])
+    else:
+        main(sys.argv[1:])

@@ -18,9 +18,6 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 DIFFERS = {
-    "each_worker_takes_its_turn": "a worker takes the next batch when it is free: a slow one holds up no other",
-    "a_worker_has_one_seed_for_the_pass": "a batch has a seed of its own: what is drawn is not changed by num_workers",
-    "what_worker_init_fn_seeds_stays": "a batch has a seed of its own, which comes behind what worker_init_fn has set",
     "a_killed_worker_is_told_as_torch_tells_it": "the error is a RuntimeError in the engine's words, with the element",
     "waiting_too_long_is_a_runtime_error": "the error is a TimeoutError, as everywhere in penstock",
 }

@@ -93,7 +93,7 @@ def test_an_exception_of_the_users_script_is_its_own(forked, monkeypatch):
 def test_workers_are_there_at_once_and_have_numbers_of_their_own(forked):
     pool = forked(3)
     assert pool.size() == 3
-    workers = [pool._take() for _ in range(3)]
+    workers = [pool._take(None, None, again=False) for _ in range(3)]
     for worker in workers:
         pool._give_back(worker)
     assert len({worker.process.popen.pid for worker in workers}) == 3
@@ -136,7 +136,7 @@ def test_one_that_dies_is_replaced_under_its_number(forked, tmp_path):
     pool = forked(2)
     with pool.here:
         assert made(pool, dies_once, 1)[0] in (0, 1)
-        workers = [pool._take() for _ in range(2)]
+        workers = [pool._take(None, None, again=False) for _ in range(2)]
     for worker in workers:
         pool._give_back(worker)
     assert {number for worker in workers for number in made(only(pool, worker), number_of, 1)} == {0, 1}

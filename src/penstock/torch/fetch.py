@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-import mmap
 import os
 import pickle
-import random
-import threading
-from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from multiprocessing.context import assert_spawning
@@ -22,19 +18,20 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, column_of
 from penstock.block.numbers import Numbers
-from penstock.block.spec import TensorSpec
 from penstock.block.structure import flatten
 from penstock.dataset.indexing import EPOCH
 from penstock.errors import FailedPreconditionError, as_failure
 from penstock.functions.shipping import by_value
 from penstock.physical.transform import Outcome, Transform
-from penstock.plan.node import UNKNOWN_CARDINALITY
-from penstock.runtime.processes.forks import ForkedPool
-from penstock.runtime.processes.pool import ProcessPool, process_pool
-from penstock.runtime.processes.task import OwnWorkers
+from penstock.runtime.processes.forks import ForkedPool, Order, Place
+from penstock.runtime.processes.task import OwnWorkers, ProcessTask
 from penstock.runtime.processes.worker import ROOM, Room
-from penstock.sources.source import Reader, Source
+from penstock.torch.drawn import asked_in
+from penstock.torch.generators import seed_all, set_states, states
 from penstock.torch.packed import pack
+from penstock.torch.shared import Passes, SharedWorkers, Slots, with_states
+from penstock.torch.vision.jobs import Job, threads
+from penstock.torch.vision.plan import Plan
 from penstock.trace.graph import Allocate
 
 
@@ -45,19 +42,23 @@ class Given:
     dataset: Any
     collate: Callable[[Any], Any]
     worker_init_fn: Callable[[int], Any] | None
-    initialised: bool = False
+    initialised: set[int] = field(default_factory=set)  # numbers of workers
+    states: dict[tuple[int, int], bytes] = field(default_factory=dict)  # by pass and worker, in a forked process
+    latest: tuple[int, int] | None = None  # whose states the generators have
+    plan: Plan | None = None  # of a data set of torchvision
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "plan": None}  # steps are closures
 
 
 class Fetch(OwnWorkers):
     """Compute `collate(dataset[i] for i in indices)`, like torch's fetcher for map-style data sets.
 
-    In a worker process, each batch has its own seeds, computed from the seed of the iteration and the number of the
-    batch. They seed the global generators of `random`, numpy and torch. Random numbers therefore depend neither on the
-    number of workers nor on the worker that runs a batch.
-
-    Each worker has a copy of the data set and calls `worker_init_fn` on it. A forked worker has the copy of its parent
-    at the time of the fork. Other workers receive a copy with each iteration. If the loader is `kept`
-    (persistent_workers), the copy is in a file instead, and each worker reads the file once.
+    Batch n has the random numbers of worker n modulo the number of workers, as in torch: the global generators of
+    `random`, numpy and torch are seeded per worker, and continue from batch to batch. A forked process is one worker.
+    Other processes may compute any batch, because the states travel with the batches. Each process has its own copy of
+    the data set, on which `worker_init_fn` is called. A forked process has its parent's copy at the time of the fork.
+    Other processes receive a copy per iteration, or read it once from a file if the loader keeps its workers.
     """
 
     def __init__(
@@ -71,37 +72,49 @@ class Fetch(OwnWorkers):
         meeting: str,
         kept: bool,
         workers: LoaderWorkers | None,
+        first: int = 0,
+        starts: list[bytes | None] | None = None,
     ) -> None:
         self.given: Given | None = given
         self.together = together  # False if the loader has no batch size and returns single elements
         self.num_workers = num_workers
         self.seed = seed
-        self.epoch = epoch  # of the penstock data sets
-        self.meeting = meeting  # a folder of the loader, in which started workers choose their numbers
+        self.epoch = epoch  # of elements of penstock's data sets
+        self.meeting = meeting  # a folder of the loader, for what its workers keep
         self.kept = kept
         self.own = workers
         self.place = -1 if workers is None else workers.passes.begin()
         self.parent = os.getpid()
+        self.order = Order(max(num_workers, 1), first)
+        self.starts = starts or [None] * num_workers  # states of the workers at the begin, if they were saved
 
     @property
-    def workers(self) -> ProcessPool:
-        return process_pool() if self.own is None else self.own
+    def workers(self) -> Any:
+        return SharedWorkers(self.order, self.starts) if self.own is None else self.own
 
     def __getstate__(self) -> dict[str, Any]:
         given = None if self.kept or self.own is not None else self.given
-        return {**vars(self), "given": given, "own": None}
+        return {**vars(self), "given": given, "own": None, "order": None}
 
     def __call__(self, asked: bytes) -> tuple[bytes, np.ndarray]:
-        number, indices = pickle.loads(asked)
+        number, indices, *sent = pickle.loads(asked)
         if os.getpid() == self.parent:
-            return pack(self.fetch(indices))
+            header, memory = pack(self.fetch(indices))
+            return with_states(header, number, b""), memory
         if self.place >= 0 and _PASSES[FORKED].is_over(self.place):
             # the consumer has left this iteration and never sees the message
             message = "The iteration ended before this batch was started."
             raise FailedPreconditionError(message)
-        self._in_worker(number)
+        worker = number % self.num_workers
+        self._in_worker(worker, number, *sent)
         first = ROOM.used
-        return pack(self.fetch(indices, ROOM), ROOM, first)
+        try:
+            header, memory = pack(self.fetch(indices, ROOM), ROOM, first)
+        except Exception as error:
+            with suppress(Exception):  # it may have no attributes
+                error.penstock_states = self._after(worker, number)  # type: ignore[attr-defined]
+            raise
+        return with_states(header, number, self._after(worker, number)), memory
 
     def there(self, transform: Transform) -> Transform:
         return FetchBlock(self, transform.label, transform.where)
@@ -109,6 +122,10 @@ class Fetch(OwnWorkers):
     def fetch(self, indices: Any, room: Room | None = None) -> Any:
         assert self.given is not None
         dataset, collate = self.given.dataset, self.given.collate
+        if self.given.plan is not None and self.together:
+            job = Job(self.given.plan, indices, None if room else threads(), room.empty if room else None)
+            job.draw()
+            return job.batch(collate, default=is_default(collate))
         if room is not None:
             collate = collating_into(room, collate)
         token = EPOCH.set(self.epoch)
@@ -120,42 +137,47 @@ class Fetch(OwnWorkers):
         finally:
             EPOCH.reset(token)
 
-    def _in_worker(self, number: int) -> None:
-        if self.meeting not in _NUMBERS:
-            _forget_loaders_that_are_gone()
-            _NUMBERS[self.meeting] = self._number()
-            import_module("torch").set_num_threads(1)
+    def _in_worker(self, worker: int, number: int, sent: bytes | None = None) -> None:
+        """Set the generators to the states of a worker, before one of its batches."""
         if self.given is None:
             if self.meeting not in _KEPT:
+                _forget_loaders_that_are_gone()
                 _KEPT[self.meeting] = read_given(self.meeting)
             self.given = _KEPT[self.meeting]
-        if not self.given.initialised:
-            self.given.initialised = True
-            if self.given.worker_init_fn is not None:
-                mine = self.seed + _NUMBERS[self.meeting]
-                self._introduce(mine)
-                seed_all(mine)
-                self.given.worker_init_fn(_NUMBERS[self.meeting])
-        self._introduce(self.seed + number)
-        seed_all(self.seed + number)
+        given, mine = self.given, (self.place, worker)
+        self._introduce(worker)
+        if worker not in given.initialised:
+            import_module("torch").set_num_threads(1)
+            seed_all(self.seed, worker)
+            if given.worker_init_fn is not None:
+                given.worker_init_fn(worker)
+            given.initialised.add(worker)
+            given.latest = None
+        if self.place >= 0 and given.latest != mine:
+            sent = given.states.get(mine) or _SLOTS[FORKED].read(worker, self.place, number - self.num_workers)
+            sent = sent or self.starts[worker]
+            given.latest = mine
+            for old in [known for known in given.states if _PASSES[FORKED].is_over(known[0])]:
+                del given.states[old]
+        if sent is not None:
+            set_states(sent)
 
-    def _introduce(self, seed: int) -> None:
+    def _after(self, worker: int, number: int) -> bytes:
+        """Return the states of the generators after a batch."""
+        found = states()
+        if self.place >= 0:
+            assert self.given is not None
+            self.given.states[self.place, worker] = found
+            _SLOTS[FORKED].write(worker, self.place, number, found)
+        return found
+
+    def _introduce(self, worker: int) -> None:
         """Set the result of `torch.utils.data.get_worker_info()`."""
         assert self.given is not None
-        worker: Any = import_module("torch.utils.data._utils.worker")
-        worker._worker_info = worker.WorkerInfo(
-            id=_NUMBERS[self.meeting], num_workers=self.num_workers, seed=seed, dataset=self.given.dataset
+        known: Any = import_module("torch.utils.data._utils.worker")
+        known._worker_info = known.WorkerInfo(
+            id=worker, num_workers=self.num_workers, seed=self.seed + worker, dataset=self.given.dataset
         )
-
-    def _number(self) -> int:
-        """Return the first free worker number. A worker that replaces another one starts to search at 0 again."""
-        for number in range(self.num_workers):
-            try:
-                os.close(os.open(Path(self.meeting, str(number)), os.O_CREAT | os.O_EXCL))
-            except FileExistsError:
-                continue
-            return number
-        return 0
 
 
 class FetchBlock(Transform):
@@ -173,7 +195,10 @@ class FetchBlock(Transform):
             try:
                 made.append(self._fetch(asked))
             except Exception as raised:
-                failures.append((row, as_failure(raised, self.context(block, row, numbers), asked)))
+                failure = as_failure(raised, self.context(block, row, numbers), asked)
+                with suppress(Exception):
+                    failure.penstock_states = getattr(raised, "penstock_states", None)  # type: ignore[attr-defined]
+                failures.append((row, failure))
         rows = np.delete(np.arange(block.size), [row for row, _ in failures]) if failures else None
         if not made:
             return Outcome(None, rows, failures)
@@ -185,13 +210,19 @@ class FetchBlock(Transform):
 _STRUCTURE = flatten((b"", np.empty(0, np.uint8)))[1]
 
 
+def is_default(collate: Callable[[Any], Any]) -> bool:
+    """Return True for torch's default collate, with torch's own function for tensors."""
+    known: Any = import_module("torch.utils.data._utils.collate")
+    own = known.default_collate_fn_map[import_module("torch").Tensor] is known.collate_tensor_fn
+    return own and collate is known.default_collate
+
+
 def collating_into(room: Room, collate: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return torch's default collate with its tensors in `room`, while they fit; return other functions unchanged."""
+    """Return a form of torch's default collate that writes tensors to the room. Other functions are returned as they are."""
+    if not is_default(collate):
+        return collate
     known: Any = import_module("torch.utils.data._utils.collate")
     torch = import_module("torch")
-    default: Callable[[Any], Any] = known.default_collate
-    if collate is not default:
-        return collate
     stack = known.default_collate_fn_map[torch.Tensor]
 
     def like(one: Any, first: Any) -> bool:
@@ -209,33 +240,8 @@ def collating_into(room: Room, collate: Callable[[Any], Any]) -> Callable[[Any],
         out = torch.from_numpy(memory).view(first.dtype).view(len(batch), *first.shape)
         return torch.stack(batch, 0, out=out)
 
-    if stack is not known.collate_tensor_fn:  # other code has replaced torch's function
-        return collate
     kinds = {**known.default_collate_fn_map, torch.Tensor: stacked}
     return lambda samples: known.collate(samples, collate_fn_map=kinds)
-
-
-class Passes:
-    """Iterations of a loader that have ended, in memory shared with its forked workers.
-
-    Workers start no batch of an ended iteration.
-    """
-
-    def __init__(self) -> None:
-        self._over = mmap.mmap(-1, mmap.PAGESIZE)  # shared with children
-        self._numbers = itertools.count()
-
-    def begin(self) -> int:
-        """Register a new iteration and return its index."""
-        place = next(self._numbers) % len(self._over)
-        self._over[place] = False
-        return place
-
-    def end(self, place: int) -> None:
-        self._over[place] = True
-
-    def is_over(self, place: int) -> bool:
-        return bool(self._over[place])
 
 
 class LoaderWorkers(ForkedPool):
@@ -243,13 +249,17 @@ class LoaderWorkers(ForkedPool):
 
     def __init__(self, context: Any, count: int, given: Given, *, at_once: int) -> None:
         self.passes = Passes()
-        super().__init__(context, count, partial(_take_over, given, self.passes), at_once=at_once)
+        slots = Slots(count)
+        super().__init__(context, count, partial(_take_over, given, self.passes, slots), at_once=at_once)
+
+    def place_of(self, task: ProcessTask, block: Block) -> Place | None:
+        fetch = getattr(task.transforms[0], "function", None)
+        return Place(fetch.order, asked_in(block)[0]) if isinstance(fetch, Fetch) else None
 
 
-def _take_over(given: Given, passes: Passes, number: int) -> None:
-    """Set up a worker that was just forked for one loader. Such a loader has no folder."""
-    _NUMBERS[FORKED], _KEPT[FORKED], _PASSES[FORKED] = number, given, passes
-    import_module("torch").set_num_threads(1)
+def _take_over(given: Given, passes: Passes, slots: Slots, number: int) -> None:
+    """Register the objects of a loader in a worker that was just forked for it."""
+    _KEPT[FORKED], _PASSES[FORKED], _SLOTS[FORKED] = given, passes, slots
 
 
 def write_given(given: Given, meeting: str, *, kept: bool) -> None:
@@ -294,93 +304,11 @@ def read_given(meeting: str) -> Given:
 
 
 def _forget_loaders_that_are_gone() -> None:
-    for meeting in list(_NUMBERS):
-        if not Path(meeting).is_dir():
-            _NUMBERS.pop(meeting)
-            _KEPT.pop(meeting, None)
+    for meeting in [meeting for meeting in _KEPT if meeting != FORKED and not Path(meeting).is_dir()]:
+        del _KEPT[meeting]
 
 
 FORKED = ""
-_NUMBERS: dict[str, int] = {}  # in a worker process: its number for each loader
-# in a worker process: the objects of loaders with persistent workers and of forked loaders
-_KEPT: dict[str, Given] = {}
+_KEPT: dict[str, Given] = {}  # in a worker process: by the loader's folder, or `FORKED`
 _PASSES: dict[str, Passes] = {}
-
-
-def seed_all(seed: int) -> None:
-    """Seed the generators as torch seeds a worker.
-
-    Of torch's generators, only that of the CPU is seeded: the others cost more than all the rest.
-    """
-    random.seed(seed)
-    import_module("torch").default_generator.manual_seed(seed)
-    np.random.seed(seed % 2**32)
-
-
-class Drawn(Source):
-    """Index batches that the training loop has read from its sampler and that workers take.
-
-    As in torch, the loop reads a few batches ahead, and one more for each batch that it receives. The sampler runs in
-    the thread of the loop only. An error of the sampler takes the place of a batch.
-    """
-
-    calls = True  # a reader waits for the training loop
-    label = "DataLoader"
-    spec = TensorSpec((), bytes)
-    cardinality = UNKNOWN_CARDINALITY
-
-    def __init__(self, batches: Iterator[Any], first: int) -> None:
-        self._batches = enumerate(batches, first)
-        self.ready: deque[tuple[int, Any] | Exception] = deque()
-        self._changed = threading.Condition()
-        self._ended = False
-
-    def draw(self, count: int = 1) -> None:
-        """Ask the sampler for more batches."""
-        while count > 0 and not self._ended:
-            count -= 1
-            try:
-                found: tuple[int, Any] | Exception = next(self._batches)
-            except StopIteration:
-                self.end()
-                return
-            except Exception as error:
-                found, self._ended = error, True
-            with self._changed:
-                self.ready.append(found)
-                self._changed.notify_all()
-
-    def end(self) -> None:
-        """Read no more batches from the sampler. Waiting readers see the end of the source."""
-        with self._changed:
-            self._ended = True
-            self._changed.notify_all()
-
-    def open(self, position: int | None = None) -> Reader:
-        return _DrawnReader(self)
-
-    def take(self) -> tuple[int, Any] | None:
-        """Wait for the next index batch. Return it with its number, or None at the end."""
-        with self._changed:
-            self._changed.wait_for(lambda: self.ready or self._ended)
-            found = self.ready.popleft() if self.ready else None
-        if isinstance(found, Exception):
-            raise found
-        return found
-
-
-class _DrawnReader(Reader):
-    def __init__(self, drawn: Drawn) -> None:
-        self._drawn = drawn
-        self._count = 0
-
-    def read(self, max_elements: int) -> Block | None:
-        found = self._drawn.take()  # one batch per Block, so that each worker gets its own
-        self._count += 1
-        return None if found is None else Block.single(BytesColumn.from_values([pickle.dumps(found, protocol=5)]))
-
-    def position(self) -> int:
-        return self._count
-
-    def close(self) -> None:
-        self._drawn.end()
+_SLOTS: dict[str, Slots] = {}

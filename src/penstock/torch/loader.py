@@ -6,19 +6,25 @@ import multiprocessing
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, nullcontext
+from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import cache, partial
 from itertools import islice
 from typing import Any, TypeVar
 
 from penstock.dataset.dataset import Dataset
-from penstock.errors import Context, FailedPreconditionError, InvalidArgumentError, as_failure, optional_package
+from penstock.errors import FailedPreconditionError, InvalidArgumentError, optional_package
 from penstock.forked import when_gone
 from penstock.options import Options
 from penstock.plan.inputs import Scan
-from penstock.torch.fetch import FORKED, Drawn, Fetch, Given, LoaderWorkers, write_given
+from penstock.torch.batches import LoaderBatches, LoopBatches
+from penstock.torch.drawn import Drawn
+from penstock.torch.fetch import FORKED, Fetch, Given, LoaderWorkers, is_default, write_given
+from penstock.torch.generators import torch_state
 from penstock.torch.packed import unpack
+from penstock.torch.shared import states_of
+from penstock.torch.vision.jobs import Ahead, first_states
+from penstock.torch.vision.plan import Plan, plan_of
 
 Sample = TypeVar("Sample", covariant=True)
 _VERSION = 1
@@ -48,17 +54,19 @@ def data_loader_type() -> type:
         It has the same arguments, and yields the same batches in the same order.
 
         A map-style data set is read by `num_workers` worker processes of penstock, which return batches through shared
-        memory. With `num_workers=0`, the calling thread reads it. In worker processes, each batch has its own seeds, so
-        random numbers depend on torch's seed and the number of the batch only. torch's own workers run an
-        IterableDataset.
+        memory. With `num_workers=0`, the calling thread reads it. Random numbers are those of torch's workers. An
+        IterableDataset runs in torch's own workers.
 
         If torch forks its workers, penstock forks too: for each epoch, or once with `persistent_workers=True`. Forked
         workers copy nothing and need no pickle. With "spawn" or "forkserver", in `multiprocessing_context` or as the
         start method of `multiprocessing`, workers import torch, stay for later epochs and loaders, and receive a pickle
         of the data set.
 
+        Kernels compute the images of torchvision's data sets, with the random numbers and the bits of torchvision. If
+        kernels run all transforms, threads replace the worker processes.
+
         `state_dict()` and `load_state_dict()` continue after the last batch, as torchdata's StatefulDataLoader.
-        `explain()` reports which workers run.
+        `explain()` reports which workers run, and which transforms run in kernels.
 
         Args:
             *args: Arguments of torch's DataLoader.
@@ -92,10 +100,10 @@ def data_loader_type() -> type:
             self._penstock_meeting: Any = None
             self._penstock_workers: LoaderWorkers | None = None  # set if workers persist
             self._penstock_resume: Any = None
-            self._penstock_epoch = 0  # of the next iteration
-            self._penstock_seed: int | None = None  # of the latest iteration, if workers persist
-            # of the latest iteration: generator state before it, number of yielded batches
-            self._penstock_place: Any = None
+            self._penstock_epoch = 0  # of the next pass
+            self._penstock_seed: int | None = None  # of the latest pass, where workers persist
+            self._penstock_plan: Any = None  # how kernels compute the samples, for the latest pass
+            self._penstock_place: Any = None  # of the latest pass: the generator's state before it, batches given
 
         @property
         def _penstock_runs(self) -> bool:
@@ -120,27 +128,63 @@ def data_loader_type() -> type:
             named = self.dataset._named_epoch() if isinstance(self.dataset, Dataset) else None
             epoch = self._penstock_epoch if named is None else named
             self._penstock_epoch = epoch + 1
-            place = {"generator": state, "batches": first, "ended": False, "seed": known, "epoch": epoch}
+            starts = self._starts(resume)
+            place: dict[str, Any] = {"generator": state, "batches": first, "seed": known, "epoch": epoch}
+            place |= {"ended": False, "workers": list(starts)}
             self._penstock_place = place
+            plan = self._plan()
             with ExitStack() as failed:
-                workers = self._forked()
+                ahead = plan if plan is not None and self._runs_ahead(plan) else None
+                workers = None if ahead else self._forked()
                 if workers is not None and not self.persistent_workers:
                     failed.callback(workers.close)
                 aside = resume is not None and self.generator is None
                 drawn = Drawn(islice(asked, first, None), first)
                 drawn.draw(self._penstock_ahead or int(aside))
                 if aside:
-                    # the program's own random numbers continue as if nothing happened
-                    _set_generator_state(torch, None, before)
-                fetch = self._fetch(seed, epoch, workers)
+                    _set_generator_state(torch, None, before)  # the program's own random numbers go on where they were
+                if ahead is not None:
+                    painted = Ahead(ahead, drawn, self.collate_fn, first_states(seed, starts))
+                    place["workers"] = painted.states
+                    return LoaderBatches(self, painted, place, self._handed, drawn)
+                fetch = self._fetch(seed, epoch, workers, first, starts)
                 if not self.num_workers:
-                    return _Batches(self, _Here(fetch, drawn), place, self._handed)
+                    return LoaderBatches(self, LoopBatches(fetch, drawn), place, self._handed)
                 elements = self._pipeline(drawn, fetch).iterator(epoch=0)
-                made = _Batches(self, elements, place, lambda element: self._handed(unpack(*element)), drawn)
+                made = LoaderBatches(self, elements, place, partial(self._unpacked, place["workers"]), drawn)
                 failed.pop_all()
             if workers is not None:
                 made.by(workers, partial(workers.passes.end, fetch.place), ends=not self.persistent_workers)
             return made
+
+        def _plan(self) -> Plan | None:
+            """Return how kernels compute the samples, or None."""
+            if self._penstock_plan is None or not self._penstock_plan.holds():
+                self._penstock_plan, _ = plan_of(self.dataset) if self._auto_collation else (None, "")
+            found: Plan | None = self._penstock_plan
+            return found
+
+        def _runs_ahead(self, plan: Plan) -> bool:
+            """Return True if threads replace the worker processes: kernels do all, and no other code runs there."""
+            own = self.worker_init_fn is None and is_default(self.collate_fn)
+            return bool(plan.whole and self.num_workers and own and not self.timeout)
+
+        def _starts(self, resume: Any) -> list[bytes | None]:
+            """Return the states of the workers' generators at the begin of an iteration, None for new workers."""
+            known = resume if resume is not None else self._penstock_place if self.persistent_workers else None
+            found = [_bytes_of(state) for state in (known or {}).get("workers") or [None] * self.num_workers]
+            if len(found) != self.num_workers:
+                message = f"The state was saved with num_workers={len(found)}, this loader has {self.num_workers}."
+                hint = "Random numbers of torch's workers depend on their number."
+                raise FailedPreconditionError(message, hint=hint)
+            return found
+
+        def _unpacked(self, states: list[Any], element: Any) -> Any:
+            header, memory = element
+            number, found = states_of(header)
+            if found:
+                states[number % len(states)] = found
+            return self._handed(unpack(header, memory))
 
         @property
         def _penstock_ahead(self) -> int:
@@ -170,7 +214,7 @@ def data_loader_type() -> type:
             context, _ = _forking_context(self.multiprocessing_context)
             if context is None or self._penstock_executor != "process":
                 return None
-            given = Given(self.dataset, self.collate_fn, self.worker_init_fn)
+            given = Given(self.dataset, self.collate_fn, self.worker_init_fn, plan=self._penstock_plan)
             return LoaderWorkers(context, self.num_workers, given, at_once=min(self.prefetch_factor or 2, _AT_ONCE))
 
         def _handed(self, batch: Any) -> Any:
@@ -178,8 +222,10 @@ def data_loader_type() -> type:
                 return pinned(batch, self.pin_memory_device or None)
             return batch
 
-        def _fetch(self, seed: int, epoch: int, workers: LoaderWorkers | None) -> Fetch:
-            given = Given(self.dataset, self.collate_fn, self.worker_init_fn)
+        def _fetch(
+            self, seed: int, epoch: int, workers: LoaderWorkers | None, first: int = 0, starts: Any = None
+        ) -> Fetch:
+            given = Given(self.dataset, self.collate_fn, self.worker_init_fn, plan=self._penstock_plan)
             if self._penstock_meeting is None and self.num_workers and workers is None:
                 meeting = tempfile.mkdtemp(prefix="penstock-loader-")
                 when_gone(self, partial(shutil.rmtree, ignore_errors=True), meeting)
@@ -195,6 +241,8 @@ def data_loader_type() -> type:
                 meeting=self._penstock_meeting or FORKED,
                 kept=self._penstock_kept,
                 workers=workers,
+                first=first,
+                starts=starts,
             )
 
         @property
@@ -213,10 +261,11 @@ def data_loader_type() -> type:
         def _by_torch(self, resume: Any) -> Iterator[Any]:
             made = super().__iter__()
             place = self._penstock_place = {"generator": None, "batches": 0, "ended": False, "seed": None, "epoch": 0}
+            place["workers"] = None
             for _ in range(0 if resume is None else resume["batches"]):
                 next(made)
                 place["batches"] += 1
-            return _Batches(self, made, place, None)
+            return LoaderBatches(self, made, place, None)
 
         def state_dict(self) -> dict[str, Any]:
             """Return the number of batches yielded in the latest iteration, and the generator state at its start.
@@ -231,8 +280,14 @@ def data_loader_type() -> type:
             place = self._penstock_resume or self._penstock_place
             if place is None or place["ended"]:
                 place = {"batches": 0, "generator": _generator_state(torch, self.generator), "seed": self._known_seed()}
-                place["epoch"] = self._penstock_epoch
-            return {"version": _VERSION, **{name: place[name] for name in ("batches", "generator", "seed", "epoch")}}
+                place |= {"epoch": self._penstock_epoch, "workers": self._starts(None)}
+            found = {name: place[name] for name in ("batches", "generator", "seed", "epoch")}
+            states = [_bytes_of(state) for state in place["workers"] or ()]
+            return {
+                "version": _VERSION,
+                **found,
+                "workers": [None if state is None else state.hex() for state in states],
+            }
 
         def load_state_dict(self, state: dict[str, Any]) -> None:
             """Resume the next iteration at the batch where `state_dict()` was called.
@@ -251,7 +306,7 @@ def data_loader_type() -> type:
             seed, epoch = state.get("seed"), state.get("epoch", 0)  # earlier versions have saved neither
             self._penstock_epoch = epoch
             place = {"batches": batches, "generator": generator, "ended": False, "seed": seed, "epoch": epoch}
-            self._penstock_resume = place
+            self._penstock_resume = place | {"workers": state.get("workers")}
 
         def explain(self, *, analyze: bool = False, seconds: float = 5.0) -> str:
             """Return a report of the workers that run, and with `analyze=True` of their cost, like `Dataset.explain`.
@@ -261,14 +316,18 @@ def data_loader_type() -> type:
             """
             if not self._penstock_runs:
                 return _BY_TORCH
+            plan, report = plan_of(self.dataset) if self._auto_collation else (None, "")
+            report = report and f"\n{report}"
             if not self.num_workers:
-                return "The training loop's own thread reads the data set, because num_workers is 0."
+                return f"The loop's own thread asks the data set, as num_workers is 0.{report}"
+            if plan is not None and self._runs_ahead(plan):
+                return f"Threads of this process compute all batches, as kernels run all transforms.{report}"
             indices = range(len(self.dataset))
             batches = data.BatchSampler(indices, self.batch_size or 1, False) if self._auto_collation else indices
             workers, drawn = self._own_workers(), Drawn(iter(batches), 0)
             drawn.draw(len(indices) + 1)
             pipeline = self._pipeline(drawn, self._fetch(0, 0, workers))
-            said = "" if self._penstock_executor == "thread" else self._workers_said()
+            said = report if self._penstock_executor == "thread" else self._workers_said() + report
             if not analyze:
                 return f"{pipeline.explain()}{said}"
             if workers is None:
@@ -301,67 +360,6 @@ def _have_the_engine() -> None:
         continue
 
 
-class _Here:
-    """Batches computed in the thread of the training loop, on request."""
-
-    def __init__(self, fetch: Fetch, drawn: Drawn) -> None:
-        self._fetch, self._drawn = fetch, drawn
-
-    def __next__(self) -> Any:
-        if not self._drawn.ready:
-            self._drawn.draw()
-        found = self._drawn.take()
-        if found is None:
-            raise StopIteration
-        try:
-            return self._fetch.fetch(found[1])
-        except StopIteration as raised:  # raised by a bug in the data set; this is not the end
-            raise as_failure(raised, Context("penstock.torch.DataLoader")) from raised
-
-
-class _Batches:
-    """An iteration: counts the batches that it yields, and reads one index batch from the sampler for each of them."""
-
-    def __init__(
-        self, loader: Any, elements: Any, place: dict[str, Any], handed: Any, drawn: Drawn | None = None
-    ) -> None:
-        self._loader = loader
-        self._elements, self._place, self._handed, self._drawn = elements, place, handed, drawn
-        self._here: Any = nullcontext()
-        self._end: Callable[[], Any] = _nothing if drawn is None else when_gone(self, drawn.end)
-
-    def __len__(self) -> int:
-        return len(self._loader)
-
-    def by(self, workers: LoaderWorkers, over: Callable[[], None], *, ends: bool) -> None:
-        """Attach the workers. Call `over` when the iteration has ended; stop the workers too if `ends` is True."""
-        self._here = workers.here
-        assert self._drawn is not None
-        self._end = when_gone(self, _ended, self._drawn, self._elements, workers, over, ends)
-
-    def __iter__(self) -> _Batches:
-        return self
-
-    def __next__(self) -> Any:
-        try:
-            with self._here:
-                element = next(self._elements)
-        except StopIteration:
-            self._place["ended"] = True
-            self._end()
-            raise
-        except Exception:
-            self._counts()  # a failed batch counts too
-            raise
-        self._counts()
-        return element if self._handed is None else self._handed(element)
-
-    def _counts(self) -> None:
-        self._place["batches"] += 1
-        if self._drawn is not None:
-            self._drawn.draw()
-
-
 def _another_seed(seed: int) -> int:
     """Return a seed derived from the seed of an iteration.
 
@@ -371,21 +369,6 @@ def _another_seed(seed: int) -> int:
     6364136223846793006
     """
     return (seed * 6_364_136_223_846_793_005 + 1) % 2**63
-
-
-def _nothing() -> None:
-    """Do nothing."""
-
-
-def _ended(drawn: Drawn, elements: Any, workers: LoaderWorkers, over: Callable[[], None], ends: bool) -> None:  # noqa: FBT001
-    drawn.end()
-    over()
-    if ends:
-        workers.stop()
-    with workers.here:  # a worker may have to be replaced first
-        elements.close()
-    if ends:
-        workers.close()
 
 
 def _forking_context(given: Any) -> tuple[Any, str]:
@@ -405,6 +388,13 @@ def _generator_state(torch: Any, generator: Any) -> str:
     """Return the state of the sampler's generator as a hex string, which JSON can store."""
     state = torch.get_rng_state() if generator is None else generator.get_state()
     return str(state.numpy().tobytes().hex())
+
+
+def _bytes_of(state: Any) -> bytes | None:
+    """Return the state of a worker: a tensor is that of torch's generator, a string was saved."""
+    if state is None or isinstance(state, bytes):
+        return state
+    return bytes.fromhex(state) if isinstance(state, str) else torch_state(state)
 
 
 def _set_generator_state(torch: Any, generator: Any, state: str) -> None:

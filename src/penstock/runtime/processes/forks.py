@@ -23,24 +23,30 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from penstock.block.block import Block
+from penstock.block.numbers import Numbers
+from penstock.block.same_kind import Decided
 from penstock.block.transport import share_main
 from penstock.errors import PenstockError
+from penstock.physical.stretch import Stretch
 from penstock.runtime.processes.handle import Worker, started
 from penstock.runtime.processes.pool import ProcessPool, process_pool
 from penstock.runtime.processes.start import Process, births
+from penstock.runtime.processes.task import ProcessTask
 from penstock.runtime.processes.worker import serve
 
 _PATIENCE = 10.0  # longest delay of a fork in seconds, while other threads import or compile
 
 
 class Forked(Process):
-    """A forked copy of this process, which calls `main` and then works like other workers."""
+    """A forked copy of this process, which calls `main(number)` and then works like other workers."""
 
-    def __init__(self, context: Any, main: Callable[[], None]) -> None:
-        self._context, self._main = context, main
+    def __init__(self, context: Any, main: Callable[[int], None], number: int) -> None:
+        self._context, self._main, self.number = context, partial(main, number), number
         super().__init__()
 
     @property
@@ -145,12 +151,56 @@ class Here:
                 self._changed.notify_all()
 
 
+class Place:
+    """The place of a Block in the order of one worker, for which the pool holds its lock.
+
+    A worker may have a Block and the one before it at the same time. If a worker dies, its Blocks are sent again, each
+    one after the one before it has come back.
+    """
+
+    def __init__(self, order: Order, number: int) -> None:
+        self._order, self._number = order, number
+        self.worker = number % order.workers
+
+    def comes(self, worker: Worker) -> bool:
+        """Return True if `worker` may get the Block now, and note that it does."""
+        order, before = self._order, self._number - self._order.workers
+        done = before < order.first or order.done.get(self.worker, -1) >= before
+        late = any(number % order.workers == self.worker for number in order.late)
+        if not done and (late or order.sent.get(self.worker) != (before, worker)):
+            return False
+        order.sent[self.worker] = self._number, worker
+        return True
+
+    def is_late(self) -> None:
+        """Note that the Block is sent again."""
+        self._order.late.add(self._number)
+
+    def ends(self) -> None:
+        """Note that the Block, or an error in its place, has come back."""
+        self._order.late.discard(self._number)
+        self._order.done[self.worker] = self._number
+
+
+@dataclass
+class Order:
+    """The Blocks of a run: number n is for worker n modulo the number of workers."""
+
+    workers: int
+    first: int  # number of the first Block
+    done: dict[int, int] = field(default_factory=dict)  # of each worker: the last Block that has come back
+    sent: dict[int, tuple[int, Worker]] = field(default_factory=dict)  # and the last one that was sent, and where to
+    late: set[int] = field(default_factory=set)  # Blocks that are sent again
+
+
 class ForkedPool(ProcessPool):
     """Up to `count` forked workers of one user. They end with the user. Thread-safe.
 
     Each child first calls `main(number)`. Its number is below `count`, and no other living child has the same number.
     `fork` makes the children in the thread of their user. A dead child is replaced from another thread while the user
     thread is `here`, if it comes in time. Otherwise the user thread may hold any lock.
+
+    Blocks that have a place (`place_of`) go to the worker of their number, in order.
     """
 
     def __init__(self, context: Any, count: int, main: Callable[[int], None], *, at_once: int = 1) -> None:
@@ -173,6 +223,61 @@ class ForkedPool(ProcessPool):
                 self._workers.add(worker)
                 self._rests(worker)
 
+    def place_of(self, task: ProcessTask, block: Block) -> Place | None:
+        """Return the place of a Block, if the order in a worker matters."""
+        return None
+
+    def run(self, task: ProcessTask, block: Block, numbers: Numbers, kinds: Decided, *, alone: bool = False) -> Stretch:
+        place = self.place_of(task, block)
+        try:
+            return super().run(task, block, numbers, kinds, alone=alone)
+        finally:
+            if place is not None:
+                with self._lock:
+                    place.ends()
+                    self._free.notify_all()
+
+    def _take(self, task: ProcessTask, block: Block, *, again: bool) -> Worker:
+        place = self.place_of(task, block)
+        if place is None:
+            return super()._take(task, block, again=again)
+        with self._lock:
+            if again:
+                place.is_late()
+            self._waiting += 1
+            try:
+                while True:
+                    worker = self._of_number(place.worker)
+                    if worker is not None and worker.users < self.at_once and place.comes(worker):
+                        if worker in self._idle:
+                            self._idle.remove(worker)
+                        worker.users += 1
+                        return worker
+                    self._free.wait()
+            finally:
+                self._waiting -= 1
+
+    def _of_number(self, number: int) -> Worker | None:
+        """Return the worker of this number; another one, if it cannot be started; None, if it starts."""
+        fit = [worker for worker in self._workers if worker.fit()]
+        for worker in [worker for worker in self._idle if worker not in fit]:
+            self._idle.remove(worker)
+            self._workers.discard(worker)
+            worker.end()
+        own = [worker for worker in fit if isinstance(at := worker.process, Forked) and at.number == number]
+        if own:
+            return own[0]
+        if self._failed is None:
+            self._begin_more(self._cpus - len(fit) - self._starting)
+            return None
+        if fit:
+            return min(fit, key=lambda worker: worker.users)
+        if self._starting:
+            return None
+        error, self._failed = self._failed, None
+        self._free.notify_all()
+        raise error
+
     def stop(self) -> None:
         """Replace no worker any more. Running tasks may end."""
         self._stopped = True
@@ -193,7 +298,7 @@ class ForkedPool(ProcessPool):
             self._slots[number] = True
         found: Process | bool = False
         try:
-            found = Forked(self._context, partial(self._main, number))
+            found = Forked(self._context, self._main, number)
             return found
         finally:
             self._slots[number] = found

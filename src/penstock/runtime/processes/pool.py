@@ -85,12 +85,14 @@ class ProcessPool:
         codes: list[int | None] = []
         by_value = False
         packed: Packed | None = None
+        again = False
         while len(codes) < 2:
             try:
                 packed = packed or Packed.of(*pack((portable(block), kinds), by_value=by_value))
             except Exception as error:
                 return self._in_halves(task, block, numbers, kinds, unsendable(error))
-            worker = self._take()
+            worker = self._take(task, block, again=again)
+            again = True
             started = time.perf_counter()
             try:
                 answer = worker.run(task, packed, numbers)
@@ -161,7 +163,8 @@ class ProcessPool:
         """Return the number of workers."""
         return len(self._workers)
 
-    def _take(self) -> Worker:
+    def _take(self, task: ProcessTask, block: Block, *, again: bool) -> Worker:
+        """Wait for a worker that is free. `again`: the Block was sent to another one before."""
         with self._lock:
             if not self._waiting:
                 self._failed = None  # an old error, from before this wait
@@ -251,7 +254,7 @@ class ProcessPool:
                 return
             worker.users = 0
             now = self._rests(worker)
-            self._free.notify()
+            self._free.notify_all()  # a thread may wait for this worker
             if len(self._workers) > self._cpus and now - self._idle[0].idle_since > _UNUSED:
                 unused = self._idle.pop(0)
                 self._workers.discard(unused)

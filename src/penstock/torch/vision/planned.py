@@ -1,0 +1,175 @@
+"""PlannedImage: an image whose pixels are computed later, and the kernels that compute them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.image.resizing.pillow import Part, copy_parts, resize_part
+
+Pixels = npt.NDArray[np.uint8]
+
+_TABLES = {channels: np.tile(np.arange(256, dtype=np.uint8), (channels, 1)) for channels in (1, 3)}
+
+
+@dataclass(slots=True)
+class KernelStage:
+    """Operations that one kernel runs, in this order: grey, padding, crop, resize, crop, flips."""
+
+    height: int  # of the window, or of the part after a resize
+    width: int
+    grey: int = 0  # channels of a grey image
+    padding: tuple[int, int, int, int] | None = None  # left, top, right, bottom
+    mode: str = "constant"
+    fill: tuple[int, ...] = (0,)
+    top: int = 0
+    left: int = 0
+    resized: tuple[int, int, int, int, int] | None = (
+        None  # height and width of the window, new height and width, the filter
+    )
+    y: int = 0
+    x: int = 0
+    mirrored: bool = False
+    upside: bool = False
+
+    @property
+    def copies(self) -> bool:
+        """Return True if `copy_parts` does all of it."""
+        return not self.resized and not self.grey and self.mode == "constant"
+
+    def place(self) -> tuple[int, int, bool, bool]:
+        """Return the place of the part, for `copy_parts`."""
+        left, top = self.padding[:2] if self.padding else (0, 0)
+        return self.top - top, self.left - left, self.mirrored, self.upside
+
+
+@dataclass(slots=True)
+class PlannedImage:
+    """An image whose pixels are computed later: its size, its channels and the stages that lead to it."""
+
+    height: int
+    width: int
+    channels: int
+    stages: list[KernelStage] = field(default_factory=list)
+
+    def _stage(self, *, new: bool) -> KernelStage:
+        if new or not self.stages:
+            self.stages.append(KernelStage(self.height, self.width))
+        return self.stages[-1]
+
+    def crop(self, top: int, left: int, height: int, width: int) -> None:
+        """Keep a part that lies inside."""
+        stage = self._stage(new=False)
+        left = self.width - left - width if stage.mirrored else left
+        top = self.height - top - height if stage.upside else top
+        if stage.resized:
+            stage.y, stage.x = stage.y + top, stage.x + left
+        else:
+            stage.top, stage.left = stage.top + top, stage.left + left
+        stage.height = self.height = height
+        stage.width = self.width = width
+
+    def resize(self, height: int, width: int, kind: int) -> None:
+        """Resize as Pillow does."""
+        if (height, width) == (self.height, self.width):
+            return
+        stage = self._stage(new=False)
+        if stage.resized or stage.mirrored or stage.upside:
+            stage = self._stage(new=True)
+        stage.resized = (self.height, self.width, height, width, kind)
+        stage.height = self.height = height
+        stage.width = self.width = width
+
+    def pad(self, sides: Sequence[int], mode: str, fill: tuple[int, ...]) -> None:
+        """Add a border. `sides` are left, top, right and bottom."""
+        left, top, right, bottom = sides
+        stage = self._stage(new=True)
+        stage.padding, stage.mode, stage.fill = (left, top, right, bottom), mode, fill
+        stage.height = self.height = self.height + top + bottom
+        stage.width = self.width = self.width + left + right
+
+    def grey(self, channels: int) -> None:
+        """Convert to grey, with equal channels."""
+        self._stage(new=True).grey = channels
+        self.channels = channels
+
+    def flip(self, *, upside: bool) -> None:
+        """Mirror left to right, or with `upside` top to bottom."""
+        stage = self._stage(new=False)
+        if upside:
+            stage.upside = not stage.upside
+        else:
+            stage.mirrored = not stage.mirrored
+
+    def paint(
+        self, image: Pixels, table: npt.NDArray[Any], out: npt.NDArray[Any], *, planes: bool, vertical_first: bool
+    ) -> None:
+        """Compute the pixels from those of the original image, and write `table[channel, pixel]` to `out`."""
+        stages = self.stages or [KernelStage(self.height, self.width)]
+        for stage in stages[:-1]:
+            channels = stage.grey or image.shape[2]
+            part = np.empty((stage.height, stage.width, channels), np.uint8)
+            _run(stage, image, _TABLES[channels], part, planes=False, vertical_first=vertical_first)
+            image = part
+        _run(stages[-1], image, table, out, planes=planes, vertical_first=vertical_first)
+
+
+def identity(channels: int) -> Pixels:
+    """Return the table of unchanged bytes."""
+    return _TABLES[channels]
+
+
+def _run(
+    stage: KernelStage,
+    image: Pixels,
+    table: npt.NDArray[Any],
+    out: npt.NDArray[Any],
+    *,
+    planes: bool,
+    vertical_first: bool,
+) -> None:
+    if stage.grey:
+        image = _grey(image, stage.grey)
+    fill = _fill(stage, image.shape[2])
+    if stage.padding and (stage.mode != "constant" or stage.resized):
+        image = _padded(image, stage, fill)
+        stage = replace(stage, padding=None)
+    if stage.resized:
+        height, width, rows, columns, kind = stage.resized
+        window, size = (stage.top, stage.left, height, width), (rows, columns)
+        place = stage.y, stage.x, stage.height, stage.width
+        part = Part(*window, *size, *place, stage.mirrored, stage.upside, kind)
+        resize_part(np.ascontiguousarray(image), part, table, out, planes=planes, vertical_first=vertical_first)
+    else:
+        places = np.array([stage.place()], np.int64)
+        image = np.ascontiguousarray(image)[None]
+        copy_parts(image, np.zeros(1, np.int64), places, fill, table, out[None], planes=planes)
+
+
+def _fill(stage: KernelStage, channels: int) -> Pixels:
+    return np.array(stage.fill if len(stage.fill) == channels else stage.fill * channels, np.uint8)
+
+
+def _padded(image: Pixels, stage: KernelStage, fill: Pixels) -> Pixels:
+    assert stage.padding is not None
+    left, top, right, bottom = stage.padding
+    around = (top, bottom), (left, right), (0, 0)
+    if stage.mode != "constant":
+        return np.pad(image, around, stage.mode)  # type: ignore[call-overload, no-any-return]
+    height, width, channels = image.shape
+    found = np.empty((height + top + bottom, width + left + right, channels), np.uint8)
+    found[...] = fill
+    found[top : top + height, left : left + width] = image
+    return found
+
+
+def _grey(image: Pixels, channels: int) -> Pixels:
+    """Return Pillow's luma, in each of the channels."""
+    if image.shape[2] == 3:
+        weights = np.array([19595, 38470, 7471], np.int32)
+        image = ((image @ weights + 0x8000) >> 16).astype(np.uint8)[..., None]
+    return np.repeat(image, channels, axis=2)

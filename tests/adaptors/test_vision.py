@@ -1,0 +1,337 @@
+"""torchvision's data sets and transforms in kernels: batches, random numbers and errors are those of torch's loader."""
+
+import json
+import multiprocessing
+import random
+import warnings
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("torchvision")
+
+import PIL
+import torch
+import torchvision
+import torchvision.transforms as v1
+from tests.adaptors import vision_data as made
+from torch.utils import data
+from torchvision import datasets
+from torchvision.transforms import v2
+
+from penstock.errors import FailedPreconditionError
+from penstock.torch import DataLoader
+from penstock.torch.vision import plan as plans
+from penstock.torch.vision.plan import plan_of
+
+pytestmark = [
+    pytest.mark.filterwarnings(
+        "ignore:.*fork:DeprecationWarning",
+        "ignore:.*fork:RuntimeWarning",
+        "ignore:This DataLoader will create",
+        "ignore:.*CUDA initialization:UserWarning",
+    ),
+    pytest.mark.skipif(
+        not torchvision.__version__.startswith("0.29.") or not PIL.__version__.startswith("13."),
+        reason="transforms are recognised of torchvision 0.29 with Pillow 13",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    found = tmp_path_factory.mktemp("images")
+    made.write_folder(found)
+    return found
+
+
+def seed(number):
+    torch.manual_seed(number)
+    random.seed(number)
+    np.random.seed(number)
+
+
+def states():
+    numbers = np.random.get_state()
+    return torch.get_rng_state().numpy().tobytes(), random.getstate(), numbers[1].tobytes(), numbers[2]
+
+
+def as_bits(value):
+    if isinstance(value, torch.Tensor):
+        return type(value), value.dtype, value.shape, value.stride(), value.contiguous().numpy().tobytes()
+    return [as_bits(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def epochs(kind, dataset, number, count=2, **arguments):
+    """The batches of some epochs, and the states of this process's generators afterwards."""
+    seed(number)
+    loader = kind(dataset, batch_size=5, shuffle=True, **arguments)
+    found = []
+    for _ in range(count):
+        found.append([as_bits(batch) for batch in loader])
+        torch.rand(1)
+    return found, states()
+
+
+def assert_equal(dataset, number, **arguments):
+    assert epochs(DataLoader, dataset, number, **arguments) == epochs(data.DataLoader, dataset, number, **arguments)
+
+
+@pytest.mark.parametrize("number", range(60))
+def test_compositions_on_a_folder(folder, number):
+    dataset = datasets.ImageFolder(folder, made.composition(number))
+    assert plan_of(dataset)[0].whole
+    assert_equal(dataset, number, num_workers=number % 3)
+
+
+@pytest.mark.parametrize("number", range(100, 120))
+def test_compositions_on_arrays(number):
+    dataset = made.cifar(transform=made.composition(number, small=True))
+    assert plan_of(dataset)[0].whole
+    assert_equal(dataset, number, num_workers=number % 3)
+
+
+@pytest.mark.parametrize("number", range(200, 220))
+def test_unknown_transforms_run_as_written(folder, number):
+    assert_equal(datasets.ImageFolder(folder, made.composition(number, unknown=True)), number, num_workers=number % 3)
+
+
+@pytest.mark.parametrize("kind", ["CIFAR100", "MNIST", "FashionMNIST", "KMNIST", "EMNIST"])
+def test_data_sets_of_arrays(kind):
+    grey = v2.Compose([v2.RandomCrop(28, padding=2), v2.RandomHorizontalFlip(), v2.ToImage()])
+    maker = made.cifar if "CIFAR" in kind else made.mnist
+    dataset = maker(getattr(datasets, kind), transform=grey)
+    assert plan_of(dataset)[0].whole
+    for workers in (0, 2):
+        assert_equal(dataset, 1, num_workers=workers)
+
+
+def test_subsets_and_joined_folders(folder):
+    dataset = datasets.ImageFolder(folder, made.composition(1))
+    again = datasets.DatasetFolder(folder, dataset.loader, (".jpg",), transform=dataset.transform)
+    joined = data.ConcatDataset([dataset, again])
+    for each in (data.Subset(dataset, [3, 1, -2, 5, 7]), joined, data.Subset(joined, range(0, len(joined), 2))):
+        assert plan_of(each)[0].whole
+        for workers in (0, 1):
+            assert_equal(each, 2, num_workers=workers)
+
+
+@pytest.mark.parametrize("arguments", [{"collate_fn": list}, {"batch_size": None, "shuffle": False}])
+def test_samples_for_other_collate_functions(folder, arguments):
+    for number in (3, 4, 5, 6):
+        dataset = datasets.ImageFolder(folder, made.composition(number))
+        found = []
+        for kind in (DataLoader, data.DataLoader):
+            seed(number)
+            found.append([as_bits(batch) for batch in kind(dataset, **{"batch_size": 4, **arguments})])
+        assert found[0] == found[1]
+
+
+def test_images_of_several_sizes_are_refused_by_torch(folder):
+    dataset = datasets.ImageFolder(folder, v1.Compose([v1.Resize(40), v1.ToTensor()]))
+    with pytest.raises(RuntimeError, match="stack expects each tensor to be equal size"):
+        next(iter(DataLoader(dataset, batch_size=8)))
+    assert_equal(dataset, 0, collate_fn=list)
+
+
+def test_targets_are_transformed_in_order(folder):
+    dataset = datasets.ImageFolder(
+        folder, made.composition(8), target_transform=lambda target: target + random.random()
+    )
+    assert_equal(dataset, 3)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_corrupt_image_raises_the_error_of_pillow_at_its_place(tmp_path, workers):
+    made.write_folder(tmp_path, 12)
+    (tmp_path / "class1" / "4.jpg").write_bytes(b"no image")
+    dataset = datasets.ImageFolder(tmp_path, made.composition(9))
+
+    def outcomes(kind):
+        seed(5)
+        found, batches = [], iter(kind(dataset, batch_size=2, num_workers=workers))
+        for _ in range(len(dataset) // 2):
+            try:
+                found.append(as_bits(next(batches)))
+            except Exception as error:
+                found.append((type(error), "cannot identify image file" in str(error)))
+        return found, states()
+
+    assert outcomes(DataLoader) == outcomes(data.DataLoader)
+
+
+@pytest.mark.parametrize("number", range(60))
+def test_damaged_files_are_read_as_pillow_reads_them(tmp_path, number):
+    pick, rng = random.Random(number), np.random.default_rng(number)
+    how = {"quality": pick.randint(1, 100), "subsampling": pick.choice((0, 1, 2, "4:1:1"))}
+    content = made.jpeg(rng, pick.randint(1, 120), pick.randint(1, 120), **how, progressive=number % 5 == 0)
+    place = tmp_path / "a" / "one.jpg"
+    place.parent.mkdir()
+    place.write_bytes(made.damaged(content, number) if number % 4 else content)
+    dataset = datasets.ImageFolder(tmp_path, v1.ToTensor())
+    found = []
+    for kind in (DataLoader, data.DataLoader):
+        try:
+            found.append(as_bits(next(iter(kind(dataset)))))
+        except Exception as error:
+            found.append((type(error), str(error)))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_a_state_continues_after_the_last_batch(folder, persistent):
+    dataset = datasets.ImageFolder(folder, made.composition(10))
+    how = {"batch_size": 3, "shuffle": True, "num_workers": 2, "persistent_workers": persistent}
+    seed(6)
+    one = DataLoader(dataset, **how)
+    list(one)
+    batches = iter(one)
+    for _ in range(3):
+        next(batches)
+    state = json.loads(json.dumps(one.state_dict()))
+    wanted = [as_bits(batch) for batch in batches]
+    again = DataLoader(dataset, **how)
+    again.load_state_dict(state)
+    assert again.state_dict() == state
+    assert [as_bits(batch) for batch in again] == wanted
+    other = DataLoader(dataset, **{**how, "num_workers": 1})
+    other.load_state_dict(state)
+    with pytest.raises(FailedPreconditionError, match="saved with num_workers=2, this loader has 1"):
+        iter(other)
+
+
+def test_persistent_workers_continue_their_random_numbers(folder):
+    dataset = datasets.ImageFolder(folder, made.composition(11))
+    assert_equal(dataset, 7, count=3, num_workers=2, persistent_workers=True)
+
+
+def test_a_user_generator(folder):
+    dataset = datasets.ImageFolder(folder, made.composition(12))
+    found = []
+    for kind in (DataLoader, data.DataLoader):
+        own = torch.Generator().manual_seed(3)
+        found.append((epochs(kind, dataset, 8, num_workers=2, generator=own), own.get_state().tolist()))
+    assert found[0] == found[1]
+
+
+class MyFlip(v1.RandomHorizontalFlip):
+    pass
+
+
+def replaced_method():
+    found = v1.RandomHorizontalFlip()
+    found.forward = lambda image: image
+    return found
+
+
+def hooked():
+    found = v1.RandomHorizontalFlip()
+    found.register_forward_hook(lambda module, inputs, output: None)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("transform", "reason"),
+    [
+        (MyFlip(), "MyFlip is not in the table"),
+        (replaced_method(), "its method forward was replaced"),
+        (hooked(), "it has hooks"),
+        (v1.Resize(20, v1.InterpolationMode.NEAREST), "interpolation 'nearest' has no kernel"),
+        (v1.Normalize([0.5], [0.5]), "no kernel for images of Pillow"),
+        (v1.RandomCrop(999), "it raises an error for the images of the self-test"),
+        (v2.Pad(-1), "padding=-1 has no kernel"),
+    ],
+)
+def test_transforms_that_run_as_written(folder, transform, reason):
+    dataset = datasets.ImageFolder(folder, v1.Compose([v1.CenterCrop(50), transform, v1.ToTensor()]))
+    plan, report = plan_of(dataset)
+    assert reason in report
+    assert plan.rest == dataset.transform.transforms[1:]
+    assert report.splitlines()[0] == "CenterCrop: in kernels."
+    assert report in DataLoader(dataset).explain()
+
+
+def test_a_class_whose_method_was_replaced_is_not_recognised(folder, monkeypatch):
+    monkeypatch.setattr(v1.RandomVerticalFlip, "forward", lambda self, image: image)
+    _, report = plan_of(datasets.ImageFolder(folder, v1.RandomVerticalFlip()))
+    assert "its method forward was replaced" in report
+
+
+def test_the_self_test_finds_other_pixels(folder, monkeypatch):
+    monkeypatch.setattr(v1.functional, "hflip", lambda image: image.transpose(1))
+    _, report = plan_of(datasets.ImageFolder(folder, v1.RandomHorizontalFlip(1.0)))
+    assert "the self-test found other pixels" in report
+
+
+class MyFolder(datasets.ImageFolder):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("dataset", "reason"),
+    [
+        (lambda folder: MyFolder(folder, v1.ToTensor()), "MyFolder is not in the table"),
+        (lambda folder: datasets.ImageFolder(folder), "it has no transform"),
+        (lambda folder: datasets.ImageFolder(folder, v1.ToTensor(), loader=lambda path: None), "its loader is not"),
+        (lambda folder: data.ConcatDataset([made.cifar(transform=v1.ToTensor())]), "if it joins folders"),
+    ],
+)
+def test_data_sets_that_run_as_written(folder, dataset, reason):
+    plan, report = plan_of(dataset(folder))
+    assert plan is None
+    assert reason in report
+
+
+def test_another_version_is_not_recognised(folder, monkeypatch, caplog):
+    monkeypatch.setitem(plans.TESTED, "Pillow", ("99",))
+    caplog.set_level("INFO", "penstock.torch")
+    plan, report = plan_of(datasets.ImageFolder(folder, v1.ToTensor()))
+    assert plan is None
+    assert "is not a tested version (99)" in report
+    assert len(caplog.records) == 1
+
+
+def test_a_plan_draws_nothing_and_follows_changes(folder):
+    flip = v1.RandomHorizontalFlip(0.0)
+    dataset = datasets.ImageFolder(folder, v1.Compose([v1.CenterCrop(60), flip, v1.ToTensor()]))
+    seed(9)
+    before = states()
+    plan, _ = plan_of(dataset)
+    assert states() == before
+    assert plan.holds()
+    loader = DataLoader(dataset, batch_size=4)
+    for p in (0.0, 1.0):
+        flip.p = p
+        wanted = [as_bits(batch) for batch in data.DataLoader(dataset, batch_size=4)]
+        assert [as_bits(batch) for batch in loader] == wanted
+    assert not plan.holds()
+
+
+def first_batch(folder):
+    dataset = datasets.ImageFolder(folder, v1.Compose([v1.CenterCrop(60), v1.ToTensor()]))
+    return as_bits(next(iter(DataLoader(dataset, batch_size=4))))[0][-1]
+
+
+def test_a_forked_child_has_threads_of_its_own(folder):
+    wanted = first_batch(folder)
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply(first_batch, (folder,)) == wanted
+
+
+def test_explain_names_the_threads(folder):
+    dataset = datasets.ImageFolder(folder, v1.Compose([v1.CenterCrop(60), v1.ToTensor()]))
+    said = DataLoader(dataset, num_workers=2).explain()
+    assert said.splitlines() == [
+        "Threads of this process compute all batches, as kernels run all transforms.",
+        "CenterCrop: in kernels.",
+        "ToTensor: in kernels.",
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert (
+            "ColorJitter is not in the table"
+            in DataLoader(
+                datasets.ImageFolder(folder, v1.Compose([v1.ColorJitter(0.1), v1.ToTensor()])), num_workers=1
+            ).explain()
+        )
