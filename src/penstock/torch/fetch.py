@@ -218,7 +218,7 @@ def is_default(collate: Callable[[Any], Any]) -> bool:
 
 
 def collating_into(room: Room, collate: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a form of torch's default collate that writes tensors to the room. Other functions are returned as they are."""
+    """Return torch's default collate so that it writes tensors to the room. Return any other function unchanged."""
     if not is_default(collate):
         return collate
     known: Any = import_module("torch.utils.data._utils.collate")
