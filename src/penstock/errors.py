@@ -38,7 +38,6 @@ __all__ = [
     "RandomnessWarning",
     "ResourceExhaustedError",
     "ShardWarning",
-    "TextWarning",
     "UnavailableError",
     "UnimplementedError",
     "UnknownNameError",
@@ -229,10 +228,6 @@ class RandomnessWarning(UserWarning):
     A cache or snapshot keeps what was drawn, or the order of a shuffle: every epoch gets that of the first. A function
     draws from what is no part of the pipeline. `take` and `skip` split what is in another order in every epoch.
     """
-
-
-class TextWarning(UserWarning):
-    """A function compares text, which is bytes, with str: they are never equal, and Python says nothing."""
 
 
 class ShardWarning(UserWarning):

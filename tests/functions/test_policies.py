@@ -18,7 +18,7 @@ import pytest
 import penstock as ps
 from penstock.block.column import DenseColumn
 from penstock.block.structure import LEAF
-from penstock.functions.effects import why_visible_here
+from penstock.functions.facts import why_visible
 from penstock.functions.shipping import unpicklable, why_not_shippable
 from penstock.functions.uses import keeps_state, takes_lock, uses
 from penstock.plan.content_key import made_of
@@ -26,6 +26,7 @@ from penstock.plan.fingerprint import fingerprint
 from penstock.profiler.lint.natures import draws_by_itself, only_numpy, randomness
 from penstock.trace.purity import captured, may_draw, why_impure
 from penstock.trace.traced import traced
+from tests.functions import sources
 
 TABLE = """
 == arithmetic: pure ships numpy
@@ -507,8 +508,9 @@ TUTORIALS = Path(__file__).with_name("tutorials.py")
 
 def executed(name, module="__main__"):
     names = {"__name__": module}
-    exec("import functools, os, re\nimport numpy as np\nimport penstock as ps\n" + ROWS[name][1], names)
-    return names
+    return sources.executed(
+        "import functools, os, re\nimport numpy as np\nimport penstock as ps\n" + ROWS[name][1], names
+    )
 
 
 @cache
@@ -540,7 +542,7 @@ def facts(f):
         "impure": why_impure(f),
         "draws": may_draw(f),
         "stays": why_not_shippable(f),
-        "visible": why_visible_here(f),
+        "visible": why_visible(f),
         "state": keeps_state(f),
         "random": randomness(f),
         "by_itself": any(map(draws_by_itself, uses(f))),
@@ -797,7 +799,8 @@ def test_what_could_be_seen_of_a_call(name, monkeypatch):
         monkeypatch.setitem(sys.modules, library, module)
         exec(compile(TORCH, module.__file__, "exec"), vars(module))
     exec("import collections, dataclasses, functools, operator, os\nimport numpy as np\nimport penstock as ps", names)
-    exec("D = ps.Dataset.range(9)\nseen = []\ndef note(x):\n    seen.append(x)\n    return x\n" + source, names)
-    why = why_visible_here(names["f"])
+    head = "D = ps.Dataset.range(9)\nseen = []\ndef note(x):\n    seen.append(x)\n    return x\n"
+    sources.executed(head + source, names)
+    why = why_visible(names["f"])
     assert (why is None) if part is None else (why is not None and part in why)
     assert part is None or why_not_shippable(names["f"])

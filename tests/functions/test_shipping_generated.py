@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 
 from penstock.functions.shipping import why_not_shippable
+from tests.functions import sources
 
 SOURCES = ["y = A", "y = B", "y = B['k']", "y = A[0]", "y = B['m']['k']", "y = A[x % 2]", "y = list(B.values())[0]"]
 WAYS = """
@@ -104,8 +105,7 @@ def program(seed):
 
 def outcome(seed):
     """Whether a program changes what it captured, and what is said of it."""
-    names = {"__name__": "__main__"}
-    exec(program(seed), names)
+    names = sources.executed(program(seed))
     function, captured = names["made"]()
     before = copy.deepcopy(captured)
     why = why_not_shippable(function)

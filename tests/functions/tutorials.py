@@ -39,7 +39,7 @@ known("pure ships")(lambda x: x % 2 == 0)
 def parse_image(filename):
     parts = filename.decode().split("/")
     label = parts[-2].encode()
-    image = ps.image.decode_jpeg(ps.io.read_file(filename))
+    image = ps.image.decode_jpeg(open(filename, "rb").read())
     image = image.astype(np.float32) / 255.0
     image = ps.image.resize(image, (128, 128))
     return image, label
@@ -116,7 +116,7 @@ def decode_img(img):
 @known("ships")
 def process_path(file_path):
     label = get_label(file_path)
-    img = ps.io.read_file(file_path)
+    img = open(file_path, "rb").read()
     img = decode_img(img)
     return img, label
 

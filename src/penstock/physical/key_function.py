@@ -12,7 +12,6 @@ from penstock.block.column import DenseColumn
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, as_failure
 from penstock.physical.vectorise import Vectoriser
 from penstock.trace.drawing import UNNUMBERED, Draws
-from penstock.trace.kinds.reader import warn_of_text
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
@@ -31,13 +30,9 @@ class KeyFunction:
         self._label = label
         self._where = where
         self._vectoriser = Vectoriser(function) if vectorise else None
-        self._looked = False  # whether the function was looked at with its first Block
 
     def __call__(self, block: Block, first: int) -> tuple[np.ndarray, dict[int, Exception]]:
         """The keys, and the errors of the rows that have none. The Block's elements are numbers `first` and on."""
-        if not self._looked:
-            self._looked = True
-            warn_of_text(self._function, block)
         keys = self._vectorised(block)
         return self._per_element(block, first) if keys is None else (keys, {})
 

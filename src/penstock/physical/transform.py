@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from penstock.block.block import Block, Builder
-from penstock.block.column import ListColumn
 from penstock.block.numbers import Numbers
 from penstock.block.passing import FEWEST, PassingBuilder
 from penstock.block.same_kind import Kind, Kinds, SameKind
@@ -28,7 +27,6 @@ from penstock.physical.vectorise import Vectoriser
 from penstock.plan.seeding import seeded, warn_of_unseeded
 from penstock.trace.drawing import Draws, can_seed, drawing
 from penstock.trace.graph import Allocate
-from penstock.trace.kinds.reader import warn_of_text
 
 
 @dataclass(slots=True)
@@ -105,17 +103,7 @@ class FunctionTransform(Transform):
         self._drawn: dict[str, str] | None = None  # its generators, once they are known
         self._key = key
         self._batches = batches
-        self._looked_at: set[tuple[Structure, tuple[type, ...]]] = set()
         self.begin()
-
-    def look(self, block: Block) -> None:
-        """What can be said of the function once it is known what it is given; once of what `again` has made."""
-        self._looked = True
-        columns = tuple(map(type, block.columns))
-        kind = (block.structure, columns)
-        if kind not in self._looked_at or ListColumn in columns:
-            self._looked_at.add(kind)
-            warn_of_text(self.function, block)
 
     @property
     def computes(self) -> bool:
@@ -156,7 +144,6 @@ class FunctionTransform(Transform):
 
     def goes_singly(self, block: Block, draws: Draws) -> bool:
         """Look at the first elements; return True if nothing would be gained by Blocks of these."""
-        self.look(block)
         if self.vectoriser is None or self._parted is None:
             return True
         return self.vectoriser.run(block, None, draws) is None and not self._parted.has_end(block, draws)
@@ -191,7 +178,6 @@ class FunctionTransform(Transform):
 
     def begin(self) -> None:
         """It has seen no element."""
-        self._looked = False  # whether the function was looked at with the first Block
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Send the function, its labels and its generators to another process, which decides the rest anew."""
@@ -318,8 +304,6 @@ class MapTransform(FunctionTransform):
         self._lists = False  # whether it has returned one
 
     def run(self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
-        if not self._looked:
-            self.look(block)
         found = self.by_block(block, numbers, allocate)
         return self._per_element(block, numbers, allocate) if found is None else found
 

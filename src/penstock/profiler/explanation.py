@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.block.spec import LeafSpec, any_extent
 from penstock.block.structure import Structure, flatten
-from penstock.functions.effects.planning import why_plans_otherwise
+from penstock.functions.planning import why_plans_otherwise
 from penstock.functions.shipping import why_not_shippable
 from penstock.native.library import plain_versions
 from penstock.options import Options

@@ -28,11 +28,12 @@ from penstock.functions.captured import (
     content,
 )
 from penstock.functions.code import never_ends, steps
+from penstock.functions.facts import Reason, facts, scanned
+from penstock.functions.libraries import Kind
 from penstock.functions.memory import recalled
 from penstock.functions.ownership import is_frozen, is_penstocks, is_plain_object, is_users, is_users_code
 from penstock.functions.uses import attribute
 from penstock.trace.arithmetic import UFUNCS
-from penstock.trace.graph import Reason
 from penstock.trace.numpy_rows import REDUCTIONS
 from penstock.trace.statements import straightened
 from penstock.trace.tracer import FUNCTIONS
@@ -190,13 +191,16 @@ class _Inspection:
         asked = (spelled for one, spelled in self._passed_on if not self._methods.isdisjoint(dir(one)))
         why = why or next((f"it uses {spelled}" for spelled in asked), None)
         if why is None and self._mutable and self._writes:
-            from penstock.functions.effects import why_visible_here  # its tables are large, and seldom asked
-
-            why = why_visible_here(function, self._held, alike=True, watched=self.watched)
-            used = (one for one in self._used if one is not function)
-            passed_on = (why_visible_here(one, alike=True, watched=self.watched) for one in used)
-            return why or next((why for why in passed_on if why), None)  # as map_fn is given one
+            used = (one for one in self._used if one is not function)  # also those that map_fn is given
+            return next(
+                filter(None, (self._writes_outside(function, self._held), *map(self._writes_outside, used))), None
+            )
         return None if why is None else Reason.at(self._line, why)
+
+    def _writes_outside(self, function: Any, held: Mapping[str, Any] = _NONE) -> str | None:
+        found = scanned(function, held) if held else facts(function)
+        self.watched += found.watched
+        return found.why(*(kind for kind in Kind if kind is not Kind.OUTSIDE))
 
     def function(self, function: Any) -> str | None:
         behind = function.__func__ if type(function) is MethodType else function
