@@ -7,9 +7,9 @@ import sys
 import textwrap
 
 import pytest
+from tests.functions import sources
 
 from penstock.functions.shipping import why_not_shippable
-from tests.functions import sources
 
 SETS = """
 {*x.split()}

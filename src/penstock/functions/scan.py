@@ -19,8 +19,8 @@ import weakref
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from importlib import import_module
 from dataclasses import dataclass, field
+from importlib import import_module
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_COROUTINE
 from types import (
     BuiltinFunctionType,
@@ -385,7 +385,7 @@ class Scan:
 
     def _module(self, name: str) -> Value:
         if name not in sys.modules:
-            if name.partition(".")[0] not in STANDARD & ROOTS:
+            if is_users_path(name) or name.partition(".")[0] not in STANDARD & ROOTS:
                 self.refuse(f"imports `{name}`, which is not loaded yet")
             self.note((Kind.OUTSIDE,), f"imports `{name}`")
             import_module(name)
@@ -558,6 +558,8 @@ class Scan:
             return self._of_module(value, name, spelled)
         if is_a(value, type):
             return self._of_class(value, name, spelled)
+        if name[:2] == "__" and name != "__call__":
+            return Value((), spelled)
         found = in_class(kind, name)
         if found is not ABSENT and users_method(type(found), "__get__") is not None:
             self.refuse(f"looks up `{spelled}` by code of its class")

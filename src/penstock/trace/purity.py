@@ -174,7 +174,6 @@ class _Inspection:
         self.reads: list[tuple[Any, Any, Any]] = []
         self._mutable = bool(held)  # whether something captured can be written to
         self._writes = False  # whether anything is written to, or may be
-        self._used: list[FunctionType] = []  # functions that are called, or passed on
         self.draws = False
         self.live: dict[int, np.ndarray] | None = None  # large arrays that it uses; None if that is not asked
         self.top: FunctionType | None = None  # who may use them
@@ -191,16 +190,10 @@ class _Inspection:
         asked = (spelled for one, spelled in self._passed_on if not self._methods.isdisjoint(dir(one)))
         why = why or next((f"it uses {spelled}" for spelled in asked), None)
         if why is None and self._mutable and self._writes:
-            used = (one for one in self._used if one is not function)  # also those that map_fn is given
-            return next(
-                filter(None, (self._writes_outside(function, self._held), *map(self._writes_outside, used))), None
-            )
+            found = scanned(function, self._held) if self._held else facts(function)
+            self.watched += found.watched
+            return found.why(Kind.EFFECT, Kind.RANDOM, Kind.SEEDED, Kind.CLOCK, Kind.ACCELERATOR)
         return None if why is None else Reason.at(self._line, why)
-
-    def _writes_outside(self, function: Any, held: Mapping[str, Any] = _NONE) -> str | None:
-        found = scanned(function, held) if held else facts(function)
-        self.watched += found.watched
-        return found.why(*(kind for kind in Kind if kind is not Kind.OUTSIDE))
 
     def function(self, function: Any) -> str | None:
         behind = function.__func__ if type(function) is MethodType else function
@@ -224,7 +217,6 @@ class _Inspection:
         if visit in self._visiting:
             return "it calls itself" if function is self.top and self.live else None
         self._visiting.add(visit)
-        self._used.append(function)
         parts = ("__code__", "__defaults__", "__kwdefaults__")
         self.reads.extend((function, part, getattr(function, part)) for part in parts)
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
