@@ -74,9 +74,9 @@ METHODS = frozenset(
     """__reduce__ __reduce_ex__ __init_subclass__ __subclasshook__ __dict__ __class__ tofile dump fromfile now today
     utcnow"""
 ) | ATTRIBUTES | words(
-    """digest hexdigest block_size digest_size most_common elements total value getvalue convert crop resize rotate
-    mode thumbnail getpixel putpixel paste getbbox getdata point filter find findall findtext iter text tag attrib tail
-    normal integers random uniform choice permutation standard_normal randint rand randn randrange gauss betavariate
-    random_sample exponential poisson binomial beta gamma shuffle permuted sample choices bytes"""
+    """digest hexdigest block_size digest_size most_common elements total value getvalue convert crop resize rotate mode
+    width height args thumbnail getpixel putpixel paste getbbox getdata point filter find findall findtext iter text
+    tag attrib tail normal integers random uniform choice permutation standard_normal randint rand randn randrange
+    gauss betavariate random_sample exponential poisson binomial beta gamma shuffle permuted sample choices bytes"""
 )  # fmt: skip
 KNOWN_METHODS = (METHODS - WRITERS) | words("encode decode compress decompress tokenize")  # of objects of libraries

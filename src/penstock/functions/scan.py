@@ -449,12 +449,7 @@ class Scan:
             case ast.Name(id=name):
                 return self._name(name)
             case ast.Attribute(value=owner, attr=name):
-                value = self._value(owner)
-                if name in STORING and any(
-                    contents(one.object) is not None for one in value.objects or (Known([], ""),)
-                ):
-                    self.refuse(f"hands over `.{name}`")
-                return self._attribute(value, name)
+                return self._attribute(self._value(owner), name)
             case ast.Subscript():
                 return self._subscript(node)
             case ast.Call():
@@ -547,8 +542,13 @@ class Scan:
 
     def _attribute(self, owner: Value, name: str) -> Value:
         found = [self._of(one, name) for one in owner.objects]
-        if (owner.held or not owner.objects) and name not in METHODS and name not in self._fields:
-            self.note((Kind.EFFECT if name.startswith(("_", "tb_", "gi_", "f_")) else Kind.OUTSIDE,), f"uses .{name}")
+        if owner.held or not owner.objects:
+            if name in LOOKING:
+                self.note((Kind.OUTSIDE,), f"uses .{name}")
+            elif (name not in METHODS or name in STORING) and name not in self._fields:
+                self.refuse(f"uses .{name}, of which is not known what it does")
+            elif owner.held and name in WRITERS:
+                self.refuse(f"hands over .{name} of something in `{owner.held}`")
         return union(Value((), owner.held), *found)
 
     def _of(self, owner: Known, name: str) -> Value:
@@ -577,11 +577,14 @@ class Scan:
                 self.refuse(f"computes `{spelled}` once and keeps it")
             if is_a(found, FunctionType, classmethod):
                 return Value((Known(found.__get__(value, kind), spelled),))
-            if found is not ABSENT:
+            if found is not ABSENT and not is_a(found, MethodDescriptorType):
                 return self._reached(found.__func__ if is_a(found, staticmethod) else found, spelled)
-        if kind is np.ndarray and not value.dtype.hasobject and name[:2] != "__":
+        if callable(found):  # a method
+            self._check_known(owner, name)
+            return self._given(owner, name)
+        if kind is np.ndarray and not value.dtype.hasobject:
             return Value((owner,)) if name in VIEWS else OWN
-        return OWN if is_plain(value) and name[:2] != "__" else Value((), spelled)
+        return OWN if is_plain(value) else Value((), spelled)
 
     def _of_module(self, module: ModuleType, name: str, spelled: str) -> Value:
         path = f"{module.__name__}.{name}"
@@ -656,8 +659,8 @@ class Scan:
                 found.append(Value((one,)))
             elif items is not None and len(held) <= _MOST_OBJECTS:
                 found += (self._reached(item, f"{one.spelled}[…]") for item in items)
-            else:
-                found.append(Value((), Value((one,)).outside))
+            elif not is_users(type(held)) or is_a(held, dict, list, tuple, set, frozenset):
+                found.append(Value((one,)).part)
         return union(*found)
 
     # -- calls

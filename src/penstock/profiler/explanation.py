@@ -178,7 +178,9 @@ def _who_calls(node: Map | FusedMap | MapAndBatch) -> list[str]:
         why = why_not_shippable(step.predicate if isinstance(step, Filter) else step.function)
         if why is not None:
             of = "" if isinstance(node, Map) else f"of {step.label} "
-            return [f"  auto: threads; processes are not considered: {of}{why}"]
+            line = getattr(why, "line", None)
+            at = "" if line is None else f" (line {line})"
+            return [f'  auto: threads; processes are not considered: {of}{why}{at}; executor="process" asks for them']
     return ["  auto: threads, or worker processes where these are measured to be faster"]
 
 
