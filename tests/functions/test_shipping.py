@@ -782,7 +782,7 @@ def _visible():
         "method caller": (lambda x: operator.methodcaller("append", x)(seen), "only running shows"),
         "handed to something of its own": (lambda x: x(seen), "hands `seen` to a function"),
         "class of an object": (lambda x: setattr(type(vocab), "n", x), "passes `vocab` on"),
-        "class attribute by object": (lambda x: vocab.__class__.known.update(x), "updates"),
+        "class attribute by object": (lambda x: vocab.__class__.known.update(x), "uses .known"),
         "dict of an object": (lambda x: vocab.__dict__.update(n=x), "updates something in `vocab.__dict__`"),
         "descriptor": (lambda x: described.value, "by code of its class"),
         "table of another module": (lambda x: this.TABLE[x], "reads `TABLE`"),
@@ -822,8 +822,8 @@ def _visible():
         "inner function": (inner_function, "appends to `seen`"),
         "comprehension": (comprehension, "appends to `seen`"),
         "handed over": (handed_over, "appends to `seen`"),
-        "bound method handed over": (lambda x: list(map(seen.append, x)), "hands over `.append`"),
-        "sort key": (lambda x: sorted(x, key=seen.append), "hands over `.append`"),
+        "bound method handed over": (lambda x: list(map(seen.append, x)), "appends to `seen`"),
+        "sort key": (lambda x: sorted(x, key=seen.append), "appends to `seen`"),
         "bound method": (seen.append, "appends to"),
         "partial": (functools.partial(put, seen), "appends to"),
         "default argument": (default, "appends to `found`"),
@@ -884,7 +884,7 @@ def _visible():
         "coroutine": (waits, "coroutine"),
         "unknown library": (lambda x: asyncio.run(x), "threads"),
         "accelerator": (lambda x: torch.relu(x), "accelerator"),
-        "many functions": (lambda x: unknown[x](x), "only running shows"),
+        "many functions": (lambda x: unknown[x](x), "passes `unknown` on"),
         "undefined": (lambda x: not_there(x), "not defined yet"),  # noqa: F821 - the case it is about
         "large": (lambda x, by=np.zeros(9 << 20): by[x], "more than 64 MiB"),  # noqa: B008 - the case it is about
         "cannot be pickled": (lambda x, by=weakref.ref(Sample): by is x, "cannot be pickled"),  # noqa: B008 - the case it is about

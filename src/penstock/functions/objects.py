@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import io
+import os
 import sys
 import weakref
 from collections import Counter, OrderedDict, defaultdict, deque
@@ -117,7 +118,9 @@ def is_data(value: Any) -> bool:
         kind = type(held)
         if kind in CONTAINERS or kind is tuple:
             waiting += contents(held, values=True) or ()
-        elif not (is_plain(held) or kind is np.ndarray or is_a(held, type) or is_dataset_class(kind)):
+        elif not (
+            is_plain(held) or kind in (np.ndarray, type(os.environ)) or is_a(held, type) or is_dataset_class(kind)
+        ):
             return False
     return True
 

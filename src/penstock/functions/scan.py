@@ -464,8 +464,8 @@ class Scan:
                 return self._operated(union(OWN, *parts))
             case ast.BinOp():
                 left, right = self._value(node.left), self._value(node.right)
-                arrays = all(_is_array(one.object) for one in (*left.objects, *right.objects) if one.spelled)
-                inside = OWN if arrays and not (left.held or right.held) else union(self._each(left), self._each(right))
+                lists = [one for one in (*left.objects, *right.objects) if contents(one.object) is not None]
+                inside = self._each(Value(tuple(lists), left.held or right.held))
                 return union(self._operated(union(left, right)), inside.part)
             case ast.List() | ast.Tuple() | ast.Set():
                 return union(OWN, *(self._escaped(self._value(each)) for each in node.elts)).part
@@ -535,6 +535,8 @@ class Scan:
         found = rule(value.__name__ if is_a(value, ModuleType) else type(value).__module__)
         if found is not None and Kind.ACCELERATOR in found[0]:
             self.note(*found)
+        if value is os.environ:
+            self.note((Kind.PROCESS, Kind.OUTSIDE), "asks what its process was started with (`os.environ`)")
         owner = value.__self__ if type(value) in (BuiltinFunctionType, MethodType) else None
         if owner is not None and not is_a(owner, ModuleType, type):
             self._reached(owner, spelled if "." in spelled else f"the {type(owner).__name__} of {spelled}")
@@ -889,7 +891,6 @@ class Scan:
         if kind is type(os.environ):
             if name not in READERS[dict]:
                 self.refuse(changes)
-            self.note((Kind.PROCESS, Kind.OUTSIDE), "asks what its process was started with (`os.environ`)")
         elif kind in READERS or kind is np.ndarray or is_users(kind):
             if name not in READERS.get(kind, METHODS - WRITERS):
                 self.refuse(changes)
