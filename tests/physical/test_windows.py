@@ -15,7 +15,7 @@ from tests.physical.test_whole_inputs import leaves
 
 import penstock as ps
 from penstock.errors import InvalidArgumentError
-from penstock.functions.effects.planning import why_plans_otherwise
+from penstock.functions.planning import why_plans_otherwise
 from penstock.physical.stages import windowed
 from penstock.physical.stages.windowed import Windowed
 from penstock.testing import assert_same_elements

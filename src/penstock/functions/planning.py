@@ -7,94 +7,83 @@ same size and kind.
 from __future__ import annotations
 
 import ast
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 from penstock.functions.code import words
 from penstock.functions.definition import definition
-from penstock.functions.objects import in_class, is_plain
+from penstock.functions.objects import MAPPINGS, in_class, in_object, is_plain
 from penstock.functions.ownership import is_penstocks
-from penstock.functions.uses import closure, defaults
+from penstock.functions.uses import attribute, closure, defaults
 
 _STEPS = words("batch take skip shard map filter cardinality")  # whose functions are looked at elsewhere
-
-
-class _Differs(Exception):
-    """The plan may be another one for each data set; the text says why."""
+_ABSENT = object()
 
 
 def why_plans_otherwise(function: Any) -> str | None:
     """Return why a function might plan otherwise for a data set like one that it was given, or None.
 
     >>> why_plans_otherwise(print)
-    'it is no plain function'
+    '`print` is no function with a source text'
     """
     function = getattr(function, "__penstock_called__", function)  # the user's, in compat's
-    found = definition(function) if type(function) is FunctionType else None
+    called: Any = function.__func__ if type(function) is MethodType else function
+    found = definition(called) if type(called) is FunctionType else None
     if found is None:
-        return "it is no plain function" if type(function) is not FunctionType else "it has no source text"
+        return f"`{attribute(called, '__name__') or type(called).__name__}` is no function with a source text"
     node = found.node
-    body = node.body if isinstance(node, ast.Lambda) else node.body[-1]
-    steps: list[ast.stmt] = [] if isinstance(node, ast.Lambda) else node.body[:-1]
-    known = function.__globals__ | dict(closure(function)) | defaults(function)
-    parameters = {one.arg for one in ast.walk(node.args) if isinstance(one, ast.arg)} - defaults(function).keys()
-    try:
-        for statement in steps:
-            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
-                continue  # a docstring
-            if not isinstance(statement, ast.Assign) or not all(isinstance(one, ast.Name) for one in statement.targets):
-                message = "it does more than to name steps"
-                raise _Differs(message)
-            _check(statement.value, parameters, known)
-            parameters |= {one.id for one in statement.targets if isinstance(one, ast.Name)}
-        value = body.value if isinstance(body, ast.Return) else body
-        if not isinstance(value, ast.expr):
-            return "it does more than to name steps"
-        _check(value, parameters, known)
-    except _Differs as why:
-        return str(why)
+    names = [one.arg for one in (*node.args.posonlyargs, *node.args.args)]
+    known = called.__globals__ | dict(closure(called)) | defaults(called)
+    if type(function) is MethodType:
+        known[names.pop(0)] = function.__self__
+    parameters = set(names) - defaults(called).keys()
+    body = [ast.Return(node.body)] if isinstance(node, ast.Lambda) else node.body
+    for each in body:
+        value = each.value if isinstance(each, (ast.Return, ast.Assign, ast.Expr)) else each
+        wrong = _wrong(value, parameters, known)
+        if wrong is not None:
+            return f"it does more than to name steps: `{ast.unparse(wrong)}`"
+        parameters |= {one.id for one in getattr(each, "targets", ()) if isinstance(one, ast.Name)}
     return None
 
 
-def _check(node: ast.expr, parameters: set[str], known: dict[str, Any]) -> None:
-    """Check an expression: steps of the parameters, with constants and functions as their arguments."""
+def _wrong(node: ast.AST | None, parameters: set[str], known: dict[str, Any]) -> ast.AST | None:
+    """Return the part of an expression that does more than to name steps with constants and functions, or None."""
+    parts: list[ast.AST] = []
     match node:
-        case ast.Constant() | ast.Lambda():
-            return
+        case None | ast.Constant() | ast.Lambda():
+            return None
         case ast.Name(id=name) if name in parameters:
-            return
-        case ast.Name(id=name):
-            if not (is_plain(known.get(name)) or isinstance(known.get(name), FunctionType)):
-                message = f"it reads `{name}`, which may change"
-                raise _Differs(message)
+            return None
+        case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)], keywords=[]) if name in parameters:
+            return None
         case ast.Tuple() | ast.List() | ast.Dict() | ast.BinOp() | ast.UnaryOp():
-            for each in ast.iter_child_nodes(node):
-                if isinstance(each, ast.expr):
-                    _check(each, parameters, known)
-        case ast.Subscript():
-            _check(node.value, parameters, known)
-            _check(node.slice, parameters, known)
-        case ast.Call(func=ast.Attribute() as called):
-            for each in (*node.args, *(keyword.value for keyword in node.keywords)):
-                _check(each, parameters, known)
-            if called.attr == "zip" and _is_dataset(called.value, known):
-                return
-            if called.attr not in _STEPS:
-                message = f"it uses .{called.attr}"
-                raise _Differs(message)
-            _check(called.value, parameters, known)
+            parts = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
+        case ast.Call(func=ast.Attribute(value=owner, attr=name)):
+            parts = [*node.args, *(keyword.value for keyword in node.keywords)]
+            dataset = _resolved(owner, known)
+            if not (name == "zip" and is_penstocks(dataset) and in_class(dataset, "zip") is not None):
+                parts.append(owner if name in _STEPS else node.func)
+        case ast.Subscript(value=owner, slice=key) if _resolved(node, known) is _ABSENT:
+            parts = [owner, key]
         case _:
-            message = "it does more than to name steps"
-            raise _Differs(message)
+            value = _resolved(node, known)
+            return None if is_plain(value) or isinstance(value, FunctionType) else node
+    return next((wrong for part in parts if (wrong := _wrong(part, parameters, known)) is not None), None)
 
 
-def _is_dataset(node: ast.expr, known: dict[str, Any]) -> bool:
-    """Return True for `ps.Dataset` and `tf.data.Dataset`."""
-    names: list[str] = []
-    while isinstance(node, ast.Attribute):
-        names.insert(0, node.attr)
-        node = node.value
-    found = known.get(node.id) if isinstance(node, ast.Name) else None
-    for name in names:
-        found = getattr(found, name, None) if is_penstocks(type(found)) or type(found).__name__ == "module" else None
-    return isinstance(found, type) and is_penstocks(found) and in_class(found, "zip") is not None
+def _resolved(node: ast.AST, known: dict[str, Any]) -> Any:
+    """Return the object that a name, an attribute or an item stands for, without running any code."""
+    match node:
+        case ast.Name(id=name):
+            return known.get(name, _ABSENT)
+        case ast.Attribute(value=owner, attr=name):
+            value = _resolved(owner, known)
+            if isinstance(value, type):
+                return in_class(value, name)
+            named = isinstance(value, dict) or type(value).__name__ in ("module", "Namespace")
+            return getattr(value, name, _ABSENT) if named else in_object(value, name)
+        case ast.Subscript(value=owner, slice=ast.Constant(value=key)):
+            value = _resolved(owner, known)
+            return value[key] if type(value) in MAPPINGS and key in value else _ABSENT
+    return _ABSENT

@@ -978,5 +978,7 @@ def _bound(given: ast.arguments, arguments: Arguments, left_out: Mapping[str, Va
             found[name] = arguments.named[name]
         else:
             found[name] = union(arguments.rest or OWN, left_out.get(name, OWN))
-    more = union(OWN, *arguments.positional[len(places) :], *arguments.named.values(), arguments.rest or OWN).part
-    return found | {one.arg: more for one in (given.vararg, given.kwarg) if one is not None}
+    for starred in filter(None, (given.vararg, given.kwarg)):
+        more = (*arguments.positional[len(places) :], *arguments.named.values(), arguments.rest or OWN)
+        found[starred.arg] = union(OWN, *more).part
+    return found
