@@ -176,11 +176,12 @@ BASE = ps.Dataset.range(10)
         (BASE.map(triple, 2), "auto: threads, or worker processes where these are measured to be faster"),
         (
             BASE.map(appends([]), 2),
-            'processes are not considered: it appends to `seen` (line 160); executor="process" asks for them',
+            'auto: threads; processes are not considered: it appends to `seen` (line 160); executor="process" asks for them',
         ),
         (
             BASE.map(triple, 2).map(appends([]), 2),
-            "auto: threads; processes are not considered: of map(appending) it appends to `seen` (line 160)",
+            "auto: threads; processes are not considered: of map(appending) it appends to `seen` (line 160); "
+            'executor="process" asks for them',
         ),
         (BASE.map(triple, 2, executor="thread"), "thread: threads"),
         (BASE.map(triple, 2, executor="process"), "process: worker processes"),
