@@ -176,7 +176,8 @@ BASE = ps.Dataset.range(10)
         (BASE.map(triple, 2), "auto: threads, or worker processes where these are measured to be faster"),
         (
             BASE.map(appends([]), 2),
-            'auto: threads; processes are not considered: it appends to `seen` (line 160); executor="process" asks for them',
+            "auto: threads; processes are not considered: it appends to `seen` (line 160); "
+            'executor="process" asks for them',
         ),
         (
             BASE.map(triple, 2).map(appends([]), 2),

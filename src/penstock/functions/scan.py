@@ -1,6 +1,6 @@
 """One walk over the syntax tree of a function: what it does beside computing its result. Nothing is called.
 
-Each expression has a `Value`: the objects from outside that it can be, and whether it can be part of one, or hold one.
+Each expression has an `Origin`: the objects from outside that it can be, and whether it can be part of one, or hold one.
 What is left is the call's own: its arguments, and what it has created. Only that may be changed. A local variable is
 everything that is assigned to it anywhere; inner functions and comprehensions share the variables of the function.
 
@@ -112,7 +112,7 @@ class Known:
         return id(self.object)
 
 
-class Value(NamedTuple):
+class Origin(NamedTuple):
     """The objects that an expression can be. `held` spells one that it can hold, or be a part of."""
 
     objects: tuple[Known, ...] = ()
@@ -125,13 +125,13 @@ class Value(NamedTuple):
         return self.held or next((one.spelled for one in self.objects if not _is_constant(one.object)), None)
 
     @property
-    def data(self) -> Value:
+    def data(self) -> Origin:
         """The value without functions, which are called and not changed."""
         kept = (one for one in self.objects if is_users(type(one.object)) or not is_function(one.object))
         return self._replace(objects=tuple(kept))
 
     @property
-    def part(self) -> Value:
+    def part(self) -> Origin:
         """A part of the value, or what holds it. Only data can be part of something: of others the methods matter."""
         other = next(
             (one for one in self.objects if not isinstance(one.object, ast.AST) and not is_data(one.object)), None
@@ -139,31 +139,31 @@ class Value(NamedTuple):
         if other is not None:
             message = f"passes `{other.spelled}` on, of class {type(other.object).__qualname__}"
             raise SideEffect(message)
-        return Value((), self.outside)
+        return Origin((), self.outside)
 
 
-OWN = Value()
+OWN = Origin()
 
 
-def union(*values: Value) -> Value:
+def union(*values: Origin) -> Origin:
     """Return a value that can be any of these."""
     objects = tuple(dict.fromkeys(one for value in values for one in value.objects))
     held = next((value.held for value in values if value.held), None)
     if len(objects) > _MOST_OBJECTS:
-        objects, held = (), held or Value(objects).outside
-    return Value(objects, held, any(value.dataset for value in values))
+        objects, held = (), held or Origin(objects).outside
+    return Origin(objects, held, any(value.dataset for value in values))
 
 
 @dataclass(slots=True)
 class Arguments:
     """The arguments of a call; `rest` are further ones whose number is not known."""
 
-    positional: list[Value] = field(default_factory=list)
-    named: dict[str, Value] = field(default_factory=dict)
-    rest: Value | None = None
+    positional: list[Origin] = field(default_factory=list)
+    named: dict[str, Origin] = field(default_factory=dict)
+    rest: Origin | None = None
 
     @property
-    def all(self) -> Value:
+    def all(self) -> Origin:
         return union(*self.positional, *self.named.values(), self.rest or OWN)
 
 
@@ -175,9 +175,9 @@ class Frame:
     imported: bool  # another process imports its module again
     cells: dict[str, Any]
     refused: frozenset[str]  # names that belong to code around the function
-    locals: dict[str, Value] = field(default_factory=dict)
+    locals: dict[str, Origin] = field(default_factory=dict)
     inside: list[ast.AST] = field(default_factory=list)  # the function that is walked through, and inner ones
-    returned: Value = OWN
+    returned: Origin = OWN
 
 
 class Scan:
@@ -190,15 +190,15 @@ class Scan:
         self._line: int | None = None
         self._steps = 0
         self._calls: list[str] = []  # the functions that are being walked through
-        self._results: dict[Any, Value] = {}
+        self._results: dict[Any, Origin] = {}
         self._fields: set[str] = set()  # of the data classes of which the function creates objects
-        self._returned: dict[ast.AST, Value] = {}  # by inner functions, whoever calls them
+        self._returned: dict[ast.AST, Origin] = {}  # by inner functions, whoever calls them
         self._frame: Frame | None = None
 
     def start(self, function: Any, given: Mapping[str, Any]) -> None:
         """Walk through a function. `given` are arguments that others have, too; the others are its own."""
         named = {
-            name: Value((Known(value, name if name.isidentifier() else "a value"),)) for name, value in given.items()
+            name: Origin((Known(value, name if name.isidentifier() else "a value"),)) for name, value in given.items()
         }
         try:
             if type(function) is FunctionType and is_users(function):
@@ -236,9 +236,9 @@ class Scan:
 
     # -- functions of the user
 
-    def _users(self, function: Any, spelled: str, arguments: Arguments, *, imported: bool = False) -> Value:
+    def _users(self, function: Any, spelled: str, arguments: Arguments, *, imported: bool = False) -> Origin:
         if type(function) is not FunctionType or not is_users(function):
-            return self._call(Value((Known(function, spelled),)), arguments)
+            return self._call(Origin((Known(function, spelled),)), arguments)
         if len(self._calls) > _MOST_CALLS:
             self.refuse("calls more than can be looked through")
         outer = self._frame
@@ -248,7 +248,7 @@ class Scan:
         self._frame = outer
         return given
 
-    def _enter(self, function: FunctionType, arguments: Arguments, *, imported: bool = False) -> Value:
+    def _enter(self, function: FunctionType, arguments: Arguments, *, imported: bool = False) -> Origin:
         """Return what a function of the user returns."""
         code = function.__code__
         if code.co_flags & _COROUTINE:
@@ -258,7 +258,7 @@ class Scan:
         if found is None:
             self.refuse("has no source text that could be read")
             return OWN
-        left_out = {name: Value((Known(value, name),)) for name, value in defaults(function).items()}
+        left_out = {name: Origin((Known(value, name),)) for name, value in defaults(function).items()}
         variables = _bound(found.node.args, arguments, left_out)
         imported = imported or is_imported(function)
         asked = function, tuple(variables.items()), imported
@@ -272,7 +272,7 @@ class Scan:
         frame = Frame(function, imported, dict(closure(function)), frozenset(refused), variables)
         for node in ast.walk(found.node):
             if isinstance(node, ast.FunctionDef) and node is not found.node:
-                frame.locals[node.name] = Value((Known(node, node.name),))
+                frame.locals[node.name] = Origin((Known(node, node.name),))
         for _ in range(_MOST_ROUNDS):
             self._frame = frame
             before = {**frame.locals}, {**self._returned}, self._results[asked]
@@ -297,7 +297,7 @@ class Scan:
         assert self._frame is not None
         return self._frame
 
-    def _return(self, value: Value) -> None:
+    def _return(self, value: Origin) -> None:
         frame = self._here
         if len(frame.inside) == 1:
             frame.returned = union(frame.returned, value)
@@ -305,7 +305,7 @@ class Scan:
             node = frame.inside[-1]
             self._returned[node] = union(self._returned.get(node, OWN), value)
 
-    def _inner(self, node: ast.FunctionDef | ast.Lambda) -> Value:
+    def _inner(self, node: ast.FunctionDef | ast.Lambda) -> Origin:
         """Return an inner function, and walk through it as if it were called with values of the call's own."""
         given = node.args
         for one in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg):
@@ -315,7 +315,7 @@ class Scan:
             if self._value(each).outside:
                 self.refuse("has an inner function with a default from outside")
         self._function(node)
-        return Value((Known(node, getattr(node, "name", "a lambda")),))
+        return Origin((Known(node, getattr(node, "name", "a lambda")),))
 
     # -- statements
 
@@ -383,24 +383,24 @@ class Scan:
             else:
                 self._assign(alias.asname or alias.name, self._attribute(self._module(node.module), alias.name))
 
-    def _module(self, name: str) -> Value:
+    def _module(self, name: str) -> Origin:
         if name not in sys.modules:
             if is_users_path(name) or name.partition(".")[0] not in STANDARD & ROOTS:
                 self.refuse(f"imports `{name}`, which is not loaded yet")
             self.note((Kind.OUTSIDE,), f"imports `{name}`")
             import_module(name)
-        return Value((Known(sys.modules[name], name),))
+        return Origin((Known(sys.modules[name], name),))
 
     # -- changes
 
-    def _assign(self, name: str, value: Value) -> None:
+    def _assign(self, name: str, value: Origin) -> None:
         frame = self._here
         if name in frame.refused:
             around = " of the function around it" if name in frame.function.__code__.co_freevars else ", a global"
             self.refuse(f"assigns to `{name}`{around}")
         frame.locals[name] = union(frame.locals.get(name, OWN), value)
 
-    def _store(self, target: ast.expr, value: Value) -> None:
+    def _store(self, target: ast.expr, value: Origin) -> None:
         match target:
             case ast.Name(id=name):
                 self._assign(name, value)
@@ -419,27 +419,27 @@ class Scan:
             case _:
                 self.refuse("assigns to what is not looked into")
 
-    def _change(self, value: Value, does: str) -> None:
+    def _change(self, value: Origin, does: str) -> None:
         """Note that an object is changed, unless it is the call's own."""
         if value.outside:
             self.refuse(does.format(f"`{value.outside}`"))
 
-    def _keep(self, value: Value) -> None:
+    def _keep(self, value: Origin) -> None:
         """Note that an object of the call gets hold of something."""
         held = self._escaped(value).outside
         if held:
             self.refuse(f"keeps `{held}` in an object that may be changed")
 
-    def _escaped(self, value: Value) -> Value:
+    def _escaped(self, value: Origin) -> Origin:
         """Return what others can reach that are handed a value: also what the inner functions in it return."""
         nodes = [one.object for one in value.objects if isinstance(one.object, ast.AST)]
         given = union(OWN, *(self._returned.get(node, OWN) for node in nodes))
         objects = tuple(one for one in value.objects if not isinstance(one.object, ast.AST))
-        return Value(objects, value.held or given.outside, value.dataset)
+        return Origin(objects, value.held or given.outside, value.dataset)
 
     # -- expressions
 
-    def _value(self, node: ast.expr) -> Value:
+    def _value(self, node: ast.expr) -> Origin:
         self._steps += 1
         if self._steps > _MOST_STEPS:
             self.refuse("is longer than can be looked through")
@@ -465,7 +465,7 @@ class Scan:
             case ast.BinOp():
                 left, right = self._value(node.left), self._value(node.right)
                 lists = [one for one in (*left.objects, *right.objects) if contents(one.object) is not None]
-                inside = self._each(Value(tuple(lists), left.held or right.held))
+                inside = self._each(Origin(tuple(lists), left.held or right.held))
                 return union(self._operated(union(left, right)), inside.part)
             case ast.List() | ast.Tuple() | ast.Set():
                 return union(OWN, *(self._escaped(self._value(each)) for each in node.elts)).part
@@ -493,7 +493,7 @@ class Scan:
         self.refuse(f"has an expression that is not looked into ({type(node).__name__})")
         return OWN
 
-    def _name(self, name: str) -> Value:
+    def _name(self, name: str) -> Origin:
         frame = self._here
         local = frame.locals.get(name, OWN)
         if name in frame.locals and name not in names_in(frame.function.__code__) and name not in frame.cells:
@@ -524,11 +524,11 @@ class Scan:
                 (Kind.PROCESS,), f"reads `{name}`, to which `{by}` assigns: another process imports {module} again"
             )
 
-    def _reached(self, value: Any, spelled: str) -> Value:
+    def _reached(self, value: Any, spelled: str) -> Origin:
         """Return an object from outside, unless it must stay where it is."""
         if not is_a(value, ModuleType) and generator_of(Use(spelled, value)):
             self.note((Kind.SEEDED,), f"draws random numbers (`{spelled}`)")
-            return Value((Known(value, spelled),))
+            return Origin((Known(value, spelled),))
         why = why_alone(value, spelled)
         if why is not None:
             self.refuse(why)
@@ -540,9 +540,9 @@ class Scan:
         owner = value.__self__ if type(value) in (BuiltinFunctionType, MethodType) else None
         if owner is not None and not is_a(owner, ModuleType, type):
             self._reached(owner, spelled if "." in spelled else f"the {type(owner).__name__} of {spelled}")
-        return Value((Known(value, spelled),), dataset=is_dataset_class(type(value)))
+        return Origin((Known(value, spelled),), dataset=is_dataset_class(type(value)))
 
-    def _attribute(self, owner: Value, name: str) -> Value:
+    def _attribute(self, owner: Origin, name: str) -> Origin:
         found = [self._of(one, name) for one in owner.objects]
         if owner.held or not owner.objects:
             if name in LOOKING:
@@ -551,9 +551,9 @@ class Scan:
                 self.refuse(f"uses .{name}, of which is not known what it does")
             elif owner.held and name in WRITERS:
                 self.refuse(f"hands over .{name} of something in `{owner.held}`")
-        return union(Value((), owner.held), *found)
+        return union(Origin((), owner.held), *found)
 
-    def _of(self, owner: Known, name: str) -> Value:
+    def _of(self, owner: Known, name: str) -> Origin:
         """Return an attribute of an object from outside, which is looked up without running any code."""
         value, kind, spelled = owner.object, type(owner.object), f"{owner.spelled}.{name}"
         if kind is ModuleType:
@@ -561,12 +561,12 @@ class Scan:
         if is_a(value, type):
             return self._of_class(value, name, spelled)
         if name[:2] == "__" and name != "__call__":
-            return Value((), spelled)
+            return Origin((), spelled)
         found = in_class(kind, name)
         if found is not ABSENT and users_method(type(found), "__get__") is not None:
             self.refuse(f"looks up `{spelled}` by code of its class")
         if is_a(found, property) and is_users(kind):
-            return self._users(found.fget, spelled, Arguments([Value((owner,))]), imported=is_imported(kind))
+            return self._users(found.fget, spelled, Arguments([Origin((owner,))]), imported=is_imported(kind))
         held = in_object(value, name)
         if held is not ABSENT:
             if name in fields(value):
@@ -578,17 +578,17 @@ class Scan:
             if is_a(found, functools.cached_property):
                 self.refuse(f"computes `{spelled}` once and keeps it")
             if is_a(found, FunctionType, classmethod):
-                return Value((Known(found.__get__(value, kind), spelled),))
+                return Origin((Known(found.__get__(value, kind), spelled),))
             if found is not ABSENT and not is_a(found, MethodDescriptorType):
                 return self._reached(found.__func__ if is_a(found, staticmethod) else found, spelled)
         if callable(found):  # a method
             self._check_known(owner, name)
             return self._given(owner, name)
         if kind is np.ndarray and not value.dtype.hasobject:
-            return Value((owner,)) if name in VIEWS else OWN
-        return OWN if is_plain(value) else Value((), spelled)
+            return Origin((owner,)) if name in VIEWS else OWN
+        return OWN if is_plain(value) else Origin((), spelled)
 
-    def _of_module(self, module: ModuleType, name: str, spelled: str) -> Value:
+    def _of_module(self, module: ModuleType, name: str, spelled: str) -> Origin:
         path = f"{module.__name__}.{name}"
         found = vars(module).get(name, sys.modules.get(path, ABSENT))
         if found is ABSENT and module.__name__.partition(".")[0] == "penstock":
@@ -602,7 +602,7 @@ class Scan:
             self._tables(path)  # an object of a library
         return self._reached(found, spelled)
 
-    def _of_class(self, kind: type, name: str, spelled: str) -> Value:
+    def _of_class(self, kind: type, name: str, spelled: str) -> Origin:
         found = in_class(kind, name)
         if found is ABSENT:
             self.refuse(f"uses `{spelled}`, which is not there")
@@ -611,18 +611,18 @@ class Scan:
                 found = found.__get__(None, kind)
             return self._reached(found, spelled)
         if is_dataset_class(kind) or is_a(found, MethodDescriptorType, WrapperDescriptorType):
-            return Value((Known(found.__get__(None, kind), spelled),))
+            return Origin((Known(found.__get__(None, kind), spelled),))
         if not is_plain(found):
             self._tables(f"{path_of(kind)}.{name}")
-        return Value((Known(getattr(kind, name), spelled),))
+        return Origin((Known(getattr(kind, name), spelled),))
 
     def _watch(self, owner: Any, name: str, value: Any) -> None:
         with suppress(TypeError):  # an object without weak references is taken to stay as it is
             self.watched.append(Watched(weakref.ref(owner), name, (id(value),)))
 
-    def _subscript(self, node: ast.Subscript) -> Value:
+    def _subscript(self, node: ast.Subscript) -> Origin:
         owner = self._value(node.value)
-        found = [self._operated(union(owner, self._value(node.slice))), Value((), owner.held)]
+        found = [self._operated(union(owner, self._value(node.slice))), Origin((), owner.held)]
         for one in owner.objects:
             value = one.object
             if is_a(value, defaultdict) or users_method(type(value), "__missing__"):
@@ -631,12 +631,12 @@ class Scan:
                 with suppress(LookupError, TypeError):
                     found.append(self._reached(value[node.slice.value], f"{one.spelled}[{node.slice.value!r}]"))
             elif _is_array(value) and not value.dtype.hasobject:
-                found.append(Value((one,)))  # a view, which counts as the array
+                found.append(Origin((one,)))  # a view, which counts as the array
             else:
-                found.append(self._each(Value((one,)), values=True))
+                found.append(self._each(Origin((one,)), values=True))
         return union(*found)
 
-    def _operated(self, value: Value) -> Value:
+    def _operated(self, value: Origin) -> Origin:
         """Return what the operators of the user's classes give: any of them may be called."""
         found = [OWN]
         for one in value.objects:
@@ -644,30 +644,30 @@ class Scan:
             special = is_users(kind) and not is_a(one.object, ModuleType, type, FunctionType)
             for name in sorted(written_names(kind) - _WRITING) if special else ():
                 if name[:2] == "__" and name[-2:] == "__":
-                    given = Arguments([Value((one,))], rest=Value((), "a value"))
+                    given = Arguments([Origin((one,))], rest=Origin((), "a value"))
                     found.append(self._users(in_class(kind, name), f"{one.spelled}.{name}", given))
         return union(*found)
 
-    def _each(self, value: Value, *, values: bool = False) -> Value:
+    def _each(self, value: Origin, *, values: bool = False) -> Origin:
         """Return what a loop over a value gives, or one over the values of a mapping."""
         if value.dataset and value.outside:
             self.refuse(f"reads the data set `{value.outside}`")
-        found = [self._operated(value), Value((), value.held)]
+        found = [self._operated(value), Origin((), value.held)]
         for one in value.objects:
             held, items = one.object, contents(one.object, values=values)
             if is_plain(held) or (is_plain_inside(held) and not (_is_array(held) and held.ndim > 1)):
                 continue
             if _is_array(held) and not held.dtype.hasobject:
-                found.append(Value((one,)))
+                found.append(Origin((one,)))
             elif items is not None and len(held) <= _MOST_OBJECTS:
                 found += (self._reached(item, f"{one.spelled}[…]") for item in items)
             elif not is_users(type(held)) or is_a(held, dict, list, tuple, set, frozenset):
-                found.append(Value((one,)).part)
+                found.append(Origin((one,)).part)
         return union(*found)
 
     # -- calls
 
-    def _called(self, node: ast.Call) -> Value:
+    def _called(self, node: ast.Call) -> Origin:
         arguments = Arguments()
         for each in node.args:
             if isinstance(each, ast.Starred) or arguments.rest is not None:
@@ -684,14 +684,14 @@ class Scan:
             return self._method(self._value(node.func.value), node.func.attr, arguments, node)
         return self._call(self._value(node.func), arguments, node)
 
-    def _call(self, function: Value, arguments: Arguments, node: ast.Call | None = None) -> Value:
+    def _call(self, function: Origin, arguments: Arguments, node: ast.Call | None = None) -> Origin:
         if function.held:
             self.refuse(f"calls something in `{function.held}`, which only running shows")
         if not function.objects:
             self.refuse(f"hands `{arguments.all.outside or 'a value'}` to a function that only running shows")
         return union(*(self._call_one(one, arguments, node) for one in function.objects))
 
-    def _call_one(self, one: Known, arguments: Arguments, node: ast.Call | None) -> Value:
+    def _call_one(self, one: Known, arguments: Arguments, node: ast.Call | None) -> Origin:
         function, kind = one.object, type(one.object)
         if isinstance(function, ast.AST):
             if arguments.all.outside:
@@ -706,7 +706,7 @@ class Scan:
         if kind is FunctionType and is_users(function):
             return self._users(function, one.spelled, arguments)
         if kind is MethodType and not is_dataset_class(_class_of(function.__self__)):
-            owner = Value((Known(function.__self__, one.spelled.rpartition(".")[0] or one.spelled),))
+            owner = Origin((Known(function.__self__, one.spelled.rpartition(".")[0] or one.spelled),))
             every = Arguments([owner, *arguments.positional], arguments.named, arguments.rest)
             return self._users(
                 function.__func__, one.spelled, every, imported=is_imported(_class_of(function.__self__))
@@ -727,11 +727,11 @@ class Scan:
         if kind is BuiltinFunctionType and is_a(function.__self__, type):  # a class method: another object each time
             return self._library(f"{known_place(function.__self__)}.{function.__name__}", function, arguments, node)
         if kind is BuiltinFunctionType and not is_a(function.__self__, ModuleType, type(None)):
-            owner = Value((Known(function.__self__, one.spelled.rpartition(".")[0] or one.spelled),))
+            owner = Origin((Known(function.__self__, one.spelled.rpartition(".")[0] or one.spelled),))
             return self._of_value(owner, function.__name__, arguments, node)
         method = users_method(kind, "__call__") or users_method(kind, "forward")
         if method is not None:
-            every = Arguments([Value((one,)), *arguments.positional], arguments.named, arguments.rest)
+            every = Arguments([Origin((one,)), *arguments.positional], arguments.named, arguments.rest)
             return self._users(method, one.spelled, every, imported=is_imported(kind))
         path = known_place(function)
         if path is not None:
@@ -750,9 +750,9 @@ class Scan:
             parts = value.values() if type(value) in MAPPINGS else value if type(value) in (list, tuple) else ()
             for each in (value, *parts):
                 if is_function(each) or (callable(each) and each is not one.object and not is_a(each, type)):
-                    self._call(Value((Known(each, f"{type(each).__name__} of {one.spelled}"),)), arguments)
+                    self._call(Origin((Known(each, f"{type(each).__name__} of {one.spelled}"),)), arguments)
 
-    def _created(self, kind: type, spelled: str, arguments: Arguments) -> Value:
+    def _created(self, kind: type, spelled: str, arguments: Arguments) -> Origin:
         """Return a new object of a class of the user: a data class or named tuple without methods."""
         written = next(iter(written_names(kind)), None)
         if "_member_map_" in vars(kind) and written is None:
@@ -766,9 +766,9 @@ class Scan:
             self.refuse(f"creates a `{spelled}`, which is more than a data class")
         self.creates_objects = True
         self._fields |= {*fields_of, *vars(kind).get("_fields", ())}
-        return Value((), self._escaped(arguments.all).outside)
+        return Origin((), self._escaped(arguments.all).outside)
 
-    def _handed(self, arguments: Arguments, *, whole: bool = True) -> Value:
+    def _handed(self, arguments: Arguments, *, whole: bool = True) -> Origin:
         """Return what code gives that gets these arguments and calls the functions among them, beside the arguments.
 
         Without `whole`, the functions are called with items of the other arguments only.
@@ -778,13 +778,13 @@ class Scan:
         items = union(self._each(data), self._each(data, values=True))
         if any(isinstance(one.object, ast.AST) for one in every.objects) and items.outside:
             self.refuse(f"hands `{data.outside}` to an inner function")
-        functions = Value(tuple(one for one in every.objects if _is_called(one.object)))
+        functions = Origin(tuple(one for one in every.objects if _is_called(one.object)))
         if not functions.objects:
             return self._operated(data)
         given = self._call(functions, Arguments(rest=union(items.part, data.part if whole else OWN)))
         return union(given.part, self._operated(data))
 
-    def _library(self, path: str, function: Any, arguments: Arguments, node: ast.Call | None) -> Value:
+    def _library(self, path: str, function: Any, arguments: Arguments, node: ast.Call | None) -> Origin:
         """Return what a function or class of a library returns."""
         none = node is not None and any(isinstance(each, ast.Constant) and each.value is None for each in node.args[:1])
         if path in _SEEDED and (arguments.positional or arguments.named) and not none:
@@ -796,7 +796,7 @@ class Scan:
             self._check_mode(node, 1)
         if path in _ASKING:
             return self._operated(arguments.all)
-        given_as: list[tuple[int | str, Value]] = [*enumerate(arguments.positional), *arguments.named.items()]
+        given_as: list[tuple[int | str, Origin]] = [*enumerate(arguments.positional), *arguments.named.items()]
         for argument, value in given_as:
             if is_written(path, function, argument):
                 self._change(value, f"changes {{}} (`{path}`)")
@@ -806,7 +806,7 @@ class Scan:
             self.refuse(f"hands `{arguments.rest.outside}` to `{path}`")
         given = self._handed(arguments, whole=not path.startswith(_COPYING))
         if is_dataset_class(_class_of(getattr(function, "__self__", function))):
-            return Value((), every.data.outside, dataset=True)
+            return Origin((), every.data.outside, dataset=True)
         arrays = any(_is_array(one.object) for one in every.objects)
         alone = len(arguments.positional) == 1 or path not in ("builtins.max", "builtins.min")
         if type(function) is np.ufunc or (is_fresh(path) and not any(_is_objects(one.object) for one in every.objects)):
@@ -823,14 +823,14 @@ class Scan:
             if not (isinstance(mode, ast.Constant) and isinstance(mode.value, str)) or set(mode.value) & set("wax+"):
                 self.refuse("opens a file for writing")
 
-    def _method(self, owner: Value, name: str, arguments: Arguments, node: ast.Call) -> Value:
+    def _method(self, owner: Origin, name: str, arguments: Arguments, node: ast.Call) -> Origin:
         """Return what a method returns: of the user, of a module or class, of a data set, of a value."""
         found = []
         if owner.held or not owner.objects:
             found.append(self._of_value(owner._replace(objects=()), name, arguments, node))
         for one in owner.objects:
             value, kind = one.object, type(one.object)
-            here = Value((one,), dataset=owner.dataset)
+            here = Origin((one,), dataset=owner.dataset)
             method = in_class(kind, name)
             special = is_a(method, MethodDescriptorType, WrapperDescriptorType, BuiltinFunctionType)
             if isinstance(value, ast.AST) or (name == "__call__" and is_function(value)):
@@ -848,15 +848,15 @@ class Scan:
                 found.append(self._of_value(here, name, arguments, node))
         return union(*found)
 
-    def _planned(self, owner: Value, kind: type, name: str, arguments: Arguments) -> Value:
+    def _planned(self, owner: Origin, kind: type, name: str, arguments: Arguments) -> Origin:
         """Return the data set that a step creates, unless the method reads one."""
         if not plans(kind, name) or (name == "apply" and owner.outside):
             self.refuse(f"reads the data set `{owner.outside or 'that it creates'}` (.{name})")
         data = tuple(one for one in owner.objects if not is_a(one.object, type))
         self._handed(arguments)
-        return Value((), union(Value(data, owner.held), arguments.all.data).outside, dataset=True)
+        return Origin((), union(Origin(data, owner.held), arguments.all.data).outside, dataset=True)
 
-    def _of_value(self, owner: Value, name: str, arguments: Arguments, node: ast.Call | None) -> Value:
+    def _of_value(self, owner: Origin, name: str, arguments: Arguments, node: ast.Call | None) -> Origin:
         """Return what a method of a builtin value returns, or of an object of a library."""
         if name in ("__setattr__", "__delattr__"):
             self._change(owner, "assigns to an attribute of {}")
@@ -882,7 +882,7 @@ class Scan:
         if (more.outside and name != "get") or (first.outside and name not in TAKING):
             self.refuse(f"hands `{more.outside or first.outside}` to .{name}")
         given = union(self._handed(arguments), *(self._given(one, name) for one in owner.objects))
-        return union(given, Value((), owner.held), more.part if name == "get" else OWN)
+        return union(given, Origin((), owner.held), more.part if name == "get" else OWN)
 
     def _check_known(self, one: Known, name: str) -> None:
         """Refuse a method of an object from outside that is not known to only read it."""
@@ -904,15 +904,15 @@ class Scan:
             if name not in KNOWN_METHODS:
                 self.refuse(f"calls {name} of `{spelled}`, of class {kind.__module__}.{kind.__qualname__}")
 
-    def _given(self, one: Known, name: str) -> Value:
+    def _given(self, one: Known, name: str) -> Origin:
         value = one.object
         if is_plain(value) or (kind := type(value)) is type(os.environ):
             return OWN
         if _is_array(value) and not value.dtype.hasobject:
-            return Value((one,)) if name in VIEWS else OWN
+            return Origin((one,)) if name in VIEWS else OWN
         if kind not in READERS:
-            return Value((), one.spelled) if tokeniser_of(value) is None else OWN
-        inside = union(self._each(Value((one,))), self._each(Value((one,)), values=True))
+            return Origin((), one.spelled) if tokeniser_of(value) is None else OWN
+        inside = union(self._each(Origin((one,))), self._each(Origin((one,)), values=True))
         return inside if name == "get" else inside.part
 
 
@@ -966,10 +966,10 @@ def _name_of(function: Any) -> str:
     return str(function.__name__) if type(function) in (FunctionType, BuiltinFunctionType) else type(function).__name__
 
 
-def _bound(given: ast.arguments, arguments: Arguments, left_out: Mapping[str, Value]) -> dict[str, Value]:
+def _bound(given: ast.arguments, arguments: Arguments, left_out: Mapping[str, Origin]) -> dict[str, Origin]:
     """Return the parameters of a function with their values."""
     places = [*given.posonlyargs, *given.args]
-    found: dict[str, Value] = {}
+    found: dict[str, Origin] = {}
     for place, parameter in enumerate([*places, *given.kwonlyargs]):
         name = parameter.arg
         if place < min(len(places), len(arguments.positional)):
