@@ -1,6 +1,6 @@
 """One walk over the syntax tree of a function: what it does beside computing its result. Nothing is called.
 
-Each expression has an `Origin`: the objects from outside that it can be, and whether it can be part of one, or hold one.
+Each expression has an `Origin`: the objects from outside that it can be, and one that it can be part of, or hold.
 What is left is the call's own: its arguments, and what it has created. Only that may be changed. A local variable is
 everything that is assigned to it anywhere; inner functions and comprehensions share the variables of the function.
 
