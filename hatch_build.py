@@ -1,8 +1,9 @@
-"""What a wheel of penstock, or an editable installation, has built first: its kernels."""
+"""Hooks of the build: compile the kernels of a wheel, and give the package index a README whose links work there."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 # The tag of a wheel by the system that its kernels are for. Of Linux they need nothing that glibc 2.17 has not.
 TAGS = {
@@ -45,3 +47,23 @@ class KernelsHook(BuildHookInterface):
             build_data["force_include"][str(folder)] = "penstock/native/built"
             build_data["tag"] = f"py3-none-{TAGS[chosen or HERE]}"
             build_data["pure_python"] = False
+
+
+class ReadmeHook(MetadataHookInterface):
+    """Gives the package index the README, with links to the repository of `[project.urls]`."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Set `readme`, which pyproject.toml declares as dynamic."""
+        text = Path(self.root, "README.md").read_text(encoding="utf-8")
+        text = absolute(text, metadata["urls"]["Repository"])
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}
+
+
+def absolute(text: str, repository: str) -> str:
+    """Return a page whose relative links lead to files of the repository, and whose images are loaded from there."""
+
+    def link(found: re.Match[str]) -> str:
+        kind = "raw" if found[1] else "blob"
+        return f"{found[1]}[{found[2]}]({repository}/{kind}/main/{found[3]})"
+
+    return re.sub(r"(!?)\[([^\]]*)\]\((?!\w+:|#)([^)\s]+)\)", link, text)

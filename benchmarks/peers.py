@@ -11,7 +11,16 @@ iteration over the source alone.
 A tokeniser in a `map`, beside its own batch call for 250 texts, and its calls in a loop. It is trained here,
 as nothing can be downloaded; without the library `tokenizers` this row is left out.
 
-All figures are CPU time of the process, medians of rounds in which the sides take turns.
+    ParquetDataset(...).shuffle(ps.ALL).batch(256)   # a table of 20 columns and 250,000 rows, in ten row groups
+
+Tables in batches of arrays, beside the same by polars and pyarrow. polars reads the file, takes a `sample`, and gives
+slices; the row `frame` begins with its frame in memory. Without polars these rows are left out.
+
+    from_tensor_slices(x).shuffle(ps.ALL).batch(256) # beside x[order[i : i + 256]]
+    from_tensor_slices(names)                        # a million names of files, up to the first batch
+
+All figures are CPU time of the process, medians of rounds in which the sides take turns. A ratio above 1 says that
+penstock takes less.
 
     python benchmarks/peers.py [--rounds N] [--only WORD]
 """
@@ -32,6 +41,7 @@ from typing import Any
 import numpy as np
 
 NUMBERS, TEXTS = 40_000, 8_000
+ROWS, ROWS_OF_BATCH = 250_000, 256
 BATCH = 250
 FOLDER = Path(tempfile.gettempdir()) / "penstock-peers"
 GOALS = {"numbers": 5.0, "texts": 10.0}  # µs of the engine's own per element
@@ -175,6 +185,126 @@ def clocked(elements: Iterable[Any]) -> tuple[float, float]:
     return time.perf_counter() - began, cpu
 
 
+def compared(name: str, rounds: int, ours: Callable[[], Iterable[Any]], peer: Callable[[], Iterable[Any]]) -> None:
+    """Print the CPU time of an iteration by penstock and by a peer, made and iterated over in turn, and their ratio."""
+    runs = [(spent_with_opening(ours), spent_with_opening(peer)) for _ in range(rounds)]
+    mine, other = (median(run[i] for run in runs) * 1e3 for i in range(2))
+    print(f"{name:44}{mine:8.0f} ms{other:8.0f} ms   ratio {median(run[1] / run[0] for run in runs):.2f}")
+
+
+def spent_with_opening(make: Callable[[], Iterable[Any]]) -> float:
+    """Return the CPU seconds in which elements are opened and iterated over."""
+    began = time.process_time()
+    for _ in make():
+        pass
+    return time.process_time() - began
+
+
+def joined(batches: Iterable[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Return the columns of all batches, rows in the order of the column `id`."""
+    parts = list(batches)
+    whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return {name: column[np.argsort(whole["id"])] for name, column in whole.items()}
+
+
+def sliced(columns: Any, arrays: Callable[[Any], dict[str, np.ndarray]]) -> Iterable[dict[str, np.ndarray]]:
+    for at in range(0, len(columns), ROWS_OF_BATCH):
+        yield arrays(columns[at : at + ROWS_OF_BATCH])
+
+
+def tables(rounds: int, only: str) -> None:
+    """Print what tables cost in batches, shuffled and in order, beside polars and pyarrow."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.dataset
+    import pyarrow.parquet
+
+    import penstock as ps
+
+    rng = np.random.default_rng(0)
+    columns = {"id": np.arange(ROWS), **{f"i{i}": rng.integers(0, 1000, ROWS) for i in range(5)}}
+    columns |= {f"f{i}": rng.normal(size=ROWS).astype(np.float32) for i in range(14)}
+    table = pa.table(columns)
+    FOLDER.mkdir(exist_ok=True)
+    parquet, csv = str(FOLDER / "table.parquet"), str(FOLDER / "table.csv")
+    pa.parquet.write_table(table, parquet, row_group_size=ROWS // 10)
+    pa.csv.write_csv(table, csv)
+    kinds = [values.dtype.type for values in columns.values()]
+
+    def of_arrow(rows: Any) -> dict[str, np.ndarray]:
+        return {name: column.to_numpy() for name, column in zip(rows.schema.names, rows.columns, strict=True)}
+
+    def scanned() -> Iterable[dict[str, np.ndarray]]:
+        return map(of_arrow, pa.dataset.dataset(parquet).to_batches(batch_size=ROWS_OF_BATCH))
+
+    def csv_read() -> Iterable[dict[str, np.ndarray]]:
+        for part in pa.csv.open_csv(csv):
+            yield from sliced(part, of_arrow)
+
+    def csv_rows() -> Iterable[tuple[np.ndarray, ...]]:
+        return ps.experimental.CsvDataset(csv, kinds, header=True).batch(ROWS_OF_BATCH)
+
+    in_order = ps.ParquetDataset(parquet).batch(ROWS_OF_BATCH)
+    sides: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
+        "tables, Parquet in order, pyarrow scanner": (lambda: in_order, scanned),
+        "tables, CSV in order, pyarrow": (csv_rows, csv_read),
+    }
+    if importlib.util.find_spec("polars") is None:
+        print("tables beside polars left out: polars is not installed")
+    else:
+        import polars as pl
+
+        frame = pl.read_parquet(parquet).rechunk()
+        shuffled = ps.ParquetDataset(parquet).shuffle(ps.ALL).batch(ROWS_OF_BATCH)
+        of_frame = ps.Dataset.from_polars(frame).shuffle(ps.ALL).batch(ROWS_OF_BATCH)
+
+        def sampled(frame: Any) -> Iterable[dict[str, np.ndarray]]:
+            rows = frame.sample(fraction=1, shuffle=True)
+            return sliced(rows, lambda part: {column.name: column.to_numpy() for column in part})
+
+        sides["tables, Parquet shuffled, polars"] = lambda: shuffled, lambda: sampled(pl.read_parquet(parquet))
+        sides["tables, frame shuffled, polars"] = lambda: of_frame, lambda: sampled(frame)
+    for name, (ours, peer) in sides.items():
+        if only not in name:
+            continue
+        found = [dict(zip(columns, row, strict=True)) if type(row) is tuple else row for row in ours()]
+        for side in (joined(found), joined(peer())):
+            assert all(np.allclose(side[column], values) for column, values in columns.items())
+        compared(name, rounds, ours, peer)
+
+
+def in_memory(rounds: int, only: str) -> None:
+    """Print what shuffled slices cost beside indexing by hand, and what texts cost until the first batch comes."""
+    import penstock as ps
+
+    shapes = ((1_000_000, (16,), np.float32), (60_000, (784,), np.float32), (60_000, (28, 28), np.uint8))
+    for count, shape, dtype in shapes:
+        name = f"in memory, {count} x {shape}, {np.dtype(dtype)}"
+        if only not in name:
+            continue
+        x, y = np.zeros((count, *shape), dtype), np.arange(count)
+        x += (y % 251).astype(dtype).reshape(-1, *[1] * len(shape))
+        shuffled = ps.Dataset.from_tensor_slices((x, y)).shuffle(ps.ALL).batch(ROWS_OF_BATCH)
+
+        def by_hand(x: np.ndarray = x, y: np.ndarray = y) -> Iterable[tuple[np.ndarray, np.ndarray]]:
+            order = np.random.default_rng().permutation(len(x))
+            return ((x[rows], y[rows]) for rows in sliced(order, lambda rows: rows))
+
+        for side in (shuffled, by_hand()):
+            numbers = [rows for part, rows in side if np.array_equal(part, x[rows])]
+            assert np.array_equal(np.sort(np.concatenate(numbers)), y)
+        compared(name, rounds, lambda shuffled=shuffled: shuffled, by_hand)
+    if only in "in memory, texts":
+        names = [f"image_{i:07}.jpg" for i in range(1_000_000)]
+        times = []
+        for _ in range(rounds):
+            began = time.process_time()
+            first = next(iter(ps.Dataset.from_tensor_slices(names).shuffle(ps.ALL).batch(ROWS_OF_BATCH)))
+            times.append(time.process_time() - began)
+            assert len({*first} & {name.encode() for name in names}) == ROWS_OF_BATCH
+        print(f"{'in memory, texts: the first batch':44}{median(times) * 1e3:8.0f} ms   goal 150 ms")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="runs of each side (%(default)s)")
@@ -183,6 +313,8 @@ def main() -> None:
     unknown_functions(chosen.rounds, chosen.only)
     if chosen.only in "tokeniser":
         tokeniser(chosen.rounds)
+    tables(chosen.rounds, chosen.only)
+    in_memory(chosen.rounds, chosen.only)
 
 
 if __name__ == "__main__":

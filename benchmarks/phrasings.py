@@ -191,6 +191,10 @@ COUNTER = Counter()
 
 def helper(x):
     return x * 2 + 1
+
+def counting(x):
+    N[0] += 1
+    return helper(x)
 """
 BLACK = "image = np.zeros((64, 64, 3), np.float32)"
 # The chain inside a statement, or beside one that keeps state; `augmented(image)` is the chain.
@@ -215,6 +219,8 @@ CLIFFS = {
     "try, finally": "try:\n    image = augmented(image)\nfinally:\n    label = label + 1",
     "try, else": f"try:\n    image = augmented(image)\nexcept ValueError:\n    {BLACK}\nelse:\n    label = label + 1",
     "try and int": f"try:\n    image = augmented(image)\n    label = int(label)\nexcept ValueError:\n    {BLACK}",
+    "try and int, return": "try:\n    return augmented(image), int(label)\n"
+    "except ValueError:\n    return image / 255.0, 0",
     "try in a helper": "image = careful(image)",
     "partial": CHAIN.replace("ps.image.resize(image, (64, 64))", "RESIZE(image)").replace(
         "ps.image.random_contrast(image, 0.8, 1.2)", "CONTRAST(image)"
@@ -224,6 +230,7 @@ CLIFFS = {
     ),
     "keywords of a dict": CHAIN.replace("(image, (64, 64))", "(image, **NAMED)"),
     "with errstate": f"with np.errstate(all='ignore'):\n{indent(CHAIN, '    ')}",
+    "with errstate, divide": "with np.errstate(divide='ignore'):\n    image = augmented(image)",
     "with suppress": "with contextlib.suppress(ValueError):\n    image = augmented(image)",
     "with nullcontext": "with contextlib.nullcontext():\n    image = augmented(image)",
     "for": "for op in OPS:\n    image = op(image)\nimage = image / 255.0",
@@ -259,6 +266,7 @@ COUNTED = {  # functions of a number, beside their calls as they are written
     "helper and vocabulary": "q = helper(x), VOCAB.setdefault(int(x) % 7, len(VOCAB))",
     "counter in a dict": "q = helper(x)\nTOTALS['n'] += 1",
     "counter in an object": "q = helper(x)\nCOUNTER.count += 1",
+    "helper that counts": "q = counting(x)",
     "list that grows": "q = helper(x)\nLOG.append(x)",
     "counter is read": "N[0] = N[0] + 1\nq = helper(x) + N[0]",
 }
@@ -367,6 +375,13 @@ def recipes() -> dict[str, Callable[[], object]]:
             made[f"{shaped}: {name}"] = photos.map(whole).batch(BATCH)
             made[f"{shaped}: {name}, in a map of its own"] = images.map(ended).batch(BATCH)
             made[f"{shaped}: {name}, after batch"] = images.batch(BATCH).map(ended)
+        unflipped = photos.map(lambda content, label, shape=shape: (shape(decode(content)), label)).batch(BATCH)
+        made[f"{shaped}: flip and (x / 255 - mean) / std, after batch"] = unflipped.map(
+            lambda image, label: ((flip(image) / 255.0 - mean) / std, label)
+        )
+        made[f"{shaped}: flip, then (x / 255 - mean) / std, after batch"] = unflipped.map(
+            lambda image, label: (flip(image), label)
+        ).map(lambda image, label: ((image / 255.0 - mean) / std, label))
         apart = photos.map(lambda content, label: (decode(content), label))
         apart = apart.map(lambda image, label, shape=shape: (shape(image), label))
         made[f"{shaped}: a map for each step"] = (

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from statistics import median
 
 
@@ -54,13 +57,16 @@ HEADER = ("workload", "penstock", "peer", "its", "ratio min / median / max", "CP
 
 
 def print_table(rows: Sequence[Row], notes: Sequence[str] = ()) -> None:
-    """Print `rows` under the common header, then `notes`."""
+    """Print `rows` under the common header, then `notes`, and append the rows to the file in PENSTOCK_BENCH_ROWS."""
     lines = [HEADER, *(row.cells() for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
     for line in lines:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
     for note in notes:
         print(note)
+    if kept := os.environ.get("PENSTOCK_BENCH_ROWS"):
+        with Path(kept).open("a", encoding="utf-8") as file:
+            file.writelines(f"{json.dumps(asdict(row))}\n" for row in rows)
 
 
 def rate(value: float) -> str:

@@ -61,7 +61,7 @@ def coefficients(plane: NDArray[np.float64], rows: int, columns: int, step: int)
 class Encoder:
     """One picture of three components, or fewer."""
 
-    planes: list[NDArray[np.float64]]  # of the size of the picture
+    planes: list[NDArray[np.float64]]  # of the size of the image
     factors: Factors
     step: int = 12
     restart: int = 0

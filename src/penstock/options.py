@@ -230,7 +230,7 @@ class Options(Group):
         "and their order stay the same: penstock caches no random elements, and no step that has side effects. "
         "`explain()` reports the decision. By default, penstock adds no cache.",
         one_of=("memory", "disk", "auto"),
-        hint="Where a cache is to lie elsewhere, as behind a URL, say so in the pipeline: ds.cache('s3://bucket/features').",
+        hint="For a cache in another place, such as a URL, name it in the pipeline: ds.cache('s3://bucket/features').",
     )
     zero_copy = Setting(
         bool,

@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from penstock.keys import draw, draws, fold
+from penstock.native.library import Kernels
 
 SMALL = 1 << 16
 ROUNDS = 10
@@ -21,6 +22,7 @@ MOST = 1 << 63
 
 _TABLES = 1 << 32  # largest n for which the draws of all rounds are made once and kept: 2.6 MB at most
 _CHUNK = 1 << 14  # numbers at a time, so that they stay in the processor's cache
+_NATIVE = Kernels("penstock.permutation_native")
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
@@ -77,12 +79,31 @@ def permuted(position: int, key: int, size: int) -> int:
 
 
 def _shuffled(key: int, size: int) -> np.ndarray:
-    """Fisher and Yates' shuffle of [0, size)."""
-    order = list(range(size))
-    picks = draws(key, 0, max(size - 1, 0), np.arange(size, 1, -1)).tolist()
-    for last, pick in zip(range(size - 1, 0, -1), picks, strict=True):
-        order[last], order[pick] = order[pick], order[last]
-    return np.array(order, np.int64)
+    """Fisher and Yates' shuffle of [0, size): the last number first."""
+    return drain(draws(key, 0, size, np.arange(size, 0, -1)))[::-1].copy()
+
+
+def drain(picks: np.ndarray) -> np.ndarray:
+    """Return the order in which slots empty: pick i is among those that are left, and the last fills its place.
+
+    >>> drain(np.array([1, 1, 0]))
+    array([1, 2, 0])
+    """
+    order = np.empty(len(picks), np.int64)
+    native = _NATIVE.loaded()
+    if native is None:
+        _drain(picks, order)
+    else:
+        native.drain(np.require(picks, np.int64, ["C", "A"]), np.empty_like(order), order)
+    return order
+
+
+def _drain(picks: np.ndarray, order: np.ndarray) -> None:
+    slots = list(range(len(picks)))
+    for i, pick in enumerate(picks.tolist()):
+        order[i] = slots[pick]
+        slots[pick] = slots[-1]
+        slots.pop()
 
 
 def _grid(size: int) -> tuple[int, int]:

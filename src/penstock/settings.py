@@ -27,9 +27,9 @@ WITHOUT_EFFECT = {
     "experimental_symbolic_checkpoint": "checkpoints hold positions and keys in any case, never elements",
     "framework_type": "nothing is reported to anybody",
     "threading.max_intra_op_parallelism": "an operation runs in the one worker that called it",
-    "experimental_optimization.filter_parallelization": "a filter behind a parallel map runs on its workers anyway, "
+    "experimental_optimization.filter_parallelization": "a filter after a parallel map runs on its workers anyway, "
     "by map_and_filter_fusion",
-    "experimental_optimization.parallel_batch": "elements are copied into a batch many at a time, and behind a "
+    "experimental_optimization.parallel_batch": "elements are copied into a batch many at a time, and after a "
     "parallel map by its workers, by map_and_batch_fusion",
     "experimental_optimization.seq_interleave_prefetch": "interleave with num_parallel_calls reads its inputs ahead "
     "and keeps their order",

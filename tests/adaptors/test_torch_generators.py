@@ -103,7 +103,7 @@ def test_epochs_differ_and_repeat_in_another_run():
 
 def test_a_cache_keeps_the_numbers_and_a_warning_says_so():
     ds = RANGE(5).map(lambda x: x + torch.rand(1).numpy()).cache()
-    with pytest.warns(RandomnessWarning, match=r"draws from torch.rand, and cache\(\) keeps what it drew first"):
+    with pytest.warns(RandomnessWarning, match=r"random numbers of torch.rand, and cache\(\) keeps the first ones"):
         assert values(ds) == values(ds)
 
 

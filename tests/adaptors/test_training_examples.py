@@ -16,7 +16,7 @@ def printed(program, *arguments, needs="torch", **variables):
     """What a program prints, line by line."""
     if importlib.util.find_spec(needs) is None:
         pytest.skip(f"{needs} is not installed")
-    command = [sys.executable, str(PROGRAMS / program), *map(str, arguments)]
+    command = [sys.executable, program if program == "-m" else str(PROGRAMS / program), *map(str, arguments)]
     env = {**os.environ, **variables}
     found = subprocess.run(command, capture_output=True, text=True, timeout=240, env=env, check=False)
     assert found.returncode == 0, found.stderr
@@ -88,3 +88,22 @@ def test_two_ranks_train_one_model():
         f"epoch {epoch}: 6 steps on each rank, 300 rows together" for epoch in (1, 2)
     ]
     assert verdict == "all ranks have the same weights"
+
+
+@pytest.mark.parametrize("model", [[], ["--fsdp"]], ids=["ddp", "fsdp"])
+def test_ranks_under_torchrun_resume(model, tmp_path):
+    def losses(*arguments):
+        program = ["--nproc-per-node", 2, PROGRAMS / "torchrun_ddp_fsdp.py", "--count", 301, *model, *arguments]
+        lines = printed("-m", "torch.distributed.run", *program)
+        return sorted(line for line in lines if line.startswith("rank "))
+
+    whole = losses("--steps", 8)
+    assert len(whole) == 2
+    assert losses("--steps", 4, "--checkpoint", tmp_path / "saved") != whole
+    assert losses("--steps", 4, "--checkpoint", tmp_path / "saved") == whole
+
+
+def test_two_jax_processes_train_one_model():
+    *_, last = printed("jax_two_processes.py", needs="jax")
+    assert last.startswith("epoch 3: global batches of shape (100, 2)")
+    assert numbers(last)[-1] < 0.2

@@ -11,7 +11,7 @@ from penstock.block.leaf import as_leaf
 from penstock.block.origin import NOBODY, Origin, concat_origins
 from penstock.block.rows import Rows
 from penstock.block.tensors import RaggedTensor
-from penstock.errors import InvalidTypeError
+from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.testing import assert_same_elements, difference
 
 BINARY = st.binary(max_size=4)
@@ -86,6 +86,30 @@ def test_arrays_of_differing_length_come_apart_into_their_rows(lengths, shape):
     assert rows.spec().dtype == np.int16
 
 
+@given(st.integers(0, 2**32), st.integers(1, 30_000), st.sampled_from([(), (3,), (0,)]), st.sampled_from("?hfdO"))
+def test_many_rows_are_taken_as_numpy_takes_them(seed, count, shape, dtype):
+    draw = np.random.default_rng(seed)
+    array = draw.integers(0, 100, (50, *shape)).astype(dtype)
+    rows = draw.integers(0, 50, count)
+    found = DenseColumn(array).take(rows).array
+    assert found.dtype == array.dtype
+    assert np.array_equal(found, array[rows])
+    assert found.flags.writeable
+    assert not np.may_share_memory(found, array)
+
+
+@given(st.lists(st.one_of(st.text(max_size=20), st.text(st.characters(max_codepoint=127))), min_size=1))
+def test_texts_are_kept_as_utf8(texts):
+    column = BytesColumn.from_texts(texts)
+    assert column.values() == [text.encode() for text in texts]
+    assert len(column) == len(texts)
+
+
+def test_half_a_character_is_refused_in_a_column_of_texts():
+    with pytest.raises(InvalidArgumentError, match="surrogate without its other half"):
+        BytesColumn.from_texts(["a", "b\ud800"])
+
+
 def test_dense_slices_and_batches_share_memory():
     array = np.arange(12)
     column = DenseColumn(array)
@@ -93,7 +117,7 @@ def test_dense_slices_and_batches_share_memory():
     assert np.shares_memory(column.batched(4).array, array)
 
 
-@given(st.data(), st.integers(1, 70), st.integers(1, 3), st.sampled_from([(), (2,)]))
+@given(st.data(), st.integers(1, 70), st.integers(1, 30), st.sampled_from([(), (2,)]))
 def test_many_short_byte_strings_are_what_their_buffers_hold(data, width, count, shape):
     """They are made all at once, where that loses no zeros, and some lie at a buffer's very end."""
     draw = np.random.default_rng(data.draw(st.integers(0, 1 << 32)))

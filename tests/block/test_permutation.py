@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock.permutation as module
-from penstock.keys import fold
+from penstock.keys import draw, fold
 from penstock.permutation import MOST, SMALL, Permutation, _Network, permutation, permuted
 
 KEYS = st.integers(0, 2**64 - 1)
@@ -33,6 +33,15 @@ def test_it_is_a_permutation(size):
     assert np.array_equal(np.sort(found.at(np.arange(size))), np.arange(size))
     middle = size // 2
     assert np.array_equal(found.part(middle, size), found.at(np.arange(middle, size)))
+
+
+@given(KEYS, st.integers(0, 200))
+def test_few_numbers_are_shuffled_as_fisher_and_yates_do(key, size):
+    order = list(range(size))
+    for i, last in enumerate(range(size - 1, 0, -1)):
+        pick = draw(key, i, last + 1)
+        order[last], order[pick] = order[pick], order[last]
+    assert Permutation(key, size).part(0, size).tolist() == order
 
 
 def test_no_positions_have_no_numbers():

@@ -132,7 +132,7 @@ def test_what_lies_behind_a_url_is_listed_verified_and_removed(data_dir, capsys)
         assert "Give --yes." in capsys.readouterr().err
         lease = take_lease(place)
         assert main(["catalog", "remove", *where, "--yes"]) == 1
-        assert f"{place} is being removed, or prepared, by somebody else" in capsys.readouterr().err
+        assert f"{place} is being removed, or prepared, by another process" in capsys.readouterr().err
         lease.release()
         assert main(["catalog", "remove", *where, "--yes"]) == 0
         assert capsys.readouterr().out.startswith(f"removed {place}, ")

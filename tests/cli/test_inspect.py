@@ -250,7 +250,7 @@ def test_a_sheet_shows_all_classes(tmp_path, capsys):
 
 def test_a_sheet_of_what_has_no_pictures_says_so(tmp_path, capsys):
     assert main(["inspect", str(_parquet(tmp_path)), "--sheet", str(tmp_path / "a.png")]) == 1
-    assert "There are no pictures" in capsys.readouterr().err
+    assert "There are no images" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ The blocks of a page run in order in one namespace, in an empty directory. Aroun
 - ```` ```text ```` directly below: what the block prints (`...` stands for anything);
 - `<!-- not run: reason -->` directly above: the block is left out, for the reason given;
 - `<!-- data: shapes -->` anywhere above: the page finds a small `shapes` data set under `data/`;
-- `<!-- needs: torch -->` anywhere above: the page runs where that module is installed;
+- `<!-- needs: torch -->` directly above: the block runs where that module is installed;
+- `<!-- needs: torch -->` elsewhere: the page runs where that module is installed;
 - `<!-- excerpts of: examples/x.py -->` anywhere above: the page shows parts of that program, which others run.
 """
 
@@ -13,6 +14,7 @@ import contextlib
 import doctest
 import importlib.util
 import io
+import json
 import linecache
 import re
 from dataclasses import dataclass
@@ -31,6 +33,7 @@ PAGES = sorted(
 NOT_RUN = re.compile(r"<!--\s*not run:\s*(?P<reason>.*?)\s*-->")
 DATA = re.compile(r"<!--\s*data: shapes\s*-->")
 NEEDS = re.compile(r"<!--\s*needs:\s*(?P<module>\w+)\s*-->")
+PAGE_NEEDS = re.compile(NEEDS.pattern + r"(?!\s*```)")
 EXCERPTS = re.compile(r"<!--\s*excerpts of:\s*(?P<program>\S+)\s*-->")
 SCRIPT = "train.py"  # what error texts call the page's code
 
@@ -41,6 +44,7 @@ class Block:
     code: str
     prints: str | None
     not_run: str | None
+    needs: str | None
 
 
 def blocks(text):
@@ -49,9 +53,14 @@ def blocks(text):
     for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
         if token.type != "fence" or token.info.strip() != "python":
             continue
-        marker = NOT_RUN.search(before.content) if before is not None and before.type == "html_block" else None
+        marker = before.content if before is not None and before.type == "html_block" else ""
+        not_run, needs = NOT_RUN.search(marker), NEEDS.search(marker)
         prints = after.content if after is not None and after.type == "fence" and after.info == "text" else None
-        yield Block(token.map[0] + 1, token.content, prints, marker["reason"] if marker else None)
+        yield Block(token.map[0] + 1, token.content, prints, not_run and not_run["reason"], needs and needs["module"])
+
+
+def missing(module):
+    return importlib.util.find_spec(module) is None
 
 
 def run(text):
@@ -59,7 +68,7 @@ def run(text):
     linecache.cache[SCRIPT] = (len(text), None, text.splitlines(keepends=True), SCRIPT)
     namespace = {"__name__": "__main__", "__file__": SCRIPT}
     for block in blocks(text):
-        if block.not_run is not None:
+        if block.not_run is not None or (block.needs and missing(block.needs)):
             continue
         printed = io.StringIO()
         # Blank lines in front: a traceback names the line of the page.
@@ -93,13 +102,31 @@ def test_code_blocks(page, request, tmp_path, monkeypatch):
         program = (ROOT / excerpts["program"]).read_text(encoding="utf-8")
         assert [block.line for block in blocks(text) if block.code not in program] == [], "not in the program"
         return
-    for needed in NEEDS.finditer(text):
-        if importlib.util.find_spec(needed["module"]) is None:
+    for needed in PAGE_NEEDS.finditer(text):
+        if missing(needed["module"]):
             pytest.skip(f"{needed['module']} is not installed")
     monkeypatch.chdir(tmp_path)
     if DATA.search(text):
         (tmp_path / "data").symlink_to(request.getfixturevalue("shapes"))
     run(text)
+
+
+def test_the_notebook_runs(tmp_path, monkeypatch):
+    cells = json.loads((ROOT / "docs/tutorial/quickstart.ipynb").read_text(encoding="utf-8"))["cells"]
+    assert len(cells) <= 12
+    monkeypatch.chdir(tmp_path)
+    namespace, printed = {"__name__": "__main__"}, []
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == []
+            with contextlib.redirect_stdout(io.StringIO()) as output:
+                exec(compile("".join(cell["source"]), SCRIPT, "exec"), namespace)
+            printed.append(output.getvalue())
+    assert printed[0] == "[0 1 4 9]\n[16 25 36 49]\n[64 81]\n"
+    assert printed[1] == "60 ['blue', 'red']\n"
+    assert printed[2].startswith("(16, 64, 64, 3) float32")
+    assert printed[4] == "right in the last epoch: 48 of 48\n"
+    assert "map(prepare)" in printed[5]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -119,6 +146,14 @@ def test_a_wrong_page_is_caught():
         run("```python\nprint(1 + 1)\n```\n```text\n3\n```\n")
     with pytest.raises(ZeroDivisionError):
         run("```python\nx = 0\n```\n\n```python\n1 / x\n```\n")
+
+
+def test_a_block_runs_where_its_module_is_installed():
+    run("<!-- needs: no_such_module -->\n```python\n1 / 0\n```\n")
+    with pytest.raises(ZeroDivisionError):
+        run("<!-- needs: json -->\n```python\n1 / 0\n```\n")
+    assert PAGE_NEEDS.search("<!-- needs: json -->\n\n```python\n") is None
+    assert PAGE_NEEDS.search("<!-- needs: json -->\n\nA page.\n\n```python\n")["module"] == "json"
 
 
 def members(status):

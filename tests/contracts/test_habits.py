@@ -93,7 +93,7 @@ CALLS = {
     "collate_fn": (lambda: RANGE.batch(2, collate_fn=len), "Write .batch(n).map(function), or padded_batch"),
     "func": (lambda: RANGE.map(func=len), "Write the function as the first argument."),
     "a slip": (lambda: RANGE.map(len, num_parallel_call=4), "Did you mean num_parallel_calls?"),
-    "static": (lambda: ps.Dataset.from_tensor_slices([1], dtype=int), "Write .map(lambda x: x.astype(dtype)) behind."),
+    "static": (lambda: ps.Dataset.from_tensor_slices([1], dtype=int), "Write .map(lambda x: x.astype(dtype)) after."),
     "shuffle()": (lambda: RANGE.shuffle(), "Write shuffle(1000), the number of elements to pick from"),
     "prefetch()": (lambda: RANGE.prefetch(), "Write prefetch(ps.AUTOTUNE)"),
 }

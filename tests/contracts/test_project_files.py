@@ -1,5 +1,6 @@
 """Project files that repeat one another agree."""
 
+import importlib.util
 import re
 import tomllib
 from pathlib import Path
@@ -74,6 +75,28 @@ def test_the_citation_has_the_version_and_the_address_of_the_project():
     citation = (ROOT / "CITATION.cff").read_text()
     assert f"version: {PROJECT['project']['version']}\n" in citation
     assert f'repository-code: "{PROJECT["project"]["urls"]["Repository"]}"\n' in citation
+
+
+def test_the_package_index_gets_a_readme_whose_links_lead_to_the_repository():
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    hooks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hooks)
+    metadata = {"urls": {"Repository": "https://r"}}
+    hooks.ReadmeHook(str(ROOT), {}).update(metadata)
+    text = metadata["readme"]["text"]
+    assert "](https://r/blob/main/docs/how-to/move-to-penstock.md)" in text
+    assert "](https://r/raw/main/docs/figures/make-it-fast.svg)" in text
+    assert re.findall(r"\]\((?!https:)[^)]*\)", text) == []
+    assert hooks.absolute("[a](#b) and [c](http://d)", "https://r") == "[a](#b) and [c](http://d)"
+
+
+def test_a_release_is_refused_without_the_address_of_the_repository():
+    """The workflow looks for the placeholder in every file that has the address, until the address is known."""
+    workflow = (ROOT / ".github" / "workflows" / "wheels.yml").read_text()
+    checked = re.search(r"! grep -n repository\.invalid (.*)'", workflow)[1].split()
+    address = PROJECT["project"]["urls"]["Repository"]
+    tops = [path for path in ROOT.glob("*.*") if path.is_file() and path.suffix in {".cff", ".md", ".py", ".toml"}]
+    assert {path.name for path in tops if address in path.read_text(encoding="utf-8")} == set(checked)
 
 
 def test_the_extras_of_the_readme_are_those_of_the_project():

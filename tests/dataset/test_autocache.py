@@ -123,7 +123,7 @@ def test_passes_that_stop_early_decide_nothing(nothing_is_too_little):
     for _ in range(3):
         next(iter(ds))
     assert ds._placing.place is None
-    assert "nothing is decided before a whole pass was measured" in ds.explain()
+    assert "no decision before a whole iteration is measured" in ds.explain()
 
 
 def test_a_function_that_changes_is_seen(nothing_is_too_little):
@@ -173,7 +173,7 @@ def test_explain_says_what_is_estimated_and_what_happened(nothing_is_too_little)
     text = ds.explain()
     assert "a cache in memory behind map#1, map(costly) (test_autocache.py:" in text
     assert "s of CPU time saved in every epoch, for 480 bytes" in text
-    assert "the next whole pass fills it" in text
+    assert "the next whole iteration fills it" in text
     assert "not behind shuffle#1, shuffle(4) (test_autocache.py:" in text
     list(ds)
     assert "it is full, with 480 bytes, and serves every further epoch" in ds.explain()
@@ -183,7 +183,7 @@ def test_explain_says_what_is_estimated_and_what_happened(nothing_is_too_little)
 def test_explain_says_that_what_has_no_end_is_not_measured():
     ds = ps.Dataset.range(20).map(costly).repeat().with_options(ps.Options(autocache="memory"))
     list(ds.take(50))
-    assert "only whole passes are measured, and this data set has no end" in ds.explain()
+    assert "only whole iterations are measured, and this data set has no end" in ds.explain()
 
 
 def test_a_real_pass_is_decided_by_its_figures():
@@ -195,7 +195,7 @@ def test_a_real_pass_is_decided_by_its_figures():
     for ds in (slow, quick):
         list(ds)
     assert (slow._placing.place, quick._placing.place) == ("memory:map#1", None)
-    assert "no cache would pay after 1 whole pass: " in quick.explain()
+    assert "no cache would pay after 1 whole iteration: " in quick.explain()
 
 
 def test_figures_of_a_real_pass_are_those_of_the_steps():

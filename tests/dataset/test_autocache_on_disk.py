@@ -105,9 +105,9 @@ def test_explain_shows_the_cache_that_runs(folder):
     gc.collect()
     (entry,) = kept_below(folder)
     writer.is_writing(str(entry.folder))
-    assert f"elements, in {entry.folder}; the passes that come next write the others" in ds.explain()
+    assert f"elements, in {entry.folder}; the next iterations write the others" in ds.explain()
     list(ds)
     assert f"it is full, with 10 elements in {entry.folder}, and serves every further epoch" in ds.explain()
     memory = ps.Dataset.range(3).map(lambda x: x + 1).with_options(ps.Options(autocache="memory"))
     list(memory)
-    assert "  cache: in the puller's thread" in memory.explain().partition("runs as")[2]
+    assert "  cache: in the thread that reads this step" in memory.explain().partition("runs as")[2]

@@ -187,7 +187,7 @@ BASE = ps.Dataset.range(10)
         (BASE.map(triple, 2, executor="thread"), "thread: threads"),
         (BASE.map(triple, 2, executor="process"), "process: worker processes"),
         (BASE.map(triple, executor="process"), "map(triple): in a worker process, one call at a time"),
-        (BASE.map(triple, 2, executor="inline"), "map(triple): in the puller's thread"),
+        (BASE.map(triple, 2, executor="inline"), "map(triple): in the thread that reads this step"),
     ],
 )
 def test_explain_says_who_calls_and_why(dataset, said):

@@ -8,8 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import penstock as ps
+from penstock.block.structure import flatten
 from penstock.testing import assert_resumes_exactly
 
 COUNT = 40
@@ -140,6 +143,7 @@ def test_it_decides_also_for_those_after_a_resume(function):
     ds = ps.Dataset.range(10).map(lambda x: function(int(x)), num_parallel_calls=2).ignore_errors()
     assert_resumes_exactly(ds)
     assert_resumes_exactly(ds.batch(2))
+    assert_resumes_exactly(ps.Dataset.range(6).map(function).take(6).shuffle(ps.ALL, seed=1).ignore_errors())
 
 
 def test_in_free_order_all_have_one_dtype(tmp_path):
@@ -157,3 +161,48 @@ def test_worker_processes_of_a_sequential_map_follow_the_first_element():
 def test_elements_of_a_class_whose_kind_no_state_holds_resume_too():
     ds = ps.Dataset.range(6).map(lambda x: Pair(x, x + 1), num_parallel_calls=2)
     assert_resumes_exactly(ds)
+
+
+def made_or_error(ds, index):
+    try:
+        return ds.at(index)
+    except Exception as error:
+        return type(error)
+
+
+def kind(element):
+    leaves, structure = flatten(element)
+    return structure, [(getattr(leaf, "dtype", type(leaf)), np.ndim(leaf)) for leaf in leaves]
+
+
+@settings(max_examples=30)
+@given(st.sampled_from(FUNCTIONS), st.permutations(range(10)), st.sampled_from([0, 2, 3]))
+def test_no_element_read_by_index_decides_for_another(function, numbers, batch):
+    def made():
+        ds = ps.Dataset.range(10).map(function).map(str if function is two_ranks else lambda *x: x)
+        return ds.batch(batch) if batch else ds
+
+    ds = made()
+    for i in numbers[:3]:
+        i = min(i, len(ds) - 1)
+        assert repr(made_or_error(ds, i)) == repr(made_or_error(made(), i))
+
+
+STEPS = {
+    "take": lambda ds: ds.take(COUNT),
+    "zip": lambda ds: ps.Dataset.zip(ds, ps.Dataset.range(COUNT)),
+    "batch": lambda ds: ds.batch(2),
+    "unbatch": lambda ds: ds.batch(3).unbatch(),
+    "concatenate": lambda ds: ds.concatenate(ds.map(lambda *x: str(x))),
+    "split": lambda ds: ds.split([0.5, 0.5])[1],
+}
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(FUNCTIONS), st.sampled_from([*STEPS]), st.integers(0, 20), st.sampled_from(["inline", "thread"]))
+def test_of_shuffled_numbers_the_first_that_can_be_made_decides(function, step, seed, executor):
+    parallel = None if executor == "inline" else 3
+    ds = STEPS[step](ps.Dataset.range(COUNT).map(lambda x: function(int(x)), num_parallel_calls=parallel))
+    shuffled = ds if step == "split" else ds.shuffle(ps.ALL, seed=seed, reshuffle_each_iteration=False)
+    alone = [x for i in range(len(shuffled)) if type(x := made_or_error(shuffled, i)) is not type]
+    assert listed(shuffled, executor) == [repr(x) for x in alone if kind(x) == kind(alone[0])]

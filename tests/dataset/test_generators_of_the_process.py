@@ -144,18 +144,47 @@ def test_no_other_thread_of_the_process_meets_seeded_generators():
 
 
 def test_where_they_cannot_be_seeded_a_warning_says_so():
-    seen = []
-
-    def draw(x):
-        seen.append(x)
-        return x + np.random.rand()
-
     timed = ps.Options(element_timeout=60.0)
     assert values(RANGE(5).map(FUNCTIONS["both"]).with_options(timed)) == values(RANGE(5).map(FUNCTIONS["both"]))
 
-    ds = RANGE(3).interleave(lambda x: RANGE(2).map(draw), num_parallel_calls=2)
-    with pytest.warns(RandomnessWarning, match=r"map\(draw\) draws from np.random.rand, which is no part"):
+    def inner(x):
+        return RANGE(2).map(choose, num_parallel_calls=2, executor="thread")
+
+    ds = RANGE(3).interleave(inner, num_parallel_calls=2)
+    with pytest.warns(RandomnessWarning, match=r"map\(choose\) draws from random.choice, which is no part"):
         list(ds)
+
+
+class Counting:
+    """Uses a generator, and cannot move to another process."""
+
+    calls = 0
+
+    def __call__(self, x):
+        self.calls += 1
+        return x + np.random.rand()
+
+
+OPENED = {
+    "interleave": lambda ds, inner, parallel: ds.interleave(inner, cycle_length=3, num_parallel_calls=parallel),
+    "flat_map": lambda ds, inner, parallel: ds.flat_map(inner).prefetch(parallel or 0),
+    "flat_map, map": lambda ds, inner, parallel: ds.flat_map(inner).map(lambda x: x + 1, num_parallel_calls=parallel),
+}
+
+
+@pytest.mark.parametrize("function", [Counting(), choose], ids=["stays", "moves"])
+@pytest.mark.parametrize("step", OPENED)
+def test_elements_of_data_sets_that_a_step_opens_do_not_depend_on_the_workers(step, function):
+    def made(parallel):
+        return OPENED[step](RANGE(6), lambda x: RANGE(x, x + 5).map(function), parallel)
+
+    expected = values(made(None).iterator(epoch=1, executor="inline"))
+    before = states()
+    for parallel in (None, 1, 4, ps.AUTOTUNE):
+        for executor in ("auto", "thread", "inline"):
+            assert values(made(parallel).iterator(epoch=1, executor=executor)) == expected
+    assert states() == before
+    assert ("in the consumer's thread, where generators" in made(4).explain()) == (function is not choose)
 
 
 def test_a_data_set_that_a_function_reads_has_generators_of_its_own():

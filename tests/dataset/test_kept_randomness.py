@@ -70,7 +70,7 @@ def test_what_functions_draw_from_is_named(name, keep):
     function, drawn = RANDOM[name]
     ds = keep(RANGE(3).map(function).batch(2))
     keeper = ds._plan.name
-    with pytest.warns(RandomnessWarning, match=rf"draws from {drawn}, and {keeper}\(\) keeps what it drew first"):
+    with pytest.warns(RandomnessWarning, match=rf"random numbers of {drawn}, and {keeper}\(\) keeps the first ones"):
         list(ds)
 
 
@@ -90,11 +90,11 @@ def test_it_is_said_once_on_the_line_of_the_step(keep):
     (told,) = found
     assert told.filename == __file__
     assert told.lineno == drawing.__code__.co_firstlineno + 1
-    assert str(told.message).endswith("() keeps what it drew first for all epochs. " + hint(ds))
+    assert str(told.message).endswith("() keeps the first ones for all epochs. " + hint(ds))
 
 
 def hint(ds):
-    return f"Put the step behind {ds._plan.name}(), so that every epoch has its own."
+    return f"Put the step after {ds._plan.name}(), so that every epoch has its own."
 
 
 @pytest.mark.parametrize("shuffled", [lambda ds: ds.shuffle(3), lambda ds: ds.shuffle(ps.ALL)])
@@ -129,7 +129,7 @@ def test_a_generator_that_draws_is_told(keep):
     def made():
         return ps.Dataset.from_generator(drawing_generator)
 
-    with pytest.warns(RandomnessWarning, match=r"drawing_generator\) draws from np.random.rand, and") as found:
+    with pytest.warns(RandomnessWarning, match=r"drawing_generator\) uses random numbers of np.random.rand") as found:
         list(keep(made()))
     assert [told.lineno for told in found] == [made.__code__.co_firstlineno + 1]
     assert [advice.code for advice in keep(made()).lint() if advice.code == "cache-random"] == ["cache-random"]

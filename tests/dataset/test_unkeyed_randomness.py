@@ -106,7 +106,7 @@ def test_what_is_not_certain_is_not_warned_of(case):
 
 def test_draws_that_a_cache_keeps_are_told_in_one_way_only():
     (message,) = told(lambda: RANGE(3).map(helper).cache())
-    assert "keeps what it drew first" in message
+    assert "keeps the first ones" in message
 
 
 def both(shuffled):

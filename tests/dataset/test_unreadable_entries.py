@@ -69,7 +69,7 @@ def test_a_cache_whose_manifest_cannot_be_read_is_made_anew(name, stopped, tmp_p
     (text,) = [record.message for record in caplog.records]
     assert text.startswith(f"{entry}: what is kept there, ")
     assert said in text
-    assert "kB, is made and written anew" in text
+    assert "kB, is computed and written again" in text
     assert is_complete(tmp_path)
     caplog.clear()
     assert values(squares().cache(tmp_path)) == WANTED
@@ -121,7 +121,7 @@ def test_an_entry_that_becomes_unreadable_ends_a_follower_once(tmp_path):
     assert found.count("DataLossError") == 1
 
 
-@pytest.mark.parametrize(("kind", "said"), [("snapshot", "goes on without what is in"), ("cache", "written anew")])
+@pytest.mark.parametrize(("kind", "said"), [("snapshot", "goes on without what is in"), ("cache", "written again")])
 def test_a_pass_goes_on_without_an_entry_that_becomes_unreadable(kind, said, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("penstock.physical.storage._LOOK", 0.0)
     monkeypatch.setattr("penstock.cache.entry.writer._BYTES", 1 << 24)  # so that there is nothing to read meanwhile
@@ -154,7 +154,9 @@ def test_a_cache_that_may_not_be_read_is_made_in_the_pass(stopped, tmp_path, mon
     assert int(ds.at(3)) == WANTED[3]
     said = [record.message for record in caplog.records]
     assert (
-        sum(text.startswith(f"{entry}: what is kept there is made once more, as it cannot be read") for text in said)
+        sum(
+            text.startswith(f"{entry}: the stored elements are computed again, as they cannot be read") for text in said
+        )
         == 1
     )
     assert any("nothing is written to" in text for text in said)

@@ -156,7 +156,7 @@ def test_a_damaged_file_of_a_cache_is_made_once_more_and_one_of_a_snapshot_is_an
         system.pipe_file(name, bytes(content))
         if kind == "cache":
             assert values(kept(kind)) == WANTED
-            assert "made and written once more" in caplog.text
+            assert "computed and written again" in caplog.text
             caplog.clear()
             assert values(kept(kind)) == WANTED
             assert not caplog.text

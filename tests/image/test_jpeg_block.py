@@ -120,7 +120,7 @@ def test_a_window_outside_of_the_picture(window):
     failed = JpegBlock([jpeg("420", 90, 120)]).decode_resize(
         np.zeros((1, 4, 4, 3), np.float32), windows=np.array([window])
     )
-    assert "does not lie inside the picture of 90 rows and 120 columns" in str(failed[0])
+    assert "does not lie inside the image of 90 rows and 120 columns" in str(failed[0])
 
 
 def test_other_options_are_libjpegs():

@@ -26,7 +26,7 @@ def test_equals_decode_then_crop(contents, data, channels, ratio, fancy_upscalin
 
 @pytest.mark.parametrize("window", [(-1, 0, 4, 4), (0, 0, 0, 4), (37, 0, 4, 4), (0, 57, 4, 4)])
 def test_a_window_outside_of_the_picture(window):
-    with pytest.raises(InvalidArgumentError, match="does not lie inside the picture of 40 rows and 60 columns"):
+    with pytest.raises(InvalidArgumentError, match="does not lie inside the image of 40 rows and 60 columns"):
         decode_and_crop_jpeg(CONTENTS, window)
 
 

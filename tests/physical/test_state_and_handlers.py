@@ -70,6 +70,14 @@ HANDLERS = {
     "finally:\n    image = image + np.float32(1)\nreturn image, 1",
     "suppressed": "image = np.zeros((4, 4, 3), np.float32)\nwith contextlib.suppress(ValueError):\n"
     f"    {DECODES}\nreturn image, 1",
+    "an int": f"try:\n    {DECODES}\n    number = 9 // int(image[0, 0, 0] * 9)\n"
+    "except (ValueError, ZeroDivisionError):\n    LOG.append(1)\n"
+    "    image, number = np.zeros((4, 4, 3), np.float32), -1\nreturn image, number",
+    "an int, returned": f"try:\n    {DECODES}\n    return image, 9 // int(image[0, 0, 0] * 9)\n"
+    "except ZeroDivisionError as error:\n    raise RuntimeError(len(LOG)) from error\nfinally:\n    LOG.append(2)",
+    "an int and a counter": f"try:\n    {DECODES}\n    N[0] += 1\n    number = 9 // int(image[0, 0, 0] * 9)\n"
+    "except (ValueError, ZeroDivisionError):\n    image, number = np.zeros((4, 4, 3), np.float32), N[0]\n"
+    "return image, number",
     "and a counter": f"try:\n    {DECODES}\nexcept ValueError:\n    image = np.zeros((4, 4, 3), np.float32)\n"
     "N[0] = N[0] + 1\nreturn image, N[0]",
 }
@@ -85,8 +93,34 @@ def test_a_handler_runs_for_the_elements_that_raise(name: str, files: list[bytes
     *found, ds = outcome(handling(name), files, by_block=True)
     *plain, _ = outcome(handling(name), files, by_block=False)
     assert found == plain
-    if files is FILES:
+    if files is FILES and name not in ("an int, returned", "an int and a counter"):  # whose lines cannot run twice
         assert re.search("runs by Block: .*image.decode_resize", ds.explain())
+
+
+@pytest.mark.parametrize("modes", ['all="ignore"', 'divide="ignore", invalid="ignore"'])
+def test_numpy_warns_where_it_does_as_written(modes: str, recwarn: pytest.WarningsRecorder) -> None:
+    lines = f"with np.errstate({modes}):\n    ratio = image / (image - image[0, 0])\nreturn ratio, 1"
+    source = np.random.default_rng(0).random((300, 4, 4, 3))
+    for body in (lines, lines.replace("return", "image = image / (image - image)\nreturn")):
+        recwarn.clear()
+        text = f"def function(image):\n{indent(body, '    ')}\n"
+        *found, ds = outcome(text, source, by_block=True)
+        warned = {str(warning.message) for warning in recwarn}
+        recwarn.clear()
+        *plain, _ = outcome(text, source, by_block=False)
+        np.testing.assert_equal(found, plain)
+        assert warned == {str(warning.message) for warning in recwarn}
+        assert bool(warned) == (body != lines)
+        assert "runs by Block: " in ds.explain()
+        assert "called per element" not in ds.explain()
+
+
+def test_numpy_raises_where_it_is_asked_to() -> None:
+    body = "def function(x):\n    with np.errstate(all='raise'):\n        return x / (x - 30), 1\n"
+    *found, _ = outcome(body, np.arange(50.0), by_block=True)
+    *plain, _ = outcome(body, np.arange(50.0), by_block=False)
+    assert found == plain
+    assert found[0][-1][0][0] is FloatingPointError
 
 
 def test_a_helper_may_handle_exceptions() -> None:

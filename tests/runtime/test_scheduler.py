@@ -432,7 +432,7 @@ def test_closing_on_a_worker_while_another_is_inside_leaves_the_rest_to_that_one
     threads = list(scheduler._threads)
     scope.add(Closing(1, 1, []), 2)
     closer = closers.get(timeout=SECONDS)
-    closer.join(SECONDS)  # nobody wants it any more
+    closer.join(SECONDS)  # it is no longer needed
     assert (closer.is_alive(), scope.active, let_go.is_set()) == (False, 1, False)
     gate.set()
     assert let_go.wait(SECONDS)

@@ -336,3 +336,25 @@ def test_files_of_hugging_face_without_bytes_are_an_error(tmp_path):
     pq.write_table(pa.table({"image": pa.array([{"bytes": None, "path": "a"}], kind)}), tmp_path / "a.parquet")
     with pytest.raises(ps.errors.InvalidArgumentError, match=r"'image\.bytes' is null"):
         list(ps.ParquetDataset(tmp_path / "a.parquet"))
+
+
+@pytest.mark.parametrize("source", ["parquet", "arrow"])
+def test_shuffled_batches_are_the_rows_of_their_numbers(tmp_path, source):
+    """Rows of many groups are gathered for several batches at a time."""
+    rows = table(4000, value=pa.array(np.arange(4000) / 8))
+    if source == "parquet":
+        names = [write(tmp_path / str(i), rows.slice(i * 1500, 1500), "parquet", chunk=70) for i in range(3)]
+        shuffled = ps.ParquetDataset(names).shuffle(ps.ALL, seed=7)
+    else:
+        shuffled = ps.Dataset.from_arrow(rows).shuffle(ps.ALL, seed=7)
+    order = [int(x) for x in ps.Dataset.range(4000).shuffle(ps.ALL, seed=7)]
+    batches = shuffled.map(lambda row: {**row, "list": len(row["list"])}).batch(7)
+    found = list(batches)
+    for name, wanted in (
+        ("id", [*range(4000)]),
+        ("text", [f"t{i}".encode() * (i % 3) for i in range(4000)]),
+        ("list", [i % 4 for i in range(4000)]),
+        ("value", [i / 8 for i in range(4000)]),
+    ):
+        assert np.concatenate([batch[name] for batch in found]).tolist() == [wanted[i] for i in order]
+    assert_resumes_exactly(batches.take(20))

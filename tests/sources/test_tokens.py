@@ -144,25 +144,36 @@ def test_windows_are_resumed_at_every_element(tmp_path):
 _RESUME = """
 import json, sys
 import numpy as np, penstock as ps
-path, state = sys.argv[1:]
-ds = ps.TokenDataset(path, np.uint16, 8, 1).shuffle(ps.ALL, seed=3).batch(4)
-with ds.iterator() as elements:
-    elements.load_state_dict(json.loads(state))
-    print(json.dumps([batch.tolist() for batch in elements]))
+path, packed, states = sys.argv[1:]
+ds = ps.TokenDataset(path, np.uint16, 8, 1).shuffle(ps.ALL, seed=3)
+ds = ds.map(lambda x: x[: x[0] % 7 + 1]).pack(8) if packed == "packed" else ds.batch(4)
+rests = []
+for state in json.loads(states):
+    with ds.iterator() as elements:
+        elements.load_state_dict(state)
+        rests.append([str(element) for element in elements])
+print(json.dumps(rests))
 """
 
 
-def test_windows_are_resumed_in_another_process(tmp_path):
+@pytest.mark.parametrize("packed", ["batches", "packed"])
+def test_windows_are_resumed_at_every_element_in_another_process(packed, tmp_path):
     path = tmp_path / "a.bin"
     np.arange(30, dtype=np.uint16).tofile(path)
-    ds = ps.TokenDataset(path, np.uint16, 8, 1).shuffle(ps.ALL, seed=3).batch(4)
+    ds = ps.TokenDataset(path, np.uint16, 8, 1).shuffle(ps.ALL, seed=3)
+    ds = ds.map(lambda x: x[: x[0] % 7 + 1]).pack(8) if packed == "packed" else ds.batch(4)
+    states, found = [], []
     with ds.iterator() as elements:
-        next(elements), next(elements)
-        state = json.dumps(elements.state_dict())
-        rest = [batch.tolist() for batch in elements]
-    found = subprocess.run([sys.executable, "-c", _RESUME, path, state], capture_output=True, text=True, check=True)
-    assert json.loads(found.stdout) == rest
-    assert len(state) < 2000
+        states.append(elements.state_dict())
+        for element in elements:
+            found.append(str(element))
+            states.append(elements.state_dict())
+    texts = json.dumps(states)
+    other = subprocess.run(
+        [sys.executable, "-c", _RESUME, path, packed, texts], capture_output=True, text=True, check=True
+    )
+    assert json.loads(other.stdout) == [found[count:] for count in range(len(states))]
+    assert len(texts) < 2000 * len(states)
 
 
 # -- damage

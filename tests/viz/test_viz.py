@@ -163,7 +163,7 @@ def test_errors_teach():
         ps.viz.grid([{"image": PICTURE}], image="img")
     with pytest.raises(InvalidArgumentError, match="The value 'label' is no picture: int"):
         ps.viz.grid([{"image": PICTURE, "label": 1}], image="label")
-    with pytest.raises(InvalidArgumentError, match="There are no pictures in these elements"):
+    with pytest.raises(InvalidArgumentError, match="There are no images in these elements"):
         ps.viz.grid([1, 2])
     with pytest.raises(InvalidArgumentError, match="n must be from 1 to 400"):
         ps.viz.grid([PICTURE], n=401)

@@ -247,8 +247,9 @@ def write(into: Path) -> None:
     for target, text in texts.items():
         (into / "pages" / target).parent.mkdir(parents=True, exist_ok=True)
         (into / "pages" / target).write_text(text, encoding="utf-8")
-    for kind in ("*.css", "*.svg"):
+    for kind in ("*.css", "*.svg", "*.png"):
         for file in (ROOT / "docs").rglob(kind):
+            (into / "pages" / file.relative_to(ROOT / "docs")).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, into / "pages" / file.relative_to(ROOT / "docs"))
     shutil.rmtree(into / "src", ignore_errors=True)
     files = sorted(set(defining_files()))

@@ -1,1 +1,1 @@
-"""What training frameworks take: tensors of torch, arrays of JAX, adapters of Keras, data sets of TensorFlow."""
+"""Inputs of training frameworks: torch tensors, JAX arrays, Keras adapters, TensorFlow data sets."""

@@ -1,6 +1,6 @@
-"""The leaves of an element as a framework holds them.
+"""Converts the leaves of an element to objects of a framework.
 
-Columns have names; a framework is loaded where it is first asked for; an error tells of a column that it cannot hold.
+Columns have names, which errors about unsupported columns mention. A framework is imported on first use.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.errors import InvalidArgumentError, InvalidTypeError
 
 
 def column_names(structure: Structure) -> list[str]:
-    """Names in the order of the leaves; of an element that is a single value, the empty one.
+    """Return the names of the leaves, in order. An element that is a single value has the empty name.
 
     >>> column_names(flatten(({"image": 1, "id": 2}, 3))[1])
     ['0.image', '0.id', '1']
@@ -33,12 +33,12 @@ def column_names(structure: Structure) -> list[str]:
 
 
 def called(name: str) -> str:
-    """How a sentence begins about a column."""
+    """Return the beginning of a sentence about a column."""
     return f"Column {name!r}" if name else "The element"
 
 
 def checked_names(parameter: str, names: Any) -> frozenset[str]:
-    """Names of columns as a caller gives them: one, or several."""
+    """Return the column names of an argument, which may be one name or several."""
     several = [names] if isinstance(names, str) else names
     if not isinstance(several, Iterable) or not all(isinstance(name, str) for name in several):
         message = f"{parameter} takes names of columns, got {names!r}."
@@ -56,15 +56,15 @@ def check_there(parameter: str, names: Iterable[str], there: Sequence[str]) -> N
 
 
 def spec_columns(spec: Any) -> list[tuple[str, Any]]:
-    """The columns of a nest of specs."""
+    """Return the columns of a nest of specs."""
     leaves, structure = flatten(spec)
     return list(zip(column_names(structure), leaves, strict=True))
 
 
 def unheld(held: str, name: str, value: Any, otherwise: str | None) -> InvalidTypeError:
-    """About a value of which no `held` ("tensor of torch") can be made.
+    """Return the error for a value that cannot become a `held` ("tensor of torch").
 
-    `otherwise` is what may be done instead of changing the elements; by default, to keep them as numpy.
+    `otherwise` is an alternative to changing the elements. Default: keep them as numpy.
     """
     if isinstance(value, (RaggedTensor, SparseTensor)):
         return _tensor(held, name, value, otherwise)
@@ -78,7 +78,7 @@ def unheld(held: str, name: str, value: Any, otherwise: str | None) -> InvalidTy
 def unheld_spec(
     held: str, name: str, spec: Any, holds: Callable[[np.dtype], bool], otherwise: str | None
 ) -> InvalidTypeError | None:
-    """About values of this spec; None where they can be held."""
+    """Return the error for values of this spec, or None if the framework can represent them."""
     if isinstance(spec, TensorSpec):
         if spec.dtype is bytes:
             return _bytes(held, name, otherwise)
@@ -126,19 +126,19 @@ def _dataset(held: str, name: str) -> InvalidTypeError:
 
 
 class Conversion(ABC):
-    """Takes any number of elements of one structure. Columns named in `as_numpy` stay as they are.
+    """Converts elements of one structure. Columns named in `as_numpy` stay numpy arrays.
 
-    With the spec of the elements, a column that the framework cannot hold is an error now, on the user's line.
+    If the spec of the elements is known, an unsupported column raises an error at once, on the line of the user.
     """
 
-    value: ClassVar[str]  # what one is called: "tensor of torch"
-    otherwise: str | None = None  # what an error says may be done with a column that cannot be held
+    value: ClassVar[str]  # name of a result: "tensor of torch"
+    otherwise: str | None = None  # advice of an error about an unsupported column
 
     def __init__(self, as_numpy: Any, spec: Any) -> None:
         self._as_numpy = checked_names("as_numpy", as_numpy)
         self._structure: Structure | None = None
         self.names: list[str] = []
-        self._seen: list[Any] = []  # the dtype that each column had last, and that is held
+        self._seen: list[Any] = []  # last supported dtype of each column
         if spec is not None:
             self._learn(flatten(spec)[1])
             for name, leaf in spec_columns(spec):
@@ -155,14 +155,14 @@ class Conversion(ABC):
 
     @abstractmethod
     def holds(self, dtype: np.dtype) -> bool:
-        """Whether the framework has this dtype."""
+        """Return True if the framework has this dtype."""
 
     @abstractmethod
     def convert(self, array: np.ndarray, number: int) -> Any:
-        """The leaf with this number, of a dtype that the framework has. The array is nobody else's to write to."""
+        """Convert the leaf with this number, which has a supported dtype. No other object writes to the array."""
 
     def leaves(self, element: Any) -> list[Any]:
-        """What the framework holds, and numpy values where these were asked for, in the order of the leaves."""
+        """Return the converted leaves in order. Columns of `as_numpy` stay numpy values."""
         if self._structure is None:
             self._learn(flatten(element)[1])
         assert self._structure is not None
@@ -173,7 +173,7 @@ class Conversion(ABC):
         return values
 
     def nest(self, leaves: Sequence[Any]) -> Any:
-        """The element again, of these leaves."""
+        """Build the element from these leaves."""
         assert self._structure is not None
         return self._structure.build(leaves)
 
@@ -188,6 +188,6 @@ class Conversion(ABC):
                 raise unheld(self.value, self.names[number], value, self.otherwise)
             self._seen[number] = dtype
         flags = value.flags
-        if not (flags.writeable and flags.aligned):  # what is not to be written to is somebody else's, too
+        if not (flags.writeable and flags.aligned):  # read-only memory belongs to another object, too
             value = value.copy()
         return self.convert(value, number)

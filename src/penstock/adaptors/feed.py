@@ -1,4 +1,4 @@
-"""Feeds: where a loader's pass takes its batches from, in the step's own thread or in one that runs ahead of it."""
+"""Feeds supply the batches of a loader, in the thread of the step or in a thread that runs ahead of it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from penstock.forked import in_child
 from penstock.trace.drawing import leave_generators_alone
 
 State = dict[str, Any]
-_EXIT_PATIENCE = 2.0  # seconds that interpreter exit waits for the element that a thread is at
+_EXIT_PATIENCE = 2.0  # seconds that interpreter exit waits for the present element of a thread
 
 
 class Elements(Protocol):
-    """A pass over a data set: `penstock.Iterator`."""
+    """An iteration over a data set: `penstock.Iterator`."""
 
     def __next__(self) -> Any: ...
 
@@ -31,27 +31,30 @@ class Elements(Protocol):
 
 
 class Feed(ABC):
-    """Batches of one pass, made for a framework. Used by one thread at a time.
+    """Batches of one iteration, converted for a framework. One thread at a time may use it.
 
-    Contract: (1) a batch that fails raises in its place, and the next call gives the one behind it; (2) `state` is that
-    behind the last batch given, whatever was made ahead; (3) `close` ends the pass, waits for what is being made, and
-    may be called again; (4) a feed that nobody holds any more ends by itself.
+    The contract has four rules:
+
+    - A batch that fails raises its error in its place. The next call returns the batch after it.
+    - `state` is the state after the last returned batch, whatever was computed ahead.
+    - `close` ends the iteration and waits for the batch in progress. It may be called again.
+    - A feed without references ends by itself.
     """
 
     @abstractmethod
     def next(self) -> Any:
-        """The next batch; raises StopIteration at the end."""
+        """Return the next batch. Raises StopIteration at the end."""
 
     @abstractmethod
     def state(self) -> State:
-        """What is needed to go on behind the last batch given."""
+        """Return the state after the last returned batch."""
 
     @abstractmethod
     def close(self) -> None: ...
 
 
 class Direct(Feed):
-    """Made when asked for: where it costs next to nothing, as for tensors over the memory of a batch."""
+    """Makes batches on demand, for conversions that cost almost nothing, such as tensors on the memory of a batch."""
 
     def __init__(self, elements: Elements, make: Callable[[Any], Any]) -> None:
         self._elements, self._make = elements, make
@@ -67,9 +70,9 @@ class Direct(Feed):
 
 
 class Ahead(Feed):
-    """Up to `depth` batches made by a thread while the step computes: where memory has to travel to a device.
+    """Lets a thread make up to `depth` batches during the step, for copies to a device.
 
-    `make` is called in that thread, and what it returns is given to `take` in the step's, which hands it over.
+    The thread calls `make`. The thread of the step calls `take` with its result.
     """
 
     def __init__(
@@ -111,18 +114,18 @@ class Ahead(Feed):
 
 
 class _Queue:
-    """What the thread has made and the step has not taken. Both hold it, and not one another."""
+    """Batches that the thread has made and the step has not taken. Feed and thread refer to it, not to each other."""
 
     def __init__(self, depth: int) -> None:
         self._depth = depth
         self._made: deque[tuple[Any, BaseException | None, State | None]] = deque()
         self._changed = threading.Condition()
-        self._ended = False  # nothing comes any more
-        self.stopped = False  # nothing is wanted any more
-        self.foreign = False  # the thread is in the process that this one was forked from
+        self._ended = False  # no more batches will come
+        self.stopped = False  # no more batches are needed
+        self.foreign = False  # True in a forked child: the thread is in the parent
 
     def wait_for_room(self) -> bool:
-        """Whether to make another one."""
+        """Wait for room. Return True if another batch is needed."""
         with self._changed:
             self._changed.wait_for(lambda: self.stopped or len(self._made) < self._depth)
             return not self.stopped
@@ -161,7 +164,7 @@ def _work(elements: Elements, make: Callable[[Any], Any], queue: _Queue) -> None
     leave_generators_alone()
     try:
         _fill(elements, make, queue)
-    except BaseException as error:  # the pass is over
+    except BaseException as error:  # this ends the iteration
         queue.put(None, error, None)
     finally:
         queue.end()
@@ -193,7 +196,7 @@ _THREADS: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
 @atexit.register
 def _end_all() -> None:
-    """Threads that copy to a device while the interpreter ends would meet modules that are gone."""
+    """Stop all threads, because copies to a device during interpreter exit would use unloaded modules."""
     for queue in list(_QUEUES):
         queue.stop()
     for thread in list(_THREADS):
@@ -202,7 +205,7 @@ def _end_all() -> None:
 
 @in_child
 def _threads_are_the_parents() -> None:
-    """In a forked child no thread runs ahead: who asks there is told so, and nobody waits for ever."""
+    """Mark all queues as foreign in a forked child, so that `get` raises an error instead of waiting for ever."""
     for queue in list(_QUEUES):
         queue._changed = threading.Condition()
         queue.foreign = True

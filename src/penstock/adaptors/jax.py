@@ -1,6 +1,6 @@
-"""JAX: batches as its arrays, on one device or laid out over a mesh.
+"""JAX: batches as its arrays, on one device or sharded over a mesh.
 
-JaxLoader, which `Dataset.to_jax` returns; and the processes of a program over several hosts.
+The module contains JaxLoader, which `Dataset.to_jax` returns, and the agreement of processes on several hosts.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _WIDE = {"int64": np.iinfo(np.int32), "uint64": np.iinfo(np.uint32)}
 
 
 class Arrays(Conversion):
-    """Arrays of JAX of the leaves of an element, under a sharding where one is given.
+    """Converts the leaves of an element to JAX arrays, with an optional sharding.
 
-    On the CPU JAX lays an array over numpy's memory where that is aligned to 64 bytes, as a batch is, even if it is
-    asked not to. Nobody else holds that memory by then, and it is used again only when JAX has let go of it.
+    On the CPU, JAX uses the memory of a numpy array if it is aligned to 64 bytes, even if JAX is asked to copy. This is
+    safe: no other object uses the memory of the batch by then, and it is reused only after JAX has released it.
     """
 
     value = "array of JAX"
@@ -65,7 +65,7 @@ class Arrays(Conversion):
 
 
 def _check_fits(name: str, array: np.ndarray, narrow: Any) -> None:
-    """JAX keeps 64-bit integers in 32 bits unless it is told otherwise, and would cut off what does not fit."""
+    """Raise InvalidArgumentError for integers beyond 32 bits, which JAX truncates by default."""
     if array.size and not (narrow.min <= array.min() and array.max() <= narrow.max):
         message = f"{called(name)} holds {array.dtype} numbers beyond 32 bits, which JAX would cut off."
         hint = 'Allow 64 bits with jax.config.update("jax_enable_x64", True), or split or hash them with map().'
@@ -73,7 +73,7 @@ def _check_fits(name: str, array: np.ndarray, narrow: Any) -> None:
 
 
 def _shardings(jax: Any, sharding: Any) -> tuple[Any, dict[str, Any]]:
-    """The sharding of all columns, and those of single columns."""
+    """Return the sharding of all columns, and the shardings of single columns."""
     several = sharding if isinstance(sharding, Mapping) else {}
     checked_names("sharding", list(several))
     for one in several.values() if several else [sharding]:
@@ -87,9 +87,9 @@ def _shardings(jax: Any, sharding: Any) -> tuple[Any, dict[str, Any]]:
 
 
 class JaxLoader(Loader):
-    """Elements of a data set as nests of JAX arrays, put on their devices ahead of the step.
+    """Elements of a data set as nests of JAX arrays. They are put on their devices ahead of the step.
 
-    On the CPU alone there is nothing to travel, and arrays are made when they are asked for.
+    On the CPU no transfer is needed, so arrays are made on demand.
     """
 
     def __init__(
@@ -117,10 +117,10 @@ class JaxLoader(Loader):
         return Ahead(elements, made, self._depth)
 
     def _settings(self) -> Callable[[], AbstractContextManager[Any]]:
-        """What `with` has set for the thread that iterates, `jax.default_device` say, for the one that runs ahead."""
+        """Return a context manager for the thread ahead, with the settings of this thread such as `default_device`."""
         jax = self._jax
         wide, device = jax.config.jax_enable_x64, jax.config.jax_default_device
-        holder = jax if hasattr(jax, "enable_x64") else import_module("jax.experimental")  # of earlier versions
+        holder = jax if hasattr(jax, "enable_x64") else import_module("jax.experimental")  # for earlier versions
         enable = holder.enable_x64
 
         @contextmanager
@@ -135,7 +135,7 @@ class JaxLoader(Loader):
 
 
 def own_part(jax: Any) -> tuple[int, int]:
-    """Number of processes, and which of them this one is."""
+    """Return the number of processes and the index of this process."""
     return jax.process_count(), jax.process_index()
 
 

@@ -1,6 +1,6 @@
 """Keras 3: the data adapter that `Dataset.to_keras` returns, for `fit`, `evaluate` and `predict`.
 
-What Keras's own loop over epochs makes of data of unknown length; and sample weights by class.
+The module also corrects how Keras handles data of unknown length, and converts class weights to sample weights.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from penstock.adaptors.torch import Tensors
 from penstock.block.spec import TensorSpec
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, InvalidTypeError, optional_package
 
-# Keras hands an adapter to its `EpochIterator`, which asks it for `num_batches` when `fit` begins and calls
-# `on_epoch_begin` before each epoch. Nothing it passes says who asks; the frame that asks does. Where a version of
-# Keras is built otherwise nothing is found, and nothing is done: Keras then warns at the end of data of unknown length,
-# and takes no more batches from later epochs than from the first.
+# Keras passes an adapter to its `EpochIterator`, which reads `num_batches` when `fit` begins and calls `on_epoch_begin`
+# before each epoch. No argument names the caller, so the code reads the frame of the caller. In a version of Keras with
+# another structure the frame is not found, and nothing is changed. Keras then warns at the end of data of unknown
+# length, and takes no more batches from later epochs than from the first.
 
 _PACKAGE = "keras."
 _IGNORED = {
@@ -34,7 +34,7 @@ _IGNORED = {
 
 
 def refuse_ignored(asking: FrameType | None) -> None:
-    """Raise InvalidArgumentError where `fit` or `evaluate` was given, beside the adapter, what Keras would drop."""
+    """Raise InvalidArgumentError if `fit` or `evaluate` got arguments that Keras ignores with an adapter."""
     if _keras_iterator(asking) is None or asking is None or asking.f_code.co_name != "__init__":
         return
     for name, hint in _IGNORED.items():
@@ -44,10 +44,10 @@ def refuse_ignored(asking: FrameType | None) -> None:
 
 
 def end_as_it_ends(asking: FrameType | None) -> None:
-    """The epoch that begins ends with the pass, however long that is: an end is no interruption to be warned of.
+    """Let the present epoch end with its iteration, at any length, without a warning of an interruption.
 
-    Keras remembers the length of the first epoch, and cuts later ones to it. With steps_per_epoch the caller has
-    said how long an epoch is, and running out of data before is worth its warning.
+    Keras remembers the length of the first epoch, and truncates later ones to it. With steps_per_epoch the caller has
+    set the length of an epoch, so the warning of missing data stays.
     """
     iterator = _keras_iterator(asking)
     if iterator is not None and iterator.steps_per_epoch is None:
@@ -70,13 +70,13 @@ _OTHERWISE = "train on the backend TensorFlow, which has such tensors and layers
 
 
 class TorchInputs(Tensors):
-    """Tensors of torch."""
+    """Torch tensors."""
 
     otherwise = _OTHERWISE
 
 
 class ArrayInputs(Conversion):
-    """numpy arrays as they are, once they are known to be numbers."""
+    """Unchanged numpy arrays of numbers."""
 
     value = "input of this backend of Keras"
     otherwise = _OTHERWISE
@@ -89,7 +89,7 @@ class ArrayInputs(Conversion):
 
 
 class ClassWeights:
-    """Makes `(x, y, weights)` of `(x, y)`. `y` has classes, of shape (batch,) or (batch, 1), or one-hot rows.
+    """Makes `(x, y, weights)` from `(x, y)`. `y` has classes, of shape (batch,) or (batch, 1), or one-hot rows.
 
     >>> ClassWeights({1: 5.0})(("x", np.array([0, 1, 2])))[2]
     array([1., 5., 1.], dtype=float32)
@@ -132,8 +132,8 @@ def _pair(element: Any) -> tuple[Any, Any]:
     return element[0], element[1]
 
 
-# Keras takes an instance of its class DataAdapter as it is. The class is not exported: this is the one module that
-# knows where it is, and `tests/adaptors/test_keras.py` holds what it relies on.
+# Keras accepts instances of its class DataAdapter, which it does not export. Only this module knows the place of the
+# class, and `tests/adaptors/test_keras.py` tests the methods that it relies on.
 
 _EMPTY = "Look for a filter or take() that leaves nothing, or drop_remainder with a batch larger than the data."
 _PLACE = "keras.src.trainers.data_adapters.data_adapter"
@@ -141,11 +141,11 @@ _PLACE = "keras.src.trainers.data_adapters.data_adapter"
 
 @cache
 def adapter_type() -> type:
-    """The class, derived from Keras's when that is there.
+    """Return the adapter class, which is derived from the class of Keras.
 
     Raises:
-        MissingDependencyError: Keras is not installed.
-        FailedPreconditionError: it is of a version whose adapters are elsewhere.
+        MissingDependencyError: If Keras is not installed.
+        FailedPreconditionError: If this version of Keras has its adapters in another place.
     """
     keras = optional_package("keras", "to_keras", "keras")
     try:
@@ -156,9 +156,9 @@ def adapter_type() -> type:
         raise FailedPreconditionError(message, hint=hint) from error
 
     class KerasAdapter(base):  # type: ignore[misc, valid-type]
-        """Passes of a data set for Keras, which opens one for each epoch, and one more where it builds the model.
+        """Iterations of a data set for Keras: one per epoch, and one more to build the model.
 
-        A pass that was not taken to its end is no epoch: the next one is of the same number.
+        An iteration that was not finished is no epoch: the next one has the same number.
         """
 
         def __init__(self, dataset: Passes, weights: ClassWeights | None) -> None:
@@ -211,7 +211,7 @@ def adapter_type() -> type:
                 end_as_it_ends(sys._getframe(1))
 
     class KerasPass:
-        """One pass, as an iterator."""
+        """One iteration."""
 
         def __init__(self, adapter: KerasAdapter, make: Callable[[Any], Any]) -> None:
             self._adapter, self._make = adapter, make
@@ -229,12 +229,12 @@ def adapter_type() -> type:
                 element = next(self._elements)
             except StopIteration:
                 self._ended()
-                if not self._given:  # Keras fails somewhere behind it, in words about something else
+                if not self._given:  # Keras would fail later, with a message about something else
                     message = "The data set has no batch for Keras."
                     raise InvalidArgumentError(message, hint=_EMPTY) from None
                 raise
             self._given += 1
-            if self._given == self._length:  # Keras asks for no more
+            if self._given == self._length:  # Keras does not ask again
                 self._ended()
             if self._weights is not None:
                 element = self._weights(element)

@@ -1,6 +1,6 @@
-"""Loader: a data set as a framework's training loop wants it, pass after pass, saved and continued.
+"""Loader: a data set for the training loop of a framework, with one iteration per epoch, saved and resumed.
 
-Of processes that train together it says which part each reads, and whether all have the same data set.
+For processes that train together, the loader assigns a shard to each, and checks that all have the same data set.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _VERSION = 1
 
 
 class Passes(Protocol):
-    """What can be iterated over again and again: `penstock.Dataset`."""
+    """The methods of an object that can be iterated over repeatedly: `penstock.Dataset`."""
 
     def iterator(self, *, epoch: int | None = None) -> Elements: ...
 
@@ -31,15 +31,15 @@ class Passes(Protocol):
 
 
 class Loader:
-    """A data set that gives what a framework takes.
+    """A data set that yields inputs of a framework.
 
-    Passes are numbered from 0, and the number is the epoch that shuffles see; `set_epoch` names that of the next one.
-    `state_dict()` may be asked for at any time, `load_state_dict` prepares the next `iter()`: it goes on behind the
-    last batch given, or with the epoch behind one that was complete. As torchdata's StatefulDataLoader does.
+    Iterations are numbered from 0. The number is the epoch for shuffles. `set_epoch` sets the number of the next
+    iteration. `state_dict()` may be called at any time. `load_state_dict` prepares the next `iter()`: it resumes after
+    the last returned batch, or begins the next epoch after a complete one. torchdata's StatefulDataLoader does the
+    same.
 
-    A pass that is dropped before it was asked for a batch is none: trainers call `iter(loader)` to see if it works.
-
-    `dataset` is what it reads from.
+    An iteration that ends before its first batch does not count: trainers call `iter(loader)` as a test. `dataset` is
+    the data set that the loader reads.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Loader:
     ) -> None:
         self.dataset = dataset
         self._feed = feed
-        self._agreed = agreed  # compares the processes that share the data set, before the first pass
+        self._agreed = agreed  # compares the processes that share the data set, before the first iteration
         self._next_epoch = 0
         self._resume: State | None = None
         self._last = _Place(None)
@@ -67,7 +67,7 @@ class Loader:
         place = self._last = _Place(epoch)
 
         def untouched() -> None:
-            if self._last is place and self._next_epoch == epoch + 1:  # nothing was said since
+            if self._last is place and self._next_epoch == epoch + 1:  # no other iteration or epoch was requested since
                 self._next_epoch, self._resume, self._last = before
 
         return Pass(self._feed(elements), place, untouched)
@@ -76,13 +76,14 @@ class Loader:
         return len(self.dataset)
 
     def set_epoch(self, epoch: int) -> None:
-        """The next pass is that of `epoch`, as a distributed sampler's; a state that was loaded stays in force."""
+        """Set the epoch of the next iteration, like a distributed sampler. A loaded state stays in force."""
         self._next_epoch = check_int("epoch", epoch, least=0, hint="Passes are counted from 0.")
 
     def state_dict(self) -> State:
-        """Where the latest pass is, as numbers, strings, lists and dicts; batches made ahead are not counted as given.
+        """Return the position of the latest iteration as numbers, strings, lists and dicts.
 
-        It belongs to the data set, as `penstock.Iterator`'s does.
+        Batches that were made ahead do not count as returned. The state belongs to the data set, like that of
+        `penstock.Iterator`.
         """
         if self._resume is not None:
             return {"version": _VERSION, "epoch": int(self._resume["epoch"]), "elements": self._resume}
@@ -92,10 +93,12 @@ class Loader:
         return {"version": _VERSION, "epoch": place.epoch, "elements": place.state()}
 
     def load_state_dict(self, state: State) -> None:
-        """The next pass goes on where `state_dict()` was taken.
+        """Resume at a state from `state_dict()` in the next iteration.
 
-        Raises InvalidArgumentError for what is no such state. A state of another data set is refused by the next pass,
-        with the first step that differs.
+        Raises:
+            InvalidArgumentError: If the value is no such state. The next iteration refuses the state of another data
+                set and names
+                the first different step.
         """
         try:
             version, epoch, elements = state["version"], int(state["epoch"]), state["elements"]
@@ -110,12 +113,12 @@ class Loader:
 
 
 class Pass:
-    """One pass of a loader: an iterator. Leaving it (its end, `close`, or no reference left) ends its workers."""
+    """One iteration of a loader. Its workers end at its end, after `close`, and without references to it."""
 
     def __init__(self, feed: Feed, place: _Place, untouched: Callable[[], None]) -> None:
         self._feed = feed
         self._place = place
-        self._untouched: Callable[[], None] | None = untouched  # what is done if it ends before it was asked
+        self._untouched: Callable[[], None] | None = untouched  # called if the iteration ends before its first batch
         self._closed = False
         place.follow(self)
 
@@ -137,18 +140,18 @@ class Pass:
             raise
 
     def state_dict(self) -> State:
-        """Where the pass is, for `load_state_dict` of an iterator over the data set."""
+        """Return the position of the iteration, for `load_state_dict` of an iterator over the data set."""
         return self._feed.state()
 
     def close(self) -> None:
-        """End the workers; what the loader's state says stays. Idempotent."""
+        """End the workers. The state of the loader stays. Idempotent."""
         if not self._closed:
             self._leave()
             self._feed.close()
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True) and not sys.is_finalizing():
-            self._leave()  # the feed, held by nobody else, ends by itself
+            self._leave()  # the feed has no other reference, and ends by itself
 
     def _leave(self) -> None:
         self._closed = True
@@ -158,10 +161,10 @@ class Pass:
 
 
 class _Place:
-    """Where a pass is, told by the pass as long as it is there, and remembered behind it."""
+    """The position of an iteration: asked from the iteration while it exists, and stored afterwards."""
 
     def __init__(self, epoch: int | None) -> None:
-        self.epoch = epoch  # None: there was no pass
+        self.epoch = epoch  # None: there was no iteration
         self.ended = False
         self._pass: weakref.ref[Pass] | None = None
         self._kept: State | None = None
@@ -181,7 +184,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The part number `index` of `count`; whether it is that of the calling process."""
+    """The shard number `index` of `count`. `own` is True if the shard is that of the calling process."""
 
     count: int
     index: int
@@ -189,7 +192,7 @@ class Share:
 
 
 def share_of(shard: Any, word: str, own: Callable[[], tuple[int, int]]) -> Share | None:
-    """Which part a caller asks for; None for everything. `word` stands for what `own` tells of this process."""
+    """Return the shard that a caller asks for, or None for all data. `word` stands for the result of `own`."""
     if shard is None or shard is False:
         return None
     hint = f'shard="{word}" is the part of this process, shard=(2, 0) the first of two parts, shard=False everything.'
@@ -206,12 +209,15 @@ def share_of(shard: Any, word: str, own: Callable[[], tuple[int, int]]) -> Share
 
 
 def identity(plan: Node, settings: tuple[Any, ...], epoch: int, size: int) -> dict[str, Any]:
-    """What has to be the same in all processes when they begin a pass."""
+    """Return the values that must be equal in all processes at the beginning of an iteration."""
     return {"plan": fingerprint(plan, *settings), "steps": steps(plan), "epoch": epoch, "length": size}
 
 
 def check_alike(everyone: Sequence[dict[str, Any]]) -> None:
-    """Raise FailedPreconditionError unless all processes have the same identity; it names the first that differs."""
+    """Raise FailedPreconditionError unless all processes have the same identity.
+
+    The message names the first difference.
+    """
     for rank, theirs in enumerate(everyone):
         if theirs != everyone[0]:
             message = f"Ranks 0 and {rank} do not read the same data set: {_difference(everyone[0], theirs)}."

@@ -1,4 +1,4 @@
-"""An item handler of Orbax, for the state of a loader: one file for each process."""
+"""An item handler of Orbax for the state of a loader, which writes one file for each process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.errors import NotFoundError, optional_package
 
 
 class OrbaxTypes(NamedTuple):
-    """The classes, made when Orbax is there to derive them from."""
+    """The classes, which are derived from classes of Orbax on first use."""
 
     handler: type
     save: type
@@ -20,10 +20,10 @@ class OrbaxTypes(NamedTuple):
 
 @cache
 def orbax_types() -> OrbaxTypes:
-    """The handler, and the arguments that it saves and restores.
+    """Return the handler, and the arguments that it saves and restores.
 
     Raises:
-        MissingDependencyError: Orbax is not installed.
+        MissingDependencyError: If Orbax is not installed.
     """
     ocp = optional_package("orbax.checkpoint", "penstock.jax", "jax")
     jax = optional_package("jax", "penstock.jax", "jax")

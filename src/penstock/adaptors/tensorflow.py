@@ -1,4 +1,4 @@
-"""TensorFlow: a tf.data.Dataset over the passes of a data set, and the elements of a tf.data.Dataset as penstock's."""
+"""TensorFlow: a penstock data set as a tf.data.Dataset, and the elements of a tf.data.Dataset for penstock."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from penstock.plan.node import INFINITE_CARDINALITY
 
 
 def to_tf(passes: Callable[[], Iterator[Any]], spec: Any, cardinality: int, *, seen: bool) -> Any:
-    """A tf.data.Dataset that begins a pass whenever it is iterated over. Byte strings are tf.string.
+    """Return a tf.data.Dataset that begins an iteration whenever it is iterated over. Byte strings are tf.string.
 
-    Where the spec is what was `seen` of one element, the first dimension of others may be another.
+    If the spec is taken from one element (`seen`), the first dimension of other elements may differ.
     """
     tf = optional_package("tensorflow", "to_tf", "tensorflow")
     leaves, structure = flatten(spec)
@@ -87,7 +87,7 @@ def _ragged(tf: Any, value: Any) -> Any:
 
 
 def checked(dataset: Any) -> Any:
-    """The module of TensorFlow, if this is one of its data sets."""
+    """Return the module of TensorFlow if `dataset` is one of its data sets."""
     tf = optional_package("tensorflow", "from_tf", "tensorflow")
     if isinstance(dataset, tf.data.Dataset):
         return tf
@@ -96,7 +96,10 @@ def checked(dataset: Any) -> Any:
 
 
 def signature(tf: Any, spec: Any) -> Any:
-    """A nest of penstock's specs for one of TensorFlow's; None where values are no plain tensors: they show it."""
+    """Return penstock's specs for a nest of TensorFlow's specs, or None if some values are no plain tensors.
+
+    The elements show the specs of other values.
+    """
     found = _signature(tf, spec)
     return found if all(isinstance(leaf, TensorSpec) for leaf in flatten(found)[0]) else None
 
@@ -126,7 +129,7 @@ def _numpy_dtype(tf: Any, dtype: Any) -> Any:
 
 
 def elements(tf: Any, dataset: Any) -> Iterator[Any]:
-    """Elements with numpy values."""
+    """Yield the elements with numpy values."""
     for element in dataset:
         yield tf.nest.map_structure(lambda leaf: _own_value(tf, leaf), element)
 

@@ -1,7 +1,7 @@
 """torch: batches as its tensors.
 
-TorchLoader, which `Dataset.to_torch` returns; copies to a CUDA device beside the step that computes; a data set as
-torch's IterableDataset; and the ranks of torch.distributed.
+`TorchLoader` is the type of the result of `Dataset.to_torch`. The module also copies batches to a CUDA device during
+the step, offers a data set as torch's IterableDataset, and reads the ranks of torch.distributed.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from penstock.plan.node import check_int
 
 @cache
 def iterable_type() -> type:
-    """The class, derived from torch's.
+    """Return the class, which is derived from a class of torch.
 
     Raises:
-        MissingDependencyError: torch is not installed.
+        MissingDependencyError: If torch is not installed.
     """
     data = optional_package("torch.utils.data", "as_iterable_dataset", "torch")
 
     class IterablePasses(data.IterableDataset):  # type: ignore[misc, name-defined]
-        """Elements of a data set. Of n workers of torch's DataLoader each gives every n-th: together, each once.
+        """Elements of a data set. Each of n workers of torch's DataLoader yields every n-th element.
 
-        Each `iter` is a pass of an epoch of its own: that of `set_epoch`, or those from 0 on. Workers cannot tell how
-        many passes there were; without `set_epoch` theirs is made of the seed that torch draws for each pass.
+        Each `iter` is an epoch: that of `set_epoch`, or the next one from 0 on. Workers do not know the number of past
+        epochs. Without `set_epoch`, they derive the epoch from the seed that torch chooses for each iteration.
         """
 
         def __init__(self, dataset: Any) -> None:
             self.dataset = dataset
-            self._passes = 0  # of this copy
+            self._passes = 0  # number of iterations of this copy
 
         def set_epoch(self, epoch: int) -> None:
             self.dataset.set_epoch(epoch)
@@ -64,14 +64,14 @@ def iterable_type() -> type:
 
 
 def _own(value: Any) -> Any:
-    """torch warns of arrays that cannot be written to."""
+    """Copy a read-only array, because torch warns about it."""
     if isinstance(value, np.ndarray) and not value.flags.writeable:
         return value.copy()
     return value
 
 
 def world(torch: Any) -> tuple[int, int]:
-    """Size of the group and rank in it; (1, 0) where torch.distributed is not in use."""
+    """Return the size of the process group and the rank in it, or (1, 0) without torch.distributed."""
     distributed = torch.distributed
     if distributed.is_available() and distributed.is_initialized():
         return distributed.get_world_size(), distributed.get_rank()
@@ -79,7 +79,10 @@ def world(torch: Any) -> tuple[int, int]:
 
 
 def own_part(torch: Any) -> tuple[int, int]:
-    """As `world`; an error where several ranks were announced and no group is there yet."""
+    """Return `world()`.
+
+    Raises FailedPreconditionError if WORLD_SIZE announces several ranks but there is no group yet.
+    """
     found = world(torch)
     announced = os.environ.get("WORLD_SIZE", "1")
     if found == (1, 0) and announced not in ("", "1") and not torch.distributed.is_initialized():
@@ -96,13 +99,14 @@ def agree(torch: Any, mine: dict[str, Any]) -> None:
     check_alike(everyone)
 
 
-_AS_BITS = {"bfloat16": np.int16, "float8_e4m3fn": np.uint8, "float8_e5m2": np.uint8}  # of ml_dtypes: bits alike
+# dtypes of ml_dtypes, as integers with the same bits
+_AS_BITS = {"bfloat16": np.int16, "float8_e4m3fn": np.uint8, "float8_e5m2": np.uint8}
 _NAMES = {"bool", "complex64", "complex128", "float16", "float32", "float64", *_AS_BITS}
 _NAMES |= {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
 
 class Tensors(Conversion):
-    """Tensors on the CPU of the leaves of an element; `cast` gives them the dtype that was asked for."""
+    """Converts the leaves of an element to tensors on the CPU. `cast` converts them to the requested dtype."""
 
     value = "tensor of torch"
 
@@ -142,7 +146,7 @@ class Tensors(Conversion):
         return bool(self._dtypes) or self._floats is not None
 
     def cast(self, tensor: Any, number: int) -> Any:
-        """The tensor in the dtype that was asked for: it is on its device by now, where that is quicker."""
+        """Return the tensor in the requested dtype. It may be on its device by now, where the cast is faster."""
         wanted = self._dtypes.get(self.names[number]) if self._dtypes else None
         if wanted is None and self._floats is not None and tensor.is_floating_point():
             wanted = self._floats
@@ -154,7 +158,7 @@ def _flat_spec(spec: Any) -> Any:
 
 
 def _dtypes(torch: Any, dtype: Any) -> tuple[Any, dict[str, Any]]:
-    """The dtype of all floating-point columns, and those of single columns."""
+    """Return the dtype of all floating-point columns, and the dtypes of single columns."""
     if isinstance(dtype, Mapping):
         checked_names("dtype", list(dtype))
         return None, {name: _dtype(torch, wanted) for name, wanted in dtype.items()}
@@ -176,7 +180,7 @@ def _dtype(torch: Any, dtype: Any) -> Any:
 
 
 class Copied(NamedTuple):
-    """An element on its way to the device, and the event that says it has arrived."""
+    """An element that is being copied to the device, and the event of its arrival."""
 
     leaves: list[Any]
     arrived: Any
@@ -185,10 +189,10 @@ class Copied(NamedTuple):
 class CudaCopies:
     """Copies the tensors of an element to `device` while the device computes.
 
-    `start` is called by a thread that runs ahead. It takes pinned memory from torch's own allocator, which uses a piece
-    again only behind the copy from it, and starts the copy on the side stream. `finish` is called by the step's thread:
-    it makes the step's stream wait for the copy (the thread does not), and tells the allocator of the device that this
-    stream uses the memory, so that it is not given away before the step is done.
+    A thread that runs ahead calls `start`. It takes pinned memory from torch's allocator, which reuses a buffer only
+    after the copy from it, and starts the copy on the side stream. The thread of the step calls `finish`. It makes the
+    stream of the step wait for the copy, while the thread itself does not wait. It also tells the allocator of the
+    device that this stream uses the memory, so that the memory is not reused before the step is done.
     """
 
     def __init__(self, torch: Any, tensors: Tensors, device: Any, *, pin: bool) -> None:
@@ -228,8 +232,8 @@ def _tensors_of(torch: Any, leaves: Sequence[Any]) -> list[Any]:
 class TorchLoader(Loader):
     """Elements of a data set as nests of torch tensors, on the CPU or on a device.
 
-    It is iterated over, once for each epoch, by a loop of your own, Lightning, Accelerate or the Trainer of Hugging
-    Face. On the CPU tensors lie over the memory of the batch; nothing is copied that is the tensor's alone.
+    A training loop iterates over it once per epoch: your own loop, Lightning, Accelerate or the Trainer of Hugging
+    Face. On the CPU, tensors use the memory of the batch. Only read-only memory is copied.
     """
 
     def __init__(
@@ -250,18 +254,18 @@ class TorchLoader(Loader):
         super().__init__(dataset, self._fed, agreed)
 
     def __getattr__(self, name: str) -> Any:
-        """For `skip_first_batches` of Accelerate, which the Trainer of Hugging Face calls when it resumes."""
+        """Raise a helpful error for `skip_first_batches` of Accelerate, which the Trainer of Hugging Face calls."""
         message = f"{type(self).__name__!r} object has no attribute {name!r}"
         if name in ("sampler", "batch_sampler"):
             message += (
-                ": nothing has to be read to skip batches. load_state_dict() goes on behind those that were given; "
-                "tell a Trainer of Hugging Face so with TrainingArguments(ignore_data_skip=True)"
+                ": nothing has to be read to skip batches. load_state_dict() continues after the delivered ones. "
+                "Tell a Trainer of Hugging Face with TrainingArguments(ignore_data_skip=True)"
             )
         raise AttributeError(message)
 
     def _fed(self, elements: Elements) -> Feed:
         if self._device is not None and self._device.type == "cuda":
-            # "cuda" is the current device of the thread that iterates; the one that copies ahead has another
+            # "cuda" is the current device of the iterating thread; the thread that copies ahead has another one
             number = self._torch.cuda.current_device() if self._device.index is None else self._device.index
             device = self._torch.device("cuda", number)
             copies = CudaCopies(self._torch, self._tensors, device, pin=self._pin)

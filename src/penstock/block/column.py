@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.arena import ARENA
-from penstock.block.leaf import as_leaf
+from penstock.block.arena import ARENA, SMALLEST
+from penstock.block.leaf import as_leaf, utf8
 from penstock.block.spec import LeafSpec, TensorSpec, dtype_name, spec_of
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError
 
 _MANY, _SHORT = 64, 64  # byte strings, and bytes of each, from and up to which they are made all at once
-_FEW = 8  # buffers
+_EACH = 8  # byte strings of each buffer, from which on they are cut out a buffer at a time
 _COPIED = 1 << 16  # bytes
 _CLOSE = 256  # bytes of each, up to which one copy of all of them pays
 _STACKED = 1 << 14  # bytes of a value, up to which values of one shape lie side by side before they are batched
@@ -100,7 +100,11 @@ class DenseColumn(Column):
         return DenseColumn(self.array[start:stop])
 
     def take(self, rows: np.ndarray) -> DenseColumn:
-        return DenseColumn(self.array.take(rows, axis=0))
+        array = self.array
+        if len(rows) * array[:1].nbytes < SMALLEST:
+            return DenseColumn(array.take(rows, axis=0))
+        out = ARENA.empty((len(rows), *array.shape[1:]), array.dtype)
+        return DenseColumn(array.take(rows, axis=0, out=out, mode="clip"))  # "raise" would copy twice
 
     def batched(self, size: int) -> DenseColumn:
         shape = self.array.shape
@@ -138,11 +142,24 @@ class BytesColumn(Column):
 
         `count` is the number of elements, which arrays without strings do not tell.
         """
+        return cls._of(values, b"".join(values), (-1 if count is None else count, *shape))
+
+    @classmethod
+    def from_texts(cls, values: Sequence[str]) -> BytesColumn:
+        """Copy texts into a column as UTF-8: all at once if each character is one byte."""
+        whole = "".join(values)
+        if whole.isascii():
+            return cls._of(values, whole.encode(), (-1,))
+        try:
+            return cls.from_values([*map(str.encode, values)])
+        except UnicodeEncodeError:
+            return cls.from_values([*map(utf8, values)])  # which says what is wrong
+
+    @classmethod
+    def _of(cls, values: Sequence[bytes] | Sequence[str], whole: bytes, shape: tuple[int, ...]) -> BytesColumn:
         lengths = np.fromiter(map(len, values), np.int64, len(values))
         starts = np.cumsum(lengths) - lengths
-        buffer = np.frombuffer(b"".join(values), np.uint8)
-        whole = (-1 if count is None else count, *shape)
-        return cls((buffer,), starts.reshape(whole), lengths.reshape(whole))
+        return cls((np.frombuffer(whole, np.uint8),), starts.reshape(shape), lengths.reshape(shape))
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -177,7 +194,7 @@ class BytesColumn(Column):
         try:
             if self.which is None:
                 found = _cut(self.buffers[0], starts, width)
-            elif len(self.buffers) > _FEW:
+            elif len(self.buffers) * _EACH > len(starts):
                 return None
             else:
                 found = np.empty(len(starts), f"S{width}")

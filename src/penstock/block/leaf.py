@@ -49,7 +49,7 @@ def as_leaf(value: Any) -> Any:
     if kind is bool:
         return np.bool_(value)
     if kind is str:
-        return _utf8(value)
+        return utf8(value)
     if kind is list:
         return list_leaf(value)
     if isinstance(value, np.generic):
@@ -95,10 +95,10 @@ def _other(value: Any) -> Any:
 
 
 def _text(value: Any) -> bytes:
-    return bytes(value) if isinstance(value, bytes) else _utf8(str(value))
+    return bytes(value) if isinstance(value, bytes) else utf8(str(value))
 
 
-def _utf8(text: str) -> bytes:
+def utf8(text: str) -> bytes:
     """The text's bytes. Raises InvalidArgumentError for half of a character, as `json.loads` may give."""
     try:
         return text.encode()
@@ -212,7 +212,7 @@ def list_leaf(values: Sequence[Any]) -> Any:
     types = set(map(type, values))
     if types <= _TEXTS and values:
         texts = np.empty(len(values), object)
-        texts[:] = [_utf8(value) if type(value) is str else value for value in values]
+        texts[:] = [utf8(value) if type(value) is str else value for value in values]
         return texts
     if _only_numbers(values, types):
         return _numbers(values)

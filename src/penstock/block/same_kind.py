@@ -83,11 +83,16 @@ class SameKind:
 
     def admits(self, block: Block) -> bool:
         """Whether a Block is of the kind so far, which that of the first is."""
+        return self.checked(block) is block
+
+    def checked(self, piece: Block | Exception) -> Block | Exception:
+        """Return a Block, or the error in its place if it is of another kind."""
         try:
-            self._check(block)
-        except InvalidTypeError:
-            return False
-        return True
+            if isinstance(piece, Block):
+                self._check(piece)
+        except InvalidTypeError as error:
+            return error.with_traceback(None)
+        return piece
 
     def _sorted_out(
         self, builder: Builder, origin: Origin | None

@@ -1,1 +1,1 @@
-"""Where Blocks rest between passes."""
+"""The memory cache, and the writers of saved data sets and of cache entries."""

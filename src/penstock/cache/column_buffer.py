@@ -1,4 +1,4 @@
-"""ColumnBuffer: elements that wait to become a file, joined as they come, and held to one spec."""
+"""ColumnBuffer joins the elements that wait for their file, and checks them against one spec."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Kept = tuple[Block, list[LeafSpec]]
 
 
 class Alike:
-    """Blocks with dict keys in the order of the first, and the spec that all elements so far satisfy."""
+    """Reorders dict keys as in the first Block, and records the spec that all elements so far satisfy."""
 
     def __init__(self, spec: Any = None) -> None:
         self._structure: Structure | None = None
@@ -31,30 +31,34 @@ class Alike:
 
     @property
     def spec(self) -> Any:
-        """The nest of specs, None before the first element."""
+        """The nest of specs, or None before the first element."""
         return None if self._structure is None else self._structure.build(list(self._specs))
 
     def __call__(self, block: Block) -> Kept:
-        """The Block, and its specs. Raises InvalidTypeError for what no file holds, or is of another kind."""
+        """Return the Block in the order of the first Block, and its specs.
+
+        Raises:
+            InvalidTypeError: If files cannot store the elements, or the elements have another structure or rank.
+        """
         columns = list(block.columns)
         specs = [column.spec() for column in columns]
         if self._structure is None:
             from penstock.block.arrow import schema_of
 
-            schema_of(block.structure, specs)  # what cannot be stored says so before the first file is written
+            schema_of(block.structure, specs)  # raises an error before the first file is written
             self._structure, self._specs = block.structure, specs
         elif block.structure != self._structure:
             order = self._structure.flatten(block.structure.build(list(range(len(block.columns)))))
             columns, specs = [columns[i] for i in order], [specs[i] for i in order]
         self._specs = relaxed(self._specs, specs)
-        return Block(self._structure, columns, block.size), specs  # no file holds their origin
+        return Block(self._structure, columns, block.size), specs  # files do not store the origin of a Block
 
 
 def relaxed(before: list[LeafSpec], now: list[LeafSpec]) -> list[LeafSpec]:
-    """The specs that both satisfy."""
+    """Return the specs that elements of both lists satisfy."""
     found = []
     for one, other in zip(before, now, strict=True):
-        both = one.relax(other, any_rank=True)  # where ranks may not differ, a step below has said so
+        both = one.relax(other, any_rank=True)  # an earlier step has already refused ranks that may not differ
         if both is None:
             message = f"All elements of a saved data set have one spec: before it was {one}, now it is {other}."
             raise InvalidTypeError(message, hint="np.float32(value) converts.")
@@ -63,10 +67,10 @@ def relaxed(before: list[LeafSpec], now: list[LeafSpec]) -> list[LeafSpec]:
 
 
 def joined(waiting: Sequence[Kept]) -> Iterator[Kept]:
-    """Neighbours as one Block, or as two, the second of which is smaller and of another spec."""
+    """Join neighbouring Blocks into one Block, or into two if the second is smaller and has another spec."""
     alike = next((i for i, (_, specs) in enumerate(waiting) if specs != waiting[0][1]), len(waiting))
     first = sum(block.size for block, _ in waiting[:alike])
-    # a last batch that is smaller shall not make lists of all the others
+    # A smaller last batch must not turn the columns of all other elements into lists.
     parts = [waiting[:alike], waiting[alike:]] if 2 * first >= sum(block.size for block, _ in waiting) else [waiting]
     for part in parts:
         if part:
@@ -74,13 +78,13 @@ def joined(waiting: Sequence[Kept]) -> Iterator[Kept]:
 
 
 def whole(parts: Sequence[Kept]) -> Kept:
-    """Neighbours as one Block, and the specs that all of them satisfy."""
+    """Return neighbouring Blocks as one Block, with the specs that all of them satisfy."""
     specs = functools.reduce(relaxed, [specs for _, specs in parts])
     return concat_blocks([block for block, _ in parts]), specs
 
 
 def stored_as(spec: Any) -> Any:
-    """A nest of specs, if its elements can be stored; raises InvalidTypeError otherwise."""
+    """Return the nest of specs if its elements can be stored, else raise InvalidTypeError."""
     from penstock.block.arrow import schema_of
 
     leaves, structure = flatten(spec)
@@ -89,9 +93,10 @@ def stored_as(spec: Any) -> Any:
 
 
 class ColumnBuffer:
-    """Components of one shape are copied one behind the other, others stay as they come.
+    """Copies components of one shape into one array, and stores other components as they are.
 
-    So does all that follows the first Block of another spec, and a Block that alone has the bytes that are `expected`.
+    Two kinds of Blocks are also stored as they are: a Block with other specs than the first one, and a Block that alone
+    has the `expected` number of bytes. All later Blocks are then stored as they are.
     """
 
     def __init__(self, expected: int) -> None:
@@ -99,12 +104,12 @@ class ColumnBuffer:
         self._places: dict[int, _Place] = {}
         self._structure: Structure | None = None
         self._specs: list[LeafSpec] = []
-        self._size = 0  # elements that are joined
-        self._loose: dict[int, list[Column]] = {}  # their components that are not
+        self._size = 0  # number of joined elements
+        self._loose: dict[int, list[Column]] = {}  # columns of components without one fixed shape, by component
         self._rest: list[Kept] = []
 
     def add(self, block: Block, specs: list[LeafSpec]) -> None:
-        """The next elements."""
+        """Add the next elements."""
         if self._rest or (specs != self._specs if self._size else block.nbytes >= self._expected):
             self._rest.append((block, specs))
             return
@@ -125,7 +130,7 @@ class ColumnBuffer:
                 self._places[i] = _Place(spec, wanted)
 
     def kept(self) -> list[Kept]:
-        """All elements."""
+        """Return all elements."""
         if not self._size:
             return list(self._rest)
         assert self._structure is not None
@@ -137,14 +142,17 @@ class ColumnBuffer:
 
 
 class _Place:
-    """Room for the values of one component."""
+    """Memory for the values of one component."""
 
     def __init__(self, spec: TensorSpec, count: int) -> None:
         self._spec = spec
         self._values = self._room(count)
 
     def _room(self, count: int) -> np.ndarray:
-        """For so many values or some more, of few different sizes, so that the arena has them again."""
+        """Return memory for at least `count` values.
+
+        The sizes are rounded to few different values, so that the arena can reuse the memory.
+        """
         shape = known_shape(self._spec)
         row = prod(shape) * self._spec.dtype.itemsize
         step = 1 << max((count * row).bit_length() - 4, 0)
@@ -152,7 +160,7 @@ class _Place:
         return memory[: count * row].view(self._spec.dtype).reshape(count, *shape)
 
     def put(self, begin: int, column: Column) -> None:
-        """Copy values behind `begin` others."""
+        """Copy the values of a column to position `begin`."""
         stop = begin + len(column)
         if stop > len(self._values):
             before, self._values = self._values, self._room(2 * stop)

@@ -1,4 +1,4 @@
-"""Recorder: the Blocks of a pass, laid side by side as they come, so that batches of what is kept are views."""
+"""Recorder copies the Blocks of an iteration into few large Blocks, so that batches of them are views."""
 
 from __future__ import annotations
 
@@ -13,48 +13,49 @@ from penstock.block.column import Column, DenseColumn, ListColumn
 from penstock.block.footprint import Footprints, counted_memory
 from penstock.errors import InvalidTypeError
 
-_FIRST = 1 << 22  # bytes that a small cache has room for, where nobody knows how many elements will come
-_SECOND = 1 << 26  # and one that has outgrown that; behind them comes room for all, of which only what is used costs
+_FIRST = 1 << 22  # bytes that are reserved first if the number of elements is unknown
+# bytes that are reserved next; the third reservation has room for all elements, and only used pages cost memory
+_SECOND = 1 << 26
 _LOOSE = 1 << 26  # bytes of elements without one shape that are joined
 
 
 class Recorder:
-    """`add` takes the Blocks of a pass in their order, and `finish` gives few large ones with the same elements.
+    """Joins the Blocks of an iteration: `add` takes them in order, and `finish` returns few large Blocks.
 
-    Components that have one shape lie side by side, all of them where there are no others. If the number of elements is
-    not known beforehand, memory is set aside three times, and the first 68 MiB move in front of the rest. What is set
-    aside and not used costs nothing. Components of differing shape stay as they come.
+    Components with one shape are copied into one array. If the number of elements is unknown, the recorder reserves
+    memory three times, and the first 68 MiB move into the third reservation. Reserved pages that are not written cost
+    no memory. Components of differing shapes are stored as they are.
     """
 
     def __init__(self, count: int = -1) -> None:
-        self._count = count  # elements that will come; negative: unknown
+        self._count = count  # expected number of elements; negative: unknown
         self._done: list[Block] = []
-        self._parts: list[Block] = []  # of the Block in the making
+        self._parts: list[Block] = []  # the Blocks that will be joined next
         self._columns: list[_Place] = []
         self._loose: set[int] = set()  # components without one shape
         self._capacity = 0
-        self._before = 0  # elements in the Block in front, which will move into the one in the making
+        self._before = 0  # number of elements in the finished Block that will move into the next Block
         self._size = 0
-        self._laid = 0  # bytes
+        self._laid = 0  # bytes that were copied
         self._alive = Footprints()
-        self._alive_before = 0  # as of the Block in the making
+        self._alive_before = 0  # the bytes when the next Block began
         self.elements = 0
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what is kept so far."""
+        """Number of bytes that are stored so far."""
         return self._laid + self._alive.nbytes
 
     @property
     def full(self) -> int | None:
-        """Bytes of all elements, where these are known for certain."""
+        """Number of bytes of all elements, or None if the number is not certain."""
         rows = [place.row for place in self._columns]
         if self._count < 0 or self._loose or not rows or None in rows:
             return None
         return self._count * sum(row for row in rows if row)
 
     def add(self, block: Block) -> Block:
-        """The same elements, read-only, from where they are kept."""
+        """Store a Block, and return the stored elements as a read-only Block."""
         if not self._fits(block):
             self._close()
             self._begin(block)
@@ -71,7 +72,7 @@ class Recorder:
         return kept
 
     def finish(self) -> tuple[Block, ...]:
-        """All that came."""
+        """Return all elements as few Blocks."""
         self._close()
         return tuple(self._done)
 
@@ -89,7 +90,7 @@ class Recorder:
         self._loose |= {i for i, found in enumerate(alike) if found is None}
         row = sum(found.nbytes for found in alike if found is not None)
         wanted = self._count - self.elements
-        if wanted < block.size:  # the number is not known, or was wrong
+        if wanted < block.size:  # the number of elements is unknown, or was wrong
             room = _FIRST if not self.elements else _SECOND if self.nbytes < _SECOND else _all_room()
             wanted = room // max(row, 1)
         self._capacity = max(wanted, block.size) if row else 1 << 62
@@ -98,12 +99,15 @@ class Recorder:
         self._alive_before = self._alive.nbytes
         try:
             self._columns = [_place(found, self._before + self._capacity) for found in alike]
-        except (MemoryError, ValueError):  # more than the machine has, or can name: a little at a time
+        except (MemoryError, ValueError):  # more than the machine can reserve: reserve in small steps
             self._before, self._capacity = 0, max(_FIRST // max(row, 1), block.size)
             self._columns = [_place(found, self._capacity) for found in alike]
 
     def _continues(self, block: Block) -> bool:
-        """Whether all there is so far is little, in one Block, and of one kind with these elements."""
+        """Return True if the elements of this Block can join all elements so far.
+
+        The elements so far must be few, in one Block, and of the same structure and shapes.
+        """
         if len(self._done) != 1 or self._loose or self._laid > 2 * _SECOND:
             return False
         if block.structure != self._done[0].structure:
@@ -123,7 +127,7 @@ class Recorder:
         loose = [i for i, place in enumerate(self._columns) if place.row is None]
         try:
             joined = concat_blocks([_only(part, loose) for part in parts])
-        except InvalidTypeError:  # of several kinds, which is for those behind the cache to say
+        except InvalidTypeError:  # elements of several types: a later step reports them
             self._done += parts
             return
         columns = iter(joined.columns)
@@ -132,21 +136,24 @@ class Recorder:
 
 
 def _all_room() -> int:
-    """Bytes in which a cache that the machine can hold has room."""
-    if sys.platform != "linux":  # elsewhere what is set aside may have to be there
+    """Return the number of bytes that hold every cache that fits the machine."""
+    if sys.platform != "linux":  # other systems may back reserved memory at once
         return _SECOND << 4
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
 def _only(block: Block, columns: list[int]) -> Block:
-    """Some of the components; the structure is that of all, which nobody asks for."""
+    """Return a Block of some components.
+
+    The Block has the structure of all components, because no caller reads the structure.
+    """
     return Block(block.structure, [block.columns[i] for i in columns], block.size, block.origin)
 
 
 def _alike(column: Column) -> np.ndarray | None:
-    """An element of a column whose elements all have one shape, as an array; None for other columns.
+    """Return the first element if all elements of a column have one shape, else None.
 
-    What cannot be written to is there anyway, in a source or another cache, and is no such column: neighbours of it are
+    Read-only arrays also give None. A source or another cache owns their memory, and neighbouring views of it are
     joined without a copy.
     """
     if isinstance(column, DenseColumn):
@@ -165,7 +172,7 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 class _Place(ABC):
-    """Where one component of the elements goes. `row` is its bytes for each of them, where they are the same."""
+    """Storage of one component. `row` is the number of bytes per element if all elements have the same size."""
 
     row: int | None = None
 
@@ -174,11 +181,11 @@ class _Place(ABC):
 
     @abstractmethod
     def put(self, start: int, column: Column) -> Column:
-        """Keep a column from element `start` on; gives what is kept."""
+        """Store a column from element `start` on, and return the stored column."""
 
     @abstractmethod
     def whole(self, size: int) -> Column | None:
-        """The first `size` elements, where they lie side by side."""
+        """Return the first `size` elements if they are in one array, else None."""
 
 
 def _place(element: np.ndarray | None, capacity: int) -> _Place:

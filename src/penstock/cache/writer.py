@@ -1,4 +1,4 @@
-"""SavedWriter: elements into the chunks of a saved data set, which is there when it is committed, and not before."""
+"""SavedWriter writes elements into the chunks of a saved data set. The data set exists from its commit on."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from penstock.io.saved.chunk import Chunk
 from penstock.io.saved.chunk_files import ChunkWriter
 from penstock.io.saved.manifest import Manifest, file_in, read_manifest, spec_as_json, write_manifest
 
-_CHUNK = 1 << 25  # bytes of a shard that wait to become a file
+_CHUNK = 1 << 25  # bytes of one shard that wait for their file
 _WAITING = 1 << 26  # bytes of all shards that wait
-_BLOCK = 1 << 10  # bytes that a Block costs beside its elements
-Sources = tuple[tuple[str, int, int | str], ...]  # as in a Manifest
-_RUN = re.compile(r"data-[0-9a-f]{12}")  # a folder of ours, and what is in it
+_BLOCK = 1 << 10  # bytes that a Block costs in addition to its elements
+Sources = tuple[tuple[str, int, int | str], ...]  # see Manifest.sources
+_RUN = re.compile(r"data-[0-9a-f]{12}")  # name of a folder that SavedWriter makes; _FILE is the pattern of its files
 _FILE = re.compile(r"shard_-?\d{4,}_\d{5,}\.arrow(\.\w+\.part)?")
 
 
 class SavedWriter:
-    """Elements wait in memory, up to 64 MiB, until those of a shard are written as one file.
+    """Collects up to 64 MiB of elements in memory, and writes those of a shard as one file.
 
-    The files are in a folder of their own, `run`, which nobody knows before `commit` has written the manifest. It is
-    locked until then: those of writers that were killed are not, and go with the next commit. Behind a URL nothing can
-    be locked: what a killed writer left stays there.
+    The files are in a folder of their own, `run`. Readers ignore the folder until `commit` has written the manifest.
+    The writer locks the folder until then. The folder of a killed writer has no lock, and the next commit removes it. A
+    folder at a URL cannot be locked, so the files of a killed writer stay there.
     """
 
     def __init__(self, folder: str, *, plan: str, codec: str | None, spec: Any = None, sources: Sources = ()) -> None:
@@ -48,18 +48,19 @@ class SavedWriter:
         self._alike = Alike()
         self._waiting: dict[int, ColumnBuffer] = {}
         self._bytes: dict[int, int] = {}
-        self._total = 0  # of them
-        self._numbers: dict[int, int] = {}  # of files written, per shard
+        self._total = 0  # bytes of all waiting elements
+        self._numbers: dict[int, int] = {}  # number of written files, per shard
         self._chunks: list[Chunk] = []
         self._adopted: Any = None
         self._lock: Lock | None = None
         self._over = False
 
     def add(self, block: Block, shards: np.ndarray | None = None) -> None:
-        """Keep the elements of a Block, in the shards with these numbers (shard 0).
+        """Add the elements of a Block to the shards with these numbers. Default: shard 0.
 
-        Raises InvalidTypeError for elements that cannot be stored, or are of another kind than those before, and
-        OSError where the disk does not take them.
+        Raises:
+            InvalidTypeError: If the elements cannot be stored, or differ in structure or rank from earlier elements.
+            OSError: If the disk cannot store them.
         """
         block, specs = self._alike(block)
         for shard, part in by_shard(block, shards):
@@ -91,32 +92,32 @@ class SavedWriter:
         self._chunks.append(self._writer.write(name, shard, block, specs))
 
     def _begin(self) -> None:
-        """Make the folder of the run, for the first file: nobody sees it before it is locked."""
+        """Make the folder of the run before the first file. The folder is locked before it gets its final name."""
         if self._remote:
             return
         run = Path(self._folder, self._run)
         if not run.exists():
             unseen = run.with_name(f"{self._run}.part")
             unseen.mkdir(parents=True, exist_ok=True)
-            with suppress(OSError):  # where nothing can be locked, nothing of others is removed
+            with suppress(OSError):  # on a file system without locks, no other run is removed
                 self._lock = hold(str(unseen))
             unseen.replace(run)
 
     def run(self) -> str:
-        """Make the folder that others write chunks into, and return its name below the data set's."""
+        """Make the folder into which other processes write chunks, and return its name relative to the data set."""
         self._begin()
         return self._run
 
     def adopt(self, chunks: Sequence[Chunk], spec: Any) -> None:
-        """Take chunks that others have written, behind all that there are, of elements that all satisfy this spec.
+        """Append chunks that other processes have written. All their elements satisfy `spec`.
 
-        Other files in the folder go with the commit.
+        The commit removes other files of the folder.
         """
         self._adopted = spec
         self._chunks += chunks
 
     def _drop_strays(self) -> None:
-        """Remove what workers have written that were killed before they could say so."""
+        """Remove the files of workers that were killed before they reported the files."""
         listed = {Path(chunk.file).name for chunk in self._chunks}
         run = file_in(self._folder, self._run)
         for name in storage.names_in(run):
@@ -124,7 +125,7 @@ class SavedWriter:
                 storage.remove(file_in(run, name))
 
     def commit(self) -> None:
-        """Write what waits, then the manifest, in the place of a data set that was there."""
+        """Write the waiting elements, then the manifest. It replaces an earlier data set in the folder."""
         if self._adopted is not None:
             self._drop_strays()
         for shard in sorted(self._waiting):
@@ -149,51 +150,55 @@ class SavedWriter:
             self._remove_replaced(run, known=run == before)
 
     def _committed(self) -> str | None:
-        """The run that is there for everybody; None for none, or one whose files nobody can tell."""
+        """Return the run of the present manifest, or None if there is no readable manifest."""
         try:
             return read_manifest(self._folder).run
         except (PenstockError, OSError):
             return None
 
     def _runs(self) -> list[str]:
-        """The other folders that were written by save, and by nothing else."""
+        """Return the names of other folders that contain only files of a SavedWriter."""
         names = [name for name in _names(self._folder) if _RUN.fullmatch(name) and name != self._run]
         return [name for name in names if all(map(_FILE.fullmatch, _names(file_in(self._folder, name))))]
 
     def _remove_replaced(self, run: str, *, known: bool = False) -> None:
-        """Remove a run, unless somebody writes to it or it is the data set; `known`: it was that before.
+        """Remove a run, unless another process writes to it or the manifest names it.
 
-        Who finds it locked leaves it to who has the lock, who therefore looks once more behind letting go of it.
+        If the run is locked, the holder of the lock removes it: the holder checks the manifest again after the release.
+
+        Args:
+            run: Name of the folder of the run.
+            known: If True, the manifest named this run before the commit.
         """
         while self._committed() not in (None, run):
             try:
                 lock = hold(file_in(self._folder, run))
-            except OSError:  # it is gone, or nothing can be locked
+            except OSError:  # the folder is gone, or cannot be locked
                 if known:
                     self._remove(run)
                 return
             if lock is None:
                 return
             try:
-                if self._committed() not in (None, run):  # it may have become that before we had the lock
+                if self._committed() not in (None, run):  # another writer may have committed the run before this lock
                     self._remove(run)
                     return
             finally:
                 lock.release()
 
     def discard(self) -> None:
-        """Remove what was written, unless it was committed. Idempotent."""
+        """Remove the written files, unless they were committed. Idempotent."""
         self._waiting.clear()
         if not self._over:
             self._over = True
-            if self._committed() != self._run:  # it may have been interrupted just behind that
+            if self._committed() != self._run:  # an interrupt may have come directly after the manifest was written
                 self._remove(self._run)
         if self._lock is not None:
             self._lock.release()
             self._remove_replaced(self._run)
 
     def _remove(self, run: str) -> None:
-        """What cannot be removed stays: the data set that is there is right."""
+        """Remove a run if possible. A run that stays does no harm: the manifest names another run."""
         with suppress(PenstockError, OSError):
             storage.remove(file_in(self._folder, run))
 
@@ -201,12 +206,12 @@ class SavedWriter:
 def _names(folder: str) -> list[str]:
     try:
         return [path.name for path in Path(folder).iterdir()]
-    except OSError:  # it is no folder, or somebody else has removed it
+    except OSError:  # the path is not a folder, or another process has removed it
         return [""]
 
 
 def by_shard(block: Block, shards: np.ndarray | None) -> list[tuple[int, Block]]:
-    """The elements of each shard, whose numbers are given (0)."""
+    """Return the elements of each shard. Default: all elements are in shard 0."""
     if shards is None:
         return [(0, block)]
     found = []
@@ -217,5 +222,8 @@ def by_shard(block: Block, shards: np.ndarray | None) -> list[tuple[int, Block]]
 
 
 def waiting_of(shards: np.ndarray | None, first: Block, expected: int) -> ColumnBuffer:
-    """What elements of a shard wait in, the first of which are given; all shards get so many bytes."""
+    """Return the buffer for the elements of a shard, of which `first` are the first.
+
+    A single shard expects `expected` bytes. One of several shards grows from the size of its first elements.
+    """
     return ColumnBuffer(expected if shards is None else first.nbytes + 1)

@@ -1,4 +1,4 @@
-"""Builder: the recipe of a data set, from nothing to shards on disk to a Dataset."""
+"""Builder: the recipe of a data set. It prepares shards on disk and returns them as a Dataset."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ Examples = Each | Iterable[tuple[Key, Mapping[str, Any]] | Skipped]
 
 
 class Reading(ABC):
-    """What a prepared data set can be asked for, whoever has prepared it."""
+    """The interface of a prepared data set, for any preparing program."""
 
     @property
     @abstractmethod
@@ -107,7 +107,7 @@ class Reading(ABC):
     @property
     @abstractmethod
     def info(self) -> DatasetInfo:
-        """What is known about the data set."""
+        """The description of the data set."""
 
     @property
     def is_prepared(self) -> bool:
@@ -120,7 +120,7 @@ class Reading(ABC):
         download_dir: str | os.PathLike[str] | None = None,
         manual_dir: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Write the data set to disk, unless it is there."""
+        """Write the data set to disk, unless it is there already."""
 
     def as_dataset(
         self,
@@ -132,10 +132,10 @@ class Reading(ABC):
         read_config: ReadConfig | None = None,
         as_supervised: bool = False,
     ) -> Any:
-        """The examples of `split` as a Dataset; `load` describes the arguments.
+        """Return the examples of `split` as a Dataset. See `load` for the arguments.
 
         Raises:
-            FailedPreconditionError: the data set is not prepared.
+            FailedPreconditionError: If the data set is not prepared.
         """
         if not self.is_prepared:
             message = f"the data set {self.name!r} is not prepared in {redacted(str(self.data_path))}."
@@ -158,7 +158,7 @@ class Reading(ABC):
     def _read(
         self, split: Any, *, keys: Any, decoders: Any, shuffle_files: bool, read_config: ReadConfig | None
     ) -> Dataset:
-        """One split, or slice of one, as a Dataset."""
+        """Return one split, or a slice of one, as a Dataset."""
         chosen = {"decoders": decoders, "shuffle_files": shuffle_files, "read_config": read_config}
         return read_split(self.data_path, self.info, split, keys=keys, **chosen)
 
@@ -177,8 +177,8 @@ class Builder(Reading):
     on the examples and their keys only, not on the order, the speed or the parallelism of their computation.
 
     A recipe that needs a download requests it in `_split_generators(self, dl_manager)`, with the checksums in
-    `CHECKSUMS`. If examples are computed from items one by one, return `Each(items, function)` instead of a generator:
-    items are computed in parallel, and an interrupted preparation continues with the remaining items.
+    `CHECKSUMS`. If examples are computed from items one by one, return `Each(items, function)` instead of a generator.
+    Items are then computed in parallel, and an interrupted preparation continues with the remaining items.
 
     Args:
         data_dir: As in `load`.
@@ -207,7 +207,7 @@ class Builder(Reading):
     RELEASE_NOTES: ClassVar[Mapping[str, str]] = {}
     BUILDER_CONFIGS: ClassVar[Sequence[BuilderConfig]] = ()
     CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {}
-    EXAMPLES: ClassVar[Mapping[str, int]] = {}  # how many each split is known to have, for the progress and `info`
+    EXAMPLES: ClassVar[Mapping[str, int]] = {}  # known number of examples per split, for the progress and `info`
     MANUAL_DOWNLOAD_INSTRUCTIONS: ClassVar[str | None] = None
 
     def __init__(self, *, data_dir: Given = None, config: str | BuilderConfig | None = None) -> None:
@@ -234,53 +234,53 @@ class Builder(Reading):
             raise InvalidArgumentError(message, hint=hint)
         return known[config]
 
-    # -- what a data set gives ------------------------------------------------------------------------------------
+    # -- methods of a recipe --------------------------------------------------------------------------------------
 
     @abstractmethod
     def _info(self) -> DatasetInfo:
-        """Features, description, supervised keys, homepage, citation."""
+        """Return features, description, supervised keys, homepage, citation."""
 
     @abstractmethod
     def _split_generators(self, *arguments: Any) -> Mapping[str, Examples]:
-        """For each split its examples: pairs of a unique key and an example, or an `Each`.
+        """Return the examples of each split: pairs of a unique key and an example, or an `Each`.
 
-        With one parameter, it is given the `DownloadManager`.
+        If the method has a parameter, it gets the `DownloadManager`.
         """
 
     def _num_examples(self, split: str) -> int | None:
-        """How many examples `split` will have, for the progress bar, where that is known before."""
+        """Return the number of examples of `split` for the progress bar, or None if it is not known yet."""
         return self.expected_examples.get(split)
 
     def _num_shards(self, split: str) -> int | None:
-        """How many shards to write; None leaves it to the size."""
+        """Return the number of shards to write. None: depends on the size."""
         return None
 
     def _max_skipped(self, split: str) -> int | None:
-        """How many inputs may be `Skipped` before that is an error; None for any number."""
+        """Return the number of inputs that may be `Skipped` without an error. None: any number."""
         return 0
 
     @property
     def config_name(self) -> str:
-        """Tells variants of the data set apart on disk; empty for the usual one."""
+        """The part of the folder name that identifies the variant of the data set. Empty for the default."""
         return self.builder_config.name if self.builder_config else ""
 
     @property
     def expected_examples(self) -> Mapping[str, int]:
-        """How many examples each split will have, as far as that is known before it is prepared."""
+        """The number of examples of each split, as far as it is known before the preparation."""
         return self.EXAMPLES
 
     @property
     def expected_downloads(self) -> Mapping[str, Checksum]:
-        """What will be downloaded, by address."""
+        """The files to download, by address."""
         return self.CHECKSUMS
 
     @property
     def expected_download_size(self) -> int | None:
-        """How many bytes these are together; None where that is not known."""
+        """The number of bytes of these files together, or None if it is not known."""
         sizes = [known.size for known in self.expected_downloads.values()]
         return sum(size for size in sizes if size is not None) if sizes and None not in sizes else None
 
-    # -- what users call ------------------------------------------------------------------------------------------
+    # -- methods for users ----------------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -289,7 +289,7 @@ class Builder(Reading):
 
     @property
     def data_path(self) -> Path:
-        """The folder of the prepared data: the one that has it, of several, else the first."""
+        """The folder of the prepared data: the first of several that contains it, otherwise the first."""
         below = Path(self.name, self.config_name, self.VERSION)
         for folder in self._look_in:
             if is_file(folder / below / FILE_NAME):
@@ -298,14 +298,14 @@ class Builder(Reading):
 
     @property
     def info(self) -> DatasetInfo:
-        """What is known about the data set; its splits once it is prepared."""
+        """The description of the data set. Its splits are known after the preparation."""
         if not self.is_prepared:
             return self._described
         found = self._described.with_splits_of(self.data_path)
         if found.module_name == self._described.module_name:
-            found.features.load_metadata(self.data_path)  # names of classes that a download has told
+            found.features.load_metadata(self.data_path)  # names of classes that were read from a download
             return found
-        return read_info(self.data_path)  # of somebody else's making: what is in its records it says itself
+        return read_info(self.data_path)  # another program prepared it: its features.json describes the records
 
     def download_and_prepare(
         self,
@@ -313,17 +313,20 @@ class Builder(Reading):
         download_dir: str | os.PathLike[str] | None = None,
         manual_dir: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Write the data set to disk, unless it is there: into `incomplete.<version>`, renamed when it is whole.
+        """Write the data set to disk, unless it is there. It is written to `incomplete.<version>`, then renamed.
 
-        Shows its progress on stderr. What an interrupt, a kill or a full disk leaves is gone on with by the next call;
-        where another process prepares the same, this one waits for it. Downloads are kept in `download_dir`, by default
-        `downloads` in the data dir; `manual_dir` is where files lie that cannot be downloaded. With a data dir behind a
-        URL the work is done in `download_dir`, by default in `downloads` of the local one, and sent when it is whole.
+        Progress is shown on stderr. After an interrupt, a kill or a full disk, the next call resumes the work. If
+        another process prepares the same data set, this call waits for it. With a data dir at a URL, the data set is
+        prepared in `download_dir` (by default in `downloads` of the local data dir), then uploaded.
+
+        Args:
+            download_dir: Folder of the downloads. Default: `downloads` in the data dir.
+            manual_dir: Folder of files that cannot be downloaded automatically.
 
         Raises:
-            InvalidArgumentError: a key came twice, or an example does not fit the features.
-            DataLossError: a download is not what it should be, or more inputs than expected cannot be used.
-            FailedPreconditionError: the disk is full, or files are missing that you must download yourself.
+            InvalidArgumentError: If a key came twice, or if an example does not fit the features.
+            DataLossError: If a download is damaged, or if too many inputs are unusable.
+            FailedPreconditionError: If the disk is full, or if files are missing that you must download yourself.
         """
         from penstock.catalog.prepare import prepare
 
@@ -335,16 +338,16 @@ class Builder(Reading):
         self._progress = Progress()
         prepare(self, self._progress)
 
-    # -- how --------------------------------------------------------------------------------------------------------
+    # -- implementation ---------------------------------------------------------------------------------------------
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What tells this builder from others of its class, as far as it is plain."""
+        """The plain attributes that distinguish this builder from others of its class."""
         plain = (str, int, float, bool, tuple, list, range, type(None))
         return {key: value for key, value in vars(self).items() if isinstance(value, plain) and key[0] != "_"}
 
     def split_generators(self) -> Mapping[str, Examples]:
-        """What `_split_generators` gives, with the download manager where it asks for it."""
+        """Return the result of `_split_generators`, called with the download manager if it has a parameter."""
         if not inspect.signature(self._split_generators).parameters:
             return self._split_generators()
         assert self._download_dir is not None

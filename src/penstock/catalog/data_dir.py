@@ -1,4 +1,4 @@
-"""Where prepared data sets live."""
+"""The folders of prepared data sets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.errors import FailedPreconditionError
 from penstock.io import storage
 from penstock.io.writing import place, reading
 
-# What errors over the folder say to do.
+# Advice in errors about the folder.
 SETTING = "Choose another folder with data_dir=… (--data-dir on the command line), or with PENSTOCK_DATA_DIR."
 SETTING_OF_DOWNLOADS = "Choose another folder with download_dir=… (--download-dir), or with PENSTOCK_DATA_DIR."
 
@@ -20,7 +20,9 @@ Given = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
 
 
 def data_dir(given: Given = None) -> Path:
-    """The folder `given` (the first of several), $PENSTOCK_DATA_DIR, $TFDS_DATA_DIR, or `penstock_datasets` at home.
+    """Return the folder `given` (the first of several), $PENSTOCK_DATA_DIR, $TFDS_DATA_DIR, or the default at home.
+
+    The default is `penstock_datasets` in the home folder.
 
     >>> data_dir("somewhere").name
     'somewhere'
@@ -32,13 +34,13 @@ def data_dir(given: Given = None) -> Path:
 
 
 def local_data_dir() -> Path:
-    """Where downloads lie, and data sets that are made for a place behind a URL: `data_dir()`, unless that is one."""
+    """Return the folder for downloads, and for the work on data sets at a URL: `data_dir()`, unless it is a URL."""
     found = data_dir()
     return _at_home("penstock_datasets") if storage.is_url(found) else found
 
 
 def data_dirs(given: Given = None) -> list[Path]:
-    """Where prepared data is looked for: the folders `given`, else `data_dir()` and that of tfds.
+    """Return the folders of prepared data: those `given`, otherwise `data_dir()` and the folder of tfds.
 
     >>> [folder.name for folder in data_dirs(["here", "there"])]
     ['here', 'there']
@@ -50,14 +52,15 @@ def data_dirs(given: Given = None) -> list[Path]:
 
 
 def is_file(path: Path) -> bool:
-    """Whether a file is there, for all that one may see: a folder that may not be looked into holds none."""
-    return storage.is_file(path)  # Path.is_file raises there
+    """Return True if a file exists and is visible. A folder without permission contains no visible files."""
+    return storage.is_file(path)  # Path.is_file raises for such a folder
 
 
 def entries(folder: Path) -> list[Path]:
-    """What lies in a folder; nothing where there is none.
+    """Return the entries of a folder, or none if there is no folder.
 
-    Raises FailedPreconditionError where one may not look.
+    Raises:
+        FailedPreconditionError: If the folder cannot be read.
     """
     with reading(f"the folder {str(folder)!r} of data sets"):
         return list(folder.iterdir()) if folder.is_dir() else []

@@ -1,4 +1,4 @@
-"""FolderBuilder: a data set that somebody has prepared, read without its builder."""
+"""FolderBuilder: reads a prepared data set without its builder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.io.writing import place
 
 
 class FolderBuilder(Reading):
-    """A prepared folder: `info` and `as_dataset` are those of a Builder; there is nothing to prepare."""
+    """A prepared folder. `info` and `as_dataset` are those of a Builder. There is nothing to prepare."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = place(folder)
@@ -46,11 +46,11 @@ class FolderBuilder(Reading):
         download_dir: str | os.PathLike[str] | None = None,
         manual_dir: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Nothing: the data set is there."""
+        """Do nothing, because the data set is prepared."""
 
 
 class FoldersBuilder(Reading):
-    """Prepared folders of one kind as one data set: of a split that several have, the shards of all."""
+    """Several prepared folders of one kind as one data set. A split has the shards of all folders."""
 
     def __init__(self, folders: Sequence[str | os.PathLike[str]]) -> None:
         self._builders = [FolderBuilder(folder) for folder in folders]
@@ -92,7 +92,7 @@ class FoldersBuilder(Reading):
         download_dir: str | os.PathLike[str] | None = None,
         manual_dir: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Nothing: the data sets are there."""
+        """Do nothing, because the data sets are prepared."""
 
 
 def builder_from_directory(folder: str | os.PathLike[str]) -> FolderBuilder:
@@ -135,9 +135,19 @@ def builder_from_directories(folders: Sequence[str | os.PathLike[str]]) -> Folde
 
 
 def find_folder(dirs: Sequence[Path], name: str, config: str | None, version: str | None) -> Path | None:
-    """The folder, in the first of `dirs` that has one, of the newest version that is wanted of a data set.
+    """Return the folder of the newest wanted version of a data set, in the first of `dirs` that has one, or None.
 
-    Raises FailedPreconditionError where there are several configs and none was named.
+    Args:
+        dirs: Folders that hold data sets.
+        name: Name of the data set.
+        config: Name of its config, or None.
+        version: Version, also with `*` for parts of it. None stands for any version.
+
+    Returns:
+        The folder of the version, or None if no folder has one.
+
+    Raises:
+        FailedPreconditionError: If there are several configs and none was named.
     """
     for data_dir in dirs:
         home = data_dir / name / config if config else data_dir / name
@@ -157,7 +167,7 @@ def find_folder(dirs: Sequence[Path], name: str, config: str | None, version: st
 
 
 def prepared_in(dirs: Sequence[Path]) -> list[str]:
-    """The names of all data sets that are prepared in `dirs`."""
+    """Return the names of all data sets that are prepared in `dirs`."""
     found: set[str] = set()
     for data_dir in dirs:
         for home in entries(data_dir):
@@ -167,7 +177,7 @@ def prepared_in(dirs: Sequence[Path]) -> list[str]:
 
 
 def found_in(dirs: Sequence[Path], name: str) -> list[str]:
-    """What is prepared of a data set, as `name:version` and `name/config:version`."""
+    """Return the prepared variants of a data set, as `name:version` and `name/config:version`."""
     found = [f"{name}:{version}" for version in versions_in(dirs, name, None)]
     for config in configs_in(dirs, name):
         found += [f"{name}/{config}:{version}" for version in versions_in(dirs, name, config)]
@@ -175,16 +185,16 @@ def found_in(dirs: Sequence[Path], name: str) -> list[str]:
 
 
 def _prepared(home: Path) -> list[str]:
-    """The versions of a data set that are prepared."""
+    """Return the prepared versions of a data set."""
     return [one.name for one in entries(home) if is_file(one / FILE_NAME)]
 
 
 def configs_in(dirs: Sequence[Path], name: str) -> list[str]:
-    """The configs of a data set that are prepared, for error texts."""
+    """Return the prepared configs of a data set, for error messages."""
     return sorted({one.name for data_dir in dirs for one in entries(data_dir / name) if _prepared(one)})
 
 
 def versions_in(dirs: Sequence[Path], name: str, config: Any) -> list[str]:
-    """The versions that are prepared, for error texts."""
+    """Return the prepared versions, for error messages."""
     below = Path(name, config) if config else Path(name)
     return sorted({version for data_dir in dirs for version in _prepared(data_dir / below)})

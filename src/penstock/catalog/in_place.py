@@ -1,4 +1,4 @@
-"""InPlace: a folder of a user's files as a data set, read where it lies: nothing is prepared, nothing is copied."""
+"""InPlace: a folder of the user's files as a data set. Nothing is prepared or copied."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ from penstock.plan.node import AUTOTUNE
 
 
 class InPlace(Reading):
-    """A data set of the files in `data_dir`. What `load` gives of it are Datasets as of a prepared one.
+    """A data set of the files in `data_dir`. `load` returns it like a prepared data set.
 
-    A derived class gives `_info` and, for each split, the examples: `_rows` as a Dataset, whose elements have numbers.
+    A derived class defines `_info` and, for each split, the examples: `_rows` returns a Dataset whose elements have
+    indices.
     """
 
     VERSION: ClassVar[str] = "1.0.0"
@@ -44,25 +45,25 @@ class InPlace(Reading):
             message = f"there is no folder {str(self._folder)!r}."
             raise NotFoundError(message, hint=hint, file=str(self._folder))
 
-    # -- what a derived class gives -------------------------------------------------------------------------------
+    # -- methods of a derived class -------------------------------------------------------------------------------
 
     @abstractmethod
     def _info(self) -> DatasetInfo:
-        """Features, description, supervised keys."""
+        """Return features, description, supervised keys."""
 
     @abstractmethod
     def _lengths(self) -> Mapping[str, int]:
-        """How many examples each split has."""
+        """Return the number of examples of each split."""
 
     @abstractmethod
     def _rows(self, split: str) -> Dataset:
-        """All of a split, with numbers: what `_read_rows` makes examples of."""
+        """Return all rows of a split, with indices, for `_read_rows`."""
 
     @abstractmethod
     def _read_rows(self, rows: Dataset, keys: Any, decoders: Any) -> Dataset:
-        """The examples of some rows, or of them what `keys` name."""
+        """Return the examples of some rows, or the values that `keys` name."""
 
-    # -- what users call ------------------------------------------------------------------------------------------
+    # -- methods for users ----------------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -95,7 +96,7 @@ class InPlace(Reading):
         download_dir: str | os.PathLike[str] | None = None,
         manual_dir: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Nothing: the files are there."""
+        """Do nothing, because the files need no preparation."""
 
     def _read(
         self, split: Any, *, keys: Any, decoders: Any, shuffle_files: bool, read_config: ReadConfig | None
@@ -111,15 +112,15 @@ class InPlace(Reading):
 
 
 class Items(InPlace):
-    """Examples made of items one by one, by a function; they pass through records, as those of a prepared set do."""
+    """Examples that a function computes from items. They pass through records, like those of a prepared data set."""
 
     @abstractmethod
     def _items(self) -> Mapping[str, Sequence[Any]]:
-        """For each split the items; called once."""
+        """Return the items of each split. Called once."""
 
     @abstractmethod
     def _function(self) -> Callable[[Any], Mapping[str, Any]]:
-        """What makes the example of an item; runs in the workers."""
+        """Return the function that makes the example of an item. It runs in the workers."""
 
     @cached_property
     def _found(self) -> dict[str, tuple[Any, ...]]:
@@ -138,7 +139,7 @@ class Items(InPlace):
 
 
 class _Record:
-    """From the number of an item to its record."""
+    """Makes the record of an item from its number."""
 
     def __init__(self, items: tuple[Any, ...], function: Any, features: FeaturesDict) -> None:
         self._items, self._function, self._features = items, function, features

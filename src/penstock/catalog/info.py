@@ -1,4 +1,4 @@
-"""DatasetInfo and SplitInfo: what is known about a data set, and `dataset_info.json` in tfds's format."""
+"""DatasetInfo and SplitInfo: the description of a data set, and `dataset_info.json` in tfds's format."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
 
 
 class FileInstruction(NamedTuple):
-    """`take` examples of a shard, after the first `skip`; the shard has `examples_in_shard`."""
+    """The `take` examples of a shard after the first `skip`. The shard has `examples_in_shard` examples."""
 
     filename: str
     skip: int
@@ -31,14 +31,14 @@ class FileInstruction(NamedTuple):
 
 
 class _Shards:
-    """The shards of a split, or those of which a slice has some examples."""
+    """The shards of a split, or the shards with examples of a slice."""
 
     filepaths: tuple[Path, ...]
     shard_lengths: tuple[int, ...]
 
     @property
     def filenames(self) -> list[str]:
-        """The names of the shards in order.
+        """The names of the shards, in order.
 
         >>> SplitInfo("train", (3, 2), 100, filepaths=(Path("a/x-train-0"), Path("a/x-train-1"))).filenames
         ['x-train-0', 'x-train-1']
@@ -78,11 +78,11 @@ class SplitInfo(_Shards):
 
     @property
     def file_instructions(self) -> list[FileInstruction]:
-        """The examples of each shard: all."""
+        """All examples of each shard."""
         return self.part(0, self.num_examples)
 
     def part(self, start: int, stop: int) -> list[FileInstruction]:
-        """The examples of each shard that are among `start` up to `stop` of the split."""
+        """Return the examples of each shard that are among the examples `start` to `stop` of the split."""
         found, begin = [], 0
         for path, length in zip(self.filepaths or repeat(""), self.shard_lengths, strict=False):
             first, last = max(start - begin, 0), min(stop - begin, length)
@@ -93,7 +93,7 @@ class SplitInfo(_Shards):
 
     @property
     def summary(self) -> str:
-        """Its size in words.
+        """The size in words.
 
         >>> SplitInfo("train", (1200,), 81_500).summary
         '1,200 examples, 81.5 kB in 1 shard'
@@ -109,7 +109,7 @@ class SplitInfo(_Shards):
 def shard_name(
     dataset: str, split: str, number: int, count: int, template: str = TEMPLATE, file_format: str = "tfrecord"
 ) -> str:
-    """The file name of shard `number` of `count`."""
+    """Return the file name of shard `number` of `count`."""
     digits = max(len(str(count)), 5)
     index, of = f"{number:0{digits}d}", f"{count:0{digits}d}"
     return template.format(
@@ -124,7 +124,7 @@ def shard_name(
 
 @dataclass(frozen=True)
 class SubSplitInfo(_Shards):
-    """Some examples of some splits, as `info.splits["train[:10%]"]` gives them."""
+    """Some examples of some splits, such as `info.splits["train[:10%]"]`."""
 
     name: str
     shard_lengths: tuple[int, ...]
@@ -136,7 +136,7 @@ class SubSplitInfo(_Shards):
 
 
 class SplitDict(Mapping[str, Any]):
-    """The splits of a data set by name; a slice such as "train[:10%]" can be asked for as well."""
+    """The splits of a data set by name. A slice such as "train[:10%]" is a valid key too."""
 
     def __init__(self, splits: Mapping[str, SplitInfo]) -> None:
         self._splits = dict(splits)
@@ -168,11 +168,13 @@ class SplitDict(Mapping[str, Any]):
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """What is known about a data set; a Builder's `_info()` gives the first ones, preparing it the rest.
+    """The description of a data set. `_info()` of a Builder sets the first attributes, the preparation the others.
 
-    `features` is a `FeaturesDict`, or a dict of features. With `disable_shuffling` examples lie, and are read, in the
-    order of their keys, which are numbers then; else in that of the hashes of the keys. `metadata` holds what a
-    preparation notes beside: `skipped` says which inputs could not be used, and why.
+    - `features`: A `FeaturesDict`, or a dict of features.
+    - `disable_shuffling`: If True, examples are stored and read in the order of their keys, which must be numbers.
+      Otherwise
+      the order is that of the hashes of the keys.
+    - `metadata`: Notes of the preparation: `skipped` lists unusable inputs and the reasons.
     """
 
     features: FeaturesDict
@@ -205,16 +207,16 @@ class DatasetInfo:
 
     @property
     def full_name(self) -> str:
-        """`name/config/version`."""
+        """The name as `name/config/version`."""
         return "/".join(part for part in (self.name, self.config_name, self.version) if part)
 
     @property
     def dataset_size(self) -> int:
-        """Bytes of the records of all splits."""
+        """Number of bytes of the records of all splits."""
         return sum(split.num_bytes for split in self.splits.values())
 
     def __repr__(self) -> str:
-        """What is known, in the layout of tfds."""
+        """Return the description in the layout of tfds."""
         splits = "".join(f"    {name!r}: {split!r},\n" for name, split in self.splits.items())
         facts = {
             "name": repr(self.name),
@@ -237,7 +239,7 @@ class DatasetInfo:
         return "\n    ".join(["DatasetInfo(", *lines]) + "\n)"
 
     def to_json(self) -> dict[str, Any]:
-        """`dataset_info.json` as tfds writes it (protocol-buffer JSON: 64-bit integers are text)."""
+        """Return `dataset_info.json` in the format of tfds (protocol-buffer JSON, with 64-bit integers as text)."""
         content: dict[str, Any] = {
             "citation": self.citation,
             "configDescription": self.config_description,
@@ -267,17 +269,17 @@ class DatasetInfo:
         return {key: value for key, value in sorted(content.items()) if value or key == "splits"}
 
     def save(self, folder: Path) -> None:
-        """Write `dataset_info.json`, and what belongs to the features, into `folder`."""
+        """Write `dataset_info.json` and the files of the features into `folder`."""
         self.features.save_metadata(folder)
         if self.metadata:
             (folder / METADATA).write_text(json.dumps(dict(self.metadata), indent=2), encoding="utf-8")
         (folder / FILE_NAME).write_text(json.dumps(self.to_json(), indent=2), encoding="utf-8")
 
     def with_splits_of(self, folder: Path) -> DatasetInfo:
-        """This, with what the preparation in `folder` has found out: splits, sizes, what was skipped.
+        """Return this description with the results of the preparation in `folder`: splits, sizes, skipped inputs.
 
         Raises:
-            DataLossError: the file is not what a preparation writes.
+            DataLossError: If the file does not have the format of a preparation.
         """
         found = _read(folder)
         return replace(
@@ -290,10 +292,10 @@ class DatasetInfo:
 
 
 def read_info(folder: Path) -> DatasetInfo:
-    """What `dataset_info.json` and `features.json` of a prepared folder say, whoever has written them.
+    """Return the description in `dataset_info.json` and `features.json` of a prepared folder.
 
     Raises:
-        DataLossError: one of the files is missing, or is not what tfds writes.
+        DataLossError: If a file is missing, or does not have the format of tfds.
     """
     found = _read(folder)
     return DatasetInfo(features=load_features(folder), **found)
@@ -364,7 +366,7 @@ def _nest_json(keys: Any) -> dict[str, Any]:
 def _nest(entry: Any) -> Any:
     if not entry:
         return None
-    if "input" in entry:  # as the first versions wrote it
+    if "input" in entry:  # the format of the first versions
         return entry["input"], entry["output"]
     if "featureKey" in entry:
         return entry["featureKey"]
@@ -374,7 +376,7 @@ def _nest(entry: Any) -> Any:
 
 
 def supervised(example: Mapping[str, Any], keys: Any) -> Any:
-    """The values that `keys`, a nest of names, stand for."""
+    """Return the values for `keys`, a nest of names."""
     if isinstance(keys, str):
         return example[keys]
     if isinstance(keys, Mapping):

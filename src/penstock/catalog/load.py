@@ -1,4 +1,4 @@
-"""`load`: from a name to a Dataset."""
+"""The function `load` returns a Dataset by its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The records of a split, made of a builder's examples: in this thread while that is cheap, else by others."""
+"""The records of a split, from a builder's examples: made in this thread if they are cheap, else in parallel."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from penstock.plan.node import AUTOTUNE
 from penstock.runtime.machine.granted import granted_cpus
 
 _CHUNK, _CHUNK_BYTES = 32, 1 << 22
-# Seconds that a record may take to be made in this thread: others beside it would wait for the GIL more than work.
-# The middle one of the last records counts, since any of them may have waited for another process; of the first ones,
-# if they take long together, fewer.
+# Seconds of a record above which it is not computed in this thread. Cheaper records in threads would mostly wait for
+# the GIL. The median of the last records counts, because another process may delay any of them. If the first records
+# together take long, fewer of them count.
 _CHEAP, _LATELY, _LONG = 1e-4, 16, 5e-2
 Made = TypeVar("Made")
 Filled = Generator[tuple[int, Key, "bytes | Skipped"], None, None]
 
 
 def of_each(examples: Each, features: FeaturesDict, spool: Spool) -> Filled:
-    """The records of the items that are not in the spool: made here while that costs less than handing them over."""
+    """Yield the records of the items that are not in the spool. Cheap records are computed in this thread."""
     left = np.setdiff1d(np.arange(len(examples), dtype=np.int64), spool.numbers())
     making = _Making(examples, features)
     done = 0
@@ -40,16 +40,16 @@ def of_each(examples: Each, features: FeaturesDict, spool: Spool) -> Filled:
     if done == len(left):
         return
     records = Dataset.from_tensor_slices(left[done:]).map(making, num_parallel_calls=AUTOTUNE)
-    with iter(records) as found:  # made by the engine, which chooses how
+    with iter(records) as found:  # the engine chooses threads or processes
         for number, kind, key, content in found:
             yield from _as_filled(int(number), int(kind), bytes(key), bytes(content))
 
 
 class _Here:
-    """Calls a function in this thread once it was cheap; before, while it imports what it needs, in another one.
+    """Calls a function in this thread after it was cheap once. Before, it calls the function in another thread.
 
-    Ctrl-C in the main thread is lost where it falls into the import of a compiled module. `is_dear` says that what
-    follows is better made by others.
+    The first call may import compiled modules, and a Ctrl-C during such an import in the main thread is lost. `is_dear`
+    is True if the next records should be computed in parallel.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class _Here:
         self._other = ThreadPoolExecutor(1)
 
     def __call__(self, count: int, function: Callable[..., Made], *arguments: Any) -> Made:
-        """What the function returns, in which it makes `count` records."""
+        """Return the result of the function, which makes `count` records."""
         call = partial(_timed, function, *arguments)
         made, seconds = call() if self._was_cheap else self._other.submit(call).result()
         self._note(seconds / count)
@@ -67,7 +67,7 @@ class _Here:
 
     def _note(self, seconds: float) -> None:
         if not self._was_called:
-            self._was_called = True  # it has imported what it needs
+            self._was_called = True  # the first call includes imports
             return
         self._lately.append(seconds)
         if seconds <= _CHEAP:
@@ -83,7 +83,7 @@ class _Here:
 
 
 def _timed(function: Callable[..., Made], *arguments: Any) -> tuple[Made, float]:
-    """What it returns, and how long it took: here, and not with the way to another thread."""
+    """Return the result of a call, and its seconds without the transfer to another thread."""
     begun = time.perf_counter()
     made = function(*arguments)
     return made, time.perf_counter() - begun
@@ -100,7 +100,7 @@ _NOTHING, _EXAMPLE, _SKIPPED = range(3)
 
 
 class _Making:
-    """From the number of an item to its record; runs in the workers."""
+    """Makes the record of an item from its number. Runs in the workers."""
 
     def __init__(self, examples: Each, features: FeaturesDict) -> None:
         self._examples, self._features = examples, features
@@ -116,7 +116,7 @@ class _Making:
 
 
 def of_any(examples: Iterable[Any], features: FeaturesDict, spool: Spool) -> Filled:
-    """The records of what an iterable gives, made by some threads if they are dear; of a known key none again."""
+    """Yield the records of an iterable, computed by threads if they are expensive. Known keys are skipped."""
     known = spool.hashes() if spool.count else set()
     chunks = _chunks(examples, spool, known)
     with _Here() as here:
@@ -148,7 +148,7 @@ def _chunks(examples: Iterable[Any], spool: Spool, known: set[bytes]) -> Iterato
         if not isinstance(made, Skipped) and known:
             digest = spool.hash_of(_pair(made)[0])
             if digest in known:
-                known.discard(digest)  # the same key a second time in this run is an error, which sorting finds
+                known.discard(digest)  # a key that comes twice in this run is an error, which the sorting finds
                 continue
         chunk.append((number, made))
         size += _size_of(made)
@@ -185,7 +185,7 @@ def _checked_key(key: Any) -> bytes:
 
 
 def _size_of(made: Any) -> int:
-    """About how many bytes an example holds, for bounding what waits."""
+    """Return the approximate number of bytes of an example, to limit the waiting ones."""
     if isinstance(made, bytes | str):
         return len(made)
     if isinstance(made, np.ndarray):

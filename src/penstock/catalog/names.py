@@ -1,4 +1,4 @@
-"""Names of data sets: `name`, `name/config`, `name:1.*.*`, `name/config:1.2.3/argument=value`; and their versions."""
+"""Names of data sets and their versions: `name`, `name/config`, `name:1.*.*`, `name/config:1.2.3/argument=value`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Name:
 
 
 def parse_name(text: str) -> Name:
-    """The parts of a name as tfds writes it.
+    """Return the parts of a name in the format of tfds.
 
     >>> parse_name("wiki/en:1.*.*")
     Name(name='wiki', config='en', version='1.*.*', arguments={})
@@ -48,7 +48,7 @@ def parse_name(text: str) -> Name:
 
 
 def snake_case(name: str) -> str:
-    """The name of a data set from that of its class, by tfds's rule.
+    """Return the name of a data set for the name of its class, by tfds's rule.
 
     >>> snake_case("CatsVsDogs"), snake_case("IMDBReviews"), snake_case("Cifar10")
     ('cats_vs_dogs', 'imdb_reviews', 'cifar10')
@@ -58,7 +58,7 @@ def snake_case(name: str) -> str:
 
 
 def is_version(version: Any) -> bool:
-    """Whether it is three numbers.
+    """Return True if the version consists of three numbers.
 
     >>> is_version("1.0.0"), is_version("1.0")
     (True, False)
@@ -67,7 +67,7 @@ def is_version(version: Any) -> bool:
 
 
 def matches(version: str, wanted: str | None) -> bool:
-    """Whether `version` is one that `wanted` allows: the same, or with `*` for some parts.
+    """Return True if `version` fits `wanted`: the same version, or one with `*` for some numbers.
 
     >>> matches("1.2.3", "1.*.*"), matches("2.0.0", "1.*.*"), matches("2.0.0", None)
     (True, False, True)
@@ -79,7 +79,7 @@ def matches(version: str, wanted: str | None) -> bool:
 
 
 def newest(versions: Iterable[str], wanted: str | None = None) -> str | None:
-    """The highest of the versions that `wanted` allows; None where there is none.
+    """Return the highest version that fits `wanted`, or None.
 
     >>> newest(["1.9.0", "1.10.0", "2.0.0", "incomplete"], "1.*.*")
     '1.10.0'

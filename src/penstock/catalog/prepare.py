@@ -1,10 +1,10 @@
-"""Preparation: from a builder's examples to a published folder, gone on with after whatever ended it early.
+"""Preparation: from a builder's examples to a published folder, with resumption after an early end.
 
-The work lies in `incomplete.<version>` beside the place of the finished folder. Of each split, `<split>.spool` holds
-the examples made so far, `<split>.state.json` how far it is. When all is written, the folder gets its name.
+The work is in `incomplete.<version>` beside the final folder. Each split has `<split>.spool` with the examples so far,
+and `<split>.state.json` with the progress. When everything is written, the folder gets its final name.
 
-Where that is behind a URL the work lies below `download_dir`, and its files are sent, `dataset_info.json` last: until
-it is there, there is no data set.
+With a data dir at a URL, the work is below `download_dir`. Its files are uploaded, `dataset_info.json` last. The data
+set exists from this file on.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ from penstock.io.storage import is_url
 from penstock.io.writing import FULL, writing
 from penstock.plan.storing import folder_to_write
 
-_SENDERS = 4  # files under way at a time, each of which is sent in parts of its own
-_FORMAT = 1  # of what lies in the folder of the work; another one begins anew
-_LISTED = 10_000  # skipped inputs that the metadata names
+_SENDERS = 4  # files in transfer at a time, each in parts of its own
+_FORMAT = 1  # format of the work folder; another format restarts the work
+_LISTED = 10_000  # skipped inputs that the metadata lists
 _working: dict[str, int] = {}
 
 
 def prepare(builder: Builder, progress: Progress) -> None:
-    """Write the data set of `builder`, unless it is there; wait where another process writes it.
+    """Write the data set of `builder`, unless it is there. Wait if another process writes it.
 
     Raises:
-        InvalidArgumentError: a key came twice, or an example does not fit the features.
-        DataLossError: more inputs cannot be used than the builder expects.
-        FailedPreconditionError: the disk is full, or what was asked for first is missing; the next call goes on.
+        InvalidArgumentError: If a key came twice, or if an example does not fit the features.
+        DataLossError: If more inputs are unusable than the builder expects.
+        FailedPreconditionError: If the disk is full, or if required files are missing. The next call resumes.
     """
     final = builder.data_path
     elsewhere = is_url(final)
@@ -71,29 +71,29 @@ def prepare(builder: Builder, progress: Progress) -> None:
                     described.save(folder)
                 if not elsewhere and not builder.is_prepared:
                     folder.rename(final)
-        except FailedPreconditionError:  # no network, no room, no permission: what was made is good
+        except FailedPreconditionError:  # no network, no room, no permission: the examples so far are valid
             raise
         except OSError as error:
-            if builder.is_prepared:  # another process, on a system without locks, was faster and has written the same
+            if builder.is_prepared:  # without locks, another process was faster and has written the same
                 shutil.rmtree(folder, ignore_errors=True)
                 return
             if error.errno in FULL:
                 raise _no_space(error, builder, folder) from error
             raise
         except Exception:
-            # The builder is at fault, and will be another one next time: what it has made is worth nothing.
+            # The builder failed and will change before the next run, so its examples are useless.
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        if elsewhere:  # what was made is good, whatever becomes of that
+        if elsewhere:  # the work is complete, even if the upload fails
             _send(builder, described, folder, progress)
 
 
-# -- who works, and where ---------------------------------------------------------------------------------------------
+# -- the folder and its lock ------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def _place_of_work(builder: Builder, progress: Progress) -> Iterator[Path | None]:
-    """The folder of the work, held; None where another process has done it."""
+    """Yield the locked folder of the work, or None if another process has prepared the data set."""
     final = builder.data_path
     home = _home_of_work(builder)
     folder = home / f"incomplete.{final.name}"
@@ -110,7 +110,7 @@ def _place_of_work(builder: Builder, progress: Progress) -> Iterator[Path | None
             folder.mkdir(parents=True, exist_ok=True)
             try:
                 lock = hold(str(folder))
-            except FileNotFoundError:  # it was published between the two
+            except FileNotFoundError:  # another process published it after mkdir
                 continue
             except Unlockable:
                 alone = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=home))
@@ -144,14 +144,14 @@ def _home_of_work(builder: Builder) -> Path:
 
 
 def _writing(builder: Builder, folder: Path) -> AbstractContextManager[None]:
-    """The system's errors over the folder of the work become ones that name the setting."""
+    """Convert errors of the system about the folder of the work to errors that name the setting."""
     if is_url(builder._data_dir):
         return writing(folder, f"download_dir {str(builder._download_dir)!r}", SETTING_OF_DOWNLOADS)
     return writing(folder, f"data_dir {str(builder._data_dir)!r}", SETTING)
 
 
 def _still_there(folder: Path, lock: Lock) -> bool:
-    """Whether the folder that was locked is the one under that name, and not one that has been published since."""
+    """Return True if the locked folder still has its name, and was not published meanwhile."""
     try:
         return os.path.samestat(os.fstat(lock._handle), folder.stat())
     except FileNotFoundError:
@@ -159,7 +159,7 @@ def _still_there(folder: Path, lock: Lock) -> bool:
 
 
 def _check_plan(builder: Builder, folder: Path) -> None:
-    """Leave what an other builder, or another version of its code, has made."""
+    """Remove the work of another builder, or of another version of its code."""
     described = builder.info
     plan = {
         "format": _FORMAT,
@@ -178,7 +178,7 @@ def _check_plan(builder: Builder, folder: Path) -> None:
 
 
 def _code_of(kind: type) -> str:
-    """A digest of the files in which a builder is written."""
+    """Return a digest of the source files of a builder."""
     digest = hashlib.sha256()
     for part in kind.__mro__:
         if part.__module__.startswith("penstock.catalog.builder") and "builders" not in part.__module__:
@@ -208,7 +208,7 @@ def _write_all(builder: Builder, folder: Path, progress: Progress) -> DatasetInf
 
 
 def _checked_splits(given: Any) -> Mapping[str, Any]:
-    """What `_split_generators` gave; raises where it is no dict of splits, before anything is made."""
+    """Check the result of `_split_generators` before examples are computed, and return it."""
     if not isinstance(given, Mapping) or not given:
         got = "none" if isinstance(given, Mapping) else type(given).__name__
         message = f"_split_generators() must return a dict from the name of each split to its examples, got {got}."
@@ -230,17 +230,17 @@ def _no_examples(name: str, split: str, state: _State) -> InvalidArgumentError:
 
 
 def _remove_work(folder: Path) -> None:
-    """Leave the shards alone."""
+    """Remove all files except the shards."""
     for entry in folder.glob("*.state.json"):
         entry.unlink()
     (folder / "plan.json").unlink()
 
 
 def _send(builder: Builder, described: DatasetInfo, folder: Path, progress: Progress) -> None:
-    """All that was written to its place behind a URL. What an error leaves there is sent by the next call, or another.
+    """Upload the written files to a URL. After an error, the next call of any process uploads the rest.
 
-    Whoever else prepares the same meanwhile writes the same files; who has sent all of them first has done it. While
-    what was there before is removed, it is waited for.
+    Another process that prepares the same data set writes the same files. The first process that has uploaded all of
+    them completes the data set. If the old data set is being removed, the upload waits.
     """
     watch = Stopwatch()
     shards = [
@@ -272,13 +272,13 @@ def _send(builder: Builder, described: DatasetInfo, folder: Path, progress: Prog
             with ThreadPoolExecutor(_SENDERS) as pool:
                 for _ in pool.map(send, left):
                     pass
-            there = set(storage.names_in(final))  # somebody may have removed what another one had published
+            there = set(storage.names_in(final))  # another process may have removed published files
             left = [name for name in shards if name not in there]
     if not builder.is_prepared:
         for name in (*beside, FILE_NAME):
             _copy(about / name, f"{final}/{name}")
     shutil.rmtree(folder)
-    with suppress(OSError):  # the work of another version lies there
+    with suppress(OSError):  # it contains the work of another version
         folder.parent.rmdir()
     progress.say(f"{builder.name}: sent to {redacted(str(final))}, {watch.seconds:.1f} s")
 
@@ -295,7 +295,7 @@ def _wait_for_removal(builder: Builder, progress: Progress) -> None:
 def _copy(file: Path, url: str) -> None:
     from penstock.io.remote.upload import put
 
-    put(url, file)  # as it lies there: `storage.open_write` would gather it in a second file first
+    put(url, file)  # directly, because `storage.open_write` would first write a second file
 
 
 def _write(
@@ -331,7 +331,7 @@ def _write(
 
 
 class _State:
-    """How far a split is: what was skipped, whether all is generated, what was written."""
+    """The progress of a split: skipped inputs, the end of the generation, the written shards."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -387,7 +387,7 @@ def _fill(
 
 
 def _closing(examples: Any) -> AbstractContextManager[Any]:
-    """Ends a generator, and with it the workers it has started, when the loop over it ends early."""
+    """Close a generator, and with it its workers, when the loop over it ends early."""
     return closing(examples) if isinstance(examples, Generator) else nullcontext()
 
 
@@ -400,7 +400,7 @@ def _too_many(name: str, split: str, expected: int, state: _State) -> DataLossEr
 
 
 def _still_needed(spool: Spool, folder: Path, split: str, total: int | None) -> str:
-    """How much a split will yet take, in words: all of it waits once, and lies in shards then."""
+    """Return the space that a split still needs, in words: each example is in the spool, then also in a shard."""
     if not spool.count:
         return ""
     whole = spool.num_bytes * max(total or 0, spool.count) // spool.count

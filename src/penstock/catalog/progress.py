@@ -1,4 +1,4 @@
-"""Progress: what takes long shows how far it is; bars on a terminal, a line every ten seconds elsewhere."""
+"""Progress of long tasks: bars on a terminal, elsewhere a line every ten seconds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.profiler.live.progress import LINE_SECONDS, bars_are_seen, rich_ba
 
 T = TypeVar("T")
 
-_REDRAWN = 0.1  # seconds between two looks of a bar, each of which costs more than an example may
+_REDRAWN = 0.1  # seconds between two updates of a bar, which cost more than an example
 
 _disabled = False
 
@@ -43,12 +43,12 @@ def enable_progress_bar() -> None:
 
 
 class Step:
-    """One thing that takes long: `advance` says that so much more of it is done."""
+    """One long task. `advance` counts finished work."""
 
     def __init__(self, title: str, total: int | None, unit: str, tell: Callable[[Step], None]) -> None:
         self.title, self.total, self.unit, self.done = title, total, unit, 0
-        self.before = 0  # of what is done, by an earlier run
-        self.began = 0.0  # as the clock of the progress says
+        self.before = 0  # finished by an earlier run
+        self.began = 0.0  # on the clock of the progress
         self._tell, self._lock = tell, new_lock()
 
     def advance(self, amount: int = 1) -> None:
@@ -58,14 +58,14 @@ class Step:
         self._tell(self)
 
     def take_up(self, amount: int) -> None:
-        """Count `amount` as done by an earlier run; it tells nothing of the speed."""
+        """Count `amount` as finished by an earlier run, so that it does not affect the speed."""
         with self._lock:
             self.done += amount
             self.before += amount
         self._tell(self)
 
     def expect(self, total: int | None) -> None:
-        """How much it will be, where that was found out later."""
+        """Set the total, if it is found out later."""
         self.total = total
         self._tell(self)
 
@@ -73,8 +73,8 @@ class Step:
 class Progress:
     """Shows the steps of one preparation on stderr.
 
-    On a terminal, and in a notebook that has ipywidgets, each step is a bar. Elsewhere (a log, a pipe) it is a line
-    every ten seconds, without control characters, and `say` writes the line that stays.
+    On a terminal, and in a notebook with ipywidgets, each step is a bar. Elsewhere (a log, a pipe) it is a line every
+    ten seconds, without control characters. `say` then writes a final line.
     """
 
     def __init__(self, *, stream: Any = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -87,7 +87,7 @@ class Progress:
 
     @contextmanager
     def step(self, title: str, total: int | None = None, unit: str = "examples") -> Iterator[Step]:
-        """A step while the block runs; `unit` is what is counted, "bytes" being written as sizes."""
+        """Show a step while the block runs. `unit` is the counted unit; "bytes" are shown as sizes."""
         if not self.is_shown:
             yield Step(title, total, unit, lambda step: None)
         elif self.is_terminal:
@@ -99,7 +99,7 @@ class Progress:
 
     @contextmanager
     def follow(self, items: Iterable[T], title: str, total: int | None) -> Iterator[Iterator[T]]:
-        """The same `items`, counted as they pass."""
+        """Yield the same `items`, and count them."""
         with self.step(title, total) as step:
             yield _counted(items, step)
 
@@ -133,17 +133,17 @@ class Progress:
             with self._lock:
                 self._open -= 1
                 if not self._open:
-                    self._bars.refresh()  # rich does not when it stops in a notebook: a bar would stay at 94%
+                    self._bars.refresh()  # rich does not refresh when it stops in a notebook: a bar would stay at 94%
                     self._bars.stop()
                     self._bars = None
 
     def say(self, line: str) -> None:
-        """Write one line, where no bar has shown the same."""
+        """Write one line, unless a bar has shown the same."""
         if self.is_shown and not self.is_terminal:
             self._write(line)
 
     def note(self, line: str) -> None:
-        """Write one line wherever it is read."""
+        """Write one line in any case."""
         if self.is_shown:
             self._write(line)
 
@@ -152,7 +152,7 @@ class Progress:
 
 
 class _Lines:
-    """A line for a step, ten seconds after the one before."""
+    """Writes a line for a step every ten seconds."""
 
     def __init__(self, write: Callable[[str], None], clock: Callable[[], float]) -> None:
         self._write, self._clock = write, clock
@@ -171,7 +171,7 @@ class _Lines:
 
 
 def line_of(step: Step, seconds: float) -> str:
-    """How far a step is, `seconds` after it began.
+    """Return the progress of a step, `seconds` after it began.
 
     >>> step = Step("shapes: generating train", 2000, "examples", lambda step: None)
     >>> step.advance(500)
@@ -191,7 +191,7 @@ def _rate(step: Step, seconds: float) -> float:
 
 
 def _speed(step: Step, seconds: float) -> list[str]:
-    """How fast it is, where that can be said."""
+    """Return the speed, if it is known."""
     rate = _rate(step, seconds)
     if rate <= 0:
         return []
@@ -216,7 +216,7 @@ def _counted(items: Iterable[T], step: Step) -> Iterator[T]:
 
 
 class Stopwatch:
-    """Seconds since it was made."""
+    """Measures seconds since it was made."""
 
     def __init__(self) -> None:
         self._start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""`read_split`: examples of a prepared folder as a Dataset."""
+"""The function `read_split` returns the examples of a prepared folder as a Dataset."""
 
 from __future__ import annotations
 
@@ -56,19 +56,19 @@ class ReadConfig:
 
 
 class DecodeExample:
-    """From a record to the dict of its values, or to the nest of those that `keys` name."""
+    """Decodes a record to the dict of its values, or to the nest of values that `keys` name."""
 
     def __init__(self, features: FeaturesDict, keys: Any, decoders: Mapping[str, Any] | None) -> None:
         self._features, self._keys, self._decoders = features, keys, decoders
 
     @property
     def label_names(self) -> list[str] | None:
-        """The names of the classes, where the examples have one label: what `viz` writes below pictures."""
+        """The names of the classes, if the examples have one label. `viz` writes them below images."""
         labels: list[Any] = [one for one in self._features.values() if getattr(one, "has_names", False)]
         return labels[0].names if len(labels) == 1 else None
 
     def __penstock_spec__(self, record: Any) -> Any:
-        """The nest of specs of what is returned, as the features tell it; None where one does not."""
+        """Return the nest of specs of the result by the features, or None if a feature has no fixed spec."""
         using = self._decoders or {}
         found = {name: _spec(feature, using.get(name)) for name, feature in self._features.items()}
         if None in found.values():
@@ -83,7 +83,7 @@ class DecodeExample:
 
 
 def _spec(feature: Feature, decoder: Any) -> Any:
-    """The spec of a feature that is decoded by `decoder`, or by itself."""
+    """Return the spec of a feature that is decoded by `decoder`, or by itself."""
     if decoder is None:
         return feature.spec()
     stored = feature.stored() if isinstance(decoder, SkipDecoding) else None
@@ -91,7 +91,7 @@ def _spec(feature: Feature, decoder: Any) -> Any:
 
 
 class _ShardRecords:
-    """The records of shard number `number`, for reading shards in an order that is drawn."""
+    """The records of shard number `number`, for shards in random order."""
 
     def __init__(self, source: ShardsSource, config: ReadConfig) -> None:
         self._source, self._config = source, config
@@ -110,11 +110,11 @@ def read_split(
     shuffle_files: bool = False,
     read_config: ReadConfig | None = None,
 ) -> Dataset:
-    """The examples that `split` names, parsed and decoded in parallel, in an order that is fixed by the files alone.
+    """Return the examples of `split`, decoded in parallel. The order depends only on the files.
 
     Raises:
-        InvalidArgumentError: there is no such split, or it has no such examples.
-        FailedPreconditionError: a shard that is needed is missing.
+        InvalidArgumentError: If there is no such split, or if it has no such examples.
+        FailedPreconditionError: If a needed shard is missing.
     """
     config = read_config or ReadConfig()
     check_format(info.file_format)
@@ -141,12 +141,12 @@ def read_split(
 def _counted(count: int, folder: Path) -> Any:
     from penstock.plan.stateful import AssertCardinality
 
-    # Counted in front of the map, so that a batch which follows still meets the map and is filled by its workers.
+    # This step comes before the map, so that the workers of a following batch also run the map.
     return lambda records: records._then(AssertCardinality, expected_cardinality=count, file=str(folder))
 
 
 def decoded(records: Dataset, features: FeaturesDict, keys: Any, decoders: Any) -> Dataset:
-    """The examples that `records` hold, or of them the nest of values that `keys` name."""
+    """Return the examples in `records`, or the nest of values that `keys` name."""
     if isinstance(decoders, SkipDecoding):
         return records
     if isinstance(decoders, PartialDecoding):
@@ -158,7 +158,7 @@ def decoded(records: Dataset, features: FeaturesDict, keys: Any, decoders: Any) 
         if name not in features:
             message = f"decoders name {name!r}, which is no feature."
             raise InvalidArgumentError(message, hint=f"The features are {', '.join(map(repr, features))}.")
-    _ = features.codec  # what cannot be read is said now, and not by every element
+    _ = features.codec  # raises an error about unreadable features once, instead of for each element
     return records.map(DecodeExample(features, keys, decoders), num_parallel_calls=AUTOTUNE)
 
 

@@ -1,4 +1,4 @@
-"""The catalog: which builder belongs to which name. The only list of builders."""
+"""The registry: the only list of builders, by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.catalog.in_place import InPlace
 from penstock.catalog.names import matches, parse_name, snake_case
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 
-# Name → "module:class"; a builder is imported when it is asked for.
+# Name → "module:class". A builder is imported on first use.
 _BUILDERS = {
     "ag_news_subset": "penstock.catalog.builders.ag_news_subset:AGNewsSubset",
     "caltech101": "penstock.catalog.builders.caltech101:Caltech101",
@@ -36,7 +36,7 @@ _BUILDERS = {
     "svhn_cropped": "penstock.catalog.builders.svhn_cropped:SvhnCropped",
     "tf_flowers": "penstock.catalog.builders.tf_flowers:TfFlowers",
 }
-# Folders of a user's own, which are read where they lie.
+# Folders of the user, which are read without a copy.
 _IN_PLACE = {
     "coco_folder": "penstock.catalog.builders.coco_folder:CocoFolder",
     "csv_folder": "penstock.catalog.builders.table_folder:CsvFolder",
@@ -144,7 +144,7 @@ def _makes(kind: type[Builder], config: Any) -> bool:
 
 
 def builder_class(name: str) -> type[Builder] | None:
-    """The class that builds the data set `name`; also for "module:Class". None where there is none."""
+    """Return the class that builds the data set `name`, also for "module:Class", or None."""
     if name in _registered:
         return _registered[name]
     if name in _BUILDERS:
@@ -154,10 +154,11 @@ def builder_class(name: str) -> type[Builder] | None:
 
 
 def class_at(path: str) -> type[Builder]:
-    """The builder at "module:Class".
+    """Return the builder at "module:Class".
 
     Raises:
-        InvalidArgumentError: there is no such module or class. InvalidTypeError: it is not a Builder.
+        InvalidArgumentError: If there is no such module or class.
+        InvalidTypeError: If the class is not a Builder.
     """
     module_name, _, class_name = path.partition(":")
     try:
@@ -177,7 +178,7 @@ def class_at(path: str) -> type[Builder]:
 
 
 def _named(path: str) -> Any:
-    """What "module:name" stands for."""
+    """Return the object at "module:name"."""
     module_name, _, name = path.partition(":")
     return getattr(importlib.import_module(module_name), name)
 

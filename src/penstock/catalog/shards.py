@@ -1,4 +1,4 @@
-"""ShardsSource: records of prepared shards by number; a shard is opened when one of its records is asked for."""
+"""ShardsSource: records of prepared shards by number. A shard is opened when one of its records is needed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_OPEN = 64
 
 
 class Stretch(NamedTuple):
-    """Rows `start` up to `stop` of a shard that holds `length` of them."""
+    """The rows `start` to `stop` of a shard with `length` rows."""
 
     file: str
     start: int
@@ -37,9 +37,10 @@ class Stretch(NamedTuple):
 
 @dataclass(frozen=True)
 class ShardsSource(IndexedSource):
-    """The records of `stretches`; of more than one in turn, `block` of each, `cycle` of them at a time, as tfds reads.
+    """The records of `stretches`. Several shards are read in turn, `block` records of each, `cycle` shards at a time.
 
-    Their number is known from the metadata, and a shard of which nothing is asked is never opened.
+    This is the order of tfds. The number of records is known from the metadata. A shard without needed records is never
+    opened.
     """
 
     stretches: tuple[Stretch, ...]
@@ -83,22 +84,22 @@ class ShardsSource(IndexedSource):
         return gather(shards, rows, self._files.rows_at)
 
     def places(self) -> Iterator[tuple[str, int]]:
-        """The file of each record, and its number there."""
+        """Yield the file of each record, and its number there."""
         for shard, row in zip(*self._order.places(np.arange(self.cardinality)), strict=True):
             yield self.stretches[shard].file, self.stretches[shard].start + int(row)
 
     def check_shard(self, number: int) -> None:
-        """Raise what is wrong with a shard as a whole: it is missing, or holds another number of records."""
+        """Raise an error if a shard is missing, or has another number of records than expected."""
         self._files.check(number)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is open stays here."""
+        """Drop the open files."""
         return {part.name: getattr(self, part.name) for part in fields(self)}
 
 
 @dataclass(frozen=True)
 class _Order:
-    """Runs of neighbouring rows: run i begins at position `begins[i]` and is rows `rows[i]`… of shard `shards[i]`."""
+    """Runs of neighbouring rows: run i begins at position `begins[i]`, with rows `rows[i]`… of shard `shards[i]`."""
 
     begins: np.ndarray
     shards: np.ndarray
@@ -111,7 +112,7 @@ class _Order:
         return cls(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), shards, rows)
 
     def run_at(self, position: int) -> tuple[int, int, int]:
-        """The shard and the row at a position, and how many rows of that shard follow one another from there."""
+        """Return the shard and the row at a position, and the number of consecutive rows of this shard from there."""
         run = int(np.searchsorted(self.begins, position, side="right")) - 1
         ahead = position - int(self.begins[run])
         return int(self.shards[run]), int(self.rows[run]) + ahead, int(self.begins[run + 1]) - position
@@ -122,7 +123,7 @@ class _Order:
 
 
 def _in_turn(lengths: list[int], cycle: int, block: int) -> list[tuple[int, int, int]]:
-    """(shard, first row, number of rows) of the runs in which `interleave(cycle_length, block_length)` reads shards."""
+    """Return (shard, first row, number of rows) of each run of `interleave(cycle_length, block_length)` over shards."""
     runs: list[tuple[int, int, int]] = []
     waiting = iter(range(len(lengths)))
     slots: list[list[int] | None] = [_next(waiting) for _ in range(min(cycle, len(lengths)))]
@@ -134,8 +135,8 @@ def _in_turn(lengths: list[int], cycle: int, block: int) -> list[tuple[int, int,
             taken = min(block, lengths[shard] - row)
             if taken:
                 runs.append((shard, row, taken))
-            # A shard that ends within its turn gives up its place at once; the next one begins with the next turn. One
-            # that ends with its turn is found to be empty when its next turn comes.
+            # A shard that ends within its turn frees its slot at once, and the next shard begins with the next turn.
+            # The end of a shard that ends exactly with its turn is found in its next turn.
             slots[number] = [shard, row + taken] if taken == block else _next(waiting)
     return runs
 
@@ -146,7 +147,7 @@ def _next(waiting: Any) -> list[int] | None:
 
 
 class _OpenFiles:
-    """The files of the shards, those used last kept open. Thread-safe."""
+    """The files of the shards. The most recently used ones stay open. Thread-safe."""
 
     def __init__(self, stretches: tuple[Stretch, ...], file_format: str) -> None:
         self._stretches, self._format = stretches, file_format
@@ -176,17 +177,17 @@ class _OpenFiles:
 
 
 class ShardFile(ABC):
-    """An open shard, `copy` being a local one of one behind a URL. Used by several threads at once."""
+    """An open shard. `copy` is a local copy of a shard at a URL. Several threads may use it at once."""
 
     size: int
 
     @abstractmethod
     def part(self, start: int, stop: int) -> Block:
-        """Rows `start` up to `stop`."""
+        """Return the rows `start` to `stop`."""
 
     @abstractmethod
     def rows_at(self, rows: np.ndarray) -> Block:
-        """The rows with these numbers."""
+        """Return the rows with these numbers."""
 
 
 class _TFRecordShard(ShardFile):
@@ -202,7 +203,7 @@ class _TFRecordShard(ShardFile):
 
 
 class _ParquetShard(ShardFile):
-    """One column of records, `data`, as tfds writes Parquet; row groups are read when they are asked for."""
+    """A shard in tfds's Parquet format, with one column of records, `data`. Row groups are read on demand."""
 
     def __init__(self, name: str, copy: str | None) -> None:
         import pyarrow.parquet as pq
@@ -259,7 +260,7 @@ _FORMATS: dict[str, type[ShardFile]] = {
 
 
 def check_format(file_format: str) -> None:
-    """Raises UnimplementedError for a format of shards that is not read."""
+    """Raise UnimplementedError for a format of shards that cannot be read."""
     if file_format not in _FORMATS:
         message = f"shards of format {file_format!r} are not read."
         hint = f"Formats that are read: {', '.join(_FORMATS)}; tfds's convert_format writes them."
@@ -267,7 +268,7 @@ def check_format(file_format: str) -> None:
 
 
 def _made(name: str, make: Any) -> ShardFile:
-    """The open shard. What is asked for by number is read where it lies: of one behind a URL a copy is made."""
+    """Return the open shard. Access by number needs a local file, so a shard at a URL is copied first."""
     if not storage.is_url(name):
         local: ShardFile = make(name, None)
         return local

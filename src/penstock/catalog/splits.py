@@ -1,4 +1,4 @@
-"""Splits: which examples of which splits are read; tfds's words for it, and its rounding."""
+"""Splits: the selection of examples from splits, with the syntax and the rounding of tfds."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _HINT = 'For example "train", "train[:80%]", "train[100:200]", "train[-1shard:]"
 
 
 class Counted(Protocol):
-    """What a slice is taken of."""
+    """The object that a slice selects from."""
 
     @property
     def shard_lengths(self) -> tuple[int, ...]: ...
 
 
 class Part(NamedTuple):
-    """Examples `start` up to, not including, `stop` of a split."""
+    """The examples `start` to `stop`, without `stop`, of a split."""
 
     split: str
     start: int
@@ -37,11 +37,11 @@ class Part(NamedTuple):
 
 
 class Split(ABC):
-    """Some examples of a data set. Adding two gives those of the one and then those of the other."""
+    """Some examples of a data set. The sum of two splits has the examples of the first, then those of the second."""
 
     @abstractmethod
     def parts(self, splits: Mapping[str, Counted]) -> list[Part]:
-        """Which examples of which split these are, where `splits` are those of the data set."""
+        """Return the examples of each split. `splits` are those of the data set."""
 
     def __add__(self, other: Any) -> Split:
         return _Sum(self, as_split(other))
@@ -88,7 +88,7 @@ class ReadInstruction(Split):
 
     @classmethod
     def from_spec(cls, spec: Any) -> Split:
-        """The examples that a text such as "train[:80%]+test" names."""
+        """Return the split that a string such as "train[:80%]+test" describes."""
         return as_split(spec)
 
     def __str__(self) -> str:
@@ -123,7 +123,7 @@ class ReadInstruction(Split):
             hint = f"{self.split_name!r} has {shards}."
             raise InvalidArgumentError(message, hint=hint)
         if stop is not None and stop <= 0 and (start or 0) < 0:
-            stop += len(lengths)  # "[-1shard]" ends behind the last shard, where 0 would be the first
+            stop += len(lengths)  # "[-1shard]" ends after the last shard, but 0 would mean the first
         return sum(lengths[: start or 0]), (count if stop is None else sum(lengths[:stop]))
 
     def _share(self, percent: float, count: int) -> int:
@@ -225,7 +225,7 @@ def subsplit_for_process(split: Any, rank: int, world_size: int, *, drop_remaind
 
 
 def as_split(spec: Any) -> Split:
-    """What a user gives as a split: a text, or a `ReadInstruction` or another `Split`.
+    """Return the `Split` for a string, a `ReadInstruction` or another `Split`.
 
     >>> str(as_split("train[:80%]+test"))
     'train[:80%]+test'
@@ -285,7 +285,7 @@ def _not_a_split(spec: str) -> InvalidArgumentError:
 
 
 def known(splits: Mapping[str, Any], name: str) -> Any:
-    """The split of that name; raises where there is none."""
+    """Return the split of that name. Raises InvalidArgumentError for an unknown name."""
     if name not in splits:
         message = f"there is no split {name!r}."
         raise InvalidArgumentError(message, hint=what_there_is(splits))
@@ -293,7 +293,7 @@ def known(splits: Mapping[str, Any], name: str) -> Any:
 
 
 def what_there_is(splits: Mapping[str, Counted]) -> str:
-    """A sentence with the splits of a data set and their sizes."""
+    """Return a sentence with the splits of a data set and their sizes."""
     counts = [f"{name!r} with {sum(split.shard_lengths)} examples" for name, split in splits.items()]
     return f"There is {_and(counts)}." if counts else "The data set has no splits."
 

@@ -1,8 +1,8 @@
-"""Spool: examples that wait for their place; sorted by the hash of their keys, or by these, and kept through a kill.
+"""Spool: waiting examples, sorted by the hash of their keys or by the keys. They survive a kill of the process.
 
-32 pairs of files in a folder, chosen by the first bits of the hash, so that each can be sorted in memory: `records`,
-key and record of one example after the other, and `index`, an entry of 48 bytes for each. Records are written before
-their entries. What a killed process has left is cut back to the last whole example.
+The folder has 32 pairs of files. The first bits of the hash choose the pair, so that each pair can be sorted in memory.
+`records` has the key and the record of each example, and `index` an entry of 48 bytes for each. Records are written
+before their entries. After a kill, the files are truncated to the last complete example.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ _ENTRY = np.dtype(
         ("crc", "<u4"),
     ]
 )
-_MOST_WAITING, _LONGEST_WAITING = 1 << 22, 1.0  # bytes and seconds before what was added is handed to the system
-_READ_WHOLE = 1 << 26  # a bucket up to this size is read in one go, if half of it is wanted
+_MOST_WAITING, _LONGEST_WAITING = 1 << 22, 1.0  # limits of unwritten data: bytes and seconds
+_READ_WHOLE = 1 << 26  # bytes of a bucket that is read as a whole, if at least half of it is needed
 
 
 class Place(NamedTuple):
-    """Where examples of one bucket are, in the order of their hashes."""
+    """The entries of one bucket in the order of their hashes."""
 
     bucket: int
     entries: Any
 
 
 class Spool:
-    """Takes examples in any order and gives them in the order of md5(salt + key), which is tfds's.
+    """Stores examples in any order, and returns them in the order of md5(salt + key), as tfds does.
 
-    Not `shuffled`, the order is that of the keys, which are numbers then; all examples lie in one pair of files.
-    `numbers` are those of the examples that were there when it was opened. Memory holds what waits to be written, 4 MiB
-    at most, and once they are sorted 48 bytes for each example. One thread adds.
+    If not `shuffled`, the order is that of the keys, which must be numbers. All examples are then in one pair of files.
+    `numbers` are those of the examples at the time of opening. Memory use is at most 4 MiB of unwritten data, and after
+    the sort 48 bytes per example. Only one thread may add.
     """
 
     def __init__(self, folder: Path, salt: str, *, shuffled: bool = True) -> None:
@@ -65,16 +65,16 @@ class Spool:
         self.count = sum(file.count for file in self._files)
 
     def numbers(self) -> np.ndarray:
-        """The numbers that `add` was given."""
+        """Return the numbers of the added examples."""
         return np.concatenate([file.entries()["number"] for file in self._files]).astype(np.int64)
 
     def hashes(self) -> set[bytes]:
-        """The hashes of the keys that were added."""
+        """Return the hashes of the added keys."""
         parts = [file.entries()[["hash", "rest"]] for file in self._files]
         return {bytes(entry) for part in parts for entry in np.ascontiguousarray(part).view("V16")}
 
     def hash_of(self, key: Key) -> bytes:
-        """The 16 bytes that give an example its place."""
+        """Return the 16 bytes that determine the place of an example."""
         if isinstance(key, bool) or not isinstance(key, str | bytes | int | np.integer):
             message = f"a key must be a str, bytes or an int, got {type(key).__name__}."
             raise InvalidTypeError(message, hint="A file name or a running number does well.")
@@ -85,7 +85,7 @@ class Spool:
         return salted.digest()
 
     def add(self, key: Key, record: bytes, number: int) -> None:
-        """Keep an example; `number` is what a later run asks for to know what was done."""
+        """Store an example. A later run uses `number` to find out which examples are done."""
         digest, name = self.hash_of(key), key_bytes(key)
         file = self._files[digest[0] * _BUCKETS >> 8]
         file.add(digest, name, record, number, self._crc(record))
@@ -96,13 +96,13 @@ class Spool:
             self.flush()
 
     def flush(self) -> None:
-        """Hand what was added to the system: from here on it stays, whatever becomes of the process."""
+        """Write the added examples to the system. They then survive the end of the process."""
         for file in self._files:
             file.flush()
         self._waiting, self._since = 0, time.monotonic()
 
     def places(self) -> list[Place]:
-        """Where all examples are, in order; raises InvalidArgumentError for a key that came twice."""
+        """Return the places of all examples in order. Raises InvalidArgumentError for a key that came twice."""
         self.flush()
         found = []
         for number, file in enumerate(self._files):
@@ -118,7 +118,7 @@ class Spool:
         return found
 
     def records(self, bucket: int, entries: Any) -> Iterator[bytes]:
-        """The records of `entries`, in their order."""
+        """Yield the records of `entries`, in their order."""
         for record, entry in zip(self._files[bucket].records(entries), entries, strict=True):
             if self._crc(record) != int(entry["crc"]):
                 message = "an example that waited to be written has changed on the disk."
@@ -156,14 +156,14 @@ class _Bucket:
         return str(self._records_path)
 
     def _cut_back(self) -> None:
-        """Leave what a killed process has written last, if it is not whole."""
+        """Truncate the files to the last complete example."""
         size = self._records.seek(0, os.SEEK_END)
         entries = np.fromfile(self._index_path, _ENTRY)
         ends = entries["offset"] + entries["key"] + entries["size"]
         whole = int(np.searchsorted(ends, size, side="right")) if len(ends) else 0
         entries = entries[:whole]
         self._end = int(ends[whole - 1]) if whole else 0
-        # Only where there is something to cut: ext4 writes a file that was truncated to disk when it is closed.
+        # Only if needed: ext4 writes a truncated file to disk when it is closed.
         for file, length in ((self._records, self._end), (self._index, whole * _ENTRY.itemsize)):
             if file.seek(0, os.SEEK_END) > length:
                 file.truncate(length)
@@ -208,7 +208,7 @@ class _Bucket:
 
 
 def _in_order(key: Key) -> bytes:
-    """16 bytes that are sorted as the numbers are, negative ones too."""
+    """Return 16 bytes in the order of the numbers, including negative ones."""
     try:
         number = int(key) if not isinstance(key, str) else None
         if number is not None:
@@ -220,11 +220,11 @@ def _in_order(key: Key) -> bytes:
 
 
 def key_bytes(key: Key) -> bytes:
-    """A key as it is hashed: text as UTF-8 with slashes, a number as its decimal digits."""
+    """Return the bytes of a key for the hash: text as UTF-8 with slashes, a number as decimal digits."""
     if isinstance(key, bytes):
         return key
     text = key.replace("\\", "/") if isinstance(key, str) else str(int(key))
-    return text.encode(errors="surrogateescape")  # names of files that are not UTF-8 keep their bytes
+    return text.encode(errors="surrogateescape")  # file names that are not UTF-8 keep their bytes
 
 
 def _appended(path: Path) -> BinaryIO:
@@ -232,7 +232,7 @@ def _appended(path: Path) -> BinaryIO:
 
 
 def _write_whole(file: BinaryIO, content: bytes) -> None:
-    """All of it: a disk that gets full takes the first part, and says so with the next."""
+    """Write all bytes. A disk that becomes full accepts a part first, and the next write raises the error."""
     left = memoryview(content)
     while left:
         left = left[file.write(left) :]

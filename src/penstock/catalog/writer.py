@@ -1,4 +1,4 @@
-"""Shards of a split: how many there are, and how what waits in a Spool is written into them."""
+"""Shards of a split: their number, and their content from a Spool."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _WRITERS = 4
 def write_shards(
     spool: Spool, folder: Path, dataset: str, split: str, step: Step, num_shards: int | None = None
 ) -> SplitInfo:
-    """Write all that `spool` holds into shards in `folder`; those that are there are kept.
+    """Write all examples of `spool` into shards in `folder`. Existing shards are kept.
 
-    What is written depends on keys and records alone.
+    The content depends only on keys and records.
     """
     places = spool.places()
     total = sum(len(place.entries) for place in places)
@@ -48,7 +48,7 @@ def write_shards(
 
 
 def _records(spool: Spool, places: list[Place], start: int, stop: int) -> Iterator[bytes]:
-    """The records at positions `start` to `stop` of the whole order."""
+    """Yield the records at positions `start` to `stop` of the whole order."""
     begin = 0
     for place in places:
         first, last = max(start - begin, 0), min(stop - begin, len(place.entries))
@@ -58,7 +58,9 @@ def _records(spool: Spool, places: list[Place], start: int, stop: int) -> Iterat
 
 
 def default_shards(num_bytes: int, num_examples: int) -> int:
-    """How many shards tfds writes: 1024, or the most of 512, 256 … 1 that are of 64 MiB to 1 GiB each.
+    """Return the number of shards that tfds writes.
+
+    The result is 1024, or the largest of 512, 256 … 1 for which each shard has 64 MiB to 1 GiB.
 
     >>> default_shards(num_bytes=10 * 2**20, num_examples=1000)
     1

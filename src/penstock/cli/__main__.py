@@ -1,4 +1,4 @@
-"""`python -m penstock.cli` for where the command is not on the path."""
+"""`python -m penstock.cli` runs the command if it is not on the path."""
 
 import sys
 

@@ -37,7 +37,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Convert, and say how much was written."""
+    """Convert, and print the number and size of the written rows."""
     from penstock.formats import convert
     from penstock.hints import size_text
 

@@ -8,7 +8,7 @@ from typing import Any
 
 _TEXT = (
     "Prepare the data set shapes, train a small net on it twice, first fed naively, then through a pipeline; "
-    "print where the time went and draw it."
+    "print where the time went and draw a figure of it."
 )
 
 
@@ -21,13 +21,13 @@ def add_to(commands: Any) -> None:
         help="where prepared data lives (default: $PENSTOCK_DATA_DIR, else ~/penstock_datasets)",
     )
     parser.add_argument(
-        "--epochs", type=int, default=5, metavar="N", help="passes over the data (default: %(default)s)"
+        "--epochs", type=int, default=5, metavar="N", help="iterations over the data (default: %(default)s)"
     )
     parser.add_argument(
-        "--examples", type=int, default=2000, metavar="N", help="training pictures (default: %(default)s)"
+        "--examples", type=int, default=2000, metavar="N", help="training images (default: %(default)s)"
     )
     parser.add_argument(
-        "--batch-size", type=int, default=32, metavar="N", help="pictures per step (default: %(default)s)"
+        "--batch-size", type=int, default=32, metavar="N", help="images per step (default: %(default)s)"
     )
     parser.add_argument(
         "--step-ms",
@@ -36,7 +36,7 @@ def add_to(commands: Any) -> None:
         help="in place of the net, steps of MS milliseconds that leave the CPU alone, as on an accelerator",
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("timeline.png"), metavar="FILE", help="the picture (default: %(default)s)"
+        "--out", type=Path, default=Path("timeline.png"), metavar="FILE", help="the figure (default: %(default)s)"
     )
     parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="of the net and of shuffling (default: %(default)s)"
@@ -45,7 +45,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Run the demo; the status is 1 if the two runs disagree."""
+    """Run the demo. Return status 1 if the two runs disagree."""
     from penstock.demo import Settings, run_demo
 
     settings = Settings(

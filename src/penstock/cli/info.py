@@ -16,7 +16,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Print a line for each."""
+    """Print versions, machine and kernels, one line each."""
     from penstock.native.library import serving
     from penstock.runtime.machine.granted import available_memory, granted_cores, granted_memory
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-_DAMAGES = 5  # that are told
+_DAMAGES = 5  # displayed damages
 
 
 def add_to(commands: Any) -> None:
@@ -25,18 +25,18 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--part", metavar="NAME", help="a split of tfds, a table, a list in JSON, a snapshot")
     parser.add_argument("-n", type=int, default=3, metavar="N", help="how many elements to show (default: %(default)s)")
     parser.add_argument("--check", action="store_true", help="read every element, also where the number is known")
-    parser.add_argument("--sheet", metavar="FILE", help="write a PNG of pictures of all classes with their labels")
+    parser.add_argument("--sheet", metavar="FILE", help="write a PNG of images of all classes with their labels")
     parser.add_argument("--pictures", type=int, default=25, metavar="N", help="of the sheet (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON, an object for each path")
     parser.set_defaults(run=run)
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Print what each path holds; the status is 1 where something is damaged."""
+    """Print the content of each path. Return status 1 if something is damaged."""
     from penstock.errors import InvalidArgumentError
 
     if chosen.sheet and len(chosen.paths) > 1:
-        message = f"--sheet draws the pictures of one path, got {len(chosen.paths)}."
+        message = f"--sheet draws the images of one path, got {len(chosen.paths)}."
         raise InvalidArgumentError(message)
     if chosen.n < 0:
         message = f"-n must be at least 0, got {chosen.n}."
@@ -96,7 +96,7 @@ def _described(path: str, chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 def _first(dataset: Any, n: int) -> tuple[list[Any], list[str]]:
-    """The first elements that can be read, and what is wrong with those before them."""
+    """Return the first readable elements, and messages about the damage before them."""
     good: list[Any] = []
     damages: list[str] = []
     with dataset.iterator() as elements:
@@ -111,7 +111,7 @@ def _first(dataset: Any, n: int) -> tuple[list[Any], list[str]]:
 
 
 def _read(dataset: Any, path: str) -> tuple[int, list[str]]:
-    """How many elements can be read, and what is wrong with the others."""
+    """Return the number of readable elements, and messages about the others."""
     from penstock.catalog.progress import Progress
 
     good = 0
@@ -134,7 +134,7 @@ def _line(error: Exception) -> str:
 
 
 def _spec(opened: Any) -> list[str]:
-    """A line for each value of an element."""
+    """Return a line for each value of an element."""
     from penstock.errors import PenstockError
     from penstock.viz.parts import leaves
 

@@ -1,4 +1,4 @@
-"""`main`: find the sub-command and run it."""
+"""The function `main` finds the sub-command and runs it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.cli import cache, catalog, convert, demo, info, inspect, report, s
 from penstock.cli.catalog import prepare
 from penstock.errors import PenstockError
 
-# A sub-command is a file and a name in this list.
+# To add a sub-command, write its file and add its name here.
 _COMMANDS = (
     demo,
     catalog,
@@ -25,11 +25,11 @@ _COMMANDS = (
     top,
     version,
 )
-INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended: 128 + SIGINT
+INTERRUPTED = 130  # exit status of a program that Ctrl-C ended, as shells report it: 128 + SIGINT
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run `penstock` with `arguments` (by default those of the process); returns the exit status.
+    """Run `penstock` with `arguments` and return the exit status. Default: the arguments of the process.
 
     >>> main(["version"])
     penstock ...
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("penstock: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output (head, less) has gone; nothing more can be told to it.
+        # The reader of the output (head, less) has ended. Python would fail again when it flushes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except PenstockError as error:

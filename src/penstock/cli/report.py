@@ -8,7 +8,7 @@ from typing import Any
 
 def add_to(commands: Any) -> None:
     """Add the sub-command to the parsers of `commands`."""
-    text = "Say what a profiled run shows, and write its report anew; of two runs, say what changed."
+    text = "Print the findings of a profiled run and write its report again; for two runs, print what changed."
     parser = commands.add_parser("report", help="say what a profile shows, or compare two", description=text)
     parser.add_argument("folder", metavar="RUN", help="the folder of a run: logs/20261124-101500-4711-…")
     parser.add_argument("other", metavar="OTHER", nargs="?", help="a later run, to compare with")
@@ -40,7 +40,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _read(folder: str) -> Any:
-    """The summary of a run, whose files are written anew; where they cannot be, it is told all the same."""
+    """Write the files of a run again and return its summary. Print a warning if the files cannot be written."""
     import sys
 
     from penstock.errors import NotFoundError

@@ -14,7 +14,7 @@ def add_to(commands: Any) -> None:
     text = "Worker processes of this machine that several programs share: Dataset.distribute(service=ADDRESS)."
     parser = commands.add_parser("service", help="workers that several programs share", description=text)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    begin = actions.add_parser("start", help="run a service until it is told to stop, or by Ctrl-C")
+    begin = actions.add_parser("start", help="run a service until a stop request or Ctrl-C")
     begin.add_argument("--workers", type=int, metavar="N", help="processes (default: as many as help, up to the cores)")
     begin.add_argument("--folder", metavar="DIR", help="where its sockets are (default: a new folder in /tmp)")
     begin.add_argument("--ray", nargs="?", const="ray", metavar="CLUSTER", help="on Ray, by default the local cluster")
@@ -29,7 +29,7 @@ def add_to(commands: Any) -> None:
 
 
 def start(chosen: argparse.Namespace) -> int:
-    """Be the dispatcher."""
+    """Run the service in this process until it is stopped."""
     import shutil
     import tempfile
 
@@ -61,7 +61,7 @@ def start(chosen: argparse.Namespace) -> int:
 
 
 def status(chosen: argparse.Namespace) -> int:
-    """Print what a service says of itself."""
+    """Print the status of a service."""
     from penstock.service import connect
 
     print(json.dumps(connect(chosen.address).status(), indent=1))
@@ -69,7 +69,7 @@ def status(chosen: argparse.Namespace) -> int:
 
 
 def stop(chosen: argparse.Namespace) -> int:
-    """End a service."""
+    """Stop a service."""
     from penstock.service import connect
 
     connect(chosen.address).stop()

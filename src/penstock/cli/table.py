@@ -1,15 +1,15 @@
-"""`print_table`: rows for people, on a terminal as wide as it is, elsewhere without a limit."""
+"""`print_table` prints rows in the width of the terminal. Files get wide tables."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 
-_WIDTH = 200  # of a table that goes to a file or another program
+_WIDTH = 200  # columns of a table that goes to a file or another program
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()) -> None:
-    """Print `rows` below the names of `columns`; those that `right` names hold numbers."""
+    """Print `rows` below the names of `columns`. The columns named in `right` are aligned right."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

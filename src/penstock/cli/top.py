@@ -7,16 +7,14 @@ import sys
 import time
 from typing import Any
 
-_WIDTH = 80  # where it does not go to a terminal
+_WIDTH = 80  # columns of output that does not go to a terminal
 _LEAST_FIRST = 16
 
 
 def add_to(commands: Any) -> None:
     """Add the sub-command to the parsers of `commands`."""
-    text = (
-        "Look at the passes of a running process that has called ps.monitor(), or was started with PENSTOCK_MONITOR=1."
-    )
-    parser = commands.add_parser("top", help="look at the passes of a running process", description=text)
+    text = "Look at the iterations of a process that called ps.monitor(), or was started with PENSTOCK_MONITOR=1."
+    parser = commands.add_parser("top", help="look at the iterations of a running process", description=text)
     parser.add_argument("pid", metavar="PID", nargs="?", type=int, help="the process (default: the one there is)")
     parser.add_argument("--once", action="store_true", help="print one table and end")
     parser.add_argument("--seconds", type=float, default=1.0, metavar="S", help="between two looks (default: 1)")
@@ -26,7 +24,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Show what there is to see, until Ctrl-C or the end of the process."""
+    """Show the iterations until Ctrl-C or the end of the process."""
     from penstock.errors import InvalidArgumentError
     from penstock.profiler.live.monitor import ask, monitored
 
@@ -71,7 +69,7 @@ def _list(found: list[int]) -> None:
         try:
             told = ask(pid)
         except PenstockError:
-            continue  # it has ended meanwhile
+            continue  # the process has ended
         running = [each for each in told["pipelines"] if each["running"]]
         rate = sum(each["elements_per_second"] for each in running)
         rows.append([str(pid), str(len(running)), number(rate), told["program"]])
@@ -102,7 +100,7 @@ def _live(pid: int, told: dict[str, Any], seconds: float) -> int:
 
 
 def _lines(pid: int, told: dict[str, Any], seconds: float) -> int:
-    """A line a look, for a file or another program."""
+    """Print one line per pipeline and sample, for a file or another program."""
     from penstock.errors import PenstockError
     from penstock.profiler.analysis.figures import number, percent
     from penstock.profiler.live.monitor import ask
@@ -127,7 +125,7 @@ def _lines(pid: int, told: dict[str, Any], seconds: float) -> int:
 
 
 def drawn(told: dict[str, Any], width: int, height: int | None = None) -> Any:
-    """The whole picture; with a `height`, of the steps as many as there is room for."""
+    """Return the whole table. With a `height`, it has only the steps that fit."""
     from rich.console import Group
     from rich.text import Text
 

@@ -15,7 +15,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(_: argparse.Namespace) -> int:
-    """Print the versions of penstock, of Python and of what decides how fast it is."""
+    """Print the versions of penstock, Python and numpy."""
     print(f"penstock {_version('penstock')}, Python {platform.python_version()}, numpy {_version('numpy')}")
     return 0
 

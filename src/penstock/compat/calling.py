@@ -1,7 +1,7 @@
 """called: wrap a user's function of tensors as a function of numpy values for `penstock.Dataset`.
 
 The wrapper makes tensors of arrays, calls the function, and converts the results as TensorFlow does: Python's integers
-become int32. The user's function is still the function that penstock examines: it decides whether the map runs by
+become int32. penstock still examines the user's function, not the wrapper. The function decides whether the map runs by
 Block, whether it may move to another process, and which key its cached results have.
 """
 

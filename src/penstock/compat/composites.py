@@ -29,7 +29,7 @@ _MISSING = {
 
 
 class _Taught(type):
-    """The class of these classes: penstock's own values are of them, and unknown names say what to use."""
+    """The metaclass: penstock's own values count as instances, and unknown names raise an error with advice."""
 
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, cls.__bases__[1])
@@ -40,7 +40,7 @@ class _Taught(type):
 
 
 def _held(value: Any, name: str) -> Any:
-    """What the class above holds under a name that this one has a property for."""
+    """Return the value of the base class under a name that this class overrides by a property."""
     return vars(type(value).__bases__[1])[name].__get__(value)
 
 
@@ -67,7 +67,7 @@ def _made(values: Any, splits: Any) -> Any:
 
 
 class _Composite:
-    """What both kinds have; `_plain` gives penstock's value."""
+    """The common part of both kinds. `_plain` returns penstock's value."""
 
     __slots__ = ()
 
@@ -118,12 +118,12 @@ class RaggedTensor(_Composite, ps.RaggedTensor, metaclass=_Taught):
 
     @classmethod
     def from_row_splits(cls, values: Any, row_splits: Any, name: Any = None, validate: bool = True) -> Any:
-        """Rows that begin and end where `row_splits` says."""
+        """Return rows between each two neighbouring positions in `row_splits`."""
         return _made(values, row_splits)
 
     @classmethod
     def from_row_lengths(cls, values: Any, row_lengths: Any, name: Any = None, validate: bool = True) -> Any:
-        """Rows of these lengths."""
+        """Return rows of these lengths."""
         lengths = _row_splits(row_lengths)
         return _made(values, _splits(lengths).astype(lengths.dtype))
 
@@ -131,25 +131,25 @@ class RaggedTensor(_Composite, ps.RaggedTensor, metaclass=_Taught):
     def from_value_rowids(
         cls, values: Any, value_rowids: Any, nrows: Any = None, name: Any = None, validate: bool = True
     ) -> Any:
-        """Rows of the values that have the same number, in ascending order."""
+        """Return rows of the values with equal row numbers, which must ascend."""
         ids = np.asarray(lowered(value_rowids), np.int64)
         return _made(values, _splits(np.bincount(ids, minlength=0 if nrows is None else int(nrows))))
 
     @classmethod
     def from_row_starts(cls, values: Any, row_starts: Any, name: Any = None, validate: bool = True) -> Any:
-        """Rows that begin at these numbers."""
+        """Return rows that begin at the positions in `row_starts`."""
         return _made(values, np.append(_row_splits(row_starts), len(_inner(values))))
 
     @classmethod
     def from_row_limits(cls, values: Any, row_limits: Any, name: Any = None, validate: bool = True) -> Any:
-        """Rows that end at these numbers."""
+        """Return rows that end at the positions in `row_limits`."""
         return _made(values, np.append(0, _row_splits(row_limits)))
 
     @classmethod
     def from_uniform_row_length(
         cls, values: Any, uniform_row_length: Any, nrows: Any = None, validate: bool = True, name: Any = None
     ) -> Any:
-        """Rows of one length."""
+        """Return rows of one length."""
         length = int(uniform_row_length)
         return _made(values, np.arange(0, len(_inner(values)) + 1, length) if length else np.zeros(int(nrows or 0) + 1))
 
@@ -157,7 +157,7 @@ class RaggedTensor(_Composite, ps.RaggedTensor, metaclass=_Taught):
     def from_nested_row_splits(
         cls, flat_values: Any, nested_row_splits: Any, name: Any = None, validate: bool = True
     ) -> Any:
-        """Rows of rows: the outermost splits come first."""
+        """Return nested rows. The outermost splits come first."""
         found = flat_values
         for splits in reversed(list(nested_row_splits)):
             found = _made(found, splits)
@@ -167,7 +167,7 @@ class RaggedTensor(_Composite, ps.RaggedTensor, metaclass=_Taught):
     def from_nested_row_lengths(
         cls, flat_values: Any, nested_row_lengths: Any, name: Any = None, validate: bool = True
     ) -> Any:
-        """Rows of rows: the outermost lengths come first."""
+        """Return nested rows. The outermost lengths come first."""
         return cls.from_nested_row_splits(flat_values, [_splits(lowered(lengths)) for lengths in nested_row_lengths])
 
     @classmethod
@@ -180,7 +180,7 @@ class RaggedTensor(_Composite, ps.RaggedTensor, metaclass=_Taught):
         name: Any = None,
         row_splits_dtype: Any = "int64",
     ) -> Any:
-        """The rows of an array, less what stands behind `lengths` or is `padding` at their ends.
+        """Return the rows of an array, without values after `lengths` or `padding` at their ends.
 
         >>> RaggedTensor.from_tensor([[5, 7, 0], [0, 3, 0]], padding=0).to_list()
         [[5, 7], [0, 3]]
@@ -208,7 +208,7 @@ class RaggedTensor(_Composite, ps.RaggedTensor, metaclass=_Taught):
 
     @classmethod
     def from_sparse(cls, st_input: Any, name: Any = None, row_splits_dtype: Any = "int64") -> Any:
-        """The rows of a sparse matrix whose values stand at the beginnings of its rows."""
+        """Return the rows of a sparse matrix whose values are at the beginnings of its rows."""
         sparse = lowered(st_input)
         return cls.from_value_rowids(sparse.values, sparse.indices[:, 0], int(sparse.dense_shape[0]))
 
@@ -227,7 +227,7 @@ class RaggedTensor(_Composite, ps.RaggedTensor, metaclass=_Taught):
         return tuple(raised(np.diff(lowered(splits))) for splits in self.nested_row_splits)
 
     def row_lengths(self, axis: int = 1, name: Any = None) -> Any:  # type: ignore[override]
-        """The length of each row; of the rows in the rows with `axis=2`."""
+        """Return the length of each row, or with `axis=2` of the rows inside the rows."""
         found = np.diff(lowered(self.row_splits))
         if axis <= 1:
             return raised(found)
@@ -246,19 +246,19 @@ class RaggedTensor(_Composite, ps.RaggedTensor, metaclass=_Taught):
         return self.row_splits[1:]
 
     def value_rowids(self, name: Any = None) -> Any:
-        """The number of the row that each value stands in."""
+        """Return the row number of each value."""
         lengths = lowered(self.row_lengths())
         return raised(np.repeat(np.arange(len(lengths), dtype=lengths.dtype), lengths))
 
     def bounding_shape(self, axis: Any = None, name: Any = None, out_type: Any = "int64") -> Any:
-        """The shape of `to_tensor()`."""
+        """Return the shape of `to_tensor()`."""
         found = np.asarray(self._plain().to_dense().shape, as_dtype(out_type).dtype)
         return raised(found if axis is None else found[axis])
 
     # -- made into ------------------------------------------------------------------------------------------------
 
     def to_tensor(self, default_value: Any = None, name: Any = None, shape: Any = None) -> Any:
-        """One array: every row filled up to the longest, or filled up and cut to `shape`."""
+        """Return one array: each row is padded to the longest row, or padded and truncated to `shape`."""
         plain = self._plain()
         filler = lowered(default_value)
         filler = filler.encode() if isinstance(filler, str) else filler
@@ -273,7 +273,7 @@ class RaggedTensor(_Composite, ps.RaggedTensor, metaclass=_Taught):
         return raised(made)
 
     def numpy(self) -> np.ndarray:
-        """The rows as an array of arrays; one array where all are of one length."""
+        """Return the rows as an array of arrays, or as one array if all have the same length."""
         rows = [lowered(row.numpy() if type(row) is RaggedTensor else row) for row in self]
         if len({np.shape(row) for row in rows}) == 1:
             return np.stack(rows)
@@ -282,7 +282,7 @@ class RaggedTensor(_Composite, ps.RaggedTensor, metaclass=_Taught):
         return made
 
     def to_sparse(self, name: Any = None) -> Any:
-        """The same as a sparse tensor."""
+        """Return the rows as a sparse tensor."""
         lengths = lowered(self.row_lengths())
         within = np.concatenate([np.arange(length) for length in lengths]) if len(lengths) else np.empty(0, np.int64)
         at = np.stack([lowered(self.value_rowids()), within.astype(np.int64)], 1)
@@ -296,7 +296,7 @@ class RaggedTensor(_Composite, ps.RaggedTensor, metaclass=_Taught):
         return raised(with_flat(self._plain(), lowered(new_values)))
 
     def merge_dims(self, outer_axis: int, inner_axis: int) -> Any:
-        """The same values with the dimensions from one axis to the other as one."""
+        """Return the same values with the dimensions from one axis to the other merged."""
         rank = len(self.shape)
         outer, inner = outer_axis % rank, inner_axis % rank
         if outer == inner:
@@ -307,7 +307,7 @@ class RaggedTensor(_Composite, ps.RaggedTensor, metaclass=_Taught):
         if outer == 0:
             return values if inner == 1 else _merge(values, 0, inner - 1)
         ends, level = lowered(self.row_splits), values
-        for _ in range(inner - outer):  # where the rows end, counted in what lies further in
+        for _ in range(inner - outer):  # positions of the row ends, counted in the inner values
             if type(level) is RaggedTensor:
                 ends, level = lowered(level.row_splits)[ends], level.values
             else:
@@ -315,7 +315,7 @@ class RaggedTensor(_Composite, ps.RaggedTensor, metaclass=_Taught):
         return _made(_merge(values, 0, inner - 1), ends)
 
     def __getitem__(self, key: Any) -> Any:
-        """A row by its number, rows by a slice, and with a second part what of each row."""
+        """Return a row for a number, rows for a slice, and with a second index a part of each row."""
         first, rest = (key[0], key[1:]) if isinstance(key, tuple) else (key, ())
         if first is Ellipsis and not rest:
             return self
@@ -347,7 +347,7 @@ def _merge(values: Any, outer: int, inner: int) -> Any:
 
 
 class SparseTensor(_Composite, ps.SparseTensor, metaclass=_Taught):
-    """Values at given places of an array that is empty elsewhere, with TensorFlow's methods."""
+    """Values at some places of an otherwise empty array, with TensorFlow's methods."""
 
     __slots__ = ()
 
@@ -423,7 +423,7 @@ def _unary(name: str, function: Callable[[Any], Any]) -> None:
 
 
 def _tensor(value: Any) -> Any:
-    """A side of an operator as a tensor; Python's numbers as they are, so that they take the other's dtype."""
+    """Return an operand as a tensor. Python numbers stay, so that they get the dtype of the other operand."""
     if isinstance(value, (str, bytes)):
         return raised(value.encode() if isinstance(value, str) else value)
     return raised(value) if isinstance(value, (np.ndarray, np.generic)) else value

@@ -1,7 +1,7 @@
-"""tf.data's Dataset: penstock's, whose functions and loop get tensors.
+"""tf.data's Dataset: penstock's, whose functions and iterators get tensors.
 
-Every method is that of `penstock.Dataset`. Functions given to it are wrapped (`calling.called`), Python's numbers
-become TensorFlow's dtypes, and data sets that come back are of this class again.
+Every method is that of `penstock.Dataset`. Functions are wrapped (`calling.called`), Python's numbers get TensorFlow's
+dtypes, and returned data sets are of this class.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _IGNORED = ("name", "synchronous", "use_unbounded_threadpool")  # TensorFlow's g
 
 
 class Count(int):
-    """A number of elements, which is a tensor's value too."""
+    """A number of elements with the method `numpy()` of a tensor."""
 
     def numpy(self) -> np.int64:
         return np.int64(self)
 
 
 class Iterator:
-    """A pass over a data set: its elements as tensors."""
+    """An iteration over a data set, with elements as tensors."""
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
@@ -54,7 +54,7 @@ class Iterator:
         return map_leaves(argument, next(self._elements))
 
     def get_next(self, name: Any = None) -> Any:
-        """The next element. Raises OutOfRangeError behind the last one."""
+        """Return the next element. Raises OutOfRangeError after the last one."""
         try:
             return next(self)
         except StopIteration:
@@ -64,21 +64,21 @@ class Iterator:
             raise OutOfRangeError(message) from None
 
     def get_next_as_optional(self) -> Any:
-        """The next element, if there is one: `has_value()` and `get_value()`."""
+        """Return the next element as an optional value with `has_value()` and `get_value()`."""
         found = list(itertools.islice(self, 1))
         has = raised(np.bool_(bool(found)))
         return Namespace("tf.experimental.Optional", has_value=lambda: has, get_value=lambda: found[0])
 
     @property
     def initializer(self) -> None:
-        """Nothing: what TensorFlow 1 ran to begin a pass. This one has begun."""
+        """None. TensorFlow 1 runs the initializer to begin an iteration, but this iteration has begun."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._dataset if name == "element_spec" else self._elements, name)
 
 
 def adopted(value: Any) -> Any:
-    """A data set of penstock's as one of this class, in a nest as well; anything else as it is."""
+    """Return penstock's data sets, also in a nest, as data sets of this class, and other values unchanged."""
     if type(value) in (tuple, list):
         return type(value)(map(adopted, value))
     if type(value) is dict:
@@ -89,7 +89,7 @@ def adopted(value: Any) -> Any:
 
 
 def ours(value: Any) -> Dataset:
-    """A data set of penstock's as one of this class."""
+    """Return a data set of penstock as one of this class."""
     if isinstance(value, Dataset):
         return value
     found = object.__new__(Dataset)
@@ -102,12 +102,12 @@ def ours(value: Any) -> Dataset:
 
 
 def ps_dataset(value: Any) -> Dataset:
-    """What stands for a data set inside of a plan."""
+    """Return the data set of an object inside a plan that represents one."""
     return ours(ps.Dataset._of(value.__penstock_dataset__, ps.Options()))
 
 
 class Dataset(ps.Dataset):
-    """A stream of elements. Its methods are those of `penstock.Dataset`, where they are described.
+    """A stream of elements. `penstock.Dataset` documents its methods.
 
     >>> ds = Dataset.from_tensor_slices([1, 2, 3]).map(lambda x: x * 2)
     >>> [x.numpy() for x in ds]
@@ -122,12 +122,12 @@ class Dataset(ps.Dataset):
 
     @staticmethod
     def from_tensors(tensors: Any, name: Any = None) -> Dataset:
-        """One element: `tensors` as it is."""
+        """Return a data set with `tensors` as its only element."""
         return ours(ps.Dataset.from_tensors(_values(tensors)))
 
     @staticmethod
     def from_tensor_slices(tensors: Any, name: Any = None) -> Dataset:
-        """The slices of arrays along their first axis; Python's integers are int32, floats float32."""
+        """Return the slices of arrays along their first axis. Python's integers become int32, floats float32."""
         values = _values(tensors)
         leaves = flatten(values)[0] if not isinstance(values, list) else []
         composite = any(isinstance(leaf, (ps.RaggedTensor, ps.SparseTensor)) for leaf in leaves)
@@ -143,7 +143,7 @@ class Dataset(ps.Dataset):
         output_signature: Any = None,
         name: Any = None,
     ) -> Dataset:
-        """What `generator(*args)` yields; the arguments are numpy values there, as in TensorFlow."""
+        """Return the elements of `generator(*args)`. The arguments are numpy values there, as in TensorFlow."""
         signature = None if output_signature is None else map_leaves(lowered, output_signature)
         if signature is None and output_types is not None:
             signature = create._signature(plain_nest(output_types), output_shapes)
@@ -153,45 +153,45 @@ class Dataset(ps.Dataset):
 
     @staticmethod
     def range(*args: Any, output_type: Any = np.int64, name: Any = None) -> Dataset:
-        """The integers of Python's `range`."""
+        """Return the integers of Python's `range`."""
         return ours(ps.Dataset.range(*(int(lowered(arg)) for arg in args), output_type=plain(output_type)))
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None, name: Any = None) -> Dataset:
-        """Elements of several data sets side by side."""
+        """Return a data set whose elements combine one element of each given data set."""
         return ours(ps.Dataset.zip(*args, datasets=datasets))
 
     def apply(self, transformation_func: Callable[[Any], Any]) -> Any:
-        """`transformation_func(self)`."""
+        """Return `transformation_func(self)`."""
         return adopted(super().apply(transformation_func))
 
     def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Any], Any], name: Any = None) -> Any:
-        """The last state of a pass, as tensors."""
+        """Call `reduce_func` for each element, and return its last state as tensors."""
         state = returned(list(initial_state) if type(initial_state) is tuple else map_leaves(_value, initial_state))
         return map_leaves(raised, super().reduce(state, called(reduce_func)))
 
     def scan(self, initial_state: Any, scan_func: Callable[[Any, Any], Any], name: Any = None) -> Dataset:
-        """A map with a state."""
+        """Return a map in which `scan_func(state, element)` returns the next state and a result."""
         return ours(super().scan(map_leaves(_value, initial_state), called(scan_func)))
 
     def interleave(self, map_func: Any, *args: Any, **kwargs: Any) -> Dataset:
-        """Elements of the data sets that `map_func` returns, in turn."""
+        """Return elements of the data sets from `map_func`, in turn."""
         options = {name: lowered(item) for name, item in kwargs.items() if name not in _IGNORED}
         return ours(super().interleave(_opening(map_func), *map(lowered, args), **options))
 
     def flat_map(self, map_func: Any, name: Any = None) -> Dataset:
-        """The elements of the data sets that `map_func` returns, one after the other."""
+        """Return the elements of the data sets from `map_func`, one data set after the other."""
         return ours(super().flat_map(_opening(map_func)))
 
     def cardinality(self, name: Any = None) -> Count:
-        """The number of elements, or a constant where it is infinite or unknown."""
+        """Return the number of elements, or a constant if it is infinite or unknown."""
         return Count(super().cardinality())
 
     def __len__(self) -> int:
         return int(super().__len__())
 
     def unbatch(self, name: Any = None) -> Dataset:
-        """The rows of batches as elements."""
+        """Return the rows of batches as elements."""
         return ours(super().unbatch())
 
     @property
@@ -217,13 +217,13 @@ class Dataset(ps.Dataset):
 
     def __getattr__(self, name: str) -> Any:
         if isinstance(getattr(Dataset, name, None), property):
-            return object.__getattribute__(self, name)  # raises the AttributeError that the property has raised
+            return object.__getattribute__(self, name)  # raises the AttributeError of the property
         owner = "tf.data.Dataset"
         raise unknown(owner, name, _METHODS, dir(Dataset))
 
 
 def _converting(generator: Callable[..., Any], signature: Any) -> Any:
-    """A generator whose elements are cast to the dtypes of the signature, as TensorFlow casts them."""
+    """Return a generator whose elements are cast to the dtypes of the signature, as in TensorFlow."""
 
     def generated(*args: Any) -> Any:
         return (_cast(element, signature) for element in generator(*args))
@@ -247,12 +247,12 @@ def _cast(element: Any, spec: Any) -> Any:
 
 
 def _opening(function: Any) -> Any:
-    """A function that opens data sets; a class of files is known to penstock, which reads their names itself."""
+    """Return a function that opens data sets. penstock reads the file names of its own classes itself."""
     return getattr(function, "__penstock_opens__", None) or called(function)
 
 
 def _values(tensors: Any) -> Any:
-    """A nest of tensors as penstock takes it, with TensorFlow's dtypes for Python's numbers."""
+    """Return a nest of tensors for penstock, with TensorFlow's dtypes for Python's numbers."""
     if isinstance(tensors, dict):
         return {name: _values(item) for name, item in tensors.items()}
     if isinstance(tensors, tuple):
@@ -274,7 +274,7 @@ def _value(leaf: Any) -> Any:
 
 
 def _back(result: Any) -> Any:
-    """What a method of penstock's gives, as code for TensorFlow expects it."""
+    """Convert the result of a penstock method for TensorFlow code."""
     if isinstance(result, ps.Dataset) or type(result) in (list, tuple, dict):
         made = adopted(result)
         return made if isinstance(made, ps.Dataset) else map_leaves(_raised, made)
@@ -286,8 +286,8 @@ def _raised(leaf: Any) -> Any:
 
 
 def _given(value: Any) -> Any:
-    """An argument of a method as penstock takes it."""
-    if isinstance(value, Dataset):  # as penstock's, whose methods read specs of numpy's dtypes
+    """Convert an argument of a method for penstock."""
+    if isinstance(value, Dataset):  # penstock's methods need specs with numpy dtypes
         found = object.__new__(ps.Dataset)
         vars(found).update(vars(value))
         return found
@@ -306,7 +306,7 @@ _PLAIN = {
 
 
 def _through(name: str, method: Any) -> Any:
-    """A method of penstock's that takes and gives what code for TensorFlow has."""
+    """Wrap a method of penstock: convert its arguments and its result."""
 
     @functools.wraps(method)
     def through(*args: Any, **kwargs: Any) -> Any:
@@ -318,7 +318,7 @@ def _through(name: str, method: Any) -> Any:
 
 
 def _complete() -> None:
-    """Give the class every public method of penstock's that it does not say itself."""
+    """Add every public method of penstock that this class does not define."""
     for name in dir(ps.Dataset):
         if name.startswith("_") or name in vars(Dataset):
             continue

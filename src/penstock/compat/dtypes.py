@@ -1,4 +1,4 @@
-"""DType: what `tf.float32` is, a name for a numpy dtype with the few properties that code asks of it."""
+"""DType: the class of `tf.float32`, a name for a numpy dtype with some properties."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 
 from penstock.errors import InvalidTypeError
 
-# What numpy calls them; text is an object array of bytes.
+# numpy's names. Text is an object array of bytes.
 _NAMES = {
     **{name: name for name in ("float16", "float32", "float64", "complex64", "complex128", "bool")},
     **{f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
-    "bfloat16": "bfloat16",  # numpy's where ml_dtypes is installed
+    "bfloat16": "bfloat16",  # numpy has it if ml_dtypes is installed
     "string": "object",
 }
 
@@ -32,7 +32,7 @@ class DType:
 
     @property
     def dtype(self) -> np.dtype:
-        """The numpy dtype: by this attribute numpy takes a DType wherever it takes a dtype."""
+        """The numpy dtype. numpy reads this attribute wherever it accepts a dtype."""
         if self.name == "bfloat16":
             found: np.dtype = np.dtype(_ml_dtypes().bfloat16)
             return found
@@ -110,7 +110,7 @@ DTYPES = {name: DType(name) for name in _NAMES}
 
 
 def as_dtype(dtype: Any) -> DType:
-    """The DType that a name, a numpy dtype, or a Python type stands for, as `tf.as_dtype` gives it.
+    """Return the DType of a name, a numpy dtype or a Python type, like `tf.as_dtype`.
 
     >>> as_dtype("float32"), as_dtype(np.int64), as_dtype(bytes)
     (tf.float32, tf.int64, tf.string)
@@ -147,7 +147,7 @@ _of_numpy = functools.cache(_as_dtype)
 
 
 def plain(dtype: Any) -> Any:
-    """What penstock takes for a dtype: a numpy dtype, or bytes for text.
+    """Return the dtype for penstock: a numpy dtype, or bytes for text.
 
     >>> plain(as_dtype("string")), plain("int32")
     (<class 'bytes'>, dtype('int32'))
@@ -157,7 +157,7 @@ def plain(dtype: Any) -> Any:
 
 
 def plain_nest(types: Any) -> Any:
-    """`plain` of each dtype of a nest; lists are tuples, as everywhere in the nest of an element."""
+    """Apply `plain` to each dtype of a nest. Lists become tuples, as in the nest of an element."""
     if isinstance(types, dict):
         return {name: plain_nest(item) for name, item in types.items()}
     if isinstance(types, (tuple, list)):

@@ -1,7 +1,7 @@
 """The operators of a tensor, and the table of the operands that a tensor takes.
 
 TensorFlow casts an operand of numpy to the tensor's dtype, converts Python's numbers and lists, and refuses a tensor of
-another dtype. The operators work on numpy values, and on the tracers of `penstock.trace`: operations on tracers in a
+another dtype. The operators work on numpy values, and on the tracers of `penstock.trace`. Operations on tracers in a
 function of `map` become a graph over whole Blocks.
 """
 

@@ -14,14 +14,14 @@ _SHAPE, _DTYPE = (vars(_block.TensorSpec)[name] for name in ("shape", "dtype"))
 
 
 class _SpecType(type):
-    """The class of the class: penstock's own specs are of it."""
+    """The metaclass: penstock's own specs count as instances."""
 
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, _block.TensorSpec)
 
 
 class TensorSpec(_block.TensorSpec, metaclass=_SpecType):
-    """Shape and dtype of a leaf of an element; `None` stands for an extent that differs.
+    """Shape and dtype of a leaf of an element. `None` is a variable extent.
 
     >>> TensorSpec([None, 3], "float32").shape.as_list(), TensorSpec((), "string").dtype
     ([None, 3], tf.string)
@@ -36,7 +36,7 @@ class TensorSpec(_block.TensorSpec, metaclass=_SpecType):
 
     @staticmethod
     def from_tensor(tensor: Any, name: Any = None) -> TensorSpec:
-        """The spec of a value."""
+        """Return the spec of a value."""
         return TensorSpec(np.shape(tensor), tensor.dtype)
 
     def _plain(self) -> _block.TensorSpec:

@@ -1,4 +1,4 @@
-"""Items of a stand-in: what `x[1:]` is while a function is read."""
+"""Items of a tracer: `x[1:]` in a traced function."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from penstock.trace.tracer import Tracer, bind
 
 
 def item(tracer: Tracer, index: tuple[Any, ...]) -> Tracer:
-    """`x[index]`, whose parts are as numpy has them."""
+    """Return `x[index]` for an index of numpy values."""
     return bind(_GETITEM, [tracer], {"index": tuple(map(_static, index))})[0]
 
 
 def _static(part: Any) -> Any:
-    """One part of an index, which must be the same for every element."""
+    """Return one part of an index, which must be equal for all elements."""
     if part is None or part is Ellipsis:
         return part
     if isinstance(part, slice):

@@ -1,4 +1,4 @@
-"""Errors for names that are not there, with what to use."""
+"""Errors for unknown names, with advice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from penstock.errors import UnknownNameError
 from penstock.habits import teach
 
-_ALIKE = 0.8  # a name that is less like the one that was asked for means something else
+_ALIKE = 0.8  # least similarity of a suggested name
 _FUNCTIONS = "Functions are Python on arrays: write it with numpy, np.asarray(x), or with a function of your own."
 _OF_ARRAYS = ("audio", "image", "io", "linalg", "math", "nn", "ragged", "random", "signal", "sparse", "strings")
 _ARRAYS = {"tf", *(f"tf.{part}" for part in _OF_ARRAYS)}
@@ -20,7 +20,7 @@ _OTHERS = {
 
 
 def unknown(owner: str, name: str, table: Mapping[str, str], names: Iterable[str]) -> AttributeError:
-    """The error for a name that `owner` does not have.
+    """Return the error for a name that `owner` does not have.
 
     >>> print(unknown("tf.strings", "lowr", {}, ["lower", "upper"]))
     tf.strings has no 'lowr'.
@@ -36,7 +36,7 @@ def unknown(owner: str, name: str, table: Mapping[str, str], names: Iterable[str
 
 
 def missing_in(module: str, names: Mapping[str, Any], table: Mapping[str, str] | None = None) -> Callable[[str], Any]:
-    """A module's `__getattr__`: `names` are the module's own, as they are when it is asked."""
+    """Return a module's `__getattr__`. `names` are the present names of the module."""
 
     def missing(name: str) -> Any:
         public = [known for known in names if not known.startswith("_")]
@@ -46,13 +46,13 @@ def missing_in(module: str, names: Mapping[str, Any], table: Mapping[str, str] |
 
 
 class Namespace(SimpleNamespace):
-    """Names below a name: a module that is too small to be one."""
+    """Names below a name, for a module that is too small for a file."""
 
     def __init__(self, owner: str, table: Mapping[str, str] | None = None, **names: Any) -> None:
         super().__init__(**names)
         self._owner, self._table = owner, table or {}
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # a protocol that somebody asks for, while it is not made yet
+        if name.startswith("_"):  # a protocol such as pickle asks for this before __init__ has run
             raise AttributeError(name)
         raise unknown(self._owner, name, self._table, vars(self))

@@ -365,13 +365,35 @@ def _has_numpy(value: Any) -> bool:
 
 
 def over_flat(function: Callable[..., Any], values: Sequence[Any]) -> Any:
-    """Call `function` with the flat values of ragged tensors that have equal rows, and with the other arguments."""
+    """Call `function` with the flat values of ragged tensors that have equal rows, and with the other arguments.
+
+    Arrays beside the ragged tensors are broadcast, as `x / tf.reduce_sum(x, axis=1, keepdims=True)` needs it.
+    """
     ragged = [value for value in values if isinstance(value, RaggedTensor)]
     if any(not _same_rows(ragged[0], other) for other in ragged[1:]):
         message = "The rows of two ragged tensors differ in length."
         raise InvalidArgumentError(message, hint="Operations number by number need the same rows on both sides.")
-    flat = function(*(value.flat_values if isinstance(value, RaggedTensor) else value for value in values))
+    flat = function(
+        *(value.flat_values if isinstance(value, RaggedTensor) else _along(value, ragged[0]) for value in values)
+    )
     return with_flat(ragged[0], flat)
+
+
+def _along(value: Any, ragged: RaggedTensor) -> Any:
+    """Broadcast an array to one item for each flat value of a ragged tensor; a scalar stays."""
+    if not isinstance(value, np.ndarray) or not value.ndim:
+        return value
+    inner: Any = ragged
+    found = value.reshape((1,) * (len(ragged.shape) - value.ndim) + value.shape)
+    while is_ragged(inner):
+        lengths = inner.row_lengths
+        if found.shape[0] not in (1, len(inner)) or (found.shape[1] != 1 and (lengths != found.shape[1]).any()):
+            message = f"Shapes {value.shape} and {ragged.shape} cannot be broadcast."
+            raise InvalidArgumentError(message, hint="Each axis has the extent of the rows, or 1.")
+        found = np.broadcast_to(found, (len(inner), *found.shape[1:]))
+        found = np.repeat(found[:, 0], lengths, 0) if found.shape[1] == 1 else found.reshape(-1, *found.shape[2:])
+        inner = inner.values
+    return found
 
 
 def is_ragged(*values: Any) -> bool:

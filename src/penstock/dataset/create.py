@@ -326,7 +326,7 @@ def _check_generator(value: Any) -> None:
         name = value.gi_code.co_name
         called = name if name.isidentifier() else "lambda: (... for ... in ...)"
         raise InvalidTypeError(
-            message, hint=f"Every pass calls it anew: pass the function itself: from_generator({called})."
+            message, hint=f"Every iteration calls it again: pass the function itself: from_generator({called})."
         )
     hint = "Every pass needs an iterator of its own: from_generator(lambda: values), or from_tensor_slices(values)."
     raise InvalidTypeError(message, hint=hint)

@@ -384,7 +384,7 @@ class Dataset(
             >>> import penstock as ps
             >>> ds = ps.Dataset.range(10).shuffle(4).with_options(ps.Options(autotune={"ram_budget": 1 << 28}))
             >>> ds.memory()
-            no pass runs: 0 bytes held, 268 MB is autotune.ram_budget
+            no iteration runs: 0 bytes held, 268 MB is autotune.ram_budget
             >>> with iter(ds) as elements:
             ...     first = next(elements)
             ...     report = ds.memory()

@@ -229,10 +229,10 @@ class Indexing(Base, Generic[T_co]):
         from penstock.physical.access import require_access
 
         try:
-            hint = "Shuffle in front of that step, or with a buffer: shuffle(10_000)."
+            hint = "Shuffle before that step, or with a buffer: shuffle(10_000)."
             require_access(self._in_files(), "shuffle(ALL)", hint=hint)
             if is_endless(self._plan):
-                message = "shuffle(ALL) draws one order for all elements, and there are infinitely many."
+                message = "shuffle(ALL) makes one order of all elements, and there are infinitely many."
                 raise InvalidArgumentError(message, hint="Shuffle before repeat(): every turn then has its own order.")
             plan = globally_shuffled(self._plan, seed=seed, reshuffle_each_iteration=again)
         except PenstockError as error:

@@ -99,7 +99,7 @@ def FixedLengthRecordDataset(
         ([[0, 1, 2], [3, 4, 5]], 2)
     """
     hint = "It counts the bytes of one record, as the writer of the file laid them out."
-    around = "It counts the bytes in front of the first record, or behind the last."
+    around = "It counts the bytes before the first record, or after the last."
     layout = FixedLayout(
         check_int("record_bytes", record_bytes, least=1, hint=hint),
         check_int("header_bytes", 0 if header_bytes is None else header_bytes, least=0, hint=around),

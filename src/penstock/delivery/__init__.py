@@ -1,1 +1,1 @@
-"""Making parts of plans elsewhere: workers, and how what they make comes to the consumer. See the README."""
+"""Workers that compute parts of plans, and the transport of results to the consumer. See the README."""

@@ -1,4 +1,4 @@
-"""Contact: a worker as a consumer sees it; Workforce: those that a consumer has."""
+"""Contact: the consumer's view of a worker; Workforce: all workers of a consumer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ANSWERS = ("made", "mistaken", "ended", "unready", "unmade")  # to "make"
 
 
 class Contact:
-    """Used by one thread at a time. EOFError or OSError from a method: the worker is gone."""
+    """A worker, for use by one thread at a time. A method raises EOFError or OSError if the worker is gone."""
 
     def __init__(self, name: str, link: Link) -> None:
         self.name = name
@@ -36,7 +36,7 @@ class Contact:
         return self.link.fileno()
 
     def begin(self, job: str, packet: Packet, epoch: int, *, kept: bool = False) -> None:
-        """Have the worker know a pass."""
+        """Send the part and the job to the worker, if they are new to it."""
         if job in self._jobs:
             return
         if packet.digest not in self._parts:
@@ -46,7 +46,7 @@ class Contact:
         self._jobs.add(job)
 
     def ask(self, job: str, start: int, stop: int, nbytes: int) -> None:
-        """Have it make a range, of about so many bytes."""
+        """Ask the worker for a range. The result is expected to have about `nbytes` bytes."""
         self.link.send(("make", job, start, stop, self._lent.offer((job, start), nbytes)))
 
     def drop(self, job: str) -> None:
@@ -55,7 +55,7 @@ class Contact:
             self.link.send(("drop", job))
 
     def hear(self) -> Message | None:
-        """What it says, or None where that was a greeting."""
+        """Return the next message of the worker, or None if it was a greeting."""
         message = received(self.link)
         kind = message.head[0]
         if kind in _ANSWERS:
@@ -79,37 +79,37 @@ def _lend(link: Link, region: Region) -> None:
 
 
 def check_version(theirs: str, who: str) -> None:
-    """Raise FailedPreconditionError for a side that is of another version."""
+    """Raise FailedPreconditionError if the other side runs another version."""
     if theirs != version():
         message = f"{who} runs {theirs}, and this process {version()}."
-        raise FailedPreconditionError(message, hint="Functions travel as bytecode: start the service anew with these.")
+        raise FailedPreconditionError(message, hint="Functions travel as bytecode: use one version for both.")
 
 
 def folder() -> str:
-    """Where relative paths begin."""
+    """Return the folder that relative paths start from."""
     try:
         return str(Path.cwd())
-    except OSError:  # it was removed
+    except OSError:  # the folder was removed
         return os.path.sep
 
 
 class Workforce(ABC):
-    """The workers that one consumer has, by name. It is used by one thread at a time, and `close`d."""
+    """The workers of one consumer, by name. One thread at a time uses it, and `close` ends it."""
 
     @abstractmethod
     def contacts(self) -> dict[str, Contact]:
-        """The contacts that are there now, by name."""
+        """Return the present contacts, by name."""
 
     @abstractmethod
     def lost(self, contact: Contact) -> bool:
-        """One of them is gone. Whether what it was at may have been the reason."""
+        """Remove a worker that is gone. Return True if its work may have killed it."""
 
     @abstractmethod
     def tend(self) -> None:
-        """Have others in the place of those that are gone. Raises Fatal where none can be had."""
+        """Replace workers that are gone. Raises Fatal if no worker can be started."""
 
     def wait(self, seconds: float) -> None:
-        """Until one of them says something, but no longer than so many seconds."""
+        """Wait until a worker sends a message, for at most `seconds`."""
         contacts = self.contacts()
         if contacts:
             speaking(contacts.values(), seconds)
@@ -117,19 +117,19 @@ class Workforce(ABC):
             time.sleep(seconds)
 
     def spoken(self) -> list[Contact]:
-        """The contacts that have said something."""
+        """Return the contacts with a message to read."""
         return speaking(self.contacts().values())
 
     def told(self, waiting: float) -> None:  # noqa: B027 - most have a fixed number of them
-        """The consumer has waited for them this share of its time."""
+        """Report the share of time that the consumer has waited for workers."""
 
     @abstractmethod
     def close(self) -> None:
-        """They are not needed any more."""
+        """Release the workers."""
 
 
 def speaking(contacts: Iterable[Contact], seconds: float = 0.0) -> list[Contact]:
-    """The contacts that have said something."""
+    """Return the contacts with a message to read."""
     poll = select.poll() if hasattr(select, "poll") else None
     listed = list(contacts)
     if not listed:

@@ -1,4 +1,4 @@
-"""Crew: worker processes of this machine, for one consumer at a time; they wait a moment for the next one."""
+"""Crew: worker processes of this machine, for one consumer at a time. They wait a moment for the next consumer."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from penstock.runtime.processes.start import Process, births, watch_forks
 from penstock.runtime.processes.worker import SERVE, START
 
 START_SERVICE = START.replace(SERVE, "from penstock.delivery.worker import serve")
-# Seconds that processes wait for another consumer, the next epoch: an evaluation or a checkpoint may come between, and
-# new ones need some two seconds of CPU each before they are as fast.
+# Seconds that processes wait for another consumer. An evaluation or a checkpoint may come between two epochs. A new
+# process needs about two seconds of CPU time before it is as fast.
 _LINGER = 30.0
-_PATIENCE = 1.0  # that they get to end by themselves
-_BY_THEMSELVES = 3  # processes that may fail to start before it is said that none does
-_MOST_STARTS = 30  # in the place of those that died, for one consumer
-_STOPPED = 10.0  # seconds behind which a process that a signal has stopped is no more waited for
-_OF_THE_MOMENT = {"PYTEST_CURRENT_TEST"}  # set anew for each test: workers would start for each
+_PATIENCE = 1.0  # seconds that a process gets to end by itself
+_BY_THEMSELVES = 3  # number of failed starts after which an error reports that no worker starts
+_MOST_STARTS = 30  # limit of replacements for dead processes, per consumer
+_STOPPED = 10.0  # seconds after which a process that a signal has stopped counts as lost
+_OF_THE_MOMENT = {"PYTEST_CURRENT_TEST"}  # pytest sets it for each test, and each test would start new workers
 _Kind = tuple[int, bool, frozenset[tuple[str, str]]]
 _SENT = {-int(getattr(signal, name)) for name in ("SIGKILL", "SIGTERM", "SIGHUP") if hasattr(signal, name)}
 
 
 class Member(Contact):
-    """A worker process and our end of its socket."""
+    """A worker process and this end of its socket."""
 
     process: Process
 
@@ -42,10 +42,10 @@ class Member(Contact):
             births.living.add(self)
         super().__init__(name, Link(self.process.socket))
         self._looked = time.monotonic()
-        self._stopped: float | None = None  # since when
+        self._stopped: float | None = None  # time at which the process was first found stopped
 
     def end_if_stopped(self) -> None:
-        """Kill it, if it has been stopped for long: what it was to make is made by others then."""
+        """Kill the process if it has been stopped for long. Other workers then compute its ranges."""
         now = time.monotonic()
         if now < self._looked + 1.0:
             return
@@ -58,19 +58,22 @@ class Member(Contact):
             self.process.popen.kill()
 
     def end(self, patience: float) -> int | None:
-        """It ends, by itself or not. The status it ended with."""
+        """End the process, by force after `patience` seconds. Return its exit status."""
         self._lent.end()
         self.process.let_go()
         return self.process.end(patience)
 
 
 def _kind(size: int, *, auto: bool) -> _Kind:
-    """What crews have in common that do the same: keys and addresses in the environment are for workers, too."""
+    """Return a key that is equal for interchangeable crews.
+
+    It has the environment, as workers may use keys and addresses in it.
+    """
     return size, auto, frozenset(item for item in os.environ.items() if item[0] not in _OF_THE_MOMENT)
 
 
 class Crew(Workforce):
-    """Processes, as long as somebody needs them, `size` or up to that. Those that die have others in their place."""
+    """Up to `size` processes, for as long as a consumer uses them. Processes that die are replaced."""
 
     def __init__(self, size: int, *, auto: bool = False) -> None:
         watch_forks()
@@ -86,7 +89,7 @@ class Crew(Workforce):
 
     @property
     def pids(self) -> list[int]:
-        """The processes that there are."""
+        """Return the ids of the worker processes."""
         return [member.process.popen.pid for member in self._members.values()]
 
     def lost(self, contact: Contact) -> bool:
@@ -117,12 +120,15 @@ class Crew(Workforce):
         self._scale.told(waiting, sum(member.ready for member in self._members.values()))
 
     def close(self) -> None:
-        """To whoever needs a crew of this size next; otherwise they end soon."""
+        """Offer this crew to the next consumer that needs this size.
+
+        Without such a consumer, its processes end soon.
+        """
         self._starts = self._failed = 0
         _RESTING.rest(self)
 
     def end(self) -> None:
-        """All processes end."""
+        """End all processes."""
         members, self._members = list(self._members.values()), {}
         for member in members:
             member.process.let_go()
@@ -131,12 +137,12 @@ class Crew(Workforce):
 
 
 class _Resting:
-    """Crews that nobody uses. A thread ends them after a while."""
+    """Crews without a consumer. A thread ends them after a while."""
 
     def __init__(self) -> None:
         self._lock = new_lock()
         self._begin()
-        in_child(self._begin)  # the processes are the parent's
+        in_child(self._begin)  # the processes belong to the parent
 
     def _begin(self) -> None:
         self._crews: dict[_Kind, list[tuple[float, Crew]]] = defaultdict(list)
@@ -180,5 +186,8 @@ _RESTING = _Resting()
 
 
 def crew(size: int, *, auto: bool = False) -> Crew:
-    """Processes for a consumer: those that another has just done with, or new ones. `auto`: as many as help it."""
+    """Return processes for a consumer: a crew that has become free, or a new one.
+
+    With `auto`, the crew grows on demand.
+    """
     return _RESTING.take(_kind(size, auto=auto)) or Crew(size, auto=auto)

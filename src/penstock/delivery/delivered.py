@@ -1,7 +1,7 @@
-"""Delivered: the elements of a part of a plan, as workers make them, in the order of the plan.
+"""Delivered: the elements of a part of a plan, computed by workers, in the order of the plan.
 
-What the consumer has had is part of its state, and is nowhere else: an element of the base, and how many results from
-there. Workers may die, and come back, or be others.
+The state of the stage alone stores the consumer's position: an element of the base, and the number of results after it.
+So workers may die, return or be replaced.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from penstock.plan.distribution import Remote
 from penstock.plan.node import UNKNOWN_CARDINALITY
 from penstock.runtime.processes.link import Message
 
-_LOOK = 0.1  # seconds between looks at whether the run is closed
-_SPAN = 0.5  # seconds of which the share that was waiting is told
+_LOOK = 0.1  # seconds between checks for a closed run
+_SPAN = 0.5  # seconds over which the share of waiting is measured and reported
 _NUMBERS = itertools.count()
-_TOKEN = secrets.token_hex(4)  # containers may have one name, and the same numbers of processes
-_ROOM = 1.05  # times the bytes that the range before had: elements differ a little
-_WRITING_SECONDS, _WRITING_BYTES = 1.0, 1 << 25  # of a range that workers keep: what they write are files of that size
+_TOKEN = secrets.token_hex(4)  # distinguishes containers with equal names and process ids
+_ROOM = 1.05  # factor on the bytes of the previous range, because elements differ a little in size
+_WRITING_SECONDS, _WRITING_BYTES = 1.0, 1 << 25  # limits of a range whose result workers write to a file
 
 
 class Delivered(Stage):
-    """Asks the workers that `hire` gives for ranges, `most` of them ahead, and gives their results in order.
+    """Asks the workers that `hire` returns for up to `most` ranges ahead, and yields their results in order.
 
-    `shared` names a pass that others make, too: workers keep what they have made of it.
+    `shared` names an iteration that other consumers run too. Workers then store their results.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Delivered(Stage):
         self._job = shared or f"{socket.gethostname()}-{os.getpid()}-{_TOKEN}-{next(_NUMBERS)}"
         self._force: Workforce | None = None
         self._window: Window | None = None
-        self._turn = node.unit * node.consumers  # elements of the base from one result to the next, where counted
+        self._turn = node.unit * node.consumers  # elements of the base from one result to the next, if known
         self._apart = self._turn if node.consumers > 1 else 0
         self._sizer = RangeSizer(node.unit, steady=node.consumers > 1)
         expected = node.base.cardinality
@@ -76,14 +76,14 @@ class Delivered(Stage):
         if node.finish is not None:
             self._sizer = RangeSizer(node.unit, seconds=_WRITING_SECONDS, nbytes=_WRITING_BYTES)
         self._first = node.unit * node.consumer
-        self._start = self._first  # of the range at hand
-        self._given = 0  # results from there
-        self._skip = 0  # of them, those that an earlier run had given
-        self._stop = self._first  # where the next range begins
-        self._pieces: deque[Block | Exception] = deque()  # of the range at hand
+        self._start = self._first  # first element of the current range
+        self._given = 0  # number of results yielded after `_start`
+        self._skip = 0  # number of these results that an earlier run has yielded
+        self._stop = self._first  # start of the next range
+        self._pieces: deque[Block | Exception] = deque()  # pieces of the current range
         self._over = False
-        self._since, self._waited = time.monotonic(), 0.0  # seconds, since then
-        self._weight = 0.0  # bytes that an element of the base becomes, as far as is known
+        self._since, self._waited = time.monotonic(), 0.0  # start of the measurement, and seconds of waiting since then
+        self._weight = 0.0  # estimated bytes of the results of one base element
 
     # -- as a stage
 
@@ -97,7 +97,7 @@ class Delivered(Stage):
                     continue
                 if isinstance(piece, Exception):
                     self._given += 1
-                    raise marked(piece)  # a worker's stages let nothing else through
+                    raise marked(piece)  # other errors do not leave a worker's stages
                 if self._skip:
                     piece, self._skip = piece.slice(self._skip, size), 0
                 if piece.size > want:
@@ -150,7 +150,7 @@ class Delivered(Stage):
     # -- ranges
 
     def _more(self) -> bool:
-        """Have the next range at hand; False at the end."""
+        """Fetch the next range. Return False at the end."""
         self._pieces.clear()
         while True:
             window = self._asked()
@@ -166,7 +166,7 @@ class Delivered(Stage):
 
     def _begin(self, found: Range) -> None:
         self._start, self._stop = found.start, found.start + self._apart if self._apart else found.stop
-        self._given = self._skip  # what is left to be dropped counts from here
+        self._given = self._skip  # count the dropped results from the start of the range
         for part in found.made:
             self._pieces += part.pieces()
         self._hold()
@@ -178,18 +178,18 @@ class Delivered(Stage):
         return self._force
 
     def _asked(self) -> Window:
-        """Workers are there, and have been asked for what there is room for."""
+        """Return the window, after workers were hired and asked for all ranges that it has room for."""
         force = self._tended()
         contacts = force.contacts()
         if self._window is None:
             self._window = Window(self._stop, self._sizer, 1, self._cut, self._apart, self._expected)
         self._window.most = self._most(max(len(contacts), 1))
         ready = {name: contact for name, contact in contacts.items() if contact.ready}
-        if self._kept:  # before any of the others is done with it
+        if self._kept:  # introduce the job to all workers before one of them has finished it
             for contact in ready.values():
                 self._introduce(contact)
         for each in self._window.to_ask(ready, contacts.keys() - ready.keys()):
-            if each.worker is None:  # it was lost a moment ago, when it was asked for the range in front
+            if each.worker is None:  # the worker was lost a moment ago, when it was asked for an earlier range
                 continue
             contact = ready[each.worker]
             try:
@@ -206,7 +206,7 @@ class Delivered(Stage):
             self._lose(contact)
 
     def _heard(self) -> None:
-        """Wait for workers, and take in what they say."""
+        """Wait for workers, and handle their messages."""
         force = self._force
         assert force is not None
         began = time.monotonic()
@@ -228,7 +228,7 @@ class Delivered(Stage):
     def _take(self, contact: Contact, message: Message) -> None:
         kind, job, *rest = message.head
         if job != self._job or self._window is None:
-            return  # of a pass before this one
+            return  # an answer to an earlier iteration
         if kind == "made":
             head = Head(*rest)
             if not self._window.arrived(contact.name, head.start, unpacked(message.content, message.buffers())):
@@ -273,7 +273,7 @@ class Delivered(Stage):
 
 
 class Head(NamedTuple):
-    """What a worker says of a range that it has made: so many elements of the base were there for it."""
+    """A worker's report on a finished range: `elements` elements of the base were in it."""
 
     start: int
     stop: int

@@ -1,8 +1,7 @@
-"""Dispatcher: a process that has worker processes, and tells consumers of this machine where they are.
+"""Dispatcher: a process that owns worker processes, and gives their addresses to consumers of this machine.
 
-It hands out no elements and keeps no books of them: a consumer knows its place. When it dies its workers end with it,
-and consumers wait for the next dispatcher of the same folder, and go on there.
-
+It delivers no elements and stores no positions, because each consumer knows its position. When it dies, its workers end
+too. Consumers wait for the next dispatcher of the same folder, and resume there.
 Questions to it, and answers: ("workers", share of its time that the
 consumer has waited): ("workers", [(name, path), ...]); ("join", job, digest): ("joined", None or
 an error); ("cut", job, epoch, start, length, part or None): ("cut", stop, worker or None);
@@ -32,15 +31,16 @@ from penstock.runtime.processes.link import Link
 from penstock.runtime.processes.start import watch_forks
 
 DOOR = "dispatcher"
-_LOOK = 0.2  # seconds between looks at the workers
-_REST = 10.0  # without consumers, before there are as few workers as at the start
-_AGAIN = 1.0  # before a worker that did not even start is tried again
+_LOOK = 0.2  # seconds between checks of the workers
+_REST = 10.0  # seconds without consumers, after which the number of workers is reduced to the initial number
+_AGAIN = 1.0  # seconds before a worker that failed to start is started again
 
 
 class Dispatcher:
-    """Has `size` workers in a folder, until it is told to stop; with `auto` fewer, while that is enough for consumers.
+    """Runs `size` workers in a folder until `stop`. With `auto` it runs fewer, as long as consumers do not wait.
 
-    Who connects from now on is answered once it runs. Raises FailedPreconditionError where another one serves there.
+    A consumer that connects before `run` gets an answer once it runs. Raises FailedPreconditionError if another
+    dispatcher serves in the folder.
     """
 
     def __init__(self, folder: str, size: int, *, auto: bool = False) -> None:
@@ -49,10 +49,10 @@ class Dispatcher:
         self._token = token_of(folder)
         self._door = listening(str(Path(folder, DOOR)))
         self._scale = Scale(size, auto=auto)
-        self._waiting: dict[str, float] = {}  # of the consumers that there are
-        self._alone = time.monotonic()  # since when there is none
+        self._waiting: dict[str, float] = {}  # share of waiting, by consumer
+        self._alone = time.monotonic()  # start of the time without consumers
         self._members: dict[str, Member] = {}
-        self._ready: dict[str, str] = {}  # workers and where they listen
+        self._ready: dict[str, str] = {}  # worker names and the paths of their sockets
         self._jobs = Jobs()
         self._registered = Registered(InFolder(folder))
         self._lock = threading.Lock()
@@ -61,7 +61,7 @@ class Dispatcher:
         watch_forks()
 
     def run(self) -> None:
-        """Until `stop`."""
+        """Serve consumers until `stop`."""
         try:
             serve_each(self._door, self._token, self._serve)
             while not self._over.is_set():
@@ -73,7 +73,7 @@ class Dispatcher:
             self._end()
 
     def stop(self) -> None:
-        """Have `run` return."""
+        """Make `run` return."""
         self._over.set()
 
     # -- workers
@@ -99,7 +99,7 @@ class Dispatcher:
                 self._lose(contact.name)
 
     def _settle(self) -> None:
-        """Have fewer workers where nobody has needed them for a while."""
+        """Reduce the number of workers after a while without consumers."""
         with self._lock:
             if self._waiting:
                 self._alone = time.monotonic()
@@ -170,7 +170,7 @@ class Dispatcher:
         if kind == "cut":
             job, epoch, start, length, part = rest
             there = list(self._ready)
-            if part is not None and there:  # as its consumers choose theirs
+            if part is not None and there:  # the same choice as in the consumers of this part
                 there = [there[part % len(there)]]
             return ("cut", *self._jobs.cut(job, epoch, start, length, there))
         if kind == "register":
@@ -201,21 +201,21 @@ class Dispatcher:
 
 
 class Line:
-    """A consumer's line to the dispatcher of a folder; `ask` connects, and connects again."""
+    """A consumer's connection to the dispatcher of a folder. `ask` connects, and reconnects after an error."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self._link: Link | None = None
 
     def ask(self, *question: Any) -> tuple[Any, ...]:
-        """What it answers. Raises OSError or EOFError where there is none now."""
+        """Return the dispatcher's answer. Raises OSError or EOFError if no dispatcher runs."""
         try:
             if self._link is None:
                 self._link = connected(str(Path(self.folder, DOOR)), token_of(self.folder))
                 check_version(self._link.receive().head[1], "The service")
             self._link.send(question)
             answer: tuple[Any, ...] = self._link.receive().head
-        except BaseException:  # question and answer would no longer match
+        except BaseException:  # a later question would receive the answer to this one
             self.close()
             raise
         return answer
@@ -242,7 +242,10 @@ def check_free(folder: str) -> None:
 def wait_until_there(
     folder: str, seconds: float, workers: int = 1, alive: Callable[[], bool] = lambda: True
 ) -> dict[str, Any]:
-    """The status of this folder's dispatcher, once it has so many workers. Raises FailedPreconditionError if late."""
+    """Return the dispatcher's status once it has enough workers.
+
+    Raises FailedPreconditionError if this takes too long.
+    """
     until = time.monotonic() + seconds
     line = Line(folder)
     try:

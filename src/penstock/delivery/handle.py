@@ -1,4 +1,4 @@
-"""Handle: a service that this process has started, or knows the address of."""
+"""Handle: a service that this process has started, or whose address it knows."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from penstock.runtime.processes.worker import SERVE, START
 
 _START = START.replace(SERVE, "from penstock.delivery.handle import serve")
 _PATIENCE = 60.0  # seconds that a service may take to start
-_LEAVE = 5.0  # and to end
+_LEAVE = 5.0  # seconds that a service may take to end
 
 
 def serve(descriptor: int, lifeline: int) -> None:
-    """Be the dispatcher that `start` has started; it ends with its parent."""
+    """Run the dispatcher in the process that `start` has created. It ends with its parent."""
     follow(lifeline)
     with socket.socket(fileno=descriptor) as end:
         folder, size, auto = Link(end).receive().head
@@ -51,26 +51,28 @@ class Handle:
         self._process = process
         self._temporary = temporary
         if process is not None:
-            self.process = process  # a forked child lets go of it
+            self.process = process  # a forked child closes its copies of the process's descriptors
             births.living.add(self)
             weakref.finalize(self, _ended, process, folder if temporary else None)
 
     @property
     def address(self) -> str:
-        """What `Dataset.distribute(service=...)` takes, in any process."""
+        """The address, which `Dataset.distribute(service=...)` takes in any process."""
         return PREFIX + self.folder
 
     def status(self) -> dict[str, Any]:
-        """`pid` of the dispatcher, `workers` with theirs, `jobs` with the number of consumers, `datasets`, `version`.
+        """Return the state of the service as a dict.
 
-        There are at most `most_workers`; each consumer has been `waiting` for this share of its time.
+        `pid` is the process of the dispatcher, and `workers` has the processes of the workers. `jobs` has the number of
+        consumers of each job. `most_workers` is the limit of workers. `waiting` is the share of time that each consumer
+        has waited.
 
-        Raises FailedPreconditionError where no service answers.
+        Raises FailedPreconditionError if no service answers.
         """
         return wait_until_there(self.folder, 0.0, 0)
 
     def stop(self) -> None:
-        """End the service: its workers are gone then. Idempotent."""
+        """End the service and its workers. Idempotent."""
         line = Line(self.folder)
         until = time.monotonic() + _LEAVE
         with suppress(EOFError, OSError):
@@ -98,7 +100,10 @@ class Handle:
 
 
 def start(workers: int | None = None, folder: str | None = None) -> Handle:
-    """A dispatcher with so many worker processes, all ready; None: as many as help consumers, one of them ready."""
+    """Start a dispatcher with `workers` processes, and wait until all are ready.
+
+    If `workers` is None, the number follows the demand, and the call waits for one worker.
+    """
     size = workers or granted_cpus()
     temporary = folder is None
     found = tempfile.mkdtemp(prefix="penstock-", dir="/tmp") if folder is None else folder
@@ -118,7 +123,7 @@ def start(workers: int | None = None, folder: str | None = None) -> Handle:
 
 
 def folder_of(address: str) -> str:
-    """The folder that an address names."""
+    """Return the folder that an address names."""
     if not address.startswith(PREFIX):
         message = f"The address of a service begins with {PREFIX}, got {address!r}."
         raise InvalidArgumentError(message, hint="It is what `penstock service start` prints, and Handle.address.")
@@ -126,7 +131,7 @@ def folder_of(address: str) -> str:
 
 
 def _ended(process: Process, folder: str | None) -> None:
-    """Let go of a process that has ended or will, and of its folder."""
+    """Release a process that has ended or is ending, and remove its temporary folder."""
     process.let_go()
     process.end(_LEAVE)
     if folder is not None:

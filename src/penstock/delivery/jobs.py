@@ -1,9 +1,7 @@
-"""Jobs: passes that several consumers share, as a dispatcher knows them.
+"""Jobs: iterations that several consumers share, in the view of a dispatcher.
 
-With them Registered, data sets known by a name, and Scale, how many workers there are to be.
-
-A machine without sockets or a clock. All it knows may be forgotten: consumers know where they are, and any
-cuts will do.
+This module also has Registered, data sets by name, and Scale, the wanted number of workers. It uses no sockets and no
+clock. All of its state may be lost: consumers know their positions, and any cuts give equal elements.
 """
 
 from __future__ import annotations
@@ -18,19 +16,20 @@ from typing import Protocol
 
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 
-_MOST_CUTS = 1 << 14  # of one pass that are known: a consumer further behind has its ranges cut, and made, anew
+# per iteration; a consumer before the oldest stored cut gets new cuts, and its ranges are computed again
+_MOST_CUTS = 1 << 14
 
 
 @dataclass(slots=True)
 class _Pass:
-    """The cuts of one pass, by where they begin."""
+    """The cuts of one iteration, by their start."""
 
     starts: list[int] = field(default_factory=list)
     cuts: dict[int, tuple[int, str]] = field(default_factory=dict)
 
 
 class Jobs:
-    """What consumers of named jobs have been told."""
+    """The consumers of named jobs, and the cuts that were sent to them."""
 
     def __init__(self) -> None:
         self._digests: dict[str, str] = {}
@@ -39,7 +38,7 @@ class Jobs:
         self._turn = 0
 
     def join(self, name: str, digest: str, consumer: str) -> None:
-        """Another consumer. Raises FailedPreconditionError if the job's other consumers make something else."""
+        """Add a consumer. Raises FailedPreconditionError if the job's other consumers use another data set."""
         known = self._digests.setdefault(name, digest)
         if known != digest:
             message = f"The job {name!r} is a pass over another data set: its consumers share what is made."
@@ -47,7 +46,7 @@ class Jobs:
         self._consumers.setdefault(name, set()).add(consumer)
 
     def leave(self, name: str, consumer: str) -> None:
-        """One of them is gone; with the last one the job is forgotten."""
+        """Remove a consumer. A job without consumers is forgotten."""
         left = self._consumers.get(name, set())
         left.discard(consumer)
         if not left:
@@ -57,13 +56,13 @@ class Jobs:
                 del self._passes[key]
 
     def cut(self, name: str, epoch: int, start: int, length: int, workers: Sequence[str]) -> tuple[int, str | None]:
-        """Where a range that begins at `start` ends, and who makes it: as others have been told, else anew."""
+        """Return the end of a range that begins at `start`, and its worker. A known cut is returned again."""
         found = self._passes.setdefault((name, epoch), _Pass())
         at = bisect_right(found.starts, start) - 1
         if at >= 0:
             begin = found.starts[at]
             stop, worker = found.cuts[begin]
-            if start < stop:  # inside of a cut: to where the next one begins
+            if start < stop:  # the start lies inside a cut: return the rest of it
                 if worker not in workers and workers:
                     worker = self._next(workers)
                     found.cuts[begin] = stop, worker
@@ -81,7 +80,7 @@ class Jobs:
         return stop, worker
 
     def told(self) -> dict[str, int]:
-        """The consumers of each job."""
+        """Return the number of consumers of each job."""
         return {name: len(consumers) for name, consumers in self._consumers.items()}
 
     def _next(self, workers: Sequence[str]) -> str:
@@ -89,13 +88,13 @@ class Jobs:
         return workers[self._turn % len(workers)]
 
 
-# What registered data sets are is the consumers' own matter: here they are bytes.
+# The dispatcher does not unpickle registered data sets: it stores bytes.
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _PREFIX = "dataset-"
 
 
 class Kept(Protocol):
-    """Where they are kept: bytes by name."""
+    """A store of bytes by name."""
 
     def get(self, name: str) -> bytes | None: ...
     def put(self, name: str, content: bytes) -> None: ...
@@ -103,7 +102,7 @@ class Kept(Protocol):
 
 
 class InFolder:
-    """Files of a folder."""
+    """A store in files of a folder."""
 
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder)
@@ -124,13 +123,13 @@ class InFolder:
 
 
 class Registered:
-    """Used by one thread at a time."""
+    """The registered data sets. One thread at a time uses it."""
 
     def __init__(self, kept: Kept) -> None:
         self._kept = kept
 
     def put(self, name: str, fingerprint: str, content: bytes) -> None:
-        """Keep a data set, unless the same is there. Raises FailedPreconditionError if the name is another one's."""
+        """Store a data set, if it is new. Raises FailedPreconditionError if another data set has the name."""
         if not _NAME.fullmatch(name):
             message = f"dataset_id must be 1 to 64 letters, digits, '_', '.' and '-', got dataset_id={name!r}."
             raise InvalidArgumentError(message, hint="Leave it out to have one made of what the data set does.")
@@ -143,7 +142,7 @@ class Registered:
             raise FailedPreconditionError(message, hint="Leave dataset_id out, or give each data set its own.")
 
     def get(self, name: str) -> bytes:
-        """The data set of this name. Raises NotFoundError."""
+        """Return the data set of this name. Raises NotFoundError."""
         found = self._kept.get(name) if _NAME.fullmatch(name) else None
         if found is None:
             known = ", ".join(map(repr, self.names())) or "none"
@@ -152,17 +151,17 @@ class Registered:
         return found.partition(b"\n")[2]
 
     def names(self) -> list[str]:
-        """The names of all data sets that are registered."""
+        """Return the names of all registered data sets."""
         return sorted(self._kept.names())
 
 
-# The number of workers grows only: those of one consumer end with its pass, and those of a service that nobody uses are
-# let go of (`rest`). No element depends on it.
-_MUCH = 0.1  # of a consumer's time: a further worker may shorten it
+# The number of workers only grows while there are consumers. The workers of one consumer end with its iteration. A
+# service without consumers reduces its workers (`rest`). No element depends on the number.
+_MUCH = 0.1  # share of a consumer's time; if a consumer waits longer, another worker may help
 
 
 class Scale:
-    """`wanted` workers, from half of `most` to `most`; always `most` unless it is `auto`."""
+    """The wanted number of workers, `wanted`: with `auto` from half of `most` up to `most`, otherwise `most`."""
 
     def __init__(self, most: int, *, auto: bool) -> None:
         self.most = most
@@ -170,10 +169,10 @@ class Scale:
         self.wanted = self._least
 
     def told(self, waiting: float, there: int) -> None:
-        """A consumer has waited this share of its time, while so many workers were ready."""
+        """Take into account that a consumer has waited this share of its time, while `there` workers were ready."""
         if waiting > _MUCH and there >= self.wanted:
             self.wanted = min(self.wanted + max(self.wanted // 2, 1), self.most)
 
     def rest(self) -> None:
-        """Nobody needs them now."""
+        """Reduce the number, because no consumer needs workers now."""
         self.wanted = self._least

@@ -1,4 +1,4 @@
-"""Maker: makes any range of a part's elements: goes over the base, and does the middle for what is in the range."""
+"""Maker: computes any range of a part's elements, from the base and the middle steps."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from penstock.plan.ops import Filter, Map
 from penstock.rewrite.driver import optimise_inner
 from penstock.runtime.executors import InlineExecutor
 
-MOST_MAKERS = 8  # passes whose base is open in a worker
+MOST_MAKERS = 8  # iterations whose base is open in a worker
 _LOG = logging.getLogger("penstock.delivery")
-_MANY = 1 << 20  # elements: all there are in a range
-_FEW_BYTES = 1 << 20  # of results that are put together rather than sent one by one
-_STRIDE = 1024  # elements of the base that are passed over at once
+_MANY = 1 << 20  # elements; more than a range has
+_FEW_BYTES = 1 << 20  # results of up to so many bytes are merged before they are sent
+_STRIDE = 1024  # elements of the base that are skipped at once
 
 
 class Made(NamedTuple):
-    """What became of a range: stretches of elements and failures, of so many bytes before they were finished.
+    """The results of a range: stretches of elements and failures.
 
-    `elements` of the base were there for it.
+    `nbytes` is their size before they were finished, and `elements` the number of base elements in the range.
     """
 
     parts: list[Stretch]
@@ -45,7 +45,7 @@ class Made(NamedTuple):
 
 
 class Given(Stage):
-    """Elements and failures that are there already."""
+    """A stage that yields elements and failures that already exist."""
 
     def __init__(self, label: str, where: str | None, found: Stretch) -> None:
         super().__init__(label, (), where)
@@ -63,11 +63,11 @@ class Given(Stage):
         return 0
 
     def restore(self, state: State) -> None:
-        """Nothing was given before."""
+        """Do nothing, because this stage has no state to restore."""
 
 
 class _Holder(Seen):
-    """Stands below a step of the middle, for the stage that gives it its elements."""
+    """A placeholder below a middle step, for the stage that yields its elements."""
 
     stages: list[Stage] = field(default_factory=list, compare=False, repr=False)
 
@@ -80,7 +80,7 @@ def _held(node: _Holder, lowering: Lowering) -> Stage:
 
 
 class _Functions:
-    """Maps and filters in a row."""
+    """A chain of maps and filters."""
 
     def __init__(self, steps: Sequence[Map | Filter], lowering: Lowering) -> None:
         self._transforms: list[Transform] = [transform_of(step, lowering.options) for step in steps]
@@ -104,7 +104,7 @@ class _Batch:
 
     def __init__(self, step: Any) -> None:
         self._holder = _Holder(element=step.input.element, count=step.input.count, where=None)
-        # workers of its own would be more than this process was asked for
+        # Workers of its own would exceed the number of threads of this process.
         one = {"num_parallel_calls": None} if hasattr(step, "num_parallel_calls") else {}
         self._step = replace(step, input=self._holder, **one)
 
@@ -121,7 +121,7 @@ class _Batch:
 
 
 class _Unbatch:
-    """Elements taken apart."""
+    """An unbatch step."""
 
     def __init__(self, step: Unbatch) -> None:
         self._step = step
@@ -139,9 +139,10 @@ _Step = _Functions | _Batch | _Unbatch
 
 
 class Maker:
-    """One pass over a part, in any order of ranges. A range in front of the last begins the base's pass anew.
+    """One iteration over a part, with its ranges in any order.
 
-    Functions keep what was found out about them from range to range.
+    A range before the last one restarts the iteration over the base. Functions keep their traced forms from range to
+    range.
     """
 
     def __init__(self, part: Part, epoch: int) -> None:
@@ -157,11 +158,11 @@ class Maker:
         self._steps = _steps(part.middle, self._lowering)
         self._base: Cursor | None = None
         self._at = 0
-        self._skips = False  # until it is open
+        self._skips = False  # unknown until the base is open
         self._end: int | None = None
 
     def make(self, start: int, stop: int) -> Made:
-        """Elements `start` to `stop` of the base through the middle."""
+        """Compute the elements from `start` to `stop` of the base through the middle steps."""
         begun = time.perf_counter()
         self._go_to(start)
         base = self._base
@@ -174,24 +175,25 @@ class Maker:
             self._end = self._at
         parts = [] if found is None else self._through(found, start)
         nbytes = sum(part.block.nbytes for part in parts if part.block is not None)
-        seconds = time.perf_counter() - begun  # without what it takes to finish it, as long ranges make that less
+        # excludes the time to finish the range, which is a smaller share in longer ranges
+        seconds = time.perf_counter() - begun
         if self._part.finish is not None and parts:
             parts = [self._part.finish(start, parts)]
         return Made(parts, elements, ended, seconds, nbytes)
 
     @property
     def end(self) -> int | None:
-        """The number of elements of the base, once it has been met."""
+        """Return the number of elements of the base, if its end was reached."""
         return self._end
 
     def close(self) -> None:
-        """Let go of files."""
+        """Close the files of the base."""
         if self._base is not None:
             self._base.close()
             self._base = None
 
     def _go_to(self, start: int) -> None:
-        # read from its start where it cannot skip: one that begins in the middle may lay out its blocks otherwise
+        # A base that cannot skip is read from its start: opened in the middle, it may have other block boundaries.
         if self._base is not None and (start < self._at or (self._skips and start > self._at)):
             self.close()
         if self._base is None:
@@ -208,7 +210,7 @@ class Maker:
         return self._end is None or self._at < self._end
 
     def _passed(self, count: int) -> int:
-        """Pass over up to so many elements; how many."""
+        """Skip up to `count` elements. Return the number of skipped elements."""
         assert self._base is not None
         try:
             if not self._base.fill(min(count, _STRIDE)):
@@ -241,13 +243,13 @@ class Maker:
 
 
 class Makers:
-    """A worker's makers, by their jobs; the base of those used last is open."""
+    """The makers of a worker, by job. Only the most recently used ones have an open base."""
 
     def __init__(self) -> None:
         self._makers: OrderedDict[str, Maker] = OrderedDict()
 
     def of(self, job: str, part: Part, epoch: int) -> Maker:
-        """The one of a job, as it is now or new."""
+        """Return the maker of a job. It is created on first use."""
         if job not in self._makers:
             self._makers[job] = Maker(part, epoch)
         self._makers.move_to_end(job)
@@ -256,13 +258,13 @@ class Makers:
         return self._makers[job]
 
     def close(self, job: str) -> None:
-        """Let go of it: the job is over, or has failed, and begins anew if it is asked for again."""
+        """Close the maker of a job that has ended or failed. A later request creates a new maker."""
         maker = self._makers.pop(job, None)
         if maker is None:
             return
         try:
             maker.close()
-        except Exception:  # of a user's generator, which is closed with it: the worker goes on
+        except Exception:  # closing a user's generator may raise; the worker continues
             _LOG.warning("what was read for %s could not be closed", job, exc_info=True)
 
 
@@ -284,7 +286,7 @@ def _steps(middle: Sequence[UnaryNode], lowering: Lowering) -> list[_Step]:
 
 
 def _together(pieces: list[Block | Exception]) -> list[Stretch]:
-    """Small pieces as one stretch; large ones as they are, without a copy."""
+    """Return small pieces merged into one stretch. Large pieces are returned without a copy."""
     if not pieces:
         return []
     nbytes = sum(piece.nbytes for piece in pieces if isinstance(piece, Block))

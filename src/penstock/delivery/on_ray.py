@@ -1,6 +1,6 @@
-"""OnRay: workers that are actors of Ray. Placement, transport and access are Ray's; who makes which range is ours.
+"""OnRay: workers that are Ray actors. Ray does placement, transport and access; this module assigns ranges to workers.
 
-Ray is imported here alone, when somebody asks for it.
+Only this module imports Ray, when a user selects it.
 """
 
 from __future__ import annotations
@@ -40,30 +40,32 @@ from penstock.runtime.processes.link import EMPTY, Message, Packed
 from penstock.runtime.processes.worker import packed_end
 
 _LOG = logging.getLogger("penstock.delivery")
-_LATE = 20  # seconds without a worker, behind which it is said why
-_SILENT = 10.0  # seconds behind which it is looked whether an actor that says nothing has been stopped
-_MOST_STARTS = 30  # actors in the place of those that died, for one pass
+_LATE = 20  # seconds without a worker, after which the reason is reported
+_SILENT = 10.0  # seconds without an answer, after which a check finds whether a signal has stopped the actor
+_MOST_STARTS = 30  # limit of replacements for dead actors, per iteration
 _NO_REGIONS = Regions()
 
 
 class Worker:
-    """The actor: takes parts once, then ranges. Errors of elements are in their places; no other leaves a method.
+    """The actor: takes parts once, then ranges.
 
-    One that belongs to a service knows who its consumers are, and keeps what they share, as `delivery.worker` does.
+    Element errors are in the results. Other errors become answers, so no method raises.
+
+    An actor of a service knows its consumers and stores shared results, as `delivery.worker` does.
     """
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         keep_freed_memory(kept=KEPT_ALONE)
         self._parts: OrderedDict[str, Part | str] = OrderedDict()
         self._jobs: dict[str, tuple[str, int, bool]] = {}
-        self._users: dict[str, set[str]] = {}  # of jobs
+        self._users: dict[str, set[str]] = {}  # consumers by job
         self._makers = Makers()
-        self._regions: dict[str, Regions] = {}  # of consumers on this machine
+        self._regions: dict[str, Regions] = {}  # regions of consumers on this machine
         self._kept: OrderedDict[tuple[str, int, int], tuple[tuple[Any, ...], Packed]] = OrderedDict()
         self._kept_bytes, self._most_bytes = 0, kept_bytes
 
     def hello(self) -> tuple[str, str, Process]:
-        """The version, the node that this is on, and its process there."""
+        """Return the version, the node of this actor, and its process on that node."""
         return version(), node(), (os.getpid(), _started(os.getpid()))
 
     def begin(
@@ -76,9 +78,10 @@ class Worker:
         content: bytes,
         buffers: list[Any],
     ) -> None:
-        """A consumer has a pass; without `content` the part is one that it has sent before.
+        """Start an iteration for a consumer. Without `content`, the consumer has sent the part before.
 
-        One message, so that no other consumer's comes between a part and its job, and has the part forgotten.
+        The part and its job come in one message. Otherwise the message of another consumer could come between them and
+        remove the part.
         """
         if content and digest not in self._parts:
             try:
@@ -89,7 +92,7 @@ class Worker:
         self._users.setdefault(job, set()).add(user)
 
     def leave(self, user: str) -> None:
-        """A consumer is gone, and with it what it was the last to need."""
+        """Remove a consumer, and the jobs that only this consumer has used."""
         self._regions.pop(user, None)
         for job, users in list(self._users.items()):
             users.discard(user)
@@ -97,7 +100,7 @@ class Worker:
                 self._forget(job)
 
     def drop(self, job: str, user: str) -> None:
-        """A consumer is done with a pass."""
+        """End a consumer's use of an iteration."""
         users = self._users.get(job, set())
         users.discard(user)
         if not users:
@@ -113,7 +116,7 @@ class Worker:
             self._parts.pop(digest, None)
 
     def lend(self, user: str, number: int, nbytes: int, path: str, mark: bytes) -> None:
-        """A consumer on this machine lends memory for results."""
+        """Open a memory region of a consumer on this machine, for results."""
         self._regions.setdefault(user, Regions()).open(number, nbytes, path, mark)
 
     def unmap(self, user: str, number: int) -> None:
@@ -121,7 +124,7 @@ class Worker:
             self._regions[user].unmap(number)
 
     def make(self, job: str, start: int, stop: int, codec: str | None, user: str = "", region: int = -1) -> Made:
-        """A range, by the way that the consumer has asked for, or in the region that it has lent."""
+        """Compute a range. Return the results with the codec that the consumer requests, or in its region."""
         regions = self._regions.get(user, _NO_REGIONS)
         known = region < 0 or region in regions
         if job not in self._jobs:
@@ -161,15 +164,16 @@ class Worker:
         return head, found
 
 
-Process = tuple[int, str]  # its number, and when it began
-# A head; content and buffers with their sizes, None where these are as they were; seconds and codec that they took; the
-# region that they are in, -1 for none, None where the one that was lent could not be opened; where they begin in it.
+Process = tuple[int, str]  # id of the process, and its start time
+# The fields are: a head; content and buffers; the sizes of buffers, None if they are not compressed; seconds and codec
+# of the compression; the region of the results; the offsets in the region. The region is -1 for none, and None if the
+# actor could not open it.
 Made = tuple[tuple[Any, ...], bytes, list[Any], list[int] | None, float, str | None, int | None, list[int]]
 
 
 @dataclass(slots=True)
 class Answer:
-    """What an actor has returned, as the messages of other workers are."""
+    """The answer of an actor, with the attributes of other workers' messages."""
 
     head: tuple[Any, ...]
     content: Any
@@ -184,7 +188,7 @@ class Answer:
 
 
 class ActorContact(Contact):
-    """An actor as the consumer sees it. It ends with the pass, unless it is of a service, and `shared`."""
+    """The consumer's view of an actor. The actor ends with the iteration, unless it is `shared` by a service."""
 
     def __init__(self, name: str, actor: Any, ray: Any, wire: Wire, *, shared: str | None = None) -> None:
         self.name = name
@@ -197,12 +201,12 @@ class ActorContact(Contact):
         user = self._user
         self._lent = Lent(partial(_lend, actor, user), lambda number: actor.unmap.remote(user, number))
         self._lends = hasattr(os, "memfd_create")
-        self.apart = False  # on another machine
+        self.apart = False  # True if the actor is on another machine
         self._where, self._process = "", (0, "")
         self._heard = time.monotonic()
         self._known: set[str] = set()
         self._passes: dict[str, tuple[Packet, int, bool]] = {}
-        self.waiting: deque[Any] = deque([actor.hello.remote()])  # what it will answer, in that order
+        self.waiting: deque[Any] = deque([actor.hello.remote()])  # pending answers, in order
 
     def begin(self, job: str, packet: Packet, epoch: int, *, kept: bool = False) -> None:
         if job not in self._passes:
@@ -212,7 +216,7 @@ class ActorContact(Contact):
     def _tell(self, job: str) -> None:
         packet, epoch, kept = self._passes[job]
         content, buffers = packet.packed.content, packet.packed.buffers
-        if packet.digest in self._known and not self._shared:  # a service forgets a part with its last job
+        if packet.digest in self._known and not self._shared:  # a service removes a part together with its last job
             content, buffers = b"", []
         self._known.add(packet.digest)
         self.actor.begin.remote(job, packet.digest, epoch, kept, self._user, content, buffers)
@@ -232,7 +236,7 @@ class ActorContact(Contact):
         began = time.perf_counter()
         try:
             answer = self._ray.get(self.waiting[0])
-        except self._ray.exceptions.RayError as error:  # the actor, its node or what it returned is gone
+        except self._ray.exceptions.RayError as error:  # the actor, its node or its result is gone
             raise EOFError from error
         self.waiting.popleft()
         self._heard = time.monotonic()
@@ -242,7 +246,7 @@ class ActorContact(Contact):
             self.ready, self.apart = True, self._where != here(self._ray)
             return None
         head, content, buffers, sizes, seconds, codec, region, starts = answer
-        if region is None:  # the actor is another user's, or in a container of its own
+        if region is None:  # the actor has another user or runs in its own container
             self._lends = False
         where = -1 if region is None else region
         placed = sizes if sizes and starts else []
@@ -250,7 +254,7 @@ class ActorContact(Contact):
         self._lent.settle(head[1:3], message)
         if head[0] == "unmade":
             _, job, start, stop = head
-            if job in self._passes:  # this consumer said nothing for so long that it was taken for dead
+            if job in self._passes:  # the service took this consumer for dead after a long silence
                 self._tell(job)
                 self.ask(job, start, stop, 0)
             return None
@@ -262,7 +266,7 @@ class ActorContact(Contact):
         return whole
 
     def look(self) -> None:
-        """It has not answered: if that is for long, see whether it has been stopped."""
+        """Check whether a signal has stopped the actor, if it has not answered for long."""
         now = time.monotonic()
         if self.ready and now > self._heard + _SILENT:
             self._heard = now
@@ -279,7 +283,7 @@ def _lend(actor: Any, user: str, region: Region) -> None:
 
 
 class ActorForce(Workforce):
-    """Workers that are actors, whoever started them."""
+    """Workers that are Ray actors, started by this consumer or by a service."""
 
     def __init__(self, ray: Any, wire: Wire) -> None:
         self._ray = ray
@@ -294,7 +298,7 @@ class ActorForce(Workforce):
         if not waiting:
             time.sleep(seconds)
             return
-        # what is measured comes when it is asked for, everything else as soon as it is made
+        # While compression is measured, a result is fetched on demand. Otherwise Ray fetches it at once.
         measured = self._wire.measuring and any(each.apart for each in self._there.values())
         self._ray.wait(waiting, timeout=seconds, fetch_local=not measured)
 
@@ -314,7 +318,7 @@ class ActorForce(Workforce):
 
 
 class Actors(ActorForce):
-    """`size` actors, as long as one pass needs them; on the consumer's node alone if they are to be `local`."""
+    """`size` actors for one iteration. With `local`, all are on the consumer's node."""
 
     def __init__(self, size: int | None, ray: Any, wire: Wire, beside: int = 1, *, local: bool = False) -> None:
         super().__init__(ray, wire)
@@ -323,12 +327,12 @@ class Actors(ActorForce):
         if local:
             cores = max(int(_node_resources(ray).get("CPU", 1)), 1)
             where["scheduling_strategy"] = _on_node(here(ray))
-        # those of parts that are taken in turn wait for each other: all of them have to have a place
+        # Actors that take turns wait for each other, so all of them need a place at once.
         share = 1 if beside <= cores else cores / beside
         self._kind = ray.remote(num_cpus=share, max_restarts=0, **where)(Worker)
         self._scale = Scale(size or cores, auto=size is None)
         self._starts = 0
-        self._since, self._said = time.monotonic(), False  # whether it was said that no worker starts
+        self._since, self._said = time.monotonic(), False  # `_said` is True after the report that no worker starts
 
     def lost(self, contact: Contact) -> bool:
         found = self._there.pop(contact.name, None)
@@ -361,21 +365,21 @@ class Actors(ActorForce):
 
 
 def node() -> str:
-    """The node of the cluster that this process runs on."""
+    """Return the id of the node that this process runs on."""
     import ray
 
     return str(ray.get_runtime_context().get_node_id())
 
 
 def here(ray: Any) -> str:
-    """That of the consumer; "" where it is on none, and has its results sent to it."""
+    """Return the consumer's node. It is "" for a Ray client outside the cluster; results are then sent to it."""
     return "" if ray.util.client.ray.is_connected() else node()
 
 
 def end_if_stopped(ray: Any, where: str, process: Process) -> None:
-    """Have a worker's process killed, on its node, if a signal has stopped it; what became of it is seen at the actor.
+    """Kill a worker's process on its node, if a signal has stopped it. The consumer then finds the actor dead.
 
-    Ray takes it for alive, and what it was asked for would never come.
+    Ray takes a stopped process for alive, so its answers would never come.
     """
     with suppress(ray.exceptions.RayError):
         task = ray.remote(num_cpus=0, max_retries=0)(_end_if_stopped)
@@ -384,19 +388,22 @@ def end_if_stopped(ray: Any, where: str, process: Process) -> None:
 
 def _end_if_stopped(pid: int, started: str) -> None:
     state = _stat(pid)
-    if state and state[0] == "T" and _started(pid) == started:  # and not another of that number
+    if state and state[0] == "T" and _started(pid) == started:  # the check excludes another process with the same id
         with suppress(OSError):
             os.kill(pid, signal.SIGKILL)
 
 
 def _started(pid: int) -> str:
-    """Tells a process from others that had its number; "" where the system does not say."""
+    """Return the start time, which identifies a process if ids are used again.
+
+    It is "" if the system does not report it.
+    """
     state = _stat(pid)
     return state[19] if len(state) > 19 else ""
 
 
 def _stat(pid: int) -> list[str]:
-    """What Linux says of a process, from its state on."""
+    """Return the fields of a process in Linux's /proc, from its state on."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -417,13 +424,13 @@ def _node_resources(ray: Any) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class OnRay(Service):
-    """Actors on the cluster that `address` names, None: the one this process is connected to, or a local one."""
+    """Actors on the cluster with the address `address`. None means the cluster of this process, or a local one."""
 
     address: str | None = None
     workers: int | None = None
     max_outstanding: int | None = None
     compression: str | None = "auto"
-    local: bool = False  # workers on the consumer's node alone
+    local: bool = False  # use workers on the consumer's node only
 
     @property
     def name(self) -> str:
@@ -453,11 +460,11 @@ class OnRay(Service):
 
 
 def connect_to(ray: Any, address: str | None) -> None:
-    """Have this process be one of a cluster, unless it is; None: of a local one of its own."""
+    """Connect this process to a cluster, if it is not connected. None starts a local cluster."""
     if not ray.is_initialized():
         ray.init(address=address, include_dashboard=False if address is None else None)
 
 
 def the_ray() -> Any:
-    """The module. Raises MissingDependencyError where it is not installed."""
+    """Return the module ray. Raises MissingDependencyError if it is not installed."""
     return optional_package("ray", "A service on Ray", "ray")

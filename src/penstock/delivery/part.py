@@ -1,4 +1,4 @@
-"""Part: what a worker needs to know to make any range of a job's elements."""
+"""Part: the data that a worker needs to compute any range of a job's elements."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ HINT = "Make it inside the function, at its first call: an open file or a lock b
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a plan, and how it runs. `dataset` makes a data set of a plan, for elements that are data sets.
+    """A part of a plan, with its options. `dataset` creates a data set from a plan, for elements that are data sets.
 
-    `finish` is what a worker does with a range that it has made, given where it begins: its result is sent instead.
+    A worker calls `finish` with the start of a range and its results. It sends the return value instead of the results.
     """
 
     base: Node
@@ -37,20 +37,20 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """A part as it travels; `digest` names it: equal ones are the same bytes."""
+    """A packed part. `digest` names it: equal parts have equal bytes."""
 
     digest: str
     packed: Packed
 
     @classmethod
     def of(cls, node: Remote, part: Part) -> Packet:
-        """Raises InvalidArgumentError for what belongs to one process, and names it."""
+        """Pack a part. Raises InvalidArgumentError that names an object which belongs to one process."""
         below = inputs_first(part.base)
         try:
             content, buffers = pack(
                 (below, part.middle, part.options, part.dataset, part.provenance, part.finish), by_value=True
             )
-        except PenstockError:  # of a data set inside of a function
+        except PenstockError:  # raised for a data set inside of a function
             raise
         except Exception as error:
             raise _refused([*below, *part.middle], error) from error
@@ -62,7 +62,7 @@ class Packet:
 
 
 def opened(content: Any, buffers: Any) -> Part:
-    """The part that was packed."""
+    """Return the unpacked part."""
     below, *rest = pickle.loads(content, buffers=buffers)
     return Part(below[-1], *rest)
 

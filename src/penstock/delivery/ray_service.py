@@ -1,9 +1,9 @@
-"""A service on Ray: a dispatcher and workers that are actors of their own, for consumers on any node of a cluster.
+"""A service on Ray: a dispatcher and workers that are actors, for consumers on any node of a cluster.
 
-As the service of a folder (`dispatcher`, `served`), with Ray's actors for its processes and sockets: whoever may enter
-the cluster finds it by its name. The dispatcher keeps no books of elements. When it dies, Ray starts it anew, and it
-finds its workers, which go on meanwhile; consumers say again which jobs they have. Registered data sets are in Ray's
-own store of values, which outlives it.
+It is like the service of a folder (`dispatcher`, `served`), with Ray actors instead of processes and sockets. Every
+program with access to the cluster finds it by its name. The dispatcher stores no positions of consumers. If it dies,
+Ray restarts it. It then finds its workers, which continue meanwhile, and consumers send their jobs again. Registered
+data sets are in Ray's key-value store, which outlives the dispatcher.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ from penstock.plan.distribution import Remote
 PREFIX = "ray-service://"
 _NAMESPACE = "penstock"
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_LOOK = 0.5  # seconds between looks of the dispatcher at its workers and consumers
-_PING = 5.0  # seconds behind which a worker is asked whether it is there
-_SILENT = 10.0  # seconds without an answer to that, behind which it is looked whether a signal has stopped it
-_REST = 10.0  # without consumers, before there are as few workers as at the start
-_VANISHED = 60.0  # seconds behind which a consumer that says nothing is gone
-_AGAIN, _ASKED = 0.2, 2.0  # seconds between questions of a consumer: while it has no workers, and while it has some
-_PATIENCE = 60.0  # seconds without a dispatcher and a worker, behind which a pass ends
+_LOOK = 0.5  # seconds between the dispatcher's checks of its workers and consumers
+_PING = 5.0  # seconds between pings of a worker
+_SILENT = 10.0  # seconds without an answer to a ping, after which a check finds whether a signal has stopped the worker
+_REST = 10.0  # seconds without consumers, after which the number of workers is reduced to the initial number
+_VANISHED = 60.0  # seconds without a message, after which a consumer counts as gone
+_AGAIN, _ASKED = 0.2, 2.0  # seconds between a consumer's questions: without workers, and with workers
+_PATIENCE = 60.0  # seconds without a dispatcher and a worker, after which an iteration ends
 _ANSWER = 20.0  # seconds that an answer of the dispatcher may take
 
 
 class Dispatcher:
-    """The actor. Its methods, and a thread that looks after workers, take turns; none takes long."""
+    """The actor. Its methods and the thread that checks workers exclude each other; none takes long."""
 
     def __init__(self, name: str, size: int | None, vanished: float = _VANISHED) -> None:
         import ray
@@ -68,12 +68,12 @@ class Dispatcher:
         self._jobs = Jobs()
         self._store = InRay(name)
         self._registered = Registered(self._store)
-        self._heard: dict[str, float] = {}  # consumers
+        self._heard: dict[str, float] = {}  # time of the last message, by consumer
         self._waiting: dict[str, float] = {}
         self._joined: dict[str, set[str]] = {}
         self._members: dict[str, Any] = {}
         self._pings: dict[str, tuple[float, Any]] = {}
-        self._ready: dict[str, tuple[str, Process]] = {}  # workers, their nodes and processes
+        self._ready: dict[str, tuple[str, Process]] = {}  # node and process of each worker
         self._alone = time.monotonic()
         self._lock = threading.Lock()
         self._over = False
@@ -82,7 +82,7 @@ class Dispatcher:
 
     def _look(self) -> None:
         while not self._over:
-            with self._lock, suppress(self._ray.exceptions.RayError):  # of a moment, such as a node that goes
+            with self._lock, suppress(self._ray.exceptions.RayError):  # a passing error, such as a node that leaves
                 self._settle()
                 self._tend()
             time.sleep(_LOOK)
@@ -105,7 +105,8 @@ class Dispatcher:
                     self._pings[name] = time.monotonic(), None
                 except self._ray.exceptions.RayError:
                     self._lose(name)
-            elif name in self._ready and time.monotonic() > since + _SILENT:  # it may be at a long range, or stopped
+            # the worker may compute a long range, or be stopped
+            elif name in self._ready and time.monotonic() > since + _SILENT:
                 self._pings[name] = time.monotonic(), ping
                 end_if_stopped(self._ray, *self._ready[name])
 
@@ -118,7 +119,7 @@ class Dispatcher:
                 self._ray.kill(actor)
 
     def _settle(self) -> None:
-        """Forget consumers that have vanished; have fewer workers where nobody has needed them for a while."""
+        """Forget consumers that have vanished. Reduce the number of workers after a while without consumers."""
         now = time.monotonic()
         for consumer in [each for each, heard in self._heard.items() if now > heard + self._vanished]:
             self._leave(consumer)
@@ -140,7 +141,7 @@ class Dispatcher:
     # -- questions of consumers, and of handles
 
     def workers(self, consumer: str, waiting: float) -> tuple[str, bool, list[tuple[str, Any]]]:
-        """The version, whether the consumer's jobs are known, and the workers."""
+        """Return the version, True if the consumer's jobs are known, and the workers."""
         with self._lock:
             known = consumer in self._heard
             self._heard[consumer] = time.monotonic()
@@ -163,7 +164,7 @@ class Dispatcher:
             self._leave(consumer)
 
     def lost(self, name: str) -> None:
-        """A consumer says that a worker is gone."""
+        """Replace a worker that a consumer reports as gone."""
         with self._lock:
             self._lose(name)
             self._tend()
@@ -212,17 +213,17 @@ class Dispatcher:
 
 
 def members(ray: Any, service: str) -> list[tuple[str, Any]]:
-    """The workers of a service that the cluster knows, and their names."""
+    """Return the names and actors of the workers of a service."""
     found = []
     for each in ray.util.list_named_actors(all_namespaces=True):
         if each["namespace"] == _NAMESPACE and each["name"].startswith(f"{service}/worker"):
-            with suppress(ValueError):  # it has just ended
+            with suppress(ValueError):  # the actor has just ended
                 found.append((each["name"], ray.get_actor(each["name"], _NAMESPACE)))
     return found
 
 
 class InRay:
-    """Values in Ray's own store, below the name of a service."""
+    """A store in Ray's key-value store, under the name of a service."""
 
     def __init__(self, service: str) -> None:
         self._before = f"penstock/{service}/".encode()
@@ -244,7 +245,7 @@ class InRay:
         return [bytes(key).removeprefix(self._before).decode() for key in _internal_kv_list(self._before)]
 
     def forget(self) -> None:
-        """Remove them all."""
+        """Remove all values of the service."""
         from ray.experimental.internal_kv import _internal_kv_del
 
         for name in self.names():
@@ -252,7 +253,7 @@ class InRay:
 
 
 class Line:
-    """Questions to the dispatcher of a name. EOFError where there is none now."""
+    """A connection to the dispatcher with a name. `ask` raises EOFError if no dispatcher answers."""
 
     def __init__(self, name: str, ray: Any) -> None:
         self._name = name
@@ -260,18 +261,18 @@ class Line:
         self._actor: Any = None
 
     def ask(self, method: str, *question: Any) -> Any:
-        """What it answers."""
+        """Return the dispatcher's answer."""
         try:
             if self._actor is None:
                 self._actor = self._ray.get_actor(self._name, _NAMESPACE)
             return self._ray.get(getattr(self._actor, method).remote(*question), timeout=_ANSWER)
-        except (self._ray.exceptions.RayError, ValueError) as error:  # ValueError: there is no such name
+        except (self._ray.exceptions.RayError, ValueError) as error:  # ValueError: no actor has this name
             self._actor = None
             raise EOFError(type(error).__name__) from error
 
 
 class Served(ActorForce):
-    """The workers that the dispatcher knows. For a `part` one of them; with `local` those of the consumer's node."""
+    """The dispatcher's workers. For a `part`, only one worker; with `local`, only workers on the consumer's node."""
 
     def __init__(
         self, line: Line, ray: Any, wire: Wire, join: Callable[[str], None], part: int | None, *, local: bool
@@ -337,10 +338,10 @@ class Served(ActorForce):
 
 @dataclass(frozen=True, slots=True)
 class RayShared(Service):
-    """The service of a name on Ray. With `job_name` consumers share what is made: each gets all of it."""
+    """The service of a name on Ray. With `job_name`, consumers share results, and each consumer gets all elements."""
 
     service: str
-    address: str | None = None  # of the cluster
+    address: str | None = None  # address of the cluster
     job_name: str | None = None
     max_outstanding: int | None = None
     compression: str | None = "auto"
@@ -371,7 +372,7 @@ class RayShared(Service):
         def cut(start: int, length: int) -> tuple[int, str | None]:
             try:
                 stop, worker = forces[0].line.ask("cut", job, lowering.epoch, start, length, part)
-            except EOFError:  # it comes back, or not: the range is made in any case
+            except EOFError:  # the range is computed even if the dispatcher does not return
                 return start + length, None
             return stop, worker
 
@@ -401,11 +402,11 @@ class RayHandle:
 
     @property
     def address(self) -> str:
-        """What `Dataset.distribute(service=...)` takes."""
+        """The address, which `Dataset.distribute(service=...)` takes."""
         return PREFIX + self.service
 
     def ask(self, method: str, *question: Any) -> Any:
-        """What the dispatcher answers. Raises FailedPreconditionError where there is none."""
+        """Return the dispatcher's answer. Raises FailedPreconditionError if no dispatcher answers."""
         ray = the_ray()
         try:
             connect_to(ray, self.cluster or "auto")
@@ -415,12 +416,15 @@ class RayHandle:
             raise FailedPreconditionError(message, hint="ps.service.start(on='ray') starts one.") from error
 
     def status(self) -> dict[str, Any]:
-        """`workers` by name, `jobs` with the number of consumers, `datasets`, `version`, as `Handle.status`."""
+        """Return the state of the service as a dict.
+
+        The keys are `workers` by name, `jobs` with the number of consumers, `datasets`, `version`.
+        """
         found: dict[str, Any] = self.ask("status")
         return found
 
     def stop(self) -> None:
-        """End the service and its workers, also where the dispatcher does not answer. Idempotent."""
+        """End the service and its workers, even if the dispatcher does not answer. Idempotent."""
         with suppress(FailedPreconditionError):
             self.ask("stop")
         ray = the_ray()
@@ -444,7 +448,7 @@ class RayHandle:
 
 
 def start(size: int | None, cluster: str | None, name: str | None) -> RayHandle:
-    """A dispatcher and its workers, the first of which is ready."""
+    """Start a dispatcher and its workers. Return when the first worker is ready."""
     ray = the_ray()
     connect_to(ray, cluster)
     name = name or f"service-{secrets.token_hex(4)}"
@@ -472,12 +476,12 @@ def start(size: int | None, cluster: str | None, name: str | None) -> RayHandle:
 def _has_workers(service: RayHandle) -> bool:
     try:
         return bool(service.status()["workers"])
-    except FailedPreconditionError:  # its actor has not started yet
+    except FailedPreconditionError:  # the dispatcher's actor has not started yet
         return False
 
 
 def named(address: str, cluster: str | None = None) -> RayHandle:
-    """The service at an address. Raises InvalidArgumentError for a name that is none."""
+    """Return the service at an address. Raises InvalidArgumentError if the name is invalid."""
     name = address.removeprefix(PREFIX)
     if not _NAME.fullmatch(name):
         message = f"The name of a service on Ray is 1 to 64 letters, digits, '_', '.' and '-', got {name!r}."

@@ -1,4 +1,4 @@
-"""What became of a range, as it travels back; the arrays of large results go through memory that both sides map."""
+"""Results of a range in their packed form. The arrays of large results go through memory that both sides map."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.runtime.processes.worker import sendable, sendable_alone
 
 
 def packed(parts: Sequence[Stretch]) -> Packed:
-    """Elements and failures; an element that cannot be pickled becomes a failure that says so."""
+    """Pack elements and failures. An element that cannot be pickled becomes a failure with the reason."""
     ready = [sendable(part) for part in parts]
     try:
         return Packed.of(*pack(_plain(ready)))
@@ -30,7 +30,7 @@ def packed(parts: Sequence[Stretch]) -> Packed:
 
 
 def unpacked(content: Any, buffers: Sequence[Any]) -> list[Stretch]:
-    """The same, over the buffers without a copy."""
+    """Return the unpacked stretches. Their arrays are views of the buffers."""
     return [Stretch(block, failures) for block, failures in unpack(content, buffers)]
 
 
@@ -38,13 +38,13 @@ def _plain(parts: Sequence[Stretch]) -> list[tuple[Any, ...]]:
     return [(part.block, part.failures) for part in parts]
 
 
-# The consumer lends a worker regions of its pool, one for each range that it asks for, as `runtime.processes` does:
-# they are mapped once and used again when the consumer holds no array over them any more. What does not fit, or finds
-# the pool used up, gets a piece of memory of its own. Over the socket arrays would be copied four times. Regions have
-# no names: whichever side is killed, the system frees them with the other's last use. A worker without a socket to the
-# consumer, an actor of Ray's on its machine, opens them where the system shows a process's open files.
+# The consumer lends a worker regions of its pool, one per requested range, as `runtime.processes` does. A region is
+# mapped once, and used again when the consumer has no arrays over it. A result that is too large, or comes when the
+# pool is full, gets its own memory. A socket would copy arrays four times. Regions have no names, so the system frees
+# them when both sides have ended. A worker without a socket, such as a Ray actor on the same machine, opens them in
+# /proc.
 
-_LEAST = 1 << 18  # bytes from which memory that both map is worth its calls
+_LEAST = 1 << 18  # bytes; sharing memory for a smaller result costs more than it saves
 
 
 @cache
@@ -53,20 +53,20 @@ def _pool() -> SharedMemory:
 
 
 class Lent:
-    """The consumer's side of one worker: the regions that it has been lent. Used by one thread at a time.
+    """The consumer's side of the regions that are lent to one worker. One thread at a time uses it.
 
-    `lend` has the worker map a region, and `unmap` the one of a number be forgotten by it.
+    `lend` makes the worker map a region. `unmap` makes it forget the region with a number.
     """
 
     def __init__(self, lend: Callable[[Region], None], unmap: Callable[[int], object]) -> None:
         self._lend = lend
         self._unmap = unmap
         self._owner = Owner()
-        self._mapped: dict[int, Region] = {}  # by the worker
-        self._offered: dict[Any, Region] = {}  # by what they are for
+        self._mapped: dict[int, Region] = {}  # regions that the worker has mapped
+        self._offered: dict[Any, Region] = {}  # lent regions, by the key of the result
 
     def offer(self, key: Any, nbytes: int) -> int:
-        """The number of a region for the result that is called `key`, of about so many bytes; -1 for none."""
+        """Return the number of a region for the result with `key`, of about `nbytes` bytes, or -1."""
         memory = _pool()
         while self._owner.dropped:
             number = self._owner.dropped.pop()
@@ -84,7 +84,7 @@ class Lent:
         return region.number
 
     def settle(self, key: Any, message: Message) -> None:
-        """Put the arrays of a result into the message's body, or take the region back that it has not used."""
+        """Attach the arrays in a region to the message's body. An unused region returns to the pool."""
         region = self._offered.pop(key, None)
         if region is None:
             return
@@ -95,18 +95,18 @@ class Lent:
         message.body, message.region = _pool().lend(region), -1
 
     def end(self) -> None:
-        """The worker is gone, or not needed any more. What it wrote stays for those who read it."""
+        """End lending, because the worker is gone. Arrays in its regions stay valid."""
         _pool().forget(self._owner)
 
 
 class Regions:
-    """The worker's side of one consumer."""
+    """The worker's side of the regions of one consumer."""
 
     def __init__(self) -> None:
         self._arrays: dict[int, np.ndarray] = {}
 
     def map(self, number: int, nbytes: int, descriptor: int) -> None:
-        """Be lent a region: an open file, which is closed."""
+        """Map a region from an open file, and close the file."""
         try:
             self._arrays[number] = mapped(descriptor, nbytes)[1]
         finally:
@@ -116,10 +116,10 @@ class Regions:
         self._arrays.pop(number, None)
 
     def open(self, number: int, nbytes: int, path: str, mark: bytes) -> None:
-        """Be lent a region by a process of this machine, at a path of `path_of`, which begins with `mark`.
+        """Map a region of a process on this machine, by a path from `path_of`. The file begins with `mark`.
 
-        Where that cannot be opened, or is another file as the number of the process is another container's, the region
-        stays unknown.
+        The region stays unknown if the file cannot be opened. A process id of another container may lead to another
+        file, which has no `mark`.
         """
         with suppress(OSError):
             descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY)
@@ -134,7 +134,7 @@ class Regions:
         return number in self._arrays
 
     def write(self, packed: Packed, offered: int) -> bool:
-        """Put the arrays into the region that was offered. False where none was, or they do not fit."""
+        """Write the arrays into an offered region. Return False if there is none, or if they do not fit."""
         memory = self._arrays.get(offered)
         if memory is None or not _LEAST <= packed.nbytes <= memory.nbytes:
             return False
@@ -143,16 +143,16 @@ class Regions:
 
 
 def path_of(region: Region) -> tuple[str, bytes]:
-    """Where another process of this user and machine opens a new region of ours, and what it begins with there."""
+    """Return the path where another process of this user opens a new region, and the first bytes of the file."""
     mark = os.urandom(16)
     region.array[: len(mark)] = np.frombuffer(mark, np.uint8)
     return f"/proc/{os.getpid()}/fd/{region.descriptor}", mark
 
 
 def send(link: Link, head: tuple[Any, ...], packed: Packed, region: int = -1) -> None:
-    """As `link.send`, with large arrays that are in no region in memory of their own."""
+    """Send like `link.send`, and put large arrays without a region into shared memory."""
     if region < 0 and packed.nbytes >= _LEAST and hasattr(os, "memfd_create"):
-        with suppress(OSError):  # no memory of that kind, or no open file left: the socket does
+        with suppress(OSError):  # if shared memory or file descriptors run out, the socket is used
             descriptor = _written(packed)
             try:
                 link.send(head, packed, 0, descriptor)
@@ -163,11 +163,11 @@ def send(link: Link, head: tuple[Any, ...], packed: Packed, region: int = -1) ->
 
 
 def received(link: Link) -> Message:
-    """As `link.receive`, with the arrays in the message's body wherever they came, but for a region that was lent."""
+    """Receive like `link.receive`, with the arrays in the message's body, except arrays in a lent region."""
     message = link.receive()
     if message.descriptor is not None:
         try:
-            # a copy of one's own as soon as it is written to: a forked child does not see what its parent writes
+            # A private mapping is copied on write, so a forked child does not see writes of its parent.
             memory = mmap.mmap(message.descriptor, message.nbytes, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
         finally:
             os.close(message.descriptor)

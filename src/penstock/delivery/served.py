@@ -1,4 +1,4 @@
-"""The workers of a service as one consumer sees them: one that others use as well, or processes of its own (Local)."""
+"""A consumer's view of a service: its own processes (Local), or a service that others use too (Shared)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from penstock.runtime.machine.granted import granted_cpus
 
 @dataclass(frozen=True, slots=True)
 class Local(Service):
-    """`workers` processes, None: as many as help, up to the cores. `max_outstanding` ranges are asked for ahead."""
+    """`workers` local processes; None: on demand, up to the cores.
+
+    At most `max_outstanding` ranges are requested ahead.
+    """
 
     workers: int | None = None
     max_outstanding: int | None = None
@@ -42,26 +45,26 @@ class Local(Service):
 
 
 def packet_of(node: Remote, lowering: Lowering) -> Packet:
-    """What the workers are sent. Raises InvalidArgumentError for what cannot be."""
+    """Return the packed part for the workers. Raises InvalidArgumentError if it cannot be packed."""
     part = Part(node.base, node.middle, lowering.options, lowering.dataset, lowering.provenance, node.finish)
     return Packet.of(node, part)
 
 
 def ahead(workers: int, asked: int | None) -> int:
-    """How many ranges are asked for or at hand: enough that one that takes long keeps nobody from working."""
+    """Return the number of ranges to request ahead. By default, one slow range leaves work for all other workers."""
     return 3 * workers + 1 if asked is None else asked
 
 
 PREFIX = "unix://"
-_AGAIN = 0.2  # seconds between questions for the dispatcher's workers, while there are none
-_LOOK = 2.0  # and while there are some: more may have come
-_PATIENCE = 60.0  # seconds without a dispatcher and a worker, behind which a pass ends
+_AGAIN = 0.2  # seconds between questions to the dispatcher while there are no workers
+_LOOK = 2.0  # seconds between questions while there are workers, as more may have started
+_PATIENCE = 60.0  # seconds without a dispatcher and a worker, after which an iteration ends
 
 
 class Served(Workforce):
-    """Connects to the workers that the dispatcher of a folder knows, and waits for it when it is gone.
+    """Connects to the workers that the dispatcher of a folder lists, and waits for a dispatcher that is gone.
 
-    For a `part` it has one of them, for as long as that is there.
+    For a `part`, it uses one worker as long as that worker lives.
     """
 
     def __init__(
@@ -74,8 +77,8 @@ class Served(Workforce):
         self._part = part
         self._contacts: dict[str, Contact] = {}
         self._asked = -_LOOK
-        self._alone = time.monotonic()  # since when there is nobody
-        self._waiting = 0.0  # share of the time
+        self._alone = time.monotonic()  # start of the time without workers
+        self._waiting = 0.0  # share of the consumer's time
 
     def told(self, waiting: float) -> None:
         self._waiting = waiting
@@ -91,7 +94,7 @@ class Served(Workforce):
         self._asked = -_LOOK
         try:
             self.line.ask("workers", self._waiting)
-        except (EOFError, OSError):  # all of the service is gone, whatever the worker was at
+        except (EOFError, OSError):  # the whole service is gone, so the worker's range is not to blame
             return False
         return contact.ready
 
@@ -134,7 +137,7 @@ class Served(Workforce):
 
 @dataclass(frozen=True, slots=True)
 class Shared(Service):
-    """The service of a folder. With `job_name` consumers share what is made: each gets all of it."""
+    """The service of a folder. With `job_name`, consumers share results, and each consumer gets all elements."""
 
     folder: str
     job_name: str | None = None
@@ -159,7 +162,7 @@ class Shared(Service):
         def cut(start: int, length: int) -> tuple[int, str | None]:
             try:
                 _, stop, worker = forces[0].line.ask("cut", job, lowering.epoch, start, length, part)
-            except (EOFError, OSError):  # it comes back, or not: the range is made in any case
+            except (EOFError, OSError):  # the range is computed even if the dispatcher does not return
                 return start + length, None
             return stop, worker
 
@@ -171,7 +174,7 @@ class Shared(Service):
 
 
 def join(line: Line, job: str, digest: str) -> None:
-    """Be one of a job's consumers. Raises what is wrong with that."""
+    """Add this consumer to a job. Raises the error that the dispatcher returns."""
     _, error = line.ask("join", job, digest)
     if error is not None:
         raise error

@@ -1,7 +1,7 @@
-"""Sockets of this machine, behind which somebody asks for a token before anything is unpickled.
+"""Unix sockets that check a token before they unpickle anything.
 
-They are files in a folder that only its owner may enter. Both sides prove, as in `multiprocessing.connection`, that
-they know the token, without saying it.
+The sockets are in a folder that only its owner may enter. As in `multiprocessing.connection`, both sides prove that
+they know the token without sending it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from pathlib import Path
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
 from penstock.runtime.processes.link import Link
 
-_LONGEST = 100  # bytes of a socket's path: systems allow some more
-_PATIENCE = 10  # seconds for the other side to show that it knows the token
+_LONGEST = 100  # bytes of a socket's path; the limit of systems is a little higher
+_PATIENCE = 10  # seconds for the other side to prove that it knows the token
 _TOKEN = "token"
 
 
 def private_folder(folder: str) -> str:
-    """A folder that only its owner may enter, with a token in it; made where it is not there."""
+    """Create a folder that only its owner may enter, with a token in it. An existing folder is checked."""
     if not hasattr(socket, "AF_UNIX"):
         message = "A service needs sockets that are files, which this system does not have."
         raise UnimplementedError(message, hint="service='local' does without: distribute() starts its own workers.")
@@ -43,10 +43,10 @@ def private_folder(folder: str) -> str:
 
 
 def token_of(folder: str) -> bytes:
-    """What both sides have to know.
+    """Return the token of a folder.
 
-    Raises FailedPreconditionError for a folder that others may enter or that is another user's: who listens there could
-    be anybody, and what it answers is unpickled. OSError where there is none.
+    Raises FailedPreconditionError if other users own or may enter the folder. Data from its sockets is unpickled, so no
+    other user may listen there. Raises OSError if there is no token.
     """
     _check_private(folder)
     return Path(folder, _TOKEN).read_bytes()
@@ -60,7 +60,7 @@ def _check_private(folder: str) -> None:
 
 
 def listening(path: str) -> socket.socket:
-    """A socket that others may connect to."""
+    """Return a socket at `path` that accepts connections."""
     with suppress(FileNotFoundError):
         Path(path).unlink()
     found = socket.socket(socket.AF_UNIX)
@@ -71,7 +71,10 @@ def listening(path: str) -> socket.socket:
 
 
 def accepted(end: socket.socket, token: bytes) -> Link:
-    """The link to who has connected. Raises AuthenticationError or OSError for one that does not know the token."""
+    """Return the link to a program that has connected.
+
+    Raises AuthenticationError or OSError if it does not know the token.
+    """
     _bounded(end, _PATIENCE)
     with Connection(os.dup(end.fileno())) as talk:
         deliver_challenge(talk, token)
@@ -81,7 +84,7 @@ def accepted(end: socket.socket, token: bytes) -> Link:
 
 
 def serve_each(door: socket.socket, token: bytes, serve: Callable[[Link], object]) -> None:
-    """Have threads take in whoever connects and knows the token; `serve` is given the link."""
+    """Accept connections in threads. Call `serve` with the link of each program that knows the token."""
 
     def take_in(end: socket.socket) -> None:
         try:
@@ -95,7 +98,7 @@ def serve_each(door: socket.socket, token: bytes, serve: Callable[[Link], object
         while True:
             try:
                 end, _ = door.accept()
-            except OSError:  # it was closed
+            except OSError:  # the socket was closed
                 return
             threading.Thread(target=take_in, args=(end,), name="penstock-greets", daemon=True).start()
 
@@ -103,7 +106,7 @@ def serve_each(door: socket.socket, token: bytes, serve: Callable[[Link], object
 
 
 def connected(path: str, token: bytes) -> Link:
-    """The link to who listens there. Raises OSError where nobody does."""
+    """Connect to a listening socket, and return the link. Raises OSError if no program listens."""
     end = socket.socket(socket.AF_UNIX)
     try:
         _bounded(end, _PATIENCE)
@@ -122,6 +125,6 @@ def connected(path: str, token: bytes) -> Link:
 
 
 def _bounded(end: socket.socket, seconds: int) -> None:
-    """No call takes longer; 0: as long as it takes. Of the socket itself, so that it holds for copies of it, too."""
+    """Limit the time of each call; 0 means no limit. The option of the socket also applies to duplicates of it."""
     for which in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
         end.setsockopt(socket.SOL_SOCKET, which, struct.pack("ll", seconds, 0))

@@ -1,7 +1,7 @@
-"""Window: which ranges of a stream are asked of which worker, how long they are, and which the consumer has next.
+"""Window: which worker computes which range of a stream, the length of ranges, and the consumer's next range.
 
-A machine without sockets, threads or a clock: it is told what happened, and says what to ask. What a worker has been
-asked and not answered is asked of another when it is lost. The only acknowledgement is the place of the consumer.
+It uses no sockets, threads or clock. The caller reports events, and the window returns the ranges to request. If a
+worker is lost, its unanswered ranges go to other workers. The consumer's position is the only acknowledgement.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# Seconds of work in a range: a worker that comes back from waiting needs some 0.7 ms around one, half of it for caches
-# that others have used meanwhile, which is small beside it.
+# Seconds of work in a range. This must be long compared to the overhead of about 0.7 ms per range, for a worker that
+# wakes up. Half of the overhead comes from cold caches.
 _SECONDS = 0.05
 _BYTES = 1 << 22
-_GROWTH = 2  # times, from one range to the next at most: the first tell little
-_SHORTEST = 8  # to which part of its length a range shrinks where the base is about to end
+_GROWTH = 2  # maximum factor between two ranges, as the first ranges are poor estimates
+_SHORTEST = 8  # divisor of the length for the shortest ranges before the end of the base
 
 
 class RangeSizer:
-    """Begins with the least there can be, so that the first elements come soon."""
+    """Chooses the length of ranges. It starts with the minimum, so that the first elements come soon."""
 
     def __init__(self, unit: int, *, steady: bool = False, seconds: float = _SECONDS, nbytes: int = _BYTES) -> None:
         self._unit = unit
         self._seconds = seconds
         self._bytes = nbytes
-        self._steady = steady  # always the least
+        self._steady = steady  # always use the minimum
         self.length = unit
 
     def observe(self, elements: int, seconds: float, nbytes: int) -> None:
-        """Learn that `elements` of the base took `seconds` and became `nbytes`."""
+        """Take into account that `elements` of the base took `seconds` and became `nbytes`."""
         if elements < 1 or self._steady:
             return
         most = self.length * _GROWTH
@@ -41,9 +41,9 @@ class RangeSizer:
         self.length = max(most // self._unit, 1) * self._unit
 
     def before_end(self, left: int, workers: int) -> int:
-        """The length of the next range where so many elements are left for all: the last ranges are shorter.
+        """Return the length of the next range if `left` elements remain. The last ranges are shorter.
 
-        So workers are done at about the same time, and none waits for another's whole range.
+        Then the workers finish at about the same time, and no worker waits for a whole range of another.
         """
         if workers < 2:
             return self.length
@@ -51,32 +51,31 @@ class RangeSizer:
         return min(self.length, max(most // self._unit, 1) * self._unit)
 
 
-KILLS = 3  # workers that a range may take with it
-_AT_ONCE = 2  # ranges that a worker is given: one to work at, one for behind it
+KILLS = 3  # workers that a range may kill before the iteration ends
+_AT_ONCE = 2  # ranges per worker: one in work, one waiting
 
 
-Cut = Callable[[int, int], tuple[int, str | None]]  # of a range: its start and wished length, to stop and worker
+Cut = Callable[[int, int], tuple[int, str | None]]  # (start, wished length) of a range -> (stop, worker)
 
 
 @dataclass(slots=True)
 class Range:
-    """Elements `start` up to, not including, `stop` of the base. `made` is what became of them."""
+    """Elements from `start` up to `stop` (exclusive) of the base. `made` is their result."""
 
     start: int
     stop: int
     worker: str | None = None
     made: Any = None
     kills: int = 0
-    wish: str | None = None  # the worker that others are told to ask for it, too
+    wish: str | None = None  # the worker that other consumers will ask for this range
 
 
 class Window:
-    """The ranges from the consumer's on, in their order: asked for, made, or waiting for a worker.
+    """The ranges from the consumer's position on, in order. A range is requested, computed or waiting for a worker.
 
-    `most` are in it at a time. `end` is the number of elements of the base once a worker has met it, `expected` what it
-    is said to be, after which ranges are shortened. Where consumers
-    share what is made, `cut` says where ranges end and who makes them; where they take turns, a range is of one turn
-    and `apart` elements behind the last.
+    At most `most` ranges are in the window. `end` is the number of base elements, once a worker has found it.
+    `expected` is its estimate; ranges before it become shorter. If consumers share results, `cut` returns the end and
+    worker of a range. If consumers take turns, a range has one turn, and starts `apart` elements after the last range.
     """
 
     def __init__(
@@ -93,7 +92,7 @@ class Window:
         self._apart = apart
         self._sizer = sizer
         self.most = most
-        self._next = start  # where the next range begins
+        self._next = start  # start of the next range
         self._ranges: deque[Range] = deque()
         self.end: int | None = None
 
@@ -102,11 +101,11 @@ class Window:
 
     @property
     def over(self) -> bool:
-        """Whether nothing is left to come."""
+        """True if no range is left."""
         return not self._ranges and self.end is not None and self._next >= self.end
 
     def loads(self, workers: Mapping[str, Any]) -> dict[str, int]:
-        """How many ranges each of these workers has been asked for, and has not answered."""
+        """Return the number of requested and unanswered ranges of each worker."""
         found = dict.fromkeys(workers, 0)
         for each in self._ranges:
             if each.made is None and each.worker in found:
@@ -114,9 +113,9 @@ class Window:
         return found
 
     def to_ask(self, workers: Mapping[str, Any], coming: Collection[str] = ()) -> list[Range]:
-        """What to ask now: each range with the worker whom it is given to. Those that were lost come first.
+        """Return the ranges to request now, each with its worker. Ranges of lost workers come first.
 
-        A range that others will ask of a worker that is `coming` waits for it.
+        A range waits if other consumers will request it from a worker that is `coming`.
         """
         loads = self.loads(workers)
         found: list[Range] = []
@@ -154,7 +153,10 @@ class Window:
         return made
 
     def arrived(self, worker: str, start: int, made: Any) -> bool:
-        """A worker has made the range that begins at `start`. False if it was not to, or has said so."""
+        """Store the result of the range at `start`.
+
+        Return False if the worker was not asked, or has answered before.
+        """
         for each in self._ranges:
             if each.start == start and each.worker == worker and each.made is None:
                 each.made = made
@@ -162,7 +164,7 @@ class Window:
         return False
 
     def ended(self, end: int) -> None:
-        """The base has so many elements: ranges behind it hold nothing."""
+        """Set the number of base elements, and remove the ranges after them."""
         self.end = end if self.end is None else min(self.end, end)
         while self._ranges and self._ranges[-1].start >= self.end and self._ranges[-1].made is None:
             self._ranges.pop()
@@ -170,13 +172,13 @@ class Window:
         self._next = min(self._next, max(self.end, self._ranges[-1].stop if self._ranges else self.end))
 
     def lost(self, worker: str, *, blamed: bool = True) -> Range | None:
-        """A worker is gone: what it was to make is asked of others. The range that has killed too many, if one has."""
+        """Reassign the ranges of a lost worker. Return the range that has killed too many workers, or None."""
         first = blamed
         fatal = None
         for each in self._ranges:
             if each.worker == worker and each.made is None:
                 each.worker = None
-                if first:  # it works at them in their order
+                if first:  # a worker processes its ranges in order, so its first range is to blame
                     each.kills += 1
                     first = False
                     if each.kills >= KILLS:
@@ -184,7 +186,7 @@ class Window:
         return fatal
 
     def take(self) -> Range | None:
-        """The range that is next for the consumer, if it has been made."""
+        """Return the consumer's next range if its result is there, or None."""
         if self._ranges and self._ranges[0].made is not None:
             return self._ranges.popleft()
         return None

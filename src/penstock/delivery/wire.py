@@ -1,8 +1,8 @@
-"""Wire: whether what travels between machines is compressed, and how: what was measured to take the least.
+"""Wire: the choice of compression for results that travel between machines.
 
-On the machine that it is made on nothing is: shared memory is faster than any codec. Between machines each way has its
-turn on the first results that are worth it; from then on that is used which takes the worker, the network and the
-consumer the least time for each byte. From time to time all are measured again.
+On one machine nothing is compressed, because shared memory is faster than any codec. Between machines, each codec is
+measured on the first large results. The codec with the least total time per byte is then used. The time includes the
+worker, the network and the consumer. All codecs are measured again from time to time.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from penstock.runtime.processes.link import Packed
 
 CODECS = (None, "lz4", "zstd")
 _NAMES = {"AUTO": "auto", "LZ4": "lz4", "ZSTD": "zstd"}
-_LEAST = 1 << 16  # bytes of a result from which on it is worth a codec's calls, and tells about the network
-_EACH = 2  # results that each codec is measured with
-_AGAIN = 512  # results behind which they are measured again
+_LEAST = 1 << 16  # bytes; a smaller result is not compressed, and not used for measurements
+_EACH = 2  # results per codec in a measurement
+_AGAIN = 512  # results between two measurements
 
 
 def check_compression(compression: Any) -> str | None:
-    """The setting in our words. Raises InvalidArgumentError for another one."""
+    """Return the normalised setting. Raises InvalidArgumentError for an unknown one."""
     if compression is None:
         return None
     found = _NAMES.get(compression.upper()) if isinstance(compression, str) else None
@@ -33,7 +33,10 @@ def check_compression(compression: Any) -> str | None:
 
 
 def compressed(packed: Packed, codec: str | None) -> tuple[bytes, list[Any], list[int] | None, float]:
-    """Content and buffers as they travel, the sizes they have, None where they are as they were, and the seconds."""
+    """Return content and buffers to send, the sizes of buffers, and the seconds of compression.
+
+    The sizes are None if the buffers are not compressed.
+    """
     if codec is None or packed.nbytes < _LEAST:
         return packed.content, packed.buffers, None, 0.0
     import pyarrow as pa
@@ -44,7 +47,7 @@ def compressed(packed: Packed, codec: str | None) -> tuple[bytes, list[Any], lis
 
 
 def plain(buffers: Sequence[Any], codec: str | None, sizes: Sequence[int] | None) -> list[Any]:
-    """The buffers as they were."""
+    """Return the decompressed buffers."""
     if sizes is None:
         return list(buffers)
     import pyarrow as pa
@@ -53,7 +56,7 @@ def plain(buffers: Sequence[Any], codec: str | None, sizes: Sequence[int] | None
 
 
 class Wire:
-    """What one consumer has measured of the way to workers on other machines."""
+    """One consumer's measurements of the transport from workers on other machines."""
 
     def __init__(self, setting: str | None = "auto") -> None:
         self._setting = setting
@@ -63,18 +66,18 @@ class Wire:
 
     @property
     def measuring(self) -> bool:
-        """Whether there is a way that has not had its turn."""
+        """True if a codec has not been measured yet."""
         return self._setting == "auto" and any(len(self._seconds.get(codec, ())) < _EACH for codec in CODECS)
 
     def codec(self) -> str | None:
-        """The one for the next result from another machine."""
+        """Return the codec for the next result from another machine."""
         if self._setting != "auto":
             return self._setting
         untried = [codec for codec in CODECS if len(self._seconds.get(codec, ())) < _EACH]
         return untried[0] if untried else self._best
 
     def saw(self, codec: str | None, nbytes: int, seconds: float) -> None:
-        """A result of so many bytes, before they were compressed, took so long in all."""
+        """Record the total seconds of a result with `nbytes` uncompressed bytes."""
         if nbytes < _LEAST or self._setting != "auto":
             return
         found = self._seconds.setdefault(codec, [])

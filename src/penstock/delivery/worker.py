@@ -1,13 +1,13 @@
-"""What a worker of a service does: take parts of plans once, then ranges, and send back what became of them.
+"""The loop of a worker: it takes parts of plans once, then ranges, and sends back the results.
 
 Messages to it: ("part", digest, folder, path) with the packed part; ("job", name, digest, epoch, kept) for a pass;
 ("make", job, start, stop, region or -1); ("region", number, bytes) with an open file, to be lent for results;
-("unmap", number); ("drop", job): nobody asks for it any more; ("listen", path, folder): let others connect, too.
+("unmap", number); ("drop", job): no consumer needs it any more; ("listen", path, folder): let others connect, too.
 
 Answers: ("ready", version) once; to "make" ("made", job, start, stop, elements, ended, seconds, bytes) with the packed
-stretches, or ("mistaken", job, start, error, traceback) where the part itself failed, or ("ended", job, start) with a
-packed exception that ends the run, or ("unready", job, start, text) for a part that could not be unpickled, or
-("unmade", job, start) for a job that was dropped.
+stretches; or ("mistaken", job, start, error, traceback) if the part itself fails; or ("ended", job, start) with a
+packed exception that ends the run; or ("unready", job, start, text) for a part that cannot be unpickled; or ("unmade",
+job, start) for a dropped job.
 """
 
 from __future__ import annotations
@@ -35,18 +35,21 @@ from penstock.runtime.machine.malloc import KEPT_ALONE, keep_freed_memory
 from penstock.runtime.processes.link import EMPTY, Link, Message, Packed, follow
 from penstock.runtime.processes.worker import packed_end
 
-MOST_PARTS = 8  # that a consumer may take for known
-KEPT_BYTES = 1 << 28  # of results of shared jobs, for those who come later
+MOST_PARTS = 8  # parts that a consumer may assume a worker has stored
+KEPT_BYTES = 1 << 28  # bytes of results of shared jobs that are stored for other consumers
 
 
 def version() -> str:
-    """What both sides of a conversation have to agree on: functions travel as bytecode."""
+    """Return the versions that must match on both sides, because functions travel as bytecode."""
     ours = getattr(sys.modules["penstock"], "__version__")  # noqa: B009 - the package itself stands above this layer
     return f"penstock {ours}, Python {sys.version_info[0]}.{sys.version_info[1]}"
 
 
 def serve(descriptor: int, lifeline: int) -> None:
-    """Answer until the parent goes. -1 for a descriptor: a socket comes by standard input, and there is no lifeline."""
+    """Answer until the parent ends.
+
+    A descriptor of -1 means: read the socket from standard input, without a lifeline.
+    """
     if descriptor < 0:
         end = socket.fromshare(sys.stdin.buffer.read())  # type: ignore[attr-defined]
     else:
@@ -62,7 +65,7 @@ def serve(descriptor: int, lifeline: int) -> None:
 
 
 class Setting(NamedTuple):
-    """A part, and where relative paths and modules are to be found for it."""
+    """A part, and the base folder and module path that its functions expect."""
 
     part: Part
     folder: str
@@ -71,20 +74,20 @@ class Setting(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Client:
-    """Somebody who asks. Answers go through a thread, so that the next range is made meanwhile."""
+    """A connected consumer. A thread sends the answers while the next range is computed."""
 
     link: Link
     answers: SimpleQueue[tuple[tuple[Any, ...], Packed, int] | None] = field(default_factory=SimpleQueue)
     regions: Regions = field(default_factory=Regions)
     jobs: set[str] = field(default_factory=set)
-    parts: dict[str, Setting | str] = field(default_factory=dict)  # what it has sent last, or why that is no part
+    # the last parts that it has sent, or the reason why a part is invalid
+    parts: dict[str, Setting | str] = field(default_factory=dict)
     gone: bool = False
 
     def answer(self, head: tuple[Any, ...], content: Packed = EMPTY, region: int = -1) -> None:
-        """With the arrays in the region that was lent for it, if one was and they fit.
+        """Send an answer. Its arrays go into the region that was lent for it, if they fit.
 
-        They are copied there by the thread that has made them: what they are made in is in its core's cache, from where
-        another core would have to fetch it.
+        The thread that has computed the arrays copies them, because they are still in the cache of its core.
         """
         if self.gone:
             return
@@ -108,7 +111,7 @@ _NOTHING = np.empty(0, np.uint8)
 
 
 class Server:
-    """The parts, passes and results that this process has. Ranges are made by the thread that calls `run`."""
+    """The parts, jobs and results of this process. The thread that calls `run` computes the ranges."""
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         self._questions: SimpleQueue[tuple[Client, Message] | None] = SimpleQueue()
@@ -119,24 +122,24 @@ class Server:
         self._most_bytes = kept_bytes
 
     def attach(self, link: Link, gone: Callable[[], None] | None = None) -> None:
-        """Answer on this link, too; `gone` is called when the other side is."""
+        """Answer on another link. `gone` is called when the other side has gone."""
         client = Client(link)
         client.answer(("ready", version()))
         threading.Thread(target=self._listen, args=(client, gone), name="penstock-asked", daemon=True).start()
         threading.Thread(target=_speak, args=(client,), name="penstock-answers", daemon=True).start()
 
     def _open(self, path: str, folder: str) -> None:
-        """Let whoever knows the folder's token connect."""
+        """Accept connections from programs that know the folder's token."""
         from penstock.delivery.sockets import listening, serve_each, token_of
 
         serve_each(listening(path), token_of(folder), self.attach)
 
     def stop(self) -> None:
-        """Let `run` return."""
+        """Make `run` return."""
         self._questions.put(None)
 
     def run(self) -> None:
-        """Make what is asked for, in the order of the questions."""
+        """Answer questions in order."""
         while (asked := self._questions.get()) is not None:
             client, message = asked
             kind, *rest = message.head
@@ -165,7 +168,7 @@ class Server:
             while True:
                 message = client.link.receive()
                 if message.head[0] == "drop":
-                    client.jobs.discard(message.head[1])  # what of it waits to be made is left out
+                    client.jobs.discard(message.head[1])  # its waiting ranges are left out
                 elif message.head[0] == "job":
                     client.jobs.add(message.head[1])
                 self._questions.put((client, message))
@@ -211,7 +214,7 @@ class Server:
             made = self._makers.of(name, job.setting.part, job.epoch).make(start, stop)
             head = ("made", name, start, stop, made.elements, made.ended, made.seconds, made.nbytes)
             content = packed(made.parts)
-        except (Exception, Fatal) as raised:  # those of elements are in their places
+        except (Exception, Fatal) as raised:  # element errors are already in the results
             error = raised.error if isinstance(raised, Fatal) else raised
             text = "".join(traceback.format_exception(error)).rstrip()
             client.answer(("mistaken", name, start, f"{type(error).__name__}: {said(error)}", text))
@@ -245,7 +248,7 @@ def _take(client: Client, message: Message) -> None:
 
 
 def _settle(setting: Setting | tuple[str, list[str]]) -> None:
-    """Be where whoever sent a part is."""
+    """Set the working folder and module path of a part's sender."""
     *_, folder, path = setting
     if sys.path != path:
         sys.path[:] = path
@@ -254,7 +257,7 @@ def _settle(setting: Setting | tuple[str, list[str]]) -> None:
         _WHERE[:] = [folder]
 
 
-_WHERE: list[str] = []  # the folder that this process is in
+_WHERE: list[str] = []  # the current folder of this process
 
 
 def _speak(client: Client) -> None:

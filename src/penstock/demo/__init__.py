@@ -1,4 +1,4 @@
-"""The demo: one training run fed twice, naively and through a pipeline."""
+"""The demo trains the same net twice: with a naive input loop, and with a pipeline."""
 
 from penstock.demo.run import run_demo
 from penstock.demo.settings import Settings

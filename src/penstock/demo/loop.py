@@ -1,4 +1,4 @@
-"""The training loop: takes batches from a Dataset, trains on them, and notes where the time went."""
+"""The training loop takes batches from a Dataset, trains on them, and measures where the time goes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TRAIN, WAIT, MAKE = "train", "wait", "make a batch: read, map, batch"
 
 
 class Span(NamedTuple):
-    """Something that ran in `thread` from `start` to `stop` (seconds since the run began)."""
+    """A call that ran in `thread` from `start` to `stop` (seconds since the run began)."""
 
     thread: str
     label: str
@@ -27,17 +27,17 @@ class Span(NamedTuple):
 
 
 class Learner(Protocol):
-    """What is trained."""
+    """The model that is trained."""
 
     def step(self, images: Any, labels: Any) -> tuple[float, int]:
-        """Learn from a batch; the mean loss, and how many were right before."""
+        """Learn from a batch. Return the mean loss and the number of right answers before the step."""
 
     def accuracy(self, images: Any, labels: Any) -> float:
-        """The share of right answers."""
+        """Return the share of right answers."""
 
 
 class SimulatedAccelerator:
-    """A step that leaves the CPU alone for `milliseconds`, as an accelerator does."""
+    """A step that waits for `milliseconds` without using the CPU, as for an accelerator."""
 
     def __init__(self, milliseconds: float) -> None:
         self._seconds = milliseconds / 1e3
@@ -53,7 +53,7 @@ class SimulatedAccelerator:
 
 @dataclass(frozen=True)
 class Epoch:
-    """One pass: how long it took, how long it waited for data (for the first batch, in all), and what came of it."""
+    """One epoch: its seconds, its waits for the first batch and in all, and its results."""
 
     seconds: float
     first_batch: float
@@ -69,7 +69,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Run:
-    """A whole training: its epochs, where everything ran, and a digest of the batches it got."""
+    """A complete training: its epochs, its spans, and a digest of its batches."""
 
     title: str
     epochs: tuple[Epoch, ...]
@@ -99,9 +99,9 @@ def train(
     *,
     inline: bool = False,
 ) -> Run:
-    """Train `learner` on `dataset` for `epochs` passes; `on_epoch` hears of each. Testing is outside of the times.
+    """Train `learner` on `dataset` for `epochs` epochs. `on_epoch` is called after each. The times exclude the test.
 
-    With `inline` batches are made in the loop's own thread: what it waits for is its own work.
+    With `inline`, the thread of the loop computes the batches, and its own work counts as waiting.
     """
     executor, waits_for = ("inline", MAKE) if inline else ("thread", WAIT)
     recorder = Recorder()
@@ -125,7 +125,7 @@ def train(
             seen.update(labels.tobytes() + np.ascontiguousarray(images[0]).tobytes())
             asked = time.perf_counter()
         stop = time.perf_counter()
-        waits.append(stop - asked)  # to hear that there are no more
+        waits.append(stop - asked)  # the wait for the end of the data
         epoch = Epoch(
             seconds=stop - start,
             first_batch=waits[0],
@@ -136,7 +136,7 @@ def train(
         )
         done.append(epoch)
         on_epoch(number, epoch)
-        pauses.append((stop, time.perf_counter()))  # testing is left out of the picture, too
+        pauses.append((stop, time.perf_counter()))  # the figure excludes the test, too
     spans += [Span(*span) for span in recorder.spans]
     placed = [
         span._replace(start=since(span.start, began, pauses), stop=since(span.stop, began, pauses)) for span in spans
@@ -145,7 +145,7 @@ def train(
 
 
 def since(moment: float, began: float, pauses: list[tuple[float, float]]) -> float:
-    """Seconds from `began` to `moment`, the pauses left out.
+    """Return the seconds from `began` to `moment` without the pauses.
 
     >>> since(10.0, began=1.0, pauses=[(3.0, 5.0), (9.0, 12.0)])
     6.0

@@ -1,4 +1,4 @@
-"""SmallNet: three convolutions and a linear layer in plain numpy, enough to tell shapes apart."""
+"""SmallNet: three convolutions and a linear layer in plain numpy, which can distinguish shapes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Floats = NDArray[np.float32]
 
 
 class Conv:
-    """A convolution with stride 2 and a rectifier behind it; (n, h, w, inputs) → (n, h/2, w/2, outputs), float32."""
+    """A convolution with stride 2, then a rectifier; (n, h, w, inputs) → (n, h/2, w/2, outputs), float32."""
 
     def __init__(self, rng: np.random.Generator, size: int, inputs: int, outputs: int) -> None:
         self.size, self.inputs = size, inputs
@@ -36,7 +36,7 @@ class Conv:
         return out.reshape(n, windows.shape[1], windows.shape[2], -1)
 
     def backward(self, gradient: Floats, *, into_input: bool) -> tuple[list[Floats], Floats | None]:
-        """Gradients of weight and bias, and that of the input where it is asked for."""
+        """Return the gradients of weight and bias, and that of the input if `into_input` is True."""
         flat = gradient.reshape(self._out.shape) * (self._out > 0)
         gradients = [self._columns.T @ flat, flat.sum(axis=0)]
         if not into_input:
@@ -53,7 +53,7 @@ class Conv:
 
 @dataclass
 class SmallNet:
-    """A classifier of square RGB pictures, trained by Adam; the same seed and batches give the same bits.
+    """A classifier of square RGB images, trained by Adam. The same seed and batches give the same bits.
 
     >>> net = SmallNet(classes=4, seed=0)
     >>> images = np.random.default_rng(0).random((8, 64, 64, 3), np.float32)
@@ -82,13 +82,13 @@ class SmallNet:
         self._square = [np.zeros_like(p) for p in self.parameters]
 
     def logits(self, images: Floats) -> Floats:
-        """Scores of every class; images float32 (n, size, size, 3) about 0…1, result float32 (n, classes)."""
+        """Return the scores of all classes: images float32 (n, size, size, 3), about 0…1, to float32 (n, classes)."""
         x = _brightness_and_vividness(images)
         for layer in self._layers:
             x = layer.forward(x)
         n, height, width, channels = x.shape
         cells = x.reshape(n, height * width, channels)
-        # Pooling forgets where the shape lies, which is what makes few pictures enough.
+        # Pooling drops the position of the shape, so few images are enough for training.
         self._best = cells.argmax(axis=1)
         self._pooled = np.concatenate([cells.mean(axis=1), cells.max(axis=1)], axis=1)
         self._cells = cells.shape
@@ -96,13 +96,13 @@ class SmallNet:
         return logits
 
     def step(self, images: Floats, labels: NDArray[np.int64]) -> tuple[float, int]:
-        """Learn from one batch; returns the mean loss and how many were right before learning from them."""
+        """Learn from one batch. Return the mean loss and the number of right answers before the step."""
         gradients, loss, right = self.gradients(images, labels)
         self._learn(gradients)
         return loss, right
 
     def gradients(self, images: Floats, labels: NDArray[np.int64]) -> tuple[list[Floats], float, int]:
-        """For each of `parameters` the slope of the mean loss; then that loss, and how many were right."""
+        """Return the gradient of the mean loss for each of `parameters`, the loss, and the number of right answers."""
         logits = self.logits(images)
         logits -= logits.max(axis=1, keepdims=True)
         chances = np.exp(logits)
@@ -116,7 +116,7 @@ class SmallNet:
         return self._backward(gradient), loss, right
 
     def accuracy(self, images: Floats, labels: NDArray[np.int64]) -> float:
-        """The share of `images` whose highest score is at their label."""
+        """Return the share of `images` whose label has the highest score."""
         right = 0
         for start in range(0, len(labels), 32):
             part = slice(start, start + 32)
@@ -139,7 +139,7 @@ class SmallNet:
         return [one for group in found for one in group] + last
 
     def _learn(self, gradients: list[Floats]) -> None:
-        """One step of Adam (Kingma and Ba, 2015, algorithm 1)."""
+        """Make one step of Adam (Kingma and Ba, 2015, algorithm 1)."""
         self._steps += 1
         rate = np.float32(self.rate * (1 - 0.999**self._steps) ** 0.5 / (1 - 0.9**self._steps))
         for parameter, mean, square, gradient in zip(self.parameters, self._mean, self._square, gradients, strict=True):
@@ -149,7 +149,10 @@ class SmallNet:
 
 
 def _brightness_and_vividness(images: Floats) -> Floats:
-    """Two channels that say more to so small a net than red, green and blue do: it need not learn what a colour is."""
+    """Return brightness and vividness, which tell a small net more than red, green and blue.
+
+    The net need not learn the meaning of colours.
+    """
     red, green, blue = images[..., 0], images[..., 1], images[..., 2]
     low, high = np.minimum(np.minimum(red, green), blue), np.maximum(np.maximum(red, green), blue)
     return np.stack([(low + high) * np.float32(0.5) - np.float32(0.5), high - low], axis=-1)

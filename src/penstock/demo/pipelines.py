@@ -1,4 +1,4 @@
-"""The two ways to feed the training loop: the same steps on the same records, hence the same batches."""
+"""The two pipelines of the training loop. They have the same steps on the same records, and thus the same batches."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 import penstock as ps
 from penstock.demo.settings import Settings
 
-# Pictures come as 500 by 375 pixels; the net looks at this many.
+# Images have 500 by 375 pixels. The net gets squares of this many pixels.
 SIZE = 64
-# How many shards are read in turn; it is part of the order, so both have it.
+# Number of shards that are read in turn. It affects the order, so both pipelines use it.
 CYCLE = 4
 SHUFFLE = 512
 
@@ -23,16 +23,16 @@ _FEATURES = {
 
 
 def prepare(record: bytes) -> tuple[Any, Any]:
-    """A record to what the net takes: float32 (64, 64, 3) from 0 to 1, and the label."""
+    """Decode a record for the net: an image as float32 (64, 64, 3) from 0 to 1, and the label."""
     row = ps.io.parse_single_example(record, _FEATURES)
     image = ps.image.decode_jpeg(row["image"], channels=3)
     return ps.image.resize(image, (SIZE, SIZE)) / np.float32(255), row["label"]
 
 
 def naive(files: Sequence[str], settings: Settings) -> ps.Dataset:
-    """One thing after the other, one record at a time, every epoch anew: what a first version looks like.
+    """Return a pipeline that does one step after the other for one record at a time, again in every epoch.
 
-    The loop iterates it with the inline executor: nothing is rewritten, nothing runs but in the loop's own thread.
+    The loop iterates it with the inline executor. No step is optimised, and all steps run in the thread of the loop.
     """
     one_by_one = ps.Options(experimental_optimization={"apply_default_optimizations": False})
     return (
@@ -46,7 +46,7 @@ def naive(files: Sequence[str], settings: Settings) -> ps.Dataset:
 
 
 def pipelined(files: Sequence[str], settings: Settings) -> ps.Dataset:
-    """Reading and decoding beside the training, decoded pictures kept for the next epoch, batches made ahead."""
+    """Return a pipeline that reads and decodes during the training, caches decoded images and prefetches batches."""
     return (
         ps.Dataset.list_files(list(files), shuffle=False)
         .interleave(ps.TFRecordDataset, cycle_length=CYCLE, num_parallel_calls=ps.AUTOTUNE)

@@ -1,4 +1,4 @@
-"""Report: what the demo prints."""
+"""Report: the printed output of the demo."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.demo.loop import Epoch, Run
 
 
 class Report:
-    """Prints each epoch when it ends, and in the end both runs beside one another."""
+    """Prints each epoch at its end, and finally a comparison of both runs."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(highlight=False)
@@ -22,7 +22,7 @@ class Report:
         self._console.print(line)
 
     def begin(self, title: str, steps: str) -> Callable[[int, Epoch], None]:
-        """Announce a run; returns what is to be told of each epoch."""
+        """Print the heading of a run, and return the function to call after each epoch."""
         self.say(f"\n[bold]{title}[/bold]  [dim]{steps}[/dim]")
         self.say("[dim]  epoch     time   first batch   waiting for data     loss   accuracy[/dim]")
         return self._epoch
@@ -34,7 +34,7 @@ class Report:
         self.say(f"  {number + 1:>5} {times} {share:>18} {loss:>8} {accuracy:>10}")
 
     def compare(self, naive: Run, pipelined: Run) -> bool:
-        """Print both runs and the verdict; whether they agree, as they must."""
+        """Print both runs and the result. Return True if the runs agree, as they must."""
         self.say("")
         table = Table()
         table.add_column("")
@@ -67,7 +67,7 @@ class Report:
 
 
 def _behind_first(run: Run) -> float:
-    """The share of waiting once each epoch has got going."""
+    """Return the share of waiting without the first batch of each epoch."""
     return (run.waiting - run.first_batches) / (run.seconds - run.first_batches)
 
 

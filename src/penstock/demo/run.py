@@ -1,4 +1,4 @@
-"""`run_demo`: prepare data, train naively, train through the pipeline, compare."""
+"""The function `run_demo` prepares data, trains naively, trains with the pipeline, and compares."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Pipeline = Callable[[Sequence[str], Settings], ps.Dataset]
 
 
 def run_demo(settings: Settings, report: Report | None = None) -> bool:
-    """Run the demo and print what it finds; whether both loops got the same batches and results.
+    """Run the demo and print the results. Return True if both loops got the same batches and results.
 
-    Writes the prepared data below `settings.data_dir` and the timeline to `settings.out`.
+    The prepared data goes to a folder in `settings.data_dir`, and the timeline to `settings.out`.
     """
     report = report or Report()
     start = time.perf_counter()
@@ -35,7 +35,7 @@ def run_demo(settings: Settings, report: Report | None = None) -> bool:
         on_epoch = report.begin(title, steps)
         return train(title, pipeline(files, settings), learner, settings.epochs, held_out, on_epoch, inline=inline)
 
-    naive = trained("naive", "read, decode, resize, train: one by one, every epoch anew", pipelines.naive, inline=True)
+    naive = trained("naive", "read, decode, resize, train: one by one, in every epoch", pipelines.naive, inline=True)
     pipelined = trained(
         "pipelined", "interleave, map, cache, shuffle, batch, prefetch", pipelines.pipelined, inline=False
     )
@@ -55,7 +55,7 @@ def _learner(settings: Settings, classes: int) -> Learner:
 def _prepared(
     settings: Settings, report: Report
 ) -> tuple[list[str], tuple[NDArray[np.float32], NDArray[np.int64]], int]:
-    """The training files, the held-out pictures in memory, the number of classes."""
+    """Return the training files, the held-out images in memory, and the number of classes."""
     start = time.perf_counter()
     builder = catalog.builder("shapes", data_dir=settings.data_dir, num_examples=settings.examples)
     found = builder.is_prepared
@@ -69,7 +69,7 @@ def _prepared(
     files = {name: [str(path) for path in split.filepaths] for name, split in info.splits.items()}
     start = time.perf_counter()
     held_out = _in_memory(files["test"])
-    report.say(f"held-out pictures decoded ({time.perf_counter() - start:.1f} s)")
+    report.say(f"held-out images decoded ({time.perf_counter() - start:.1f} s)")
     return files["train"], held_out, _num_classes(info)
 
 

@@ -11,7 +11,7 @@ from penstock.errors import InvalidArgumentError
 
 @dataclass(frozen=True)
 class Settings:
-    """What the demo trains on and for how long.
+    """The training data of the demo, and the length of the training.
 
     >>> Settings(epochs=0)
     Traceback (most recent call last):

@@ -1,6 +1,6 @@
-"""The timeline: where training steps and pipeline stages ran, the naive loop above the pipelined, on one time scale.
+"""The timeline shows training steps and pipeline stages. The naive run is above the pipelined run, on one time scale.
 
-It is drawn by what draws the timeline of a profiled run's report.
+The drawing functions are those of the report of a profiled run.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ KINDS = (
     Kind("read records", "h1"),
     Kind("cache, shuffle, batch", "h2"),
 )
-_WORDS = ((TRAIN,), (WAIT,), ("map",), ("interleave", "TFRecord", "list_files"), ("",))  # that labels of a kind hold
+_WORDS = ((TRAIN,), (WAIT,), ("map",), ("interleave", "TFRecord", "list_files"), ("",))  # words in the labels of a kind
 _WIDTH, _LEFT, _RIGHT = 1500, 150, 30
 _MOST_LANES = 8
 
 
 def draw_timeline(naive: Run, pipelined: Run, zoom: float = 0.6) -> Picture:
-    """Two panels: both runs whole, and `zoom` seconds out of the first epoch of each."""
+    """Draw two panels: both runs as a whole, and `zoom` seconds of the first epoch of each."""
     runs = (naive, pipelined)
     lanes = [_lanes(run) for run in runs]
     rows = sum(map(len, lanes))
@@ -45,12 +45,15 @@ def draw_timeline(naive: Run, pipelined: Run, zoom: float = 0.6) -> Picture:
 
 
 def _number_of(label: str) -> int:
-    """The number of the kind that a span's label belongs to: the first one of whose words it holds."""
+    """Return the number of the kind of a span: the first kind with a word that is in its label."""
     return next(number for number, words in enumerate(_WORDS) if any(word in label for word in words))
 
 
 def _lanes(run: Run) -> list[Row]:
-    """Spans of the training loop, then of workers; threads that ended before another began share its lane."""
+    """Return the lanes of the training loop and of the workers.
+
+    A thread that ended before another one began shares its lane.
+    """
     loop = next(span.thread for span in run.spans if span.label == TRAIN)
     threads: dict[str, list[Span]] = {loop: []}
     for span in run.spans:
@@ -73,7 +76,7 @@ def _panel(
     starts: Sequence[float],
     length: float,
 ) -> float:
-    """Draw one panel with its top at `y`; returns where it ends."""
+    """Draw one panel with its top at `y`, and return its lower end."""
     picture.text(24, y + 4, title, size=15)
     y += 14
     width = _WIDTH - _LEFT - _RIGHT

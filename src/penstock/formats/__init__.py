@@ -1,4 +1,4 @@
-"""Files of any format: told apart, opened as a Dataset, converted into one another."""
+"""Files of any format: recognised, opened as a Dataset, converted to another format."""
 
 from penstock.formats.convert import convert
 from penstock.formats.opened import Opened, open_dataset

@@ -1,4 +1,4 @@
-"""`convert`: files of one format into files of another."""
+"""The function `convert` writes files of one format as files of another format."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _SHARD = re.compile(r"data-\d+-of-\d+\..+|dataset_info\.json|state\.json")
 
 @dataclass(frozen=True)
 class Converted:
-    """How many rows were written, into which files."""
+    """The number of written rows, and the written files."""
 
     rows: int
     files: tuple[str, ...]
@@ -142,7 +142,7 @@ def convert(
         if error.errno not in FULL:
             raise
         message = f"The disk that {str(where)!r} lies on is full."
-        raise FailedPreconditionError(message, hint="Make room; nothing was left behind.") from error
+        raise FailedPreconditionError(message, hint="Make room. No partial output remains.") from error
     finally:
         if part.is_dir():
             shutil.rmtree(part, ignore_errors=True)
@@ -197,7 +197,7 @@ def _compression(kind: str, wanted: str | None, where: Path) -> str | None:
 
 
 def _check_target(where: Path, source: Path, *, overwrite: bool, folder: bool) -> None:
-    """Raise where the target is there already, or holds what is to be read."""
+    """Raise an error if the target exists, or if source and target contain each other."""
     target, origin = where.resolve(), source.resolve()
     if target == origin or target in origin.parents or (origin.is_dir() and origin in target.parents):
         message = f"The target {str(where)!r} and the source {str(source)!r} lie in one another."
@@ -226,7 +226,7 @@ def _written(
     suffixes: dict[str, str] | None = None,
 ) -> int:
     if kind != "image_folder":
-        path.touch()  # that it cannot be made, the system says better than the libraries that write it
+        path.touch()  # the error of the system is clearer than those of the writing libraries
     writer = _writer(kind, path, schema, compression, number, suffixes)
     rows = 0
     try:
@@ -242,7 +242,7 @@ def _written(
 def _writer(
     kind: str, path: Path, schema: Any, compression: str | None, number: int, suffixes: dict[str, str] | None
 ) -> TableWriter:
-    """The writer of one file, or of a folder of pictures, whose first row is row `number` of all."""
+    """Return the writer of one file, or of a folder of images. Its first row is row `number` of all."""
     if kind == "webdataset":
         return WebDatasetFile(path, schema, compression, number, suffixes)
     if kind == "image_folder":
@@ -276,7 +276,7 @@ def _in_shards(table: Table, folder: Path, kind: str, compression: str | None, s
 
 
 class _Rows:
-    """The rows of batches, as many at a time as are asked for."""
+    """The rows of batches, in parts of any size."""
 
     def __init__(self, batches: Iterator[Any]) -> None:
         self._batches, self._left = batches, None
@@ -293,7 +293,7 @@ class _Rows:
 
 
 def _publish(part: Path, where: Path) -> None:
-    """Give what is whole its name; what had it is gone then."""
+    """Give the complete file or folder its final name, and remove the old one."""
     if not where.is_dir():
         part.replace(where)
         return

@@ -1,4 +1,4 @@
-"""Targets that are folders: pictures by class, and what `datasets.load_from_disk` reads."""
+"""Targets that are folders: images by class, and folders for `datasets.load_from_disk`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from penstock.formats.suffixes import picture_ending
 from penstock.formats.tables import Table
 from penstock.formats.writers import TableWriter, flattened, is_bytes
 
-_NAMES = ("path", "__key__", "file_name", "filename", "image/filename")  # columns that name a picture's file
+_NAMES = ("path", "__key__", "file_name", "filename", "image/filename")  # columns with the name of the file of an image
 _LABELS = ("label", "cls", "image/class/label")
 _CHOOSE = 'Choose what is written, as columns=["image", "label"] (--columns image,label).'
 
 
 class ImageFolder(TableWriter):
-    """`class/name.jpg` for each row: the bytes of its picture, its class, and its name or number."""
+    """Writes `class/name.jpg` for each row: the bytes of its image, its class, and its name or number."""
 
     def __init__(self, folder: Path, schema: Any) -> None:
         self._folder, self._number = folder, 0
@@ -31,13 +31,13 @@ class ImageFolder(TableWriter):
         self._class = next((name for name in ("class_name", *_LABELS) if name in names), None)
         self._known = class_names(features_of(schema)).get(self._class or "", [])
         self._path = next((name for name in _NAMES if name in names), None)
-        # The key of a sample is how WebDataset numbers it, and no value of it.
+        # The key of a WebDataset sample is its number, not one of its values.
         used = {self._class, self._path, "__key__", "label" if self._class == "class_name" else None}
         left = [field.name for field in self._schema if field.name not in used]
         pictures = [name for name in left if is_bytes(self._schema.field(name).type)]
         if len(pictures) != 1 or len(left) > 1:
             held = ", ".join(f"{field.name}: {field.type}" for field in self._schema)
-            message = f"A folder of images holds one picture for each row, its class and its name, and here is {held}."
+            message = f"A folder of images holds one image for each row, its class and its name, and here is {held}."
             raise InvalidArgumentError(message, hint=_CHOOSE)
         self._picture = pictures[0]
         folder.mkdir()
@@ -46,7 +46,7 @@ class ImageFolder(TableWriter):
         for row in flattened(batch).to_pylist():
             content = row[self._picture]
             if content is None or not is_picture(content):
-                message = f"Row {self._number} has no picture in {self._picture!r}, but {content!r:.40}."
+                message = f"Row {self._number} has no image in {self._picture!r}, but {content!r:.40}."
                 raise InvalidArgumentError(message, hint="A folder of images holds JPEG, PNG, GIF, BMP and WebP.")
             where = self._where(row, content)
             where.parent.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ class ImageFolder(TableWriter):
             if 0 <= value < len(self._known):
                 value = self._known[value]
             elif 0 <= value <= 99_999 and not self._known:
-                return f"{value:05d}"  # so that the names are sorted as the numbers are
+                return f"{value:05d}"  # five digits, so that the sorted names are in the order of the numbers
         kind = _text(value) if isinstance(value, str | bytes) else ""
         if not kind or "/" in kind:
             message = f"Row {self._number} is of the class {value!r}, after which no folder can be called."
@@ -89,7 +89,7 @@ class ImageFolder(TableWriter):
         return kind
 
     def close(self) -> None:
-        """Every file is closed."""
+        """Do nothing, because every file is already closed."""
 
 
 def _text(value: Any) -> str:
@@ -101,9 +101,10 @@ def _text(value: Any) -> str:
 
 
 def as_huggingface(table: Table) -> Table:
-    """The same rows as `datasets` keeps them: pictures as struct<bytes, path>, and what each column is in the schema.
+    """Return the same rows in the form of `datasets`: images as struct<bytes, path>, and features in the schema.
 
-    What the source notes of its columns stays; else bytes are an Image where the first of them is a picture.
+    Features in the metadata of the source stay. Without them, a column of bytes is an Image if its first value is an
+    image.
     """
     import pyarrow as pa
 
@@ -139,7 +140,7 @@ def _picture() -> Any:
 
 
 def _shows(column: Any) -> bool:
-    """Whether the first value that there is is a picture."""
+    """Return True if the first valid value is an image."""
     found = column.drop_null()
     return bool(len(found)) and is_picture(found[0].as_py())
 
@@ -162,7 +163,7 @@ _CALLED = {
 
 
 def _feature(name: str, kind: Any) -> Any:
-    """What `datasets` calls a type of Arrow."""
+    """Return the feature of `datasets` for an Arrow type."""
     import pyarrow as pa
 
     if pa.types.is_struct(kind):
@@ -180,7 +181,7 @@ def _feature(name: str, kind: Any) -> Any:
 
 
 def describe(folder: Path, schema: Any) -> None:
-    """Write what `load_from_disk` asks for beside the files of a folder."""
+    """Write the JSON files that `load_from_disk` needs in addition to the data."""
     files = sorted(file.name for file in folder.iterdir())
     info = {"citation": "", "description": "", "features": features_of(schema), "homepage": "", "license": ""}
     state: dict[str, Any] = {
@@ -197,7 +198,7 @@ def describe(folder: Path, schema: Any) -> None:
 
 
 def _fingerprint(folder: Path, files: list[str]) -> str:
-    """A digest of the contents: `datasets` keeps what it computes under this name."""
+    """Return a digest of the contents. `datasets` caches its results under this name."""
     import hashlib
 
     digest = hashlib.sha256()

@@ -301,7 +301,7 @@ def _from_directory(
     labels: Any, label_mode: str | None, class_names: Any, shuffle: bool, seed: int | None,
     validation_split: float | None, subset: str | None, follow_links: bool, verbose: bool,
 ) -> Any:  # fmt: skip
-    """Return the data set of what `load` makes of each file, with labels, or a list of both subsets."""
+    """Return the data set of the results of `load` for each file, with labels, or a list of both subsets."""
     _check(label_mode in (*_ENCODED, None), f"label_mode must be one of {[*_ENCODED]} or None, got {label_mode!r}.")
     _check(subset in _SUBSETS, f"subset must be one of {_SUBSETS}, got {subset!r}.")
     split = validation_split or 0

@@ -1,6 +1,6 @@
-"""What is known of columns before they are read.
+"""Properties of columns that are known before a full read.
 
-That is the features of tf.train.Examples, found by looking at some, and what Hugging Face's `datasets` notes in
+These are the features of tf.train.Examples, from some records, and the metadata of Hugging Face's `datasets` in
 dataset_info.json and in the schema of its files.
 """
 
@@ -20,15 +20,15 @@ from penstock.io import decode_example
 
 @dataclass
 class Feature:
-    """The kind of a feature's values, and the least and the most of them in a record."""
+    """The kind of the values of a feature, and their smallest and largest number in a record."""
 
-    kind: str | None = None  # bytes, int64, float32; None where no record had a value
+    kind: str | None = None  # bytes, int64, float32; None: no record has a value
     least: int = 0
     most: int = 0
     records: int = 0
 
     def text(self, records: int) -> str:
-        """`int64`, `float32, 3 values`, `bytes, 0 to 5 values, in 7 of 10 records`."""
+        """Return a description: `int64`, `float32, 3 values`, `bytes, 0 to 5 values, in 7 of 10 records`."""
         if self.least == self.most:
             count = "" if self.most == 1 else f", {self.most} values"
         else:
@@ -50,14 +50,14 @@ class Seen:
 
 
 def seen_in(records: Iterable[bytes], most: int | None = None) -> Seen | None:
-    """What the features of the first `most` records are, or of all; None where the first is no tf.train.Example.
+    """Return the features of the first `most` records, or of all. None: the first is no tf.train.Example.
 
     >>> from penstock.io import encode_example
     >>> records = [encode_example({"label": 1, "box": [0.5, 1.5]}), encode_example({"label": 2})]
     >>> seen_in(records).lines
     ['box: float32, 2 values, in 1 of 2 records', 'label: int64']
 
-    Raises InvalidTypeError for a feature that holds values of another kind later, and what is wrong with a record.
+    Raises InvalidTypeError if the kind of a feature changes between records, and the errors of invalid records.
     """
     found: dict[str, Feature] = {}
     count = 0
@@ -69,7 +69,7 @@ def seen_in(records: Iterable[bytes], most: int | None = None) -> Seen | None:
                 return None
             raise
         if not count and not example:
-            return None  # no features: any empty message would do
+            return None  # An empty message has no features, so any format could begin like this.
         for name, values in example.items():
             _widen(found.setdefault(name, Feature(least=len(values))), name, values)
         count += 1
@@ -90,7 +90,7 @@ def _widen(feature: Feature, name: str, values: Any) -> None:
 
 
 def features_of(schema: Any) -> Mapping[str, Any]:
-    """The features that the metadata of an Arrow schema holds; none where it was written by somebody else."""
+    """Return the features in the metadata of an Arrow schema. Empty if another program wrote the metadata."""
     try:
         noted = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
         features = noted.get("info", {}).get("features") or {}
@@ -100,18 +100,18 @@ def features_of(schema: Any) -> Mapping[str, Any]:
 
 
 def noted(schema: Any, features: Mapping[str, Any]) -> Any:
-    """The schema with the features in its metadata, as `datasets` writes them."""
+    """Return the schema with the features in its metadata, in the form of `datasets`."""
     text = json.dumps({"info": {"features": features}})
     return schema.with_metadata({**(schema.metadata or {}), b"huggingface": text.encode()})
 
 
 def image_columns(features: Mapping[str, Any]) -> list[str]:
-    """The columns of images: struct<bytes, path> in the file."""
+    """Return the names of image columns, which are struct<bytes, path> in the file."""
     return [name for name, feature in features.items() if _type(feature) == "Image"]
 
 
 def class_names(features: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The names of the classes of each column of labels."""
+    """Return the names of the classes for each column of labels."""
     return {
         name: list(feature.get("names") or []) for name, feature in features.items() if _type(feature) == "ClassLabel"
     }

@@ -1,4 +1,4 @@
-"""`open_dataset`: a file or folder of any format as a Dataset."""
+"""The function `open_dataset` opens a file or folder of any format as a Dataset."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ class Opened:
 
     @property
     def label_names(self) -> Sequence[str] | None:
-        """The names of the one label."""
+        """The names of the classes, if there is only one label."""
         return next(iter(self.names.values())) if len(self.names) == 1 else None
 
 
 def open_dataset(
     path: str | os.PathLike[str],
-    format: str | None = None,  # noqa: A002 - as argparse calls it
+    format: str | None = None,  # noqa: A002 - the name of the command line option
     *,
     part: str | None = None,
     record_bytes: int | None = None,
@@ -115,7 +115,7 @@ def _records(found: Found, records: Dataset) -> Opened:
     """Return the records of files, decoded if they are tf.train.Examples."""
     from penstock.io import decode_example
 
-    seen = seen_in(records.ignore_errors(), most=1000)  # what is damaged, a pass says
+    seen = seen_in(records.ignore_errors(), most=1000)  # an iteration reports damaged records
     return Opened(found, records.map(decode_example) if seen is not None else records, examples=seen)
 
 
@@ -148,7 +148,7 @@ def _parquet(found: Found) -> Opened:
         features = features_of(schema)
         images = [name for name in image_columns(features) if pyarrow.types.is_struct(schema.field(name).type)]
     except Exception:
-        return Opened(found, ParquetDataset(list(found.files)))  # what is wrong with it, a pass says
+        return Opened(found, ParquetDataset(list(found.files)))  # an iteration reports the damage
     return _table(found, ParquetDataset, images, features)
 
 
@@ -253,7 +253,7 @@ def _quoted(name: str) -> str:
 
 
 def _affinity(declared: str) -> Any:
-    """The type that SQLite gives a column by its declaration."""
+    """Return the type of a column according to SQLite's rules for its declaration."""
     if "INT" in declared.upper():
         return np.int64
     return np.float64 if re.search("REAL|FLOA|DOUB", declared.upper()) else bytes

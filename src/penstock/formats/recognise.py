@@ -1,4 +1,4 @@
-"""`recognise`: which format a file or folder has, by what it holds first and by its name second."""
+"""The function `recognise` determines the format of a file or folder by its content, then by its name."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _ENDINGS = {
 }
 _SUFFIXES = {suffix: kind for kind, suffixes in _ENDINGS.items() for suffix in suffixes}
 _IMAGES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".webp")
-_BESIDE = (".json", ".md", ".idx", ".lock")  # files that lie beside data and say something about it
+_BESIDE = (".json", ".md", ".idx", ".lock")  # files that describe the data next to them
 
 
 @dataclass(frozen=True)
@@ -87,10 +87,10 @@ class Found:
     @property
     def bytes(self) -> int:
         """The size of the files on disk."""
-        return sum(os.stat(file).st_size for file in self.files)  # noqa: PTH116 - names, not paths, are kept
+        return sum(os.stat(file).st_size for file in self.files)  # noqa: PTH116 - `files` contains strings
 
 
-def recognise(path: str | os.PathLike[str], format: str | None = None) -> Found:  # noqa: A002 - as argparse calls it
+def recognise(path: str | os.PathLike[str], format: str | None = None) -> Found:  # noqa: A002 - as in argparse
     """Recognise the format of a file or folder by its first bytes, its name, and the files next to it.
 
     Args:
@@ -136,7 +136,7 @@ def _file(path: Path, wanted: str | None) -> Found:
 
 
 def _kind(path: Path) -> tuple[str | None, str | None]:
-    """The format of a file, and how it is compressed as a whole; None where it cannot be told."""
+    """Return the format of a file or None, and its compression as a whole."""
     with path.open("rb") as file:
         head = file.read(512)
     name, compression = _packed(path, head)
@@ -150,7 +150,7 @@ def _kind(path: Path) -> tuple[str | None, str | None]:
 
 
 def _packed(path: Path, head: bytes = b"") -> tuple[str, str | None]:
-    """The name of a file without .gz, and GZIP where it was compressed with it."""
+    """Return the name of a file without .gz, and "GZIP" if it is compressed with gzip."""
     if not head:
         with path.open("rb") as file:
             head = file.read(2)
@@ -158,7 +158,7 @@ def _packed(path: Path, head: bytes = b"") -> tuple[str, str | None]:
 
 
 def _by_tfrecord_name(name: str) -> str | None:
-    """`x.tfrecord-00000-of-00020`, as shards are called."""
+    """Return the format of a shard by its name, such as `x.tfrecord-00000-of-00020`."""
     for suffix, kind in _SUFFIXES.items():
         if f"{suffix}-" in name:
             return kind
@@ -186,7 +186,7 @@ def _by_content(head: bytes, path: Path) -> str | None:
 
 
 def is_picture(content: bytes) -> bool:
-    """Whether bytes begin as a JPEG, PNG, GIF, BMP or WebP does.
+    """Return True if bytes begin like a JPEG, PNG, GIF, BMP or WebP file.
 
     >>> is_picture(b"GIF89a..."), is_picture(b"GIFts")
     (True, False)
@@ -200,7 +200,7 @@ def is_picture(content: bytes) -> bool:
 
 
 def _is_record(head: bytes) -> bool:
-    """Whether a file begins with the length of a record and the checksum of that."""
+    """Return True if a file begins with the length of a record and the checksum of this length."""
     import crc32c
 
     if len(head) < 12:
@@ -225,7 +225,7 @@ def _folder(path: Path, wanted: str | None) -> Found:
 
 
 def _known_folder(path: Path) -> str | None:
-    """The format of a folder with a file that says so, or in which images lie in folders."""
+    """Return the format of a folder with a characteristic file, or of folders of images."""
     if (path / "dataset_info.json").is_file() and (path / "features.json").is_file():
         return "tfds"
     if (path / "state.json").is_file() or (path / "dataset_dict.json").is_file():
@@ -245,7 +245,7 @@ def _known_folder(path: Path) -> str | None:
 
 
 def _files(path: Path) -> list[str]:
-    """The files below a folder, sorted, without hidden ones."""
+    """Return the files below a folder, sorted, without hidden files."""
     return sorted(
         str(file)
         for file in path.rglob("*")
@@ -254,7 +254,7 @@ def _files(path: Path) -> list[str]:
 
 
 def _huggingface(path: Path) -> Found:
-    """A split of `save_to_disk`: its state names the files in their order."""
+    """Return the files of a split of `save_to_disk` in the order of its state."""
     if (path / "dataset_dict.json").is_file():
         splits = json.loads((path / "dataset_dict.json").read_text(encoding="utf-8"))["splits"]
         message = f"{str(path)!r} holds the splits {', '.join(splits)}."
@@ -270,7 +270,7 @@ def _huggingface(path: Path) -> Found:
 
 
 def _alike(path: Path, wanted: str | None) -> Found:
-    """A folder of files of one format, its shards."""
+    """Return a folder of files of one format, which are its shards."""
     kinds: dict[tuple[str, str | None], list[str]] = {}
     unknown = []
     for name in _files(path):
@@ -290,13 +290,13 @@ def _alike(path: Path, wanted: str | None) -> Found:
             hint = f"Data sets are prepared below it: name the folder of a version, such as {prepared}."
         raise (InvalidArgumentError if kinds or unknown else NotFoundError)(message, hint=hint)
     ((kind, compression), files), *_ = kinds.items()
-    if kind == "image":  # pictures without classes
+    if kind == "image":  # images without classes
         return Found(str(path), "image_folder", tuple(files))
     return Found(str(path), kind, tuple(files), compression)
 
 
 def _prepared_below(path: Path) -> Path | None:
-    """The folder of a version in that of a data set, of a config, or in a data dir; the last by name."""
+    """Return the last folder of a prepared version below a data dir, a data set or a config, or None."""
     found = (file.parent for depth in ("*", "*/*", "*/*/*") for file in sorted(path.glob(f"{depth}/dataset_info.json")))
     return max((one for one in found if not one.name.startswith("incomplete.")), default=None)
 

@@ -1,4 +1,4 @@
-"""How the columns of a table are called in a WebDataset archive, and their values written: `label.cls`, `image.jpg`."""
+"""Names of the columns of a table in a WebDataset archive, and the form of their values: `label.cls`, `image.jpg`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KNOWN = ("bin", "bmp", "cls", "gif", "jpeg", "jpg", "json", "npy", "png", "txt"
 
 
 def suffix_of(column: str, kind: Any, first: Any) -> str:
-    """What the files of a column end in: its name, and what its values are, unless the name says that.
+    """Return the suffix of the files of a column: its name and its kind of values, unless the name ends in the kind.
 
     >>> import pyarrow as pa
     >>> suffix_of("label", pa.int64(), 3), suffix_of("txt", pa.string(), "a"), suffix_of("x", pa.float64(), 0.5)
@@ -41,7 +41,7 @@ def suffix_of(column: str, kind: Any, first: Any) -> str:
 
 
 def picture_ending(content: bytes) -> str:
-    """What the file of a picture ends in.
+    """Return the suffix of the file of an image.
 
     >>> picture_ending(b"GIF89a")
     'gif'
@@ -58,7 +58,7 @@ def _is_numbers(kind: Any) -> bool:
 
 
 def content_of(suffix: str, value: Any, kind: Any) -> bytes:
-    """A value as the content of its file."""
+    """Return a value as the content of its file."""
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):
@@ -74,7 +74,7 @@ def content_of(suffix: str, value: Any, kind: Any) -> bytes:
 
 
 def columns_of(suffixes: Sequence[str]) -> dict[str, str]:
-    """The column of each suffix: without what its values are, unless two columns would have one name.
+    """Return the column of each suffix without the kind of values, unless two columns would have the same name.
 
     >>> columns_of(["image.jpg", "label.cls", "txt"]), columns_of(["left.jpg", "left.txt"])
     ({'image.jpg': 'image', 'label.cls': 'label', 'txt': 'txt'}, {'left.jpg': 'left.jpg', 'left.txt': 'left.txt'})
@@ -87,9 +87,10 @@ def columns_of(suffixes: Sequence[str]) -> dict[str, str]:
 
 
 def value_of(suffix: str, content: Any, key: str) -> Any:
-    """The value that a file holds: an integer of `cls`, text of `txt`, an array or a number of `npy`, else bytes.
+    """Return the value of a file: an integer for `cls`, text for `txt`, an array or number for `npy`, otherwise bytes.
 
-    Raises DataLossError, with the sample's key, for a file that is something else.
+    Raises:
+        DataLossError: If the content does not fit the suffix. The message names the key of the sample.
     """
     data = bytes(content)
     ending = suffix.rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""`read_table`: a file or folder as a stream of Arrow record batches, some megabytes at a time."""
+"""The function `read_table` reads a file or folder as a stream of Arrow record batches of some megabytes."""
 
 from __future__ import annotations
 
@@ -31,32 +31,32 @@ from penstock.formats.suffixes import columns_of, value_of
 from penstock.formats.writers import numbers_in
 from penstock.io import storage
 
-_BYTES = 1 << 23  # of a batch
+_BYTES = 1 << 23  # bytes of a batch
 _ROWS = 1 << 14
 _AGAIN = "Write or copy the file again."
-_TEXT_BYTES = 1 << 24  # of CSV and JSON Lines read at a time; the first of them tell the types
+_TEXT_BYTES = 1 << 24  # bytes of CSV and JSON Lines that are read at a time; the first ones determine the types
 _BY_THE_FIRST = (
     "The first 16 MiB tell the columns and their types; a line is no longer than that. Where later lines hold another "
     "kind, put one of them first, or repair the line."
 )
-# What stands for a missing number in CSV, as pandas and Arrow have it; nan is a number.
+# Signs for a missing number in CSV, as in pandas and Arrow. nan is a number.
 _MISSING = ["", "#N/A", "#N/A N/A", "#NA", "N/A", "NA", "NULL", "n/a", "null"]
 
 
 @dataclass(frozen=True)
 class Table:
-    """`batches` starts a new pass; `count` is the number of rows where it is known without one."""
+    """A table whose `batches` starts a new iteration. `count` is the number of rows, or None if it is not known yet."""
 
     schema: Any
     batches: Callable[[], Iterator[Any]]
     count: int | None = None
 
     def counted(self) -> int:
-        """The number of rows; reads all where nothing else tells."""
+        """Return the number of rows. If the number is not known, this reads all rows."""
         return sum(batch.num_rows for batch in self.batches()) if self.count is None else self.count
 
     def of(self, columns: Sequence[str]) -> Table:
-        """These columns alone, in this order. Raises InvalidArgumentError for one that there is not."""
+        """Return these columns only, in this order. Raises InvalidArgumentError for an unknown column."""
         import pyarrow as pa
 
         wanted = [columns] if isinstance(columns, str) else list(columns)
@@ -76,7 +76,10 @@ class Table:
         return Table(schema, batches, self.count)
 
     def in_float32(self) -> Table:
-        """The same rows with float64 rounded to float32; raises InvalidArgumentError for a value beyond its range."""
+        """Return the same rows with float64 rounded to float32.
+
+        Raises InvalidArgumentError for a value beyond its range.
+        """
         import pyarrow as pa
 
         fields = [field.with_type(_in_float32(field.type)) for field in self.schema]
@@ -124,10 +127,12 @@ def _rounded(column: Any, field: Any) -> Any:
 
 
 def read_table(found: Found) -> Table:
-    """What `recognise` has found, as a table.
+    """Return a recognised file or folder as a table.
 
-    Raises InvalidArgumentError for a format that is no source of a conversion, InvalidTypeError for files whose columns
-    differ, DataLossError for a damaged one.
+    Raises:
+        InvalidArgumentError: If `convert` does not read the format.
+        InvalidTypeError: If the columns of the files differ.
+        DataLossError: If a file is damaged.
     """
     if found.format not in _TABLES:
         message = f"convert does not read {found.format}, which {found.path!r} is."
@@ -138,7 +143,7 @@ def read_table(found: Found) -> Table:
 
 @contextmanager
 def _reading(name: str, hint: str = _AGAIN) -> Iterator[None]:
-    """What pyarrow raises over a file says which one it is."""
+    """Raise an error that names the file if pyarrow raises an error."""
     import pyarrow as pa
 
     try:
@@ -156,7 +161,7 @@ def _reading(name: str, hint: str = _AGAIN) -> Iterator[None]:
 
 
 def _in_files(files: Sequence[str], open_file: Callable[[str], tuple[Any, Iterator[Any]]], hint: str = _AGAIN) -> Table:
-    """The batches of files that have one schema, each opened when the pass comes to it."""
+    """Return the batches of files with the same schema. Each file is opened when the iteration reaches it."""
     with _reading(files[0], hint):
         schema = open_file(files[0])[0]
 
@@ -178,7 +183,7 @@ def _columns(schema: Any) -> str:
 
 
 def _pieces(batch: Any) -> Iterator[Any]:
-    """A batch in parts that are no larger than what is read at a time."""
+    """Split a batch into parts that are no larger than a read."""
     step = max(min(_ROWS, int(_BYTES / max(batch.nbytes / max(batch.num_rows, 1), 1e-9))), 1)
     for start in range(0, batch.num_rows, step):
         yield batch.slice(start, step)
@@ -188,7 +193,8 @@ def _parquet(found: Found) -> Table:
     import pyarrow.parquet as pq
 
     def open_file(name: str) -> tuple[Any, Iterator[Any]]:
-        file = pq.ParquetFile(name, page_checksum_verification=True, pre_buffer=False)  # True keeps all it has read
+        # pre_buffer=True would keep all data in memory
+        file = pq.ParquetFile(name, page_checksum_verification=True, pre_buffer=False)
         meta = file.metadata
         size = sum(meta.row_group(i).total_byte_size for i in range(meta.num_row_groups)) // max(meta.num_rows, 1)
         return file.schema_arrow, file.iter_batches(max(min(_ROWS, _BYTES // max(size, 1)), 1))
@@ -239,9 +245,9 @@ def _csv(found: Found) -> Table:
 
 
 def _told(files: Sequence[str], open_file: Callable[[str], tuple[Any, Iterator[Any]]]) -> Any:
-    """The columns that the beginnings of text files have: int64 in one and double in another is double.
+    """Return the columns that the beginnings of text files have. int64 in one and double in another give double.
 
-    What looks like a time stays text, as does a column that is empty.
+    Strings that look like times stay text, and an empty column is text.
     """
     import pyarrow as pa
 
@@ -291,7 +297,7 @@ def _unpacked(name: str, found: Found) -> Any:
 
 
 def _of_rows(schema: Any, rows: Callable[[], Iterable[Mapping[str, Any]]], count: int | None = None) -> Table:
-    """A table of rows that Python makes: as many at a time as make a batch."""
+    """Return a table of rows that Python code yields, grouped into batches."""
     import pyarrow as pa
 
     def batches() -> Iterator[Any]:
@@ -326,7 +332,7 @@ def _lmdb(found: Found) -> Table:
 
 
 def _records(records: Dataset) -> Table:
-    """Two passes: the first sees which features there are, and how many values they have."""
+    """Return a table of records. A first iteration finds the features and their numbers of values."""
     import pyarrow as pa
 
     from penstock.io import decode_example

@@ -1,4 +1,4 @@
-"""Writers of CSV and JSON Lines, which hold text: bytes only where they are UTF-8."""
+"""Writers of CSV and JSON Lines, which contain text. Bytes must be UTF-8."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OTHERS = "Leave the column out (columns), or write parquet, arrow, tfrecord or 
 
 
 class CsvFile(TableWriter):
-    """A line of names, then a line for each row; text in quotes, nothing between the commas for a missing number."""
+    """Writes a line of names, then a line for each row. Text is in quotes, and a missing number is empty."""
 
     def __init__(self, path: Path, schema: Any, compression: str | None) -> None:
         import pyarrow as pa
@@ -73,7 +73,7 @@ def _check_cell(field: Any) -> None:
 
 
 def _decoded(name: str, column: Any, kind: str) -> Any:
-    """Bytes as the text that they are."""
+    """Decode a column of bytes as text."""
     import pyarrow as pa
 
     try:
@@ -88,7 +88,7 @@ def _no_text(name: str, kind: str) -> InvalidArgumentError:
 
 
 class JsonLinesFile(TableWriter):
-    """An object for each row; lists and structs as JSON has them, `null` for what is missing, times as ISO text."""
+    """Writes an object for each row, with JSON lists and structs, `null` for missing values, and times as ISO text."""
 
     def __init__(self, path: Path, schema: Any, compression: str | None) -> None:
         if len(set(schema.names)) < len(schema.names):
@@ -111,7 +111,7 @@ def _line(row: Mapping[str, Any]) -> str:
 
 
 def _value(value: Any) -> Any:
-    """What JSON has no kind of its own for."""
+    """Convert a value that has no JSON type."""
     if isinstance(value, bytes):
         return value.decode()
     if hasattr(value, "isoformat"):
@@ -120,7 +120,7 @@ def _value(value: Any) -> Any:
 
 
 def _why(row: Mapping[str, Any], error: Exception) -> Exception:
-    """Which column it was, and what is the matter with it."""
+    """Return an error that names the column and the problem."""
     for name, value in row.items():
         with contextlib.suppress(UnicodeDecodeError, TypeError, ValueError):
             json.dumps(value, allow_nan=False, default=_value)

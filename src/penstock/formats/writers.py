@@ -1,4 +1,4 @@
-"""Writers of one file each: TFRecord, Arrow, Parquet, WebDataset; those of text stand in `texts`."""
+"""Writers of one file each: TFRecord, Arrow, Parquet, WebDataset. The writers of text are in `texts`."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _GROUP = 1 << 25  # bytes of a row group, or of a record batch
 
 
 class TableWriter(ABC):
-    """Writes rows of one schema into one file. `close` makes it whole."""
+    """Writes rows of one schema into one file. `close` completes the file."""
 
     @abstractmethod
     def write(self, batch: Any) -> None:
-        """Some rows more."""
+        """Write more rows."""
 
     @abstractmethod
     def close(self) -> None:
-        """The end of the file."""
+        """Complete the file."""
 
 
 class _Gathering(TableWriter):
-    """Batches are put together, so that a file does not consist of crumbs."""
+    """Joins batches, so that a file does not consist of many small parts."""
 
     def __init__(self, schema: Any) -> None:
         self._schema, self._waiting, self._size = schema, [], 0
@@ -121,16 +121,17 @@ class TFRecordFile(TableWriter):
 
 
 def _typed(value: Any, kind: Any) -> Any:
-    """An empty list keeps the kind of its column."""
+    """Give an empty list the kind of its column."""
     if isinstance(value, list) and not value and kind.value_type not in ("binary", "string"):
         return np.empty(0, kind.value_type.to_pandas_dtype())
     return value
 
 
 def flattened(batch: Any) -> Any:
-    """A table without structs: their fields are columns, an image of Hugging Face's its content.
+    """Return a table without structs: each field is a column, and an image of Hugging Face is its content.
 
-    Raises InvalidArgumentError for an image that is the path of a file and not its content.
+    Raises:
+        InvalidArgumentError: If an image has only a path and no content.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -152,7 +153,7 @@ def flattened(batch: Any) -> Any:
 
 
 def check_whole_lists(table: Any) -> None:
-    """Raise InvalidArgumentError for a null in a list, which neither a feature nor an array holds."""
+    """Raise InvalidArgumentError for a null in a list, which neither a feature nor an array can store."""
     for field in table.schema:
         values = table.column(field.name)
         while hasattr(values.type, "value_type") and hasattr(values, "flatten"):
@@ -163,14 +164,14 @@ def check_whole_lists(table: Any) -> None:
 
 
 def is_text(kind: Any) -> bool:
-    """Whether a column of this type holds text."""
+    """Return True if a column of this type contains text."""
     import pyarrow as pa
 
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def is_bytes(kind: Any) -> bool:
-    """Whether a column of this type holds bytes."""
+    """Return True if a column of this type contains bytes."""
     import pyarrow as pa
 
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
@@ -197,7 +198,7 @@ def _check_feature(field: Any) -> None:
 
 
 def _check_rounding(name: str, column: Any) -> None:
-    """float64 that float32 cannot hold is no value that is written."""
+    """Raise InvalidArgumentError for a float64 value that float32 would round."""
     for numbers in numbers_in(column.combine_chunks()):
         if numbers.dtype != np.float64:
             continue
@@ -211,7 +212,7 @@ def _check_rounding(name: str, column: Any) -> None:
 
 
 def numbers_in(array: Any) -> Iterator[Any]:
-    """The floats in an Arrow array, those in its lists and structs too, without nulls."""
+    """Yield the floats in an Arrow array, including those in its lists and structs, without nulls."""
     import pyarrow as pa
 
     if pa.types.is_struct(array.type):
@@ -224,12 +225,11 @@ def numbers_in(array: Any) -> Iterator[Any]:
 
 
 class WebDatasetFile(TableWriter):
-    """A sample for each row; without a column `__key__`, its number is the key.
+    """Writes a sample for each row. Without a column `__key__`, the key is the number of the row.
 
-    What the files of a column end in the first row says, for all archives to which `suffixes` is given.
-
-    What would be read back as something else is an error: a key with a dot behind its last slash, two samples of one
-    key beside each other, a row without a value in one of the columns.
+    The first row determines the suffixes of the columns, for all archives that share `suffixes`. The writer refuses
+    rows that a reader would read differently. These are a key with a dot after its last slash, two consecutive samples
+    with the same key, and a row without a value in a column.
     """
 
     def __init__(
@@ -273,7 +273,7 @@ class WebDatasetFile(TableWriter):
             self._number += 1
 
     def _key(self, row: dict[str, Any]) -> str:
-        """The key of a row, which is taken out of it."""
+        """Remove the key from a row and return it."""
         if "__key__" not in row:
             return f"{self._number:09d}"
         given = row.pop("__key__")

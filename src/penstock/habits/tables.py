@@ -55,7 +55,7 @@ NAMES = {  # of penstock itself
     "numpy_function": "Functions are Python already: give yours to map as it is.",
     "Tensor": "Elements are numpy arrays: np.ndarray.",
     "Variable": "To carry a value from element to element, ds.scan(initial_state, scan_func).",
-    "Generator": "In a function, np.random.default_rng(ps.element_key()) draws the same for the same element.",
+    "Generator": "In a function, np.random.default_rng(ps.element_key()) is the same generator for the same element.",
     "random": "In a function np.random.default_rng(ps.element_key()); numbers as a data set: ps.Dataset.random(seed).",
     "config": "Settings are ps.Options, given to ds.with_options(ps.Options(...)).",
     "distribute": "Each process takes its part with ds.shard(num_shards, index).",
@@ -217,7 +217,7 @@ ARGUMENTS = {  # of its methods; what to write
     "buffer": "buffer_size=...",
     "parallel": _PARALLEL,
     "ordered": "deterministic=...",
-    "dtype": ".map(lambda x: x.astype(dtype)) behind",
+    "dtype": ".map(lambda x: x.astype(dtype)) after",
 }
 
 REQUIRED = {  # methods that are called without what they need

@@ -1,8 +1,8 @@
-"""The optional packages behind the codecs, loaded at first use, and OpenCV's own threads.
+"""The optional packages of the codecs, imported at first use, and OpenCV's own threads.
 
-Those are off in a process whose work penstock shares out, unless its user wants them: each of our workers that calls
-OpenCV would wake as many threads of OpenCV as there are cores, and they would stand in each other's way and in that of
-a training framework. OpenCV knows only one number for the whole process.
+OpenCV's threads are off in a process that penstock parallelises, unless the user wants them. Otherwise each worker
+would start as many threads as there are cores. They would compete with each other and with a training framework. OpenCV
+has only one number of threads for the whole process.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ _ASKED_BY = "Reading and writing images"
 
 
 def simplejpeg() -> Any:
-    """The module `simplejpeg`: libjpeg-turbo; it works without the GIL.
+    """Return the module `simplejpeg`: libjpeg-turbo; it works without the GIL.
 
     Raises:
-        MissingDependencyError: it is not installed.
+        MissingDependencyError: If the package is not installed.
     """
     return optional_package("simplejpeg", _ASKED_BY, "image")
 
 
 def opencv() -> Any:
-    """The module `cv2`, without threads of its own unless the user has set their number (see `threads`).
+    """Return the module `cv2`, without threads of its own unless the user has set their number (see `threads`).
 
     Raises:
-        MissingDependencyError: it is not installed.
+        MissingDependencyError: If the package is not installed.
     """
     cv2 = optional_package("cv2", _ASKED_BY, "image")
     calm_opencv()
     return cv2
 
 
-SETTING = "OPENCV_FOR_THREADS_NUM"  # OpenCV's own variable: who sets it has decided
+SETTING = "OPENCV_FOR_THREADS_NUM"  # OpenCV's own variable; if the user sets it, it is respected
 
 _lock = new_lock()
 _done = False
 
 
 def calm_opencv() -> bool:
-    """Set OpenCV's number of threads to 1, once in a process and only where OpenCV is imported; whether it did so now.
+    """Set OpenCV's number of threads to 1, once per process, if OpenCV is imported. Return True if this call did it.
 
     A number that the user has set, by OPENCV_FOR_THREADS_NUM or before or later by `cv2.setNumThreads`, stays.
 
@@ -57,7 +57,7 @@ def calm_opencv() -> bool:
     """
     global _done
     cv2: Any = sys.modules.get("cv2")
-    if _done or not hasattr(cv2, "setNumThreads"):  # the latter while another thread imports it
+    if _done or not hasattr(cv2, "setNumThreads"):  # hasattr is False while another thread imports OpenCV
         return False
     with _lock:
         if _done:

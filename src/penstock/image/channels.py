@@ -1,6 +1,6 @@
-"""Grey, grey with alpha, RGB and RGBA from one another the way libpng does it, and channels as planes.
+"""Conversions between grey, grey with alpha, RGB and RGBA, as in libpng, and channels as planes.
 
-A PNG that says its gamma becomes grey in linear light, with libpng's tables.
+A PNG that states its gamma becomes grey in linear light, with libpng's tables.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BLUE = (1 << 15) - RED - GREEN
 
 
 def with_channels(image: npt.NDArray[Any], channels: int) -> npt.NDArray[Any]:
-    """`image` (H, W, C) with 1, 2, 3 or 4 channels in C order; 0 keeps its own. New alpha is opaque.
+    """Return `image` (H, W, C) with 1, 2, 3 or 4 channels in C order; 0 keeps its channels. New alpha is opaque.
 
     >>> with_channels(np.array([[[10, 20, 30]]], np.uint8), 1).tolist()
     [[[18]]]
@@ -48,14 +48,14 @@ def _grey(colour: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 UNIT = 100_000
-LOWEST, HIGHEST = 16, 625_000_000  # what libpng believes
-INSIGNIFICANT = 5_000  # a gamma so near to 1 is none
+LOWEST, HIGHEST = 16, 625_000_000  # limits of the gamma that libpng accepts
+INSIGNIFICANT = 5_000  # a gamma this close to 1 is ignored
 
 
 def grey_in_linear_light(colour: npt.NDArray[Any], gamma: int, shift: int = 0, *, narrow: bool = True) -> Any:
-    """Grey (..., 1) of `colour` (..., 3), uint8 or uint16.
+    """Return grey (..., 1) of `colour` (..., 3), uint8 or uint16.
 
-    Of 16 bits `shift` low ones are not looked at; `narrow` says that 8 will be kept in the end.
+    The lowest `shift` of 16 bits are ignored. `narrow` is True if the result is later cut to 8 bits.
 
     >>> grey_in_linear_light(np.array([[[0, 255, 0]]], np.uint8), 45455).tolist()
     [[[200]]]
@@ -70,7 +70,7 @@ def grey_in_linear_light(colour: npt.NDArray[Any], gamma: int, shift: int = 0, *
 
 
 def _rounded(grey: npt.NDArray[np.uint16], gamma: int, shift: int, *, narrow: bool) -> npt.NDArray[Any]:
-    """Grey that is grey already: its high bits, rounded to the nearest 8 where no more are kept."""
+    """Return the high bits of grey values, rounded to the nearest 8 bits if no more are needed."""
     top = (1 << (16 - shift)) - 1
     found = (grey >> shift).astype(np.uint32)
     if not narrow:
@@ -93,7 +93,7 @@ def _tables(gamma: int, shift: int, *, wide: bool) -> tuple[npt.NDArray[Any], np
 
 
 def reciprocal(gamma: int) -> int:
-    """1 / gamma in units of 1/100000, rounded.
+    """Return 1 / gamma in units of 1/100000, rounded.
 
     >>> reciprocal(45455)
     219998
@@ -102,7 +102,7 @@ def reciprocal(gamma: int) -> int:
 
 
 def is_significant(gamma: int) -> bool:
-    """Whether libpng takes note of this gamma; 0 is none.
+    """Return True if libpng respects this gamma; 0 means no gamma.
 
     >>> is_significant(45455), is_significant(97_000), is_significant(0)
     (True, False, False)
@@ -111,7 +111,7 @@ def is_significant(gamma: int) -> bool:
 
 
 def swapped(pictures: npt.NDArray[Any], out: npt.NDArray[Any]) -> bool:
-    """Write pictures of three channels into `out` with the last channel first; False where OpenCV is missing.
+    """Write images of three channels into `out` with the last channel first. Return False if OpenCV is missing.
 
     >>> import numpy as np
     >>> out = np.zeros((1, 1, 2, 3), np.uint8)
@@ -128,7 +128,7 @@ def swapped(pictures: npt.NDArray[Any], out: npt.NDArray[Any]) -> bool:
 
 
 def split(pictures: npt.NDArray[Any], out: npt.NDArray[Any]) -> bool:
-    """Write the planes of pictures into `out`; False where OpenCV is missing, and nothing is written.
+    """Write the planes of images into `out`. Return False, without writing, if OpenCV is missing.
 
     >>> import numpy as np
     >>> out = np.zeros((1, 3, 2, 2), np.uint8)

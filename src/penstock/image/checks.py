@@ -1,4 +1,4 @@
-"""Checks that the image functions share: each names the function, what it wanted and what came."""
+"""Checks that the image functions share. Errors name the function, the expected value and the actual one."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MAX_VALUES = 1 << 29  # height x width x channels that a header may claim: Tenso
 
 
 _CHANNELS = (1, 3, 4)  # grey, RGB, RGBA
-_MOST_CHANNELS = 8  # an image of so few rows with more channels than this has its channels first
+_MOST_CHANNELS = 8  # an image of few rows with more channels than this probably has its channels first
 
 
 def check_contents(op: str, contents: Any) -> bytes | memoryview:
-    """The encoded image as bytes or a flat view of bytes.
+    """Return the encoded image as bytes or a flat view of bytes.
 
     >>> check_contents("decode_jpeg", bytearray(b"abc")).nbytes
     3
@@ -56,7 +56,7 @@ def _described(value: Any) -> str:
 
 
 def numbers(value: Any) -> npt.NDArray[Any]:
-    """`value` as an array; a ragged one, which has no shape, as an array of objects.
+    """Return `value` as an array. A ragged value, which has no shape, becomes an array of objects.
 
     >>> numbers([1, 2]).shape, numbers([[1], 2]).dtype.kind
     ((2,), 'O')
@@ -68,11 +68,11 @@ def numbers(value: Any) -> npt.NDArray[Any]:
 
 
 def check_image(op: str, image: Any, ranks: Collection[int] = (3, 4)) -> npt.NDArray[Any]:
-    """`image` as an array of one of `ranks`, its last axis the channels.
+    """Return `image` as an array of one of `ranks`. Its last axis is the channels.
 
     Raises:
         InvalidArgumentError: another rank, or channels on the first axis.
-        InvalidTypeError: not numbers.
+        InvalidTypeError: If the values are not numbers.
     """
     array = numbers(image)
     if array.dtype.kind not in "biuf":
@@ -95,7 +95,7 @@ def check_choice(op: str, name: str, value: Any, choices: tuple[Any, ...]) -> No
     """Refuse a `value` that is not among `choices`.
 
     Raises:
-        InvalidArgumentError: it is not.
+        InvalidArgumentError: If the value is invalid.
     """
     if (isinstance(value, np.ndarray) and value.ndim) or value not in choices:
         wanted = ", ".join(repr(choice) for choice in choices)
@@ -104,7 +104,7 @@ def check_choice(op: str, name: str, value: Any, choices: tuple[Any, ...]) -> No
 
 
 def refuse_absurd_size(op: str, height: int, width: int, channels: int) -> None:
-    """Refuse an image whose header claims more than any picture holds, before memory is taken for it.
+    """Refuse an image whose header states more values than a real image has, before memory is allocated.
 
     Raises:
         InvalidArgumentError: `MAX_VALUES` or more.
@@ -114,11 +114,11 @@ def refuse_absurd_size(op: str, height: int, width: int, channels: int) -> None:
             f"{op}: the header claims {width} x {height} pixels of {channels} channels; "
             f"the limit is 2**29 = {MAX_VALUES} values."
         )
-        raise InvalidArgumentError(message, hint="The header is damaged, or the picture must be tiled first.")
+        raise InvalidArgumentError(message, hint="The header is damaged, or the image must be tiled first.")
 
 
 def format_of(contents: bytes | memoryview) -> str:
-    r"""The name of the format, or "" if it is none of those that can be read.
+    r"""Return the name of the format, or "" for an unknown format.
 
     >>> format_of(b"\x89PNG\r\n\x1a\n"), format_of(b"hello")
     ('PNG', '')
@@ -152,11 +152,13 @@ def check_format(op: str, wanted: str, contents: bytes | memoryview) -> None:
 
 
 def check_encodable(op: str, image: Any, dtypes: tuple[Any, ...], channels: tuple[int, ...]) -> npt.NDArray[Any]:
-    """`image` in C order, as something to encode: (H, W, C) of one of `dtypes` and of a number in `channels`.
+    """Return `image` in C order, after the checks for encoding.
+
+    Its shape is (H, W, C), its dtype is in `dtypes`, and its number of channels in `channels`.
 
     Raises:
         InvalidArgumentError: another shape or dtype.
-        InvalidTypeError: not numbers.
+        InvalidTypeError: If the values are not numbers.
     """
     array = check_image(op, image, ranks=(3,))
     if array.dtype not in dtypes:
@@ -171,7 +173,7 @@ def check_encodable(op: str, image: Any, dtypes: tuple[Any, ...], channels: tupl
 
 
 def check_integer(op: str, name: str, value: Any, least: int | None = 0) -> int:
-    """`value` as a Python integer of at least `least`.
+    """Return `value` as a Python integer of at least `least`.
 
     >>> check_integer("crop_to_bounding_box", "target_height", np.int32(3), 1)
     3
@@ -191,7 +193,7 @@ def check_integer(op: str, name: str, value: Any, least: int | None = 0) -> int:
 
 
 def check_sizes(op: str, name: str, sizes: Any, count: int, wanted: str, least: int = 0) -> tuple[int, ...]:
-    """`sizes` as `count` integers of at least `least`; `wanted` says what they mean.
+    """Return `sizes` as `count` integers of at least `least`. `wanted` describes their meaning.
 
     >>> check_sizes("random_crop", "size", [2, 3], 2, "one per dimension")
     (2, 3)
@@ -207,7 +209,7 @@ def check_sizes(op: str, name: str, sizes: Any, count: int, wanted: str, least: 
 
 
 def check_fill(op: str, name: str, value: Any, dtype: np.dtype[Any]) -> Any:
-    """`value` as one of `dtype`; a fraction is cut off for integers.
+    """Return `value` as a scalar of `dtype`. For integers, a fraction is truncated.
 
     >>> check_fill("rotate", "fill_value", 7.5, np.dtype(np.uint8))
     np.uint8(7)
@@ -227,7 +229,7 @@ def check_fill(op: str, name: str, value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def check_fills(op: str, name: str, value: Any, dtype: np.dtype[Any], channels: int) -> Any:
-    """`value` as one number of `dtype`, or as an array of one for each channel.
+    """Return `value` as one number of `dtype`, or as an array of one number for each channel.
 
     >>> check_fills("rotate", "fill_value", (1, 2.5, 3), np.dtype(np.uint8), 3).tolist()
     [1, 2, 3]

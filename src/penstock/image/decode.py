@@ -1,6 +1,6 @@
-"""Decode an image of any known format, found out from its first bytes.
+"""Decode an image of any known format, which its first bytes identify.
 
-BMP without a package of images, WebP by OpenCV.
+BMP needs no image package; WebP needs OpenCV.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from penstock.trace.graph import Allocate
 
-HEADER = 54  # bytes of the file's header and the shortest description of a picture that is taken
-NONE, MASKS = 0, 3  # compression; masks say which bits are which colour
-USUAL_MASKS = b"\x00\x00\xff\x00\x00\xff\x00\x00\xff\x00\x00\x00"  # red, green, blue as without masks
+HEADER = 54  # bytes of the file's header and the shortest supported image header
+NONE, MASKS = 0, 3  # compression; masks define the bits of each colour
+USUAL_MASKS = b"\x00\x00\xff\x00\x00\xff\x00\x00\xff\x00\x00\x00"  # red, green, blue in the order without masks
 
 
 @of_nature(rules.DECODER)
@@ -88,7 +88,7 @@ def decode_bmp(contents: bytes, channels: int = 0) -> npt.NDArray[np.uint8]:
 
 
 def _described(data: bytes | memoryview) -> tuple[int, int, int]:
-    """Height, negative from the top down, width, and bits per pixel."""
+    """Return the height (negative for top-down order), the width, and the bits per pixel."""
     kind, compression = _number(data, 14, 4), _number(data, 30, 4)
     width, height, depth = _number(data, 18, 4, signed=True), _number(data, 22, 4, signed=True), _number(data, 28, 2)
     if kind < 40:
@@ -110,7 +110,7 @@ def _number(data: bytes | memoryview, at: int, size: int, *, signed: bool = Fals
 
 
 ANIMATION = 0x02  # a flag of VP8X
-SHORTEST = 32  # bytes without which OpenCV does not begin
+SHORTEST = 32  # bytes; OpenCV refuses shorter data
 
 
 @of_nature(rules.DECODER)
@@ -144,10 +144,10 @@ def decode_webp(contents: bytes, channels: int = 0) -> npt.NDArray[np.uint8]:
 
 
 def webp_frames(op: str, data: bytes) -> npt.NDArray[np.uint8]:
-    """The frames of `data`, (frames, height, width, 3 or 4).
+    """Return the frames of `data`, (frames, height, width, 3 or 4).
 
     Raises:
-        DataLossError: the file is cut short or damaged.
+        DataLossError: If the file is truncated or damaged.
         InvalidArgumentError: an absurd size.
     """
     height, width, frames = _claimed(data)
@@ -167,13 +167,13 @@ def webp_frames(op: str, data: bytes) -> npt.NDArray[np.uint8]:
 
 
 _lock = new_lock()
-_levels: list[int] = []  # of OpenCV's log, which is one for all threads: each as a call found it
+_levels: list[int] = []  # levels of OpenCV's log, which all threads share, as each call found them
 
 
 def _moving(cv2: Any, packed: npt.NDArray[np.uint8]) -> list[npt.NDArray[np.uint8]]:
     log = cv2.utils.logging
     with _lock:
-        _levels.append(log.setLogLevel(log.LOG_LEVEL_SILENT))  # it prints an error for damaged data
+        _levels.append(log.setLogLevel(log.LOG_LEVEL_SILENT))  # OpenCV prints an error for damaged data
     try:
         whole, animation = cv2.imdecodeanimation(packed)
     finally:
@@ -183,7 +183,7 @@ def _moving(cv2: Any, packed: npt.NDArray[np.uint8]) -> list[npt.NDArray[np.uint
 
 
 def _claimed(data: bytes) -> tuple[int, int, int]:
-    """Height and width as the first chunk says, and how many frames an animation has, 0 for a still picture."""
+    """Return height and width from the first chunk, and the number of frames of an animation, 0 for a still image."""
 
     def number(at: int, size: int) -> int:
         return int.from_bytes(data[at : at + size], "little")
@@ -200,12 +200,12 @@ def _claimed(data: bytes) -> tuple[int, int, int]:
         return (packed >> 14 & 0x3FFF) + 1, (packed & 0x3FFF) + 1, 0
     if kind == b"VP8 " and len(data) >= 30:
         return number(28, 2) & 0x3FFF, number(26, 2) & 0x3FFF, 0
-    message = f"WebP cut short or damaged: its {len(data)} bytes begin with no header of a picture."
+    message = f"WebP cut short or damaged: its {len(data)} bytes do not begin with the header of an image."
     raise DataLossError(message)
 
 
 def _frames(data: bytes) -> int:
-    """How many frames follow; at least 1."""
+    """Return the number of frames, at least 1."""
     frames, at = 0, 12
     while at + 8 <= len(data):
         frames += data[at : at + 4] == b"ANMF"
@@ -219,12 +219,12 @@ DTYPES = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.float32))
 
 
 def _block(column: Any, params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> Sequence[Column] | None:
-    """The files of a Block, all JPEGs and all PNGs of them at once."""
+    """Decode the files of a Block, with one call for all JPEGs and one for all PNGs."""
     if not isinstance(column, BytesColumn) or column.starts.ndim != 1:
         return None
     kinds = np.array([format_of(file) for file in column.views()])
     if params["expand_animations"] and np.isin(kinds, ("GIF", "WebP")).any():
-        message = "A GIF or WebP among pictures: its frames are an axis more."  # they are decoded one by one
+        message = "A GIF or WebP has one more axis than other images: its frames."  # they are decoded one by one
         raise InvalidArgumentError(message)
     if np.dtype(params["dtype"]) != np.uint8:
         return None
@@ -242,7 +242,7 @@ def _block(column: Any, params: Mapping[str, Any], rows: int, allocate: Allocate
 
 
 def _of_kind(kind: str, files: BytesColumn, params: Mapping[str, Any], allocate: Allocate | None) -> Column:
-    """Files of one format, decoded at once where that has a form for it."""
+    """Decode files of one format, at once if the format supports it."""
     channels = params["channels"] or 0
     whole: Sequence[Column] | None = None
     if kind == "JPEG" and channels in (0, 1, 3):

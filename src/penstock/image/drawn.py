@@ -1,7 +1,7 @@
-"""The numbers that random functions draw: from one key, or from the keys of many elements at once, with equal results.
+"""Random parameters of functions, from one key, or from the keys of many elements at once. The results are equal.
 
-A function `sample(key, shape, ...)` of this package takes a key, or an array of keys for elements of one shape; the
-parameters then have one more axis in front. The deterministic functions take such parameters for a batch.
+A function `sample(key, shape, ...)` of this package takes a key, or an array of keys for elements of one shape. For an
+array, the parameters have one more leading axis. The deterministic functions take such parameters for a batch.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MASK = (1 << 64) - 1
 
 
 def integers(key: Keys, bounds: Sequence[int]) -> npt.NDArray[np.int64]:
-    """One integer in [0, bound) for each of `bounds`, (len(bounds),); for an array of keys (len(keys), len(bounds)).
+    """Return one integer in [0, bound) for each of `bounds`; for an array of keys, (len(keys), len(bounds)).
 
     >>> integers(7, [10, 10]).tolist() == integers(np.array([3, 7], np.uint64), [10, 10])[1].tolist()
     True
@@ -36,7 +36,7 @@ def integers(key: Keys, bounds: Sequence[int]) -> npt.NDArray[np.int64]:
 
 
 def uniforms(key: Keys, count: int, low: float, high: float) -> npt.NDArray[np.float64]:
-    """`count` floats in [low, high), as `keys.units` has them, (count,); for an array of keys (len(keys), count).
+    """Return `count` floats in [low, high), like `keys.units`; for an array of keys, (len(keys), count).
 
     >>> uniforms(7, 2, -1, 1).tolist() == uniforms(np.array([3, 7], np.uint64), 2, -1, 1)[1].tolist()
     True
@@ -48,12 +48,12 @@ def uniforms(key: Keys, count: int, low: float, high: float) -> npt.NDArray[np.f
 
 
 def _column(key: Keys) -> int:
-    """A key as `draws` takes it; its arithmetic holds for a column of keys as well."""
+    """Return a key in the form for `draws`. Its arithmetic also works for a column of keys."""
     return cast(Any, key[:, None]) if isinstance(key, np.ndarray) else operator.index(key) & _MASK
 
 
 def stateless_key(op: str, seed: Any) -> int:
-    """The key that `seed`, an integer or a pair of integers, stands for.
+    """Return the key of `seed`, an integer or a pair of integers.
 
     >>> stateless_key("stateless_random_crop", (1, 2)) == fold(1, 2)
     True
@@ -73,9 +73,9 @@ def stateless_key(op: str, seed: Any) -> int:
 
 
 def each(key: Keys, shape: Sequence[int], draw: Callable[[int], npt.ArrayLike]) -> npt.NDArray[np.generic]:
-    """`draw(key)` for an image of `shape`; for a batch one row for each image, from a key of its own.
+    """Return `draw(key)` for an image of `shape`, or one row for each image of a batch, from a key of its own.
 
-    An array of keys gives one axis more in front, as many elements of this shape draw.
+    An array of keys, for elements of this shape, adds one leading axis.
 
     >>> each(5, (8, 8, 3), lambda key: [key, 1]).tolist()
     [5, 1]

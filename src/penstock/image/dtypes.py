@@ -1,4 +1,4 @@
-"""Change the type of an image's values, with and without scaling to its range."""
+"""Change the type of an image's values, with or without scaling to its range."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def convert_image_dtype(image: Any, dtype: npt.DTypeLike, saturate: bool = False
     Args:
         image: Integers or floats, any shape.
         dtype: Integer or float type of the result.
-        saturate: Clip what does not fit, where it would wrap around otherwise.
+        saturate: If True, clip values outside the range. Otherwise they wrap around.
 
     Returns:
         An array of the same shape, with the new dtype.
@@ -77,7 +77,7 @@ def convert_image_dtype(image: Any, dtype: npt.DTypeLike, saturate: bool = False
         raise InvalidTypeError(message, hint="A bool mask is converted by cast.")
     if array.dtype == wanted:
         return array[()]
-    with np.errstate(invalid="ignore", over="ignore"):  # a float16 does not reach far: what overflows is infinite
+    with np.errstate(invalid="ignore", over="ignore"):  # float16 overflows to infinity early
         return _scaled(array, wanted, _saturating if saturate else cast)
 
 
@@ -104,7 +104,7 @@ def _saturating(array: Any, dtype: np.dtype[Any]) -> Any:
     limits = np.iinfo(dtype)
     array = np.asarray(array)
     if array.dtype.kind == "f":
-        # The largest float that fits: float32(2**31 - 1) rounds up to 2**31, which wraps around.
+        # This is the largest float that fits: float32(2**31 - 1) rounds up to 2**31, which wraps around.
         top = _of(array.dtype, limits.max)
         if not np.isfinite(top):
             top = np.finfo(array.dtype).max

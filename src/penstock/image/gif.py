@@ -1,4 +1,4 @@
-"""decode_gif: all frames of a GIF on one canvas, its blocks, and what its LZW codes mean."""
+"""decode_gif: all frames of a GIF on one canvas, with the parsing of blocks and LZW codes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from penstock.native.library import Kernels
 from penstock.trace.lift import of_nature, traceable
 
 NATIVE = Kernels("penstock.image.gif_native")
-PIXELS_PER_BYTE = 2731  # no code stands for more than 4096 pixels, and such a long one takes 12 bits
-ROWS = ((0, 8), (4, 8), (2, 4), (1, 2))  # of an interlaced frame, the first and the step
+PIXELS_PER_BYTE = 2731  # a code stands for at most 4096 pixels, and such a code takes 12 bits
+ROWS = ((0, 8), (4, 8), (2, 4), (1, 2))  # of an interlaced frame: the first row and the step
 
 
 @of_nature(rules.DECODER)
@@ -47,10 +47,10 @@ def decode_gif(contents: bytes) -> npt.NDArray[np.uint8]:
 
 
 def gif_frames(op: str, data: bytes, *, first_only: bool) -> npt.NDArray[np.uint8]:
-    """The frames of `data`; or only the first, whatever follows it.
+    """Return the frames of `data`, or only the first frame, whatever follows it.
 
     Raises:
-        DataLossError: the file is cut short or damaged.
+        DataLossError: If the file is truncated or damaged.
         InvalidArgumentError: not a GIF, or an absurd size.
     """
     frames = _frames(op, data, first_only=first_only)
@@ -94,7 +94,7 @@ def _draw(frame: GifFrame, number: int, canvas: npt.NDArray[np.uint8]) -> None:
     if not indices.size:
         return
     painted: npt.NDArray[np.bool_] | bool = True
-    if frame.transparent >= 0:  # numpy 2.1 crashes where it compares a part of an array of bytes with -1
+    if frame.transparent >= 0:  # numpy 2.1 crashes if it compares a slice of a uint8 array with -1
         painted = indices != frame.transparent
     if indices.max(initial=0, where=painted) >= len(frame.colours):
         message = f"GIF damaged: frame {number} has pixels of a colour beyond its {len(frame.colours)}."
@@ -106,7 +106,7 @@ def _draw(frame: GifFrame, number: int, canvas: npt.NDArray[np.uint8]) -> None:
 
 
 def _indices(frame: GifFrame, number: int) -> npt.NDArray[np.uint8]:
-    """The numbers of a frame's pixels, row by row."""
+    """Return the colour numbers of a frame's pixels, row by row."""
     height, width = frame.height, frame.width
     flat = np.empty(height * width, np.uint8)
     native = NATIVE.loaded()
@@ -143,7 +143,7 @@ class GifFrame(NamedTuple):
 
 
 class _Reader:
-    """Takes bytes off the front, and knows where it is when there are none."""
+    """Reads bytes in order, and reports the position if no bytes are left."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -165,13 +165,13 @@ class _Reader:
         return self.at >= len(self._data)
 
     def colours(self, flags: int) -> npt.NDArray[np.uint8] | None:
-        """The colours that follow if `flags` says so."""
+        """Return the colour table that follows, or None if `flags` states none."""
         if not flags & 0x80:
             return None
         return np.frombuffer(self.take(3 << ((flags & 7) + 1)), np.uint8).reshape(-1, 3)
 
     def blocks(self) -> bytes:
-        """The contents of a chain of blocks."""
+        """Return the concatenated contents of a chain of blocks."""
         found = []
         while size := self.take(1)[0]:
             found.append(self.take(size))
@@ -179,7 +179,7 @@ class _Reader:
 
 
 def read_gif(op: str, data: bytes) -> Iterator[GifFrame]:
-    r"""The frames of a GIF, one after the other; what comes after its end is not looked at.
+    r"""Yield the frames of a GIF. Data after its end is ignored.
 
     >>> next(read_gif("decode_gif", b"GIF89a" + bytes(7) + b",\0\0\0\0\1\0\1\0\0\2\1\x44\0")).height
     1
@@ -229,7 +229,7 @@ def _frame(reader: _Reader, shared: npt.NDArray[np.uint8] | None, transparent: i
 
 
 def unpack(packed: npt.NDArray[np.uint8], bits: int, out: npt.NDArray[np.uint8]) -> bool:
-    """Fill `out` with the numbers of `bits` bits that `packed` stands for; False if it does not hold so many.
+    """Fill `out` with the numbers of `bits` bits in `packed`. Return False if there are not enough.
 
     >>> out = np.empty(1, np.uint8)
     >>> unpack(np.array([0x44, 0x01], np.uint8), 2, out), out.tolist()

@@ -1,4 +1,4 @@
-"""GIF's LZW from compiled code: the numbers of the plain way, without the GIL."""
+"""Compiled LZW decoding of GIF, with the results of the plain version, without the GIL."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ CODES = 4096
 
 @kernel("packed: u8[:], bits: i64, out: w u8[:] -> bool", makes_arrays=True)
 def unpack(packed: Any, bits: int, out: Any) -> bool:
-    """Fill `out` with the numbers of `bits` bits that `packed` stands for; False if it does not hold so many.
+    """Fill `out` with the numbers of `bits` bits in `packed`. Return False if there are not enough.
 
-    A code is the code before it in its chain, and one number more.
+    A code is the previous code in its chain, and one more number.
     """
     if bits < 0 or bits > 8:
         return False

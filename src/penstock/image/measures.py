@@ -1,4 +1,4 @@
-"""psnr: how far images are from one another."""
+"""psnr: the difference between images."""
 
 from __future__ import annotations
 

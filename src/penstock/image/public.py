@@ -1,4 +1,4 @@
-"""What `penstock.image` offers: it is imported when the first of these names is asked for."""
+"""The names of `penstock.image`. This module is imported when one of them is first used."""
 
 from penstock.image.augment import (
     cutmix,

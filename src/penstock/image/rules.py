@@ -1,7 +1,7 @@
-"""What shape and dtype each image function gives for what it is given: the tracer's rules; and natures of functions.
+"""The tracer's rules for image functions, which return the spec of a result, and the natures of functions.
 
-`None` is a dimension not known yet. Arguments that are wrong make a function untraceable: called with a real element,
-it says itself what is wrong with them.
+`None` is an unknown dimension. Invalid arguments make a function untraceable. A call with a real element then raises
+the function's own error.
 """
 
 from __future__ import annotations
@@ -16,54 +16,55 @@ from penstock.trace.lift import Nature, byte_string, tensor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# For these two cores need 0.56 of the time of one. What is done faster than it is handed to a worker declares nothing.
+# With two cores these functions take 0.56 of the time of one. A function faster than the hand-over to a worker has no
+# nature.
 COSTLY = Nature("works on pictures")
 DECODER = Nature("works on pictures", decodes=True)
 
 
 def decoded(spec: LeafSpec, *, channels: int | None = 0, dtype: Any = np.uint8, **_: Any) -> TensorSpec:
-    """The rule of `decode_jpeg` and `decode_png`: height and width are in the data."""
+    """Return the spec of `decode_jpeg` and `decode_png`. Height and width are in the data."""
     byte_string(spec)
     return TensorSpec((None, None, channels or None), dtype)
 
 
 def decoded_frames(spec: LeafSpec, *, channels: int | None = 3) -> TensorSpec:
-    """The rule of `decode_gif` and `decode_webp`: how many frames and of what size is in the data."""
+    """Return the spec of `decode_gif` and `decode_webp`. The number of frames and their size are in the data."""
     byte_string(spec)
     return TensorSpec((None, None, None, channels or None), np.uint8)
 
 
 def decoded_any(spec: LeafSpec, *, channels: int | None, dtype: Any, expand_animations: bool) -> TensorSpec:
-    """The rule of `decode_image`: what is not animated, which only the data tells."""
+    """Return the spec of `decode_image` for images without animation, which only the data can tell."""
     return decoded(spec, channels=channels, dtype=dtype)
 
 
 def encoded(spec: LeafSpec, **_: Any) -> TensorSpec:
-    """The rule of `encode_jpeg` and `encode_png`."""
+    """Return the spec of `encode_jpeg` and `encode_png`."""
     tensor(spec)
     return TensorSpec((), bytes)
 
 
 def told(spec: LeafSpec) -> TensorSpec:
-    """The rule of `is_jpeg`."""
+    """Return the spec of `is_jpeg`."""
     byte_string(spec)
     return TensorSpec((), np.bool_)
 
 
 def same_shape(spec: LeafSpec, **_: Any) -> TensorSpec:
-    """The rule of the flips."""
+    """Return the spec of the flips."""
     return tensor(spec)
 
 
 def retyped(spec: LeafSpec, *, dtype: Any, **_: Any) -> TensorSpec:
-    """The rule of `cast` and `convert_image_dtype`."""
+    """Return the spec of `cast` and `convert_image_dtype`."""
     return TensorSpec(tensor(spec).shape, dtype)
 
 
 def resized(
     resize_shape: Callable[..., tuple[int | None, ...]],
 ) -> Callable[..., TensorSpec]:
-    """The rule of `resize`, which knows its own shape rule."""
+    """Return the rule of `resize`, which computes its own shape."""
 
     def rule(spec: LeafSpec, *, size: Any, method: str, preserve_aspect_ratio: bool, antialias: bool) -> TensorSpec:
         known = tensor(spec)
@@ -75,17 +76,17 @@ def resized(
 
 
 def as_float32(spec: LeafSpec, **_: Any) -> TensorSpec:
-    """The rule of `per_image_standardization` and `normalize`."""
+    """Return the spec of `per_image_standardization` and `normalize`."""
     return TensorSpec(tensor(spec).shape, np.float32)
 
 
 def one_channel(spec: LeafSpec, **_: Any) -> TensorSpec:
-    """The rule of `rgb_to_grayscale`."""
+    """Return the spec of `rgb_to_grayscale`."""
     known = tensor(spec)
     return TensorSpec((*known.shape[:-1], 1), known.dtype)
 
 
 def three_channels(spec: LeafSpec, **_: Any) -> TensorSpec:
-    """The rule of `grayscale_to_rgb`."""
+    """Return the spec of `grayscale_to_rgb`."""
     known = tensor(spec)
     return TensorSpec((*known.shape[:-1], 3), known.dtype)

@@ -1,6 +1,6 @@
 """Records, serialized examples and encoded images, with the names and meaning of `tf.io` and `tf.train`.
 
-The image codecs are those of `penstock.image`, where their documentation is. Nothing heavy is loaded before its use.
+The image codecs are those of `penstock.image`, which documents them. Heavy modules are imported on first use.
 """
 
 from typing import TYPE_CHECKING

@@ -1,6 +1,4 @@
-"""Parsing serialized examples.
-
-One, a batch, or a block of records straight from the buffer that they were read into.
+"""Parsing of serialized examples: one example, a batch, or a block of records in the buffer of a reader.
 
 A function that parses each element runs over whole Blocks.
 """
@@ -79,10 +77,12 @@ def parse_strings(
     lengths: np.ndarray,
     expected: Expected,
 ) -> dict[str, ParsedColumn]:
-    """`parse_columns` of records in several buffers: record i is in number `which[i]`, all in the first for None.
+    """Parse records in several buffers, like `parse_columns`.
 
-    Nothing is copied, unless byte strings of fixed descriptions, which stay where the records are, would keep alive
-    many buffers: more than eight, and than one for four records.
+    Record i is in buffer `which[i]`, or in the first for None.
+
+    Byte strings with a fixed description stay in the buffers and keep them alive. If the records are spread over more
+    than eight buffers and more than one buffer per four records, they are copied into one buffer.
     """
     starts, lengths = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(lengths, np.int64)
     if which is not None and _scattered(which, expected):
@@ -106,14 +106,14 @@ def parse_strings(
 
 
 def _scattered(which: np.ndarray, expected: Expected) -> bool:
-    """Whether byte strings are to stay in the records, and these are spread over many buffers."""
+    """Return True if byte strings stay in the records, and the records are spread over many buffers."""
     if not any(isinstance(one.feature, FixedLenFeature) and one.feature.dtype is bytes for one in expected.outputs):
         return False
     return len(used_numbers(which)) > max(8, len(which) // 4)
 
 
 def _readable(buffer: np.ndarray) -> np.ndarray:
-    """The buffer as a plain array that nobody writes to through it; the same object where it is one already."""
+    """Return the buffer as a plain read-only array. If it is one already, return the same object."""
     if buffer.dtype != np.uint8 or buffer.ndim != 1 or not buffer.flags.c_contiguous:
         message = f"buffer must be a contiguous uint8 vector, got {buffer.dtype} of shape {buffer.shape}."
         raise InvalidArgumentError(message)
@@ -133,7 +133,7 @@ def _run(
     tables: Tables,
     output: Output,
 ) -> int:
-    """Parse the records into `output`; returns how many there are before the first that is refused."""
+    """Parse the records into `output`. Return the number of records before the first invalid record."""
     addresses = np.array([buffer.__array_interface__["data"][0] for buffer in buffers], np.int64)
     sizes = np.array([buffer.size for buffer in buffers], np.int64)
     numbers = np.zeros(len(starts), np.int32) if which is None else np.ascontiguousarray(which, np.int32)
@@ -166,7 +166,7 @@ def _run(
 
 
 def _learn(tables: Tables, output: Output) -> None:
-    """Remember how many values the lists had."""
+    """Remember the number of values in lists, to guess the memory of the next block."""
     if tables.lists and output.rows:
         for k, known in enumerate(tables.density):
             if known:
@@ -174,7 +174,7 @@ def _learn(tables: Tables, output: Output) -> None:
 
 
 def _rejected(buffer: np.ndarray, start: int, length: int, row: int, expected: Expected) -> PenstockError:
-    """The error for a record the kernel refused: that of the plain parser, which refuses the same ones."""
+    """Return the error for a record that the kernel has refused. The plain parser raises it."""
     if start < 0 or length < 0 or start + length > len(buffer):
         return outside(row, start, length, buffer)
     try:
@@ -187,7 +187,7 @@ def _rejected(buffer: np.ndarray, start: int, length: int, row: int, expected: E
 
 
 def check_batched(features: Mapping[str, Feature]) -> Expected:
-    """`expect`, with what holds for batches in addition."""
+    """Return `expect(features)`, after checks that apply only to batches."""
     expected = expect(features)
     for output in expected.outputs:
         if isinstance(output.feature, FixedLenSequenceFeature) and not output.feature.allow_missing:
@@ -198,21 +198,21 @@ def check_batched(features: Mapping[str, Feature]) -> Expected:
 
 
 def single(serialized: Tracer, features: Mapping[str, Feature]) -> dict[str, Tracer]:
-    """`parse_single_example` of a stand-in."""
+    """Return a tracer for `parse_single_example`."""
     expected = expect(features)
     found = bind(PARSE_SINGLE, [serialized], {"expected": expected})
     return {output.name: value for output, value in zip(expected.outputs, found, strict=True)}
 
 
 def batch(serialized: Tracer, features: Mapping[str, Feature]) -> dict[str, Tracer]:
-    """`parse_example` of a stand-in."""
+    """Return a tracer for `parse_example`."""
     expected = check_batched(features)
     found = bind(PARSE_BATCH, [serialized], {"expected": expected})
     return {output.name: value for output, value in zip(expected.outputs, found, strict=True)}
 
 
 def _spec_of(feature: Feature) -> TensorSpec | SparseTensorSpec | RaggedTensorSpec:
-    """The spec of what one example has of a feature."""
+    """Return the spec of a feature in one example."""
     if isinstance(feature, FixedLenFeature):
         return TensorSpec(feature.shape, feature.dtype)
     if isinstance(feature, FixedLenSequenceFeature):
@@ -265,7 +265,7 @@ def _batch_run(
 
 
 def _batch(column: Column, row: int) -> BytesColumn:
-    """The byte strings of one batch; batches that differ in size are a list of arrays."""
+    """Return the byte strings of one batch. A ListColumn has batches of different sizes."""
     if isinstance(column, BytesColumn):
         return column.slice(row, row + 1)
     assert isinstance(column, ListColumn)
@@ -280,7 +280,7 @@ def _all_dense(expected: Expected) -> bool:
 
 
 def _column(values: ParsedColumn, rows: tuple[int, ...]) -> Column:
-    """A column of `rows` elements; with two extents, of batches."""
+    """Return a column of `rows` elements. With two extents, its elements are batches."""
     if isinstance(values, DenseValues):
         return DenseColumn(values.array.reshape(*rows, *values.array.shape[1:]))
     if isinstance(values, BytesValues):
@@ -322,7 +322,7 @@ def parse_example(serialized: Sequence[bytes] | np.ndarray, features: Mapping[st
 
 
 def joined(serialized: Sequence[bytes] | np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(buffer, starts, lengths) of a vector of byte strings."""
+    """Return (buffer, starts, lengths) of a vector of byte strings."""
     if isinstance(serialized, (bytes, str)) or (isinstance(serialized, np.ndarray) and serialized.ndim != 1):
         shape = "a single one" if isinstance(serialized, (bytes, str)) else f"shape {serialized.shape}"
         message = f"parse_example takes a vector of serialized examples, got {shape}."

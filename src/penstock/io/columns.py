@@ -1,6 +1,6 @@
 """The columns of a block of records, one for each feature.
 
-What the compiled parser wrote or, without it, what the plain one gave record by record.
+The compiled parser writes them at once. Without it, the plain parser fills them record by record.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.io.tables import Output, Tables
 from penstock.io.values import BYTES, FLOAT
 
 
-@dataclass(slots=True, eq=False)  # frozen ones take longer to make, and there are many
+@dataclass(slots=True, eq=False)  # frozen instances take longer to create, and there are many
 class DenseValues:
     """Numbers of a parsed `FixedLenFeature`.
 
@@ -43,11 +43,11 @@ class DenseValues:
         return len(self.array)
 
     def batched(self) -> np.ndarray:
-        """What `parse_example` gives."""
+        """Return the value of `parse_example`."""
         return self.array
 
     def singles(self) -> list[Any]:
-        """What `parse_single_example` gives for each record."""
+        """Return the value of `parse_single_example` for each record."""
         return list(self.array)
 
 
@@ -81,7 +81,7 @@ class BytesValues:
         return len(self.starts)
 
     def batched(self) -> np.ndarray:
-        """What `parse_example` gives: an object array of `bytes`."""
+        """Return the value of `parse_example`: an object array of `bytes`."""
         views = [buffer.data for buffer in self.buffers]
         flat = self.starts.reshape(-1)
         stops = (flat + self.lengths.reshape(-1)).tolist()
@@ -90,7 +90,7 @@ class BytesValues:
         return as_vector(found, BYTES).reshape(self.starts.shape)
 
     def singles(self) -> list[Any]:
-        """What `parse_single_example` gives for each record."""
+        """Return the value of `parse_single_example` for each record."""
         strings = self.batched()
         return strings.tolist() if strings.ndim == 1 else list(strings)
 
@@ -122,11 +122,11 @@ class FlatValues:
         return len(self.row_splits) - 1
 
     def vector(self) -> np.ndarray:
-        """All values, byte strings as `bytes`."""
+        """Return all values as a vector, with byte strings as `bytes`."""
         return self.values.batched() if isinstance(self.values, BytesValues) else self.values
 
     def batched(self) -> np.ndarray | SparseTensor | RaggedTensor:
-        """What `parse_example` gives."""
+        """Return the value of `parse_example`."""
         feature, vector = self.feature, self.vector()
         if isinstance(feature, RaggedFeature):
             return RaggedTensor(vector, self.row_splits.astype(feature.row_splits_dtype))
@@ -141,7 +141,7 @@ class FlatValues:
         return SparseTensor(np.stack([rows, places], axis=1), vector, shape)
 
     def singles(self) -> list[Any]:
-        """What `parse_single_example` gives for each record."""
+        """Return the value of `parse_single_example` for each record."""
         vector = self.vector()
         rows = [vector[a:b] for a, b in pairwise(self.row_splits.tolist())]
         if isinstance(self.feature, RaggedFeature):
@@ -169,13 +169,13 @@ class PartitionedValues:
         return len(self.rows)
 
     def batched(self) -> RaggedTensor:
-        """What `parse_example` gives."""
+        """Return the value of `parse_example`."""
         if self.rows:
             return RaggedTensor.stack(self.rows, self.feature.row_splits_dtype)
         return RaggedTensor(self.empty, np.zeros(1, self.feature.row_splits_dtype))
 
     def singles(self) -> list[Any]:
-        """What `parse_single_example` gives for each record."""
+        """Return the value of `parse_single_example` for each record."""
         return list(self.rows)
 
 
@@ -190,7 +190,7 @@ def plain_columns(
     lengths: np.ndarray,
     expected: Expected,
 ) -> dict[str, ParsedColumn]:
-    """What `parse_strings` gives, in plain Python."""
+    """Return the result of `parse_strings`, computed in plain Python."""
     rows = []
     for row, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
         buffer = buffers[0 if which is None else int(which[row])]
@@ -220,7 +220,7 @@ def plain_columns(
 
 
 def outside(row: int, start: int, length: int, buffer: np.ndarray) -> InvalidArgumentError:
-    """The error for a record that is not in its buffer."""
+    """Return the error for a record outside of its buffer."""
     message = f"Record {row} is said to be bytes {start} to {start + length} of a buffer of {len(buffer)}."
     return InvalidArgumentError(message)
 
@@ -248,7 +248,7 @@ Buffers = tuple[np.ndarray, ...]
 def columns_of(
     expected: Expected, tables: Tables, output: Output, buffers: Buffers, which: np.ndarray | None
 ) -> dict[str, ParsedColumn]:
-    """The columns; byte strings stay in the records' buffers, of which row i has number `which[i]`."""
+    """Return the columns. Byte strings stay in the records' buffers; row i is in buffer `which[i]`."""
     found: dict[str, ParsedColumn] = {}
     rows, bases, ints, floats = output.rows, output.bases, output.ints, output.floats
     for wanted, numbers in zip(expected.outputs, tables.numbers, strict=True):
@@ -293,19 +293,19 @@ def _values(
 
 
 def _numbers(which: np.ndarray, entry: int, output: Output) -> np.ndarray:
-    """The number of the buffer of every byte string of an entry."""
+    """Return the buffer number of every byte string of an entry."""
     size = output.table[entry, SIZE]
     return np.repeat(which, np.diff(_splits(entry, output)) if size == ANY_LENGTH else size)
 
 
 def _with_defaults(values: BytesValues, missing: np.ndarray, defaults: list[bytes]) -> BytesValues:
-    """Point the places the kernel marked as missing at the default strings."""
+    """Set the positions that the kernel marked as missing to those of the default strings."""
     starts, lengths = values.starts, values.lengths
     sizes = np.array([len(item) for item in defaults], np.int64)
     which_default = lengths[missing]
     lengths[missing] = sizes[which_default]
     starts[missing] = (np.cumsum(sizes) - sizes)[which_default]
-    if not sizes.any():  # empty strings are anywhere, also in the records' buffers
+    if not sizes.any():  # an empty string may point anywhere, also into the records' buffers
         starts[missing] = 0
         return values
     which = np.zeros(len(starts), np.int32) if values.which is None else values.which

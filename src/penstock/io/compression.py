@@ -1,4 +1,4 @@
-"""How files are compressed: TFRecordOptions, and the names that tf.data and Arrow have for it."""
+"""Compressions of files: TFRecordOptions, and the names that tf.data and Arrow use."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 
-# zlib's `wbits` for each kind of stream; both with the largest window.
+# zlib's `wbits` for each kind of stream, with the largest window.
 WINDOW_BITS = {"GZIP": 31, "ZLIB": 15}
 
 
 def as_compression(compression_type: Any) -> str:
-    """The compression as `""`, `"GZIP"` or `"ZLIB"`; raises InvalidArgumentError for anything else.
+    """Return the compression as `""`, `"GZIP"` or `"ZLIB"`. Raises InvalidArgumentError for any other value.
 
     >>> as_compression(None), as_compression("GZIP")
     ('', 'GZIP')
@@ -53,7 +53,7 @@ class TFRecordOptions:
 
     @classmethod
     def of(cls, options: Any) -> TFRecordOptions:
-        """Options from what a writer accepts: None, a compression's name, or TFRecordOptions."""
+        """Return the options for a writer's argument: None, a compression's name, or TFRecordOptions."""
         if isinstance(options, TFRecordOptions):
             return options
         if options is None or isinstance(options, str):
@@ -64,12 +64,12 @@ class TFRecordOptions:
 
 AUTO = "auto"
 
-# Arrow files hold lz4 and zstd only: the first in the place of what is quick, the second of what is small
+# Arrow files support only lz4 and zstd: lz4 replaces fast codecs, zstd replaces those with small files.
 _CODECS = {"AUTO": AUTO, "LZ4": "lz4", "SNAPPY": "lz4", "ZSTD": "zstd", "GZIP": "zstd", "NONE": None, "": None}
 
 
 def codec_of(compression: Any) -> str | None:
-    """Arrow's name of a compression as a user gives it, AUTO, or None.
+    """Return Arrow's name of a user's compression, AUTO, or None.
 
     >>> codec_of("GZIP"), codec_of("snappy"), codec_of(None)
     ('zstd', 'lz4', None)

@@ -1,10 +1,9 @@
-"""From rows of CSV text to columns of values.
+"""Conversion of rows of CSV text to columns of values.
 
-By Arrow's parser where it reads them as the plain one does, or by that.
-
-Arrow takes more for right than TensorFlow, and says of a whole chunk that something is wrong. So it gets rows whose
-quotes are sound, and the numbers it makes of them count only where no field can have been one that it reads otherwise.
-Elsewhere it is asked for them as text: what is written as numbers usually are it converts, the rest the plain parser.
+Arrow's parser is used if its results equal those of the plain parser. Arrow accepts more than TensorFlow does, and
+reports an error only for a whole chunk. So it gets only rows with valid quotes. Its numbers are used only if no field
+can be one that the plain parser reads differently. Otherwise Arrow returns the fields as strings. It then converts
+those with the usual spelling of numbers, and the plain parser converts the rest.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ from penstock.io.csv_format import CsvColumn, CsvFormat
 from penstock.io.csv_reader import FINE, CsvChunk, Row, whole_row
 from penstock.io.window import MARK
 
-# Spaces (also `\t\n\v\f\r`) around a number are allowed, a plus sign too. Floats are decimal, or one of inf, infinity
-# and nan in any case. As absl's SimpleAtoi, SimpleAtof and SimpleAtod, with which TensorFlow reads them.
+# Whitespace (also `\t\n\v\f\r`) around a number is allowed, and a plus sign too. Floats are decimal, or inf, infinity
+# or nan in any case. These are the rules of absl's SimpleAtoi, SimpleAtof and SimpleAtod, which TensorFlow uses.
 
 _SPACE = b" \t\n\v\f\r"
 _INT = re.compile(rb"[+-]?[0-9]+")
 _FLOAT_FIELD = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _NAMED = re.compile(rb"[+-]?(inf|infinity|nan)", re.IGNORECASE)
-_MOST_DIGITS = 4000  # fewer than Python converts at once; a longer integer that fits begins with zeros
+_MOST_DIGITS = 4000  # below Python's limit for conversions; a longer valid integer begins with zeros
 
 
 def plain_int(text: bytes, low: int, high: int) -> int | None:
-    """The integer that `text` is, if it is one from `low` to `high`.
+    """Return the integer in `text`, or None if it is no integer from `low` to `high`.
 
     >>> plain_int(b" +7 ", -128, 127), plain_int(b"128", -128, 127), plain_int(b"7.0", -128, 127)
     (7, None, None)
@@ -50,7 +49,7 @@ def plain_int(text: bytes, low: int, high: int) -> int | None:
 
 
 def plain_float(text: bytes, *, single: bool) -> float | None:
-    """The number nearest to `text` among the floats, or with `single` among those that are float32.
+    """Return the float64 nearest to `text`, or with `single` the nearest float32. Return None for other text.
 
     >>> plain_float(b"1e3", single=False), plain_float(b".5", single=True), plain_float(b"1_0", single=False)
     (1000.0, 0.5, None)
@@ -64,7 +63,7 @@ def plain_float(text: bytes, *, single: bool) -> float | None:
 
 
 def _nearest_single(text: bytes) -> float:
-    """Rounded once: rounding to float64 first goes wrong for numbers close to the middle of two float32."""
+    """Return the nearest float32, rounded once. Rounding to float64 first may give the wrong neighbour."""
     double = float(text)
     with np.errstate(over="ignore", under="ignore"):
         near = np.float32(double)
@@ -80,17 +79,17 @@ def _nearest_single(text: bytes) -> float:
 
 
 def _is_between(double: float) -> bool:
-    """Whether `double` lies exactly between two neighbouring float32."""
-    if abs(double) < 2.0**-126:  # where float32 are 2**-149 apart
+    """Return True if `double` lies exactly between two neighbouring float32 numbers."""
+    if abs(double) < 2.0**-126:  # float32 numbers are 2**-149 apart here
         return (double * 2.0**150) % 2 == 1
     return int(np.float64(double).view(np.uint64)) & 0x1FFFFFFF == 0x10000000
 
 
-LEAST = 1 << 10  # bytes: fewer take Arrow longer than the plain parser
-_MARKS = {"i": (b"x", b"X"), "f": (b"(",)}  # in what may be a number to Arrow alone
+LEAST = 1 << 10  # bytes; Arrow is slower than the plain parser for fewer
+_MARKS = {"i": (b"x", b"X"), "f": (b"(",)}  # marks of fields that only Arrow reads as numbers
 _FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-_USUAL = {  # how numbers are written that Arrow is sure to read as the plain parser does
-    "int32": r"^[+-]?[01]?[0-9]{1,9}$",  # not all that fit, but none that does not
+_USUAL = {  # spellings of numbers that Arrow and the plain parser read alike
+    "int32": r"^[+-]?[01]?[0-9]{1,9}$",  # does not match all valid numbers, but only valid ones
     "int64": r"^[+-]?[0-8]?[0-9]{1,18}$",
     "float32": _FLOAT,
     "float64": _FLOAT,
@@ -98,10 +97,10 @@ _USUAL = {  # how numbers are written that Arrow is sure to read as the plain pa
 
 
 class CsvColumns(NamedTuple):
-    """The wanted columns of the rows that have them, by their numbers, and in which rows of these a field is wrong.
+    """The selected columns of valid rows, their row numbers, and for each column the rows with an invalid field.
 
-    `unread` are the others: (number, what is wrong with the row, how many fields it has). With `odd_numbers` some were
-    written as Arrow does not read them.
+    `unread` has the other rows: (number, status of the row, number of fields). `odd_numbers` is True if some numbers
+    have a spelling that Arrow does not read.
     """
 
     rows: np.ndarray
@@ -112,7 +111,7 @@ class CsvColumns(NamedTuple):
 
 
 def rows_of(chunk: CsvChunk, layout: CsvFormat, numbers: Iterable[int] | None = None) -> list[Row]:
-    """The rows of a chunk, or those of these numbers, by the plain scanner."""
+    """Return the rows of a chunk, or only those with these numbers, from the plain scanner."""
     content, begin = chunk.content.data, int(chunk.offsets[0])
     return [
         chunk.rows.get(i) or whole_row(content, int(chunk.offsets[i]) - begin, layout.delimiter, layout.quote)
@@ -121,7 +120,7 @@ def rows_of(chunk: CsvChunk, layout: CsvFormat, numbers: Iterable[int] | None = 
 
 
 def plain_columns(chunk: CsvChunk, layout: CsvFormat, numbers: np.ndarray | None = None) -> CsvColumns:
-    """The definition: field by field. With `numbers` of these rows alone."""
+    """Return the columns, converted field by field. This is the reference. `numbers` selects rows."""
     numbers = np.arange(len(chunk)) if numbers is None else numbers
     rows = rows_of(chunk, layout, numbers.tolist())
     counts = np.array([len(row.fields) for row in rows])
@@ -161,20 +160,23 @@ def _plain_column(fields: list[bytes], column: CsvColumn, na_value: bytes) -> tu
 
 
 def arrow_columns(chunk: CsvChunk, layout: CsvFormat, *, odd_numbers: bool = False) -> CsvColumns | None:
-    """What `plain_columns` gives, or None where that has to be asked. It is quicker to know of `odd_numbers` before."""
+    """Return the result of `plain_columns`, or None if Arrow cannot compute it.
+
+    Known `odd_numbers` save one attempt.
+    """
     import pyarrow as pa
 
     if b'"' in layout.na_value:
         return None
     raw, sound = _sound(chunk)
     width = len(layout.columns) + len(layout.exclude)
-    if layout.select is not None:  # nobody has said how many there are
+    if layout.select is not None:  # the number of fields is not known
         width = len(whole_row(memoryview(raw), 0, layout.delimiter, layout.quote).fields)
     if width < layout.width or raw.startswith(MARK):
         return None
     try:
         table, others = _table(raw, width, layout, odd_numbers=odd_numbers)
-    except (pa.ArrowException, UnicodeDecodeError):  # the latter for an na_value that is no text
+    except (pa.ArrowException, UnicodeDecodeError):  # UnicodeDecodeError is raised for an na_value that is not UTF-8
         return None
     if table.num_rows + len(others) != len(sound):
         return None
@@ -182,7 +184,8 @@ def arrow_columns(chunk: CsvChunk, layout: CsvFormat, *, odd_numbers: bool = Fal
     others = [(int(sound[row]), count) for row, count in others]
     if not layout.admits(np.array([1]))[0]:
         ends = chunk.buffer[chunk.offsets[:-1]]
-        empty = ((ends == 10) | (ends == 13))[numbers]  # a row of one field, of which Arrow makes one of nulls
+        # a row with one empty field, which Arrow reads as a row of nulls
+        empty = ((ends == 10) | (ends == 13))[numbers]
         others += [(row, 1) for row in numbers[empty].tolist()]
         if empty.any():
             numbers, table = numbers[~empty], table.filter(pa.array(~empty))
@@ -199,14 +202,14 @@ def arrow_columns(chunk: CsvChunk, layout: CsvFormat, *, odd_numbers: bool = Fal
 
 
 def _sound(chunk: CsvChunk) -> tuple[bytes, np.ndarray]:
-    """The rows that the plain scanner has not read, which are sound, and their numbers."""
+    """Return the text and the numbers of the rows that need no plain scanner."""
     begins, ends = [0, *(i + 1 for i in chunk.rows)], [*chunk.rows, len(chunk)]
     parts = [chunk.buffer[chunk.offsets[i] : chunk.offsets[j]].data for i, j in zip(begins, ends, strict=True)]
     return b"".join(parts), np.delete(np.arange(len(chunk)), list(chunk.rows))
 
 
 def _with_plain_rows(found: CsvColumns, chunk: CsvChunk, layout: CsvFormat, numbers: list[int]) -> CsvColumns:
-    """Together with the rows of these numbers by the plain parser."""
+    """Return the columns with the rows of these numbers replaced by those of the plain parser."""
     if not numbers:
         return found
     plain = plain_columns(chunk, layout, np.array(numbers))
@@ -222,7 +225,7 @@ def _with_plain_rows(found: CsvColumns, chunk: CsvChunk, layout: CsvFormat, numb
 
 
 def _table(raw: bytes, width: int, layout: CsvFormat, *, odd_numbers: bool) -> tuple[Any, list[tuple[int, int]]]:
-    """As `_by_arrow`, with numbers as such where all of them are sure to be what they are to the plain parser."""
+    """Return the result of `_by_arrow`, with numbers converted by Arrow if the plain parser agrees on all."""
     import pyarrow as pa
 
     if not odd_numbers:
@@ -230,15 +233,15 @@ def _table(raw: bytes, width: int, layout: CsvFormat, *, odd_numbers: bool) -> t
             table, others = _by_arrow(raw, width, layout, as_text=False)
             if not _may_hold_other_numbers(raw, table):
                 return table, others
-        except pa.ArrowInvalid:  # says nothing of the other fields
+        except pa.ArrowInvalid:  # the error of one field does not concern the others
             pass
     return _by_arrow(raw, width, layout, as_text=True)
 
 
 def _by_arrow(raw: bytes, width: int, layout: CsvFormat, *, as_text: bool) -> tuple[Any, list[tuple[int, int]]]:
-    """The wanted columns of the rows of `width` fields, and the numbers of the others with those of their fields.
+    """Return the selected columns of rows with `width` fields, and (row number, number of fields) of other rows.
 
-    With `as_text` numbers are still what was written, but for missing ones.
+    With `as_text`, numbers stay strings, except missing ones.
     """
     import pyarrow as pa
     from pyarrow import csv
@@ -262,7 +265,8 @@ def _by_arrow(raw: bytes, width: int, layout: CsvFormat, *, as_text: bool) -> tu
             quote_char=chr(layout.quote) if layout.quote >= 0 else False,
             newlines_in_values=not raw.endswith(b"\n"),  # else there is one block, which ends with a row
             ignore_empty_lines=False,
-            # Arrow prints what it cannot decode for the handler; without one it raises, and the plain scanner reads on
+            # Arrow prints an undecodable row for the handler. Without a handler it raises, and the plain scanner reads
+            # the row.
             invalid_row_handler=pass_over if is_utf8 else None,
         ),
         csv.ConvertOptions(
@@ -276,12 +280,15 @@ def _by_arrow(raw: bytes, width: int, layout: CsvFormat, *, as_text: bool) -> tu
 
 
 def _needs_nulls(column: CsvColumn, layout: CsvFormat) -> bool:
-    """Whether an empty text is not just that: to look for it costs Arrow as much as to read it."""
+    """Return True if an empty string may mean a missing value. Arrow's search for nulls costs as much as reading."""
     return column.dtype is bytes and (column.default != b"" or bool(layout.na_value))
 
 
 def _arrow_column(array: Any, column: CsvColumn) -> tuple[Column, np.ndarray, bool]:
-    """The values of a column, where it has none but needs one, and whether numbers in it were written oddly."""
+    """Return the values of a column, and the rows that lack a required value.
+
+    The third result is True if some numbers have an odd spelling.
+    """
     import pyarrow as pa
 
     kind = None if column.dtype is bytes else np.dtype(column.dtype)
@@ -305,9 +312,9 @@ def _arrow_column(array: Any, column: CsvColumn) -> tuple[Column, np.ndarray, bo
 
 
 def _numbers(fields: Any, dtype: np.dtype[Any]) -> tuple[Any, np.ndarray | None]:
-    """Fields as numbers, and the places of those not written as numbers usually are, which are null.
+    """Return the fields as numbers, and a mask of fields with an unusual spelling, which are null.
 
-    The places are None where Arrow reads all fields as they are.
+    The mask is None if Arrow reads all fields.
     """
     import pyarrow as pa
     from pyarrow import compute
@@ -315,7 +322,7 @@ def _numbers(fields: Any, dtype: np.dtype[Any]) -> tuple[Any, np.ndarray | None]
     text, kind = compute.ascii_trim_whitespace(fields.view(pa.string())), pa.from_numpy_dtype(dtype)
     valid, offsets, buffer = text.buffers()
     content = b"" if buffer is None else buffer.to_pybytes()
-    signs = dtype.kind == "i" and b"+" in content  # a sign that says nothing, which Arrow takes in no integer
+    signs = dtype.kind == "i" and b"+" in content  # a plus sign, which Arrow does not accept in integers
     if not signs and not any(mark in content for mark in _MARKS[dtype.kind]):
         try:
             return compute.cast(text, kind), None
@@ -330,7 +337,7 @@ def _numbers(fields: Any, dtype: np.dtype[Any]) -> tuple[Any, np.ndarray | None]
 
 
 def _may_hold_other_numbers(raw: bytes, table: Any) -> bool:
-    """Whether a field may be a number to Arrow alone: an integer in hexadecimal, or a float written "nan(…)"."""
+    """Return True if only Arrow may read a field as a number: a hexadecimal integer, or a float like "nan(…)"."""
     import pyarrow as pa
 
     if any(mark in raw for mark in _MARKS["i"]) and any(pa.types.is_integer(kind) for kind in table.schema.types):

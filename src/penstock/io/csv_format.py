@@ -1,4 +1,4 @@
-"""CsvFormat: how CSV text is cut into fields, and which of them become what."""
+"""CsvFormat: the rules that cut CSV text into fields, and the columns that fields become."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def with_comma(field: bytes) -> bool:
 
 @dataclass(frozen=True)
 class CsvColumn:
-    """What becomes of one field of every row. Without a default it is required. `name` is for errors."""
+    """A column that is read from one field of every row. Without a default it is required. `name` is for errors."""
 
     dtype: DType
     default: Any = None  # bytes, or a numpy scalar of `dtype`
@@ -37,7 +37,7 @@ class CsvColumn:
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """`columns` says what is wanted of a row: all fields, those numbered `select`, or all but those in `exclude`."""
+    """The selected `columns` of a row: all fields, the fields numbered `select`, or all except `exclude`."""
 
     columns: tuple[CsvColumn, ...]
     delimiter: int = ord(",")
@@ -48,7 +48,7 @@ class CsvFormat:
 
     @cached_property
     def places(self) -> tuple[int, ...]:
-        """For every wanted column the number of its field in the row."""
+        """The field number of each selected column."""
         if self.select is not None:
             return self.select
         most = len(self.columns) + len(self.exclude)
@@ -56,31 +56,31 @@ class CsvFormat:
 
     @cached_property
     def width(self) -> int:
-        """How many fields of a row have to be looked at."""
+        """The number of fields to read in each row."""
         return max(self.places, default=-1) + 1
 
     def admits(self, counts: np.ndarray) -> np.ndarray:
-        """Whether a row of that many fields can be read."""
+        """Return True for each count of fields with which a row is valid."""
         if self.select is not None:
             return np.asarray(counts >= self.width)
         wanted = counts - np.searchsorted(np.array(self.exclude, np.int64), counts)
         return np.asarray(wanted == len(self.columns))
 
     def row_error(self, fields: list[bytes], status: int, file: str | None, offset: int, stop: int) -> PenstockError:
-        """What is wrong with a row that cannot be read at all."""
+        """Return the error for a row that cannot be read."""
         if status == FINE:
             return self._count_error(fields, file, offset)
         hint = 'A field with quotes in it is written "like ""this""". use_quote_delim=False reads quotes as they are.'
         if status == QUOTE_INSIDE:
             message = "A field that does not begin with a quote has one inside."
         elif status == TEXT_BEHIND:
-            message = "Text stands behind the quote that closes a field."
+            message = "A field continues after the quote that closes it."
         else:
             message = f"A quoted field is never closed: bytes {offset} to {stop}, the end, are lost."
         return InvalidArgumentError(message, hint=hint, file=file, offset=offset)
 
     def delimiter_hint(self, fields: list[bytes]) -> str | None:
-        """Return what to write if a row has one field, in which another delimiter stands."""
+        """Return a hint for a row with one field that contains another delimiter, or None."""
         found = [mark for mark in (";", "\t") if len(fields) == 1 and mark.encode() in fields[0]]
         return f"If {found[0]!r} separates the fields, pass field_delim={found[0]!r}." if found else None
 
@@ -96,7 +96,7 @@ class CsvFormat:
         return InvalidArgumentError(message, hint=hint, file=file, offset=offset)
 
     def field_error(self, number: int, field: bytes, file: str | None, offset: int) -> InvalidArgumentError:
-        """What is wrong with the field of wanted column `number`."""
+        """Return the error for the field of selected column `number`."""
         column = self.columns[number]
         named = f"Column {self.places[number]}" + (f" ({column.name!r})" if column.name else "")
         if not field or field == self.na_value:

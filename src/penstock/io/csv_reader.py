@@ -1,6 +1,6 @@
-"""CsvReader: the rows of one CSV file, in chunks of positions of their fields.
+"""CsvReader: the rows of one CSV file, in chunks of row offsets.
 
-The plain scanner that defines what a row is (RFC 4180).
+The plain scanner in this module defines a row (RFC 4180).
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from penstock.errors import InvalidArgumentError
 from penstock.io import storage
 from penstock.io.window import LONGEST, TextReader
 
-# A row is a list of fields; it ends with `\n`, `\r` or `\r\n`, or with the file. A field that begins with a quote ends
-# with one: between them stand delimiters and line ends as they are, and two quotes for one. Two things are wrong in a
-# row and yet leave its end certain: a quote in an unquoted field, and text behind the quote that closes one, which is
-# read to the next delimiter. A quote that nothing closes takes the rest of the file.
+# A row is a list of fields. It ends with `\n`, `\r`, `\r\n` or the end of the file. A field that begins with a quote
+# ends with a quote. Delimiters and line ends between the quotes belong to the field, and two quotes mean one. Two
+# errors leave the end of a row certain: a quote in an unquoted field, and text after a closing quote. This text is read
+# up to the next delimiter. An unclosed quote extends to the end of the file.
 
-# What a scan says about a row: the first thing that is wrong with it.
+# The status of a row is its first error.
 FINE, QUOTE_INSIDE, TEXT_BEHIND, UNCLOSED = 0, 1, 2, 3
 
-NO_QUOTE = -1  # quotes are characters like any other
+NO_QUOTE = -1  # quotes are ordinary characters
 _QUOTE = re.compile(b'"')
-_SEP = re.compile(rb'"?sep=(.)"?(\r\n?|\n)')  # a first line of Excel's, which says what separates fields
+_SEP = re.compile(rb'"?sep=(.)"?(\r\n?|\n)')  # a first line that Excel writes to declare the delimiter
 _LF, _CR = 10, 13
 
 
 class Row(NamedTuple):
-    """The values of a row's fields, what is wrong with it, where the next one begins, and if a line end says so."""
+    """The values of a row's fields, its status, the start of the next row, and True if a line end follows."""
 
     fields: list[bytes]
     status: int
@@ -40,13 +40,13 @@ class Row(NamedTuple):
 
 
 def plain_row(content: memoryview, at: int, delimiter: int, quote: int, *, final: bool) -> Row | None:
-    """The row that begins at `at`; None where it may go on behind the content, which is not `final`."""
+    """Return the row at `at`, or None if it may continue after the content. `final` content is the end of the file."""
     row = whole_row(content, at, delimiter, quote)
     return row if final or row.ended else None
 
 
 def whole_row(content: memoryview, at: int, delimiter: int, quote: int) -> Row:
-    """The row that begins at `at` of all content there is."""
+    """Return the row that begins at `at`. The content ends with the file."""
     fields: list[bytes] = []
     worst = FINE
     while True:
@@ -62,7 +62,7 @@ def whole_row(content: memoryview, at: int, delimiter: int, quote: int) -> Row:
 
 
 def _field(content: memoryview, at: int, delimiter: int, quote: int) -> tuple[bytes, int, int]:
-    """The field that begins at `at`: (value, status, where the delimiter or line end behind it is)."""
+    """Return the field at `at`: (value, status, position of the delimiter or line end after it)."""
     size = len(content)
     if at == size or content[at] != quote:
         end = _end(content, at, delimiter)
@@ -95,9 +95,9 @@ def _ends(delimiter: int) -> re.Pattern[bytes]:
 
 
 def sound_rows(content: np.ndarray, delimiter: int, quote: int, *, final: bool) -> np.ndarray:
-    """Where rows begin from 0 on, and where the last of them ends, up to the first one with a quote where none may be.
+    """Return the starts of rows from 0 on, and the end of the last one, up to the first row with a misplaced quote.
 
-    Empty where there is none that ends in the content, and is sound.
+    The result is empty if no valid row ends in the content.
     """
     size = len(content)
     line_ends, quotes = content == _LF, np.zeros(0, np.int64)
@@ -118,16 +118,16 @@ def sound_rows(content: np.ndarray, delimiter: int, quote: int, *, final: bool) 
     stop = _first_wrong(content, quotes, delimiter) if len(quotes) else size
     begins = np.concatenate([[0], ends[ends < stop] + 1])
     if final and stop == size and begins[-1] < size and len(quotes) % 2 == 0:
-        begins = np.concatenate([begins, [size]])  # the last one needs no line end
+        begins = np.concatenate([begins, [size]])  # the last row needs no line end
     return begins if len(begins) > 1 else begins[:0]
 
 
 def _first_wrong(content: np.ndarray, quotes: np.ndarray, delimiter: int) -> int:
-    """Where the first of the quotes stands that neither opens nor closes a field; the content's size if none does."""
+    """Return the position of the first quote that neither opens nor closes a field, or the size of the content."""
     may_stand = np.zeros(256, bool)
     may_stand[[delimiter, _LF, _CR, content[quotes[0]]]] = True
     places = quotes.copy()
-    places[::2] -= 1  # what opens a field has something in front, what closes it something behind
+    places[::2] -= 1  # check the byte before an opening quote, and the byte after a closing quote
     places[1::2] += 1
     good = may_stand[content.take(places, mode="clip")]
     good[0] |= places[0] < 0
@@ -135,16 +135,17 @@ def _first_wrong(content: np.ndarray, quotes: np.ndarray, delimiter: int) -> int
     return len(content) if good.all() else int(quotes[np.argmin(good)])
 
 
-_LEAST_PIECE, _MOST_PIECE = 1 << 14, 1 << 20  # bytes looked at, more with each chunk
-_NEAR, _MOST_PLAIN = 1 << 12, 64  # bytes between two wrong rows, and then rows that are scanned one by one
+_LEAST_PIECE, _MOST_PIECE = 1 << 14, 1 << 20  # bytes per search, growing with each chunk
+# bytes between two invalid rows, below which up to so many rows are scanned one by one
+_NEAR, _MOST_PLAIN = 1 << 12, 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CsvChunk:
-    """Neighbouring rows: number i begins at `buffer[offsets[i]]`, and the one behind the last at the last of them.
+    """Neighbouring rows. Row i begins at `buffer[offsets[i]]`; the last offset is the end of the last row.
 
-    `base` is the offset of `buffer[0]`. `rows` has what the plain scanner read of some, by their numbers, ascending: of
-    all in which a quote stands where none may, and some next to them.
+    `base` is the offset of `buffer[0]`. `rows` has the rows that the plain scanner read, by number, ascending. These
+    are all rows with a misplaced quote, and some neighbours.
     """
 
     buffer: np.ndarray
@@ -160,16 +161,16 @@ class CsvChunk:
         return self.buffer[self.offsets[0] : self.offsets[-1]]
 
     def part(self, start: int, stop: int) -> CsvChunk:
-        """Some of the rows."""
+        """Return the rows from `start` to `stop`."""
         rows = {i - start: self.rows[i] for i in range(start, stop) if i in self.rows} if self.rows else {}
         return CsvChunk(self.buffer, self.base, self.offsets[start : stop + 1], rows)
 
 
 class CsvReader(TextReader):
-    """Reads rows from byte `offset` on, which has to be the start of one; `how` are the arguments of a TextReader.
+    """Reads rows from byte `offset` on, the start of a row. `how` are the arguments of a TextReader.
 
-    A first line `sep=,` is left out; InvalidArgumentError for one that names another delimiter.
-    Raises NotFoundError for a missing file. For one thread at a time; chunks may go to others.
+    A first line `sep=,` is skipped. If it names another delimiter, InvalidArgumentError is raised. Raises NotFoundError
+    for a missing file. One thread at a time may use the reader; other threads may use its chunks.
     """
 
     def __init__(self, path: storage.Path, delimiter: int, quote: int, *, offset: int = 0, **how: Any) -> None:
@@ -185,14 +186,14 @@ class CsvReader(TextReader):
                 raise InvalidArgumentError(message, hint=hint, file=self._window.name, offset=0)
             self._window.at = said.end()
         self._chunk = self._piece = _LEAST_PIECE
-        self._wrong = -_NEAR  # where the last rows ended that were scanned one by one
-        self._plain = 1  # how many those were at most
+        self._wrong = -_NEAR  # end of the last rows that were scanned one by one
+        self._plain = 1  # limit of rows in that scan
 
     def read(self, most: int | None = None) -> CsvChunk | None:
-        """The next rows, whatever is wrong with them, at most that many, or None at the end of the file.
+        """Return the next rows, valid or not, at most `most`, or None at the end of the file.
 
-        Raises DataLossError, once, where compressed data cannot be read on, and for a row of more than 256 MiB in a
-        file that is streamed; the rows before it come first.
+        Raises DataLossError once, if compressed data is damaged, or for a row of more than 256 MiB in a streamed file.
+        The rows before the damage are returned first.
         """
         window = self._window
         final = window.whole
@@ -209,7 +210,7 @@ class CsvReader(TextReader):
             final = not window.extend(min(window.left * 2, LONGEST) + 1)
 
     def _in_front_of_a_long_one(self, chunk: CsvChunk | None) -> CsvChunk | None:
-        """The rows that come before one of more than `LONGEST` bytes; raises where that comes first."""
+        """Return the rows before a row of more than `LONGEST` bytes. Raises if that row is the first."""
         long = np.diff(chunk.offsets) - 1 > LONGEST if chunk is not None else np.zeros(0, bool)  # without the line end
         count = int(np.argmax(long)) if long.any() else len(long)
         if (len(long) and not count) or (not len(long) and self._window.left > LONGEST + 1):
@@ -218,7 +219,7 @@ class CsvReader(TextReader):
         return chunk if chunk is None or count == len(chunk) else chunk.part(0, count)
 
     def _scan(self, *, final: bool) -> CsvChunk | None:
-        """The rows that lie in the next piece of the buffer, more or less, or the one that is longer."""
+        """Return the rows in about the next piece of the buffer, or one longer row."""
         window = self._window
         at, enough = window.at, window.at + self._chunk // 2
         self._chunk = min(self._chunk * 4, _MOST_PIECE)
@@ -236,9 +237,9 @@ class CsvReader(TextReader):
         return CsvChunk(window.buffer, window.base, np.concatenate(offsets), rows) if count else None
 
     def _stretch(self, at: int, *, final: bool) -> tuple[np.ndarray, list[Row]]:
-        """Where rows from `at` on end that are sound, or some of which the first is not, and those.
+        """Return the offsets of valid rows from `at` on, or of some rows of which the first is invalid, and these rows.
 
-        Empty where the first goes on behind the buffer.
+        The result is empty if the first row continues after the buffer.
         """
         size = self._piece
         self._piece = min(size * 4, _MOST_PIECE)
@@ -254,7 +255,10 @@ class CsvReader(TextReader):
             size *= 2
 
     def _plain_rows(self, piece: np.ndarray, begin: int, *, final: bool) -> list[Row]:
-        """The first rows of a piece of which the first one is wrong: the more, the nearer the last wrong one is."""
+        """Return the first rows of a piece that begins with an invalid row.
+
+        It scans more rows if invalid rows are close.
+        """
         rows: list[Row] = []
         at, apart = 0, begin - self._wrong
         most = min(self._plain * 2, _MOST_PLAIN) if apart < _NEAR else 1
@@ -266,5 +270,5 @@ class CsvReader(TextReader):
             at = row.stop
         if rows:
             self._plain, self._wrong = most, begin + at
-            self._piece = min(max(2 * apart, _LEAST_PIECE), _MOST_PIECE)  # the next one may come as soon
+            self._piece = min(max(2 * apart, _LEAST_PIECE), _MOST_PIECE)  # the next invalid row may be as close
         return rows

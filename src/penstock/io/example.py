@@ -112,12 +112,12 @@ class Example:
         self.features: dict[str, Any] = dict(features or {})
 
     def SerializeToString(self) -> bytes:
-        """The serialized message; see `encode_example`."""
+        """Return the serialized message; see `encode_example`."""
         return encode_example(self.features)
 
     @classmethod
     def FromString(cls, serialized: bytes) -> Example:
-        """The message that `serialized` holds; see `decode_example`."""
+        """Return the message in `serialized`; see `decode_example`."""
         return cls(decode_example(serialized))
 
     def __repr__(self) -> str:
@@ -125,17 +125,17 @@ class Example:
 
 
 def encode_features(features: Mapping[str, Any]) -> bytes:
-    """The content of a `Features` message."""
+    """Return the content of a `Features` message."""
     return b"".join(_features(features)[0])
 
 
 def encode_feature(value: Any, name: str) -> bytes:
-    """The content of a `Feature` message."""
+    """Return the content of a `Feature` message."""
     return b"".join(_feature(value, name)[0])
 
 
 def _features(features: Mapping[str, Any]) -> tuple[list[bytes], int]:
-    """The content of a `Features` message in parts, to be joined once, so that a picture is copied once; its size."""
+    """Return the content of a `Features` message in pieces, and its size. Joining them once copies an image once."""
     parts: list[bytes] = []
     total = 0
     for name, value in features.items():
@@ -152,7 +152,7 @@ def _features(features: Mapping[str, Any]) -> tuple[list[bytes], int]:
 
 
 def _feature(value: Any, name: str) -> tuple[list[bytes], int]:
-    """The content of a `Feature` message in parts, and its size."""
+    """Return the content of a `Feature` message in pieces, and its size."""
     if type(value) is bytes:
         inner = b"\x0a" + encode_varint(len(value))
         head = b"\x0a" + encode_varint(len(inner) + len(value)) + inner
@@ -172,14 +172,14 @@ def _feature(value: Any, name: str) -> tuple[list[bytes], int]:
 
 
 def decode_features(data: bytes, at: int, stop: int) -> dict[str, np.ndarray | list[bytes]]:
-    """The features in data[at:stop], the content of a `Features` message."""
+    """Return the features in data[at:stop], the content of a `Features` message."""
     entries: dict[bytes, tuple[int, int]] = {}
     feature_entries(data, at, stop, entries)
     return {name_of(key): decode_feature(data, start, end) for key, (start, end) in entries.items()}
 
 
 def name_of(key: bytes) -> str:
-    """The name of a feature; protobuf takes UTF-8 alone."""
+    """Return the name of a feature. protobuf accepts only UTF-8."""
     try:
         return key.decode()
     except UnicodeDecodeError:
@@ -188,7 +188,7 @@ def name_of(key: bytes) -> str:
 
 
 def decode_feature(data: bytes, at: int, stop: int) -> np.ndarray | list[bytes]:
-    """The values in data[at:stop], the content of a `Feature` message."""
+    """Return the values in data[at:stop], the content of a `Feature` message."""
     kind, lists = NO_KIND, ValueLists()
     while at < stop:
         tag, at = varint(data, at, stop)
@@ -207,7 +207,7 @@ def decode_feature(data: bytes, at: int, stop: int) -> np.ndarray | list[bytes]:
 
 
 def as_message(serialized: Any) -> bytes:
-    """The bytes of one message; raises InvalidTypeError for anything else."""
+    """Return the bytes of one message. Raises InvalidTypeError for other values."""
     if isinstance(serialized, bytes):
         return serialized
     if isinstance(serialized, (bytearray, memoryview)):
@@ -324,12 +324,12 @@ class SequenceExample:
         self.feature_lists: dict[str, Any] = dict(feature_lists or {})
 
     def SerializeToString(self) -> bytes:
-        """The serialized message; see `encode_sequence_example`."""
+        """Return the serialized message; see `encode_sequence_example`."""
         return encode_sequence_example(self.context, self.feature_lists)
 
     @classmethod
     def FromString(cls, serialized: bytes) -> SequenceExample:
-        """The message that `serialized` holds; see `decode_sequence_example`."""
+        """Return the message in `serialized`; see `decode_sequence_example`."""
         return cls(*decode_sequence_example(serialized))
 
     def __repr__(self) -> str:
@@ -337,7 +337,7 @@ class SequenceExample:
 
 
 def sequence_parts(data: bytes) -> list[tuple[int, int, int]]:
-    """(tag, start, end) of the contexts (0x0A) and feature lists (0x12) in a serialized `SequenceExample`."""
+    """Return (tag, start, end) of the contexts (0x0A) and feature lists (0x12) in a serialized `SequenceExample`."""
     found = []
     at, stop = 0, len(data)
     while at < stop:
@@ -351,7 +351,7 @@ def sequence_parts(data: bytes) -> list[tuple[int, int, int]]:
 
 
 def steps_of(data: bytes, at: int, stop: int) -> list[tuple[int, int]]:
-    """(start, end) of every `Feature` in data[at:stop], the content of a `FeatureList`."""
+    """Return (start, end) of every `Feature` in data[at:stop], the content of a `FeatureList`."""
     found = []
     while at < stop:
         tag, at = varint(data, at, stop)

@@ -1,6 +1,6 @@
-"""Expected: a dict of feature descriptions, checked once and turned into what the parsers work with.
+"""Expected: a dict of feature descriptions in the form that parsers use. It is checked once.
 
-`assemble` makes of the values of a feature the result that a user sees.
+`assemble` builds a user's result from the values of a feature.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _FEATURES = (FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, RaggedFeat
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """A feature to read from the record: its name there, the kind of its values and how many there must be.
+    """A feature to read from the record: its name, the kind and the number of its values.
 
-    `size` is the number of values or ANY_LENGTH; `stride` divides the number. `default` stands in for a missing
-    feature: None where missing is an error, else a flat array of `size` values (none for ANY_LENGTH).
+    `size` is the number of values or ANY_LENGTH; `stride` divides the number. `default` replaces a missing feature. It
+    is None if a missing feature is an error, else a flat array of `size` values (none for ANY_LENGTH).
     """
 
     name: str
@@ -54,7 +54,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Output:
-    """A result: the entry with the values, and those of the partitions (None for uniform ones)."""
+    """A result: the entry with the values, and the entries of the partitions (None for uniform ones)."""
 
     name: str
     feature: Feature
@@ -64,7 +64,10 @@ class Output:
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """All entries to read and the results to make of them. `tables` is the compiled parser's own, made when needed."""
+    """All entries to read, and the results to build from them.
+
+    `tables` belongs to the compiled parser, and is built on first use.
+    """
 
     entries: tuple[Entry, ...]
     outputs: tuple[Output, ...]
@@ -72,7 +75,7 @@ class Expected:
 
 
 def expect(features: Mapping[str, Feature]) -> Expected:
-    """What `features` ask for; the same descriptions give the same object.
+    """Return the checked form of `features`. Equal descriptions return the same object.
 
     >>> [entry.name for entry in expect({"label": FixedLenFeature((), np.int64)}).entries]
     ['label']
@@ -150,7 +153,7 @@ def _ragged_entry(name: str, kind: int) -> Entry:
 
 
 def _add(entries: dict[str, tuple[int, Entry]], entry: Entry) -> int:
-    """The index of an equal entry, or of `entry` after adding it: ragged features may share their parts."""
+    """Return the index of an equal entry, or add `entry`. Ragged features may share their partitions."""
     index, known = entries.setdefault(entry.name, (len(entries), entry))
     if known is entry:
         return index
@@ -167,11 +170,11 @@ def _words(entry: Entry) -> str:
 
 _NUMPY = {BYTES: np.dtype(object), FLOAT: np.dtype(np.float32)}
 _INT64 = np.dtype(np.int64)
-_MOST_ROWS = 1 << 24  # that row ids may imply: a damaged number must not allocate by its size
+_MOST_ROWS = 1 << 24  # limit for row ids, so that a damaged number does not allocate huge arrays
 
 
 def as_vector(values: Any, kind: int) -> np.ndarray:
-    """Values of one kind as a vector: int64, float32, or object with `bytes`."""
+    """Return values of one kind as a vector: int64, float32, or object with `bytes`."""
     if isinstance(values, np.ndarray):
         return values
     if kind != BYTES:
@@ -182,9 +185,9 @@ def as_vector(values: Any, kind: int) -> np.ndarray:
 
 
 def assemble(output: Output, expected: Expected, values: Sequence[Any]) -> Any:
-    """The result for one example; `values` holds the values of every entry.
+    """Return the result for one example. `values` has the values of every entry.
 
-    Raises InvalidArgumentError where the parts of a ragged feature do not fit together.
+    Raises InvalidArgumentError if the partitions of a ragged feature do not fit.
     """
     feature = output.feature
     entry = expected.entries[output.entry]
@@ -192,7 +195,7 @@ def assemble(output: Output, expected: Expected, values: Sequence[Any]) -> Any:
     if isinstance(feature, FixedLenFeature) and not feature.shape:
         return found[0] if entry.kind == BYTES else _scalar(found, entry)
     vector = as_vector(found, entry.kind)
-    if not vector.flags.writeable:  # a default, or a view of the record: the user gets an array of their own
+    if not vector.flags.writeable:  # a default or a view of the record: the user needs a separate array
         vector = vector.copy()
     if isinstance(feature, FixedLenFeature):
         return vector.reshape(feature.shape)
@@ -209,7 +212,7 @@ def _scalar(found: Any, entry: Entry) -> Any:
 
 
 def sparse_row(vector: np.ndarray) -> SparseTensor:
-    """The values of one example as a sparse vector without gaps."""
+    """Return the values of one example as a sparse vector without gaps."""
     return SparseTensor(np.arange(len(vector))[:, None], vector, np.array([len(vector)]))
 
 
@@ -225,7 +228,8 @@ def partitioned(
         assert part is not None
         splits = _splits(partition, part, len(found))
         try:
-            divided = RaggedTensor(found, splits)  # checked before a cast could wrap a wild number into a fitting one
+            # check before the cast, which could turn an invalid number into a valid one
+            divided = RaggedTensor(found, splits)
             found = RaggedTensor(divided.values, splits.astype(feature.row_splits_dtype))
         except InvalidArgumentError as error:
             message = f"Feature {name!r}: {partition} does not divide its {len(found)} values. {error.message}"
@@ -245,7 +249,7 @@ def _uniform(
 
 
 def _splits(partition: Partition, part: np.ndarray, count: int) -> np.ndarray:
-    """Row splits from any way of giving them; whether they fit is checked by the caller."""
+    """Return the row splits of any partition. The caller checks them."""
     zero = np.zeros(1, np.int64)
     if isinstance(partition, RowSplits):
         return part if len(part) else zero
@@ -262,5 +266,5 @@ def _splits_from_row_ids(rows: np.ndarray, count: int) -> np.ndarray:
     if not len(rows):
         return np.zeros(1, np.int64)
     if len(rows) != count or (rows[1:] < rows[:-1]).any() or rows[0] < 0 or rows[-1] > _MOST_ROWS:
-        return np.array([-1])  # not a division: refused with the caller's words
+        return np.array([-1])  # an invalid partition, which the caller refuses
     return np.searchsorted(rows, np.arange(int(rows[-1]) + 2)).astype(np.int64)

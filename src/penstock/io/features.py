@@ -1,7 +1,7 @@
-"""What a feature of a serialized example is expected to be: the descriptions that parsers are given.
+"""Descriptions of the features in a serialized example, for parsers.
 
-Fields and meaning are those of tf.io. Descriptions are frozen, checked when built, compare and hash by content.
-`dtype` is one of the three kinds a feature can have: bytes (or str), np.int64, np.float32.
+Fields and meaning are those of tf.io. Descriptions are frozen, and checked when they are created. They compare and hash
+by content. `dtype` is one of the three kinds of a feature: bytes (or str), np.int64, np.float32.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ _KINDS = {bytes: BYTES, np.dtype(np.float32): FLOAT, np.dtype(np.int64): INT64}
 
 
 class _ByContent:
-    """Equality and hash of a description, by a key made once: parsers look descriptions up at every call."""
+    """Equality and hash of a description.
+
+    The key is computed once, because parsers look up descriptions in every call.
+    """
 
     __slots__ = ()
 
@@ -151,31 +154,31 @@ class FixedLenSequenceFeature(_ByContent):
 
 
 class RowSplits(NamedTuple):
-    """Rows given by where each begins and the last ends: 0, …, number of values."""
+    """Rows defined by row splits: 0, …, number of values."""
 
     key: str
 
 
 class RowLengths(NamedTuple):
-    """Rows given by their lengths."""
+    """Rows defined by their lengths."""
 
     key: str
 
 
 class RowStarts(NamedTuple):
-    """Rows given by where each begins."""
+    """Rows defined by their starts."""
 
     key: str
 
 
 class RowLimits(NamedTuple):
-    """Rows given by where each ends."""
+    """Rows defined by their ends."""
 
     key: str
 
 
 class ValueRowIds(NamedTuple):
-    """Rows given by the row each value is in; never falling."""
+    """Rows defined by the row of each value, in ascending order."""
 
     key: str
 
@@ -267,7 +270,7 @@ Feature = FixedLenFeature | VarLenFeature | FixedLenSequenceFeature | RaggedFeat
 
 
 def kind_of(feature: Feature) -> int:
-    """The kind of list in tf.train.Feature that holds the values: BYTES, FLOAT or INT64."""
+    """Return the list kind of tf.train.Feature that stores the values: BYTES, FLOAT or INT64."""
     return _KINDS[feature.dtype]
 
 
@@ -318,7 +321,7 @@ def _default(value: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _content(default: Any) -> Any:
-    """A default in a form that compares by its bits."""
+    """Return a default in a form that compares by its bits."""
     if default is None or isinstance(default, bytes):
         return default
     return tuple(default.reshape(-1).tolist()) if default.dtype == object else default.tobytes()

@@ -1,6 +1,6 @@
 """The plain parsers of one example and of one sequence example.
 
-They define what is accepted, and every error text.
+They define valid input and all errors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock.io.wire import MalformedError, example_entries, feature_entries, r
 
 
 def parse_plain(data: bytes, expected: Expected) -> dict[str, Any]:
-    """`parse_single_example` with descriptions that have been checked before."""
+    """Parse one example, like `parse_single_example`, with checked descriptions."""
     try:
         places = example_entries(data)
         values = [read_entry(data, entry, places.get(entry.key)) for entry in expected.entries]
@@ -30,7 +30,7 @@ def parse_plain(data: bytes, expected: Expected) -> dict[str, Any]:
 
 
 def read_entry(data: bytes, entry: Entry, place: tuple[int, int] | None) -> Any:
-    """The values of one feature, checked against what is expected of it."""
+    """Return the values of one feature, after checks against its description."""
     kind, values = (NO_KIND, []) if place is None else read_feature(data, place[0], place[1], entry.kind)
     if kind == NO_KIND:
         if entry.default is None:
@@ -127,13 +127,16 @@ def _places(data: bytes) -> tuple[_Places, _Places]:
 
 
 def _steps(data: bytes, lists: Expected, places: _Places) -> list[list[np.ndarray]]:
-    """The values of every step of every feature list."""
+    """Return the values of every step of every feature list."""
     whole = {output.entry for output in lists.outputs if isinstance(output.feature, FixedLenSequenceFeature)}
     return [_read_steps(data, e, places.get(e.key), whole=i in whole) for i, e in enumerate(lists.entries)]
 
 
 def _read_steps(data: bytes, entry: Entry, place: tuple[int, int] | None, *, whole: bool) -> list[np.ndarray]:
-    """The values of every step of one; where steps are `whole`, each must be there and have a fixed number."""
+    """Return the values of every step of one list.
+
+    With `whole`, each step must exist and have a fixed number of values.
+    """
     if place is None:
         if entry.default is None:
             message = f"Feature list {entry.name!r} is required but could not be found."

@@ -1,4 +1,4 @@
-"""What `penstock.io` offers: it is imported when the first of these names is asked for."""
+"""The names of `penstock.io`. This module is imported when one of them is first used."""
 
 from penstock.image.decode import decode_bmp, decode_image, decode_webp
 from penstock.image.gif import decode_gif

@@ -1,6 +1,7 @@
-"""Where bytes live: one set of functions over local paths and URLs.
+"""Functions on files at local paths and URLs.
 
-A path is local unless it starts with `scheme://`; only then fsspec is loaded. Nothing here knows file formats.
+A path is local unless it starts with `scheme://`. fsspec is imported only for URLs. This module does not know file
+formats.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Path = str | os.PathLike[str]
 
 _URL = re.compile(r"[A-Za-z][\w+.-]*(::[A-Za-z][\w+.-]*)*://")
 _READING = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-_AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # of a pipe one would wait for who writes
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # opening a pipe would otherwise wait for a writer
 _LITTLE = 1 << 14
 _MAGIC = re.compile(r"[*?\[]")
 _LITERAL = re.compile(r"[^*?\[]+")
@@ -41,9 +42,9 @@ _TOO_LARGE = (
 
 
 def as_path(path: Any) -> str:
-    """Return the path as text, with the home folder for a leading `~`.
+    """Return the path as a string. A leading `~` becomes the home folder.
 
-    Raises InvalidTypeError for what is neither text, bytes nor os.PathLike.
+    Raises InvalidTypeError unless the path is a str, bytes or os.PathLike.
 
     >>> as_path(b"data/train.tfrecord")
     'data/train.tfrecord'
@@ -57,7 +58,7 @@ def as_path(path: Any) -> str:
 
 
 def is_url(path: Path) -> bool:
-    """Whether `path` is a URL, that is, served by fsspec.
+    """Return True if `path` is a URL, which fsspec serves.
 
     >>> is_url("s3://bucket/key"), is_url("data/train.tfrecord")
     (True, False)
@@ -67,9 +68,9 @@ def is_url(path: Path) -> bool:
 
 
 def glob(pattern: Path) -> list[str]:
-    r"""The files that match `pattern` (`*`, `?`, `[...]`, `**` for any depth), sorted by name.
+    r"""Return the files that match `pattern` (`*`, `?`, `[...]`, `**` for any depth), sorted by name.
 
-    A path that exists matches itself, whatever characters it holds. Raises NotFoundError when nothing matches.
+    A path that exists matches itself, whatever its characters. Raises NotFoundError if no file matches.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -94,7 +95,7 @@ def glob(pattern: Path) -> list[str]:
 
 
 def exists(path: Path) -> bool:
-    """Whether there is a file or directory at `path`."""
+    """Return True if there is a file or directory at `path`."""
     name = as_path(path)
     if is_url(name):
         return _remote_exists(name)
@@ -102,7 +103,7 @@ def exists(path: Path) -> bool:
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a file at `path`."""
+    """Return True if there is a file at `path`."""
     name = as_path(path)
     if is_url(name):
         return _remote_exists(name, file=True)
@@ -110,7 +111,7 @@ def is_file(path: Path) -> bool:
 
 
 def size(path: Path) -> int:
-    """The length of a file in bytes. Raises NotFoundError."""
+    """Return the length of a file in bytes. Raises NotFoundError."""
     name = as_path(path)
     try:
         if is_url(name):
@@ -121,16 +122,16 @@ def size(path: Path) -> int:
                 return file.seek(0, 2)
         state = os.stat(name)
         if state.st_size == 0 and not stat.S_ISDIR(state.st_mode):
-            return len(map_file(name))  # a file of the system's, of /proc, has bytes all the same
+            return len(map_file(name))  # files of /proc have content although their size is 0
         return state.st_size
     except FileNotFoundError as error:
         raise _missing(name) from error
 
 
 def version(path: Path) -> tuple[int, int | str]:
-    """The length of a file, and its modification time in nanoseconds or what a server tells versions apart by.
+    """Return the length of a file, and its modification time in nanoseconds or the server's version.
 
-    That is the server's etag or time; "" where it has neither. Raises NotFoundError.
+    The server's version is its etag or time, or "" if it has neither. Raises NotFoundError.
     """
     name = as_path(path)
     try:
@@ -144,7 +145,7 @@ def version(path: Path) -> tuple[int, int | str]:
 
 
 def open_read(path: Path) -> BinaryIO:
-    """A binary file to read from its start. Raises NotFoundError; what that of a URL raises is in `remote.retry`."""
+    """Open a binary file for reading. Raises NotFoundError; for URLs, see the errors in `remote.retry`."""
     name = as_path(path)
     try:
         if is_url(name):
@@ -159,7 +160,7 @@ def open_read(path: Path) -> BinaryIO:
 
 
 def copied(url: str) -> str:
-    """A temporary local file with the bytes of a URL, asked for in parallel, which the caller removes."""
+    """Download a URL in parallel, and return the name of a temporary local file. The caller removes it."""
     import shutil
     import tempfile
 
@@ -174,7 +175,7 @@ def copied(url: str) -> str:
 
 
 def read_remote(url: str) -> bytes:
-    """All bytes of a URL, asked for in parallel, for a caller that holds them against a checksum of its own."""
+    """Return all bytes of a URL, requested in parallel. The caller checks them against its own checksum."""
     from penstock.io.remote.object import RemoteObject
 
     found = RemoteObject(url)
@@ -185,7 +186,10 @@ def read_remote(url: str) -> bytes:
 
 
 def read_now(path: Path) -> bytes:
-    """All bytes of a little file as it is now, which others may replace at any time. Raises NotFoundError."""
+    """Return all bytes of a small file in its current version.
+
+    Others may replace it at any time. Raises NotFoundError.
+    """
     name = as_path(path)
     if is_url(name):
         from penstock.io.remote.retry import retrying
@@ -197,9 +201,9 @@ def read_now(path: Path) -> bytes:
 
 
 def open_write(path: Path) -> BinaryIO:
-    """A new binary file, replacing one of that name. Raises NotFoundError where its directory is missing.
+    """Create a binary file, or replace an existing one. Raises NotFoundError if its directory is missing.
 
-    That of a URL is there as a whole once it is closed, and never if its `with` block ends by an error.
+    A file at a URL appears when it is closed, and never if its `with` block ends with an error.
     """
     name = as_path(path)
     try:
@@ -214,7 +218,7 @@ def open_write(path: Path) -> BinaryIO:
 
 
 def names_in(folder: Path) -> list[str]:
-    """The names of what lies in a folder, without that folder; none where there is no such folder."""
+    """Return the names of the entries of a folder, without the folder. A missing folder has none."""
     name = as_path(folder)
     if is_url(name):
         return _remote_names(name)
@@ -225,21 +229,21 @@ def names_in(folder: Path) -> list[str]:
 
 
 def states_below(folder: Path) -> list[tuple[int, int | None]]:
-    """For each file below a folder: its bytes, and when it was written to, in nanoseconds; None if unknown."""
+    """Return the size of each file below a folder, and its modification time in nanoseconds, or None."""
     name = as_path(folder)
     if is_url(name):
         return _remote_states(name)
     found: list[tuple[int, int | None]] = []
     for place, _, files in os.walk(name):
         for file in files:
-            with suppress(FileNotFoundError, PermissionError):  # removed meanwhile, or somebody else's
+            with suppress(FileNotFoundError, PermissionError):  # removed meanwhile, or not accessible
                 state = os.lstat(os.path.join(place, file))
                 found.append((state.st_size, state.st_mtime_ns))
     return found
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a folder with all that is in it. Nothing happens where there is none."""
+    """Remove a file, or a folder with its content. A missing path is ignored."""
     name = as_path(path)
     if is_url(name):
         _remote_remove(name)
@@ -253,13 +257,13 @@ def remove(path: Path) -> None:
 
 
 def map_file(path: Path) -> np.ndarray:
-    """A local file as a read-only uint8 array (bytes,), mapped into memory and read only where it is looked at.
+    """Map a local file into memory as a read-only uint8 array of shape (bytes,). Pages are read on access.
 
-    One of up to 16 KiB is read, which takes less time than to map it and to let it go again.
-    The array stays valid after the file is deleted; a file cut short while mapped makes its readers crash, so files
-    must not be rewritten in place while a pipeline reads them. It keeps no file open. Raises OSError where the system
-    refuses, as for a file that is larger than the address space left: see `map_file_or_none`, `bytes_of`.
-    InvalidArgumentError for what is no file: a directory, a pipe, a device.
+    A file of up to 16 KiB is read instead, which is faster than mapping it.
+    The array stays valid after the file is deleted. If a mapped file is truncated, its readers crash, so files must not
+    be rewritten in place while a pipeline reads them. The file does not stay open.
+    Raises OSError if the system refuses, such as for a file larger than the free address space; see `map_file_or_none`
+    and `bytes_of`. Raises InvalidArgumentError for a directory, pipe or device.
     """
     name = as_path(path)
     try:
@@ -268,7 +272,7 @@ def map_file(path: Path) -> np.ndarray:
             found = os.fstat(descriptor)
             if not _is_regular(name, found.st_mode):
                 raise _no_file(name, found.st_mode)
-            if not found.st_size:  # which the files of /proc say, too
+            if not found.st_size:  # files of /proc also have size 0
                 return np.frombuffer(b"".join(iter(lambda: os.read(descriptor, 1 << 20), b"")), np.uint8)
             if found.st_size <= _LITTLE and len(read := os.read(descriptor, found.st_size)) == found.st_size:
                 return np.frombuffer(read, np.uint8)
@@ -282,7 +286,7 @@ def map_file(path: Path) -> np.ndarray:
 
 
 def _opened(name: str, flags: int) -> int:
-    """A file's descriptor; what is no file is not waited for."""
+    """Return a file's descriptor. Opening a pipe or device does not wait."""
     descriptor = os.open(name, flags | _AT_ONCE)
     mode = os.fstat(descriptor).st_mode
     if not _is_regular(name, mode):
@@ -292,18 +296,18 @@ def _opened(name: str, flags: int) -> int:
 
 
 def _is_regular(name: str, mode: int) -> bool:
-    return stat.S_ISREG(mode) or name == os.devnull  # which is what an empty file is called
+    return stat.S_ISREG(mode) or name == os.devnull  # os.devnull serves as an empty file
 
 
 def little_of(name: str) -> bytes | None:
-    """All of a local file of up to 16 KiB; None for any other, for one that cannot be read, and for an empty one."""
+    """Return the content of a local file of up to 16 KiB. None for other files, unreadable files and empty files."""
     if is_url(name):
         return None
     try:
         descriptor = os.open(name, _READING | _AT_ONCE)
         try:
             size = os.lseek(descriptor, 0, os.SEEK_END)
-            if size > _LITTLE or not size:  # as those of /proc seem to be
+            if size > _LITTLE or not size:  # files of /proc seem empty
                 return None
             os.lseek(descriptor, 0, os.SEEK_SET)
             read = os.read(descriptor, size)
@@ -315,7 +319,7 @@ def little_of(name: str) -> bytes | None:
 
 
 def map_file_or_none(path: Path) -> np.ndarray | None:
-    """As `map_file`; None for a URL, and where the system does not map what may be read: then it is read in pieces."""
+    """Map a file like `map_file`. Return None for a URL, or if the system cannot map it; then it is read in pieces."""
     if is_url(path):
         return None
     try:
@@ -327,9 +331,9 @@ def map_file_or_none(path: Path) -> np.ndarray | None:
 
 
 def bytes_of(path: Path) -> np.ndarray:
-    """All bytes of a local file as a read-only uint8 array: mapped, or read where the system does not map it.
+    """Return all bytes of a local file as a read-only uint8 array. The file is mapped, or read if mapping fails.
 
-    Raises ResourceExhaustedError where they fit neither way.
+    Raises ResourceExhaustedError if the address space and the memory are too small.
     """
     found = map_file_or_none(path)
     if found is not None:
@@ -358,7 +362,7 @@ def _remote_exists(name: str, *, file: bool = False) -> bool:
         system, inner = file_system(name)
         system.invalidate_cache(inner)
         try:
-            found = system.info(inner)  # `exists` says no, too, when the server could not be asked
+            found = system.info(inner)  # `exists` also returns False when the server does not answer
         except FileNotFoundError:
             return False
         return not file or found.get("type") != "directory"
@@ -414,7 +418,7 @@ def _remote_remove(name: str) -> None:
 
 
 def _remote_glob(pattern: str) -> list[str]:
-    """The names that match, from one listing, which is remembered for those who open them."""
+    """Return the matching names from one listing. The listing is stored for later opening of the files."""
     from penstock.io.remote.retry import retrying
     from penstock.io.remote.system import file_system, full_name
     from penstock.io.remote.transport import remember

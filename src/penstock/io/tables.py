@@ -1,4 +1,4 @@
-"""Tables: what is expected of a record, as the arrays the compiled parser takes."""
+"""Tables: the description of expected records, as arrays for the compiled parser."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from penstock.io.kernels import example as columns
 from penstock.io.values import BYTES, FLOAT, INT64
 
 _WORD = (1 << 64) - 1
-_LAYOUTS = 64  # kept per description: sizes of Blocks settle, and the last ones of files are others
+_LAYOUTS = 64  # stored per description; Blocks have few sizes, except the last one of each file
 
 
 @dataclass(slots=True, eq=False)
 class Tables:
-    """`table` has a row per entry (see the kernel's columns) without BASE and ROOM, which depend on the block.
+    """`table` has a row per entry (see the kernel's columns), without BASE and ROOM, which depend on the block.
 
-    `density` is the most values per row that entries of any length had so far; a guess of the room they need, which
-    several threads may overwrite for each other without harm. `layouts` are those of some numbers of rows, where they
-    follow from that alone. `sizes` are those of the entries, `lists` says how many have any length, `numbers` where
-    an output that is a plain array of numbers is found; `no_notes` is what the kernel's notes begin with.
+    `density` has the highest number of values per row of each entry of any length so far. It estimates the needed room;
+    threads may overwrite each other's estimates without harm. `layouts` caches layouts by the number of rows, if they
+    depend only on this number. `sizes` has the sizes of the entries, and `lists` the number of entries of any length.
+    `numbers` has the location of outputs that are plain arrays of numbers. `no_notes` is the initial state of the
+    kernel's notes.
     """
 
     table: np.ndarray
@@ -44,7 +45,7 @@ class Tables:
 
 
 class Numbers(NamedTuple):
-    """A `FixedLenFeature` of numbers: which entry and array, values per row, and the shape if it is no scalar."""
+    """A `FixedLenFeature` of numbers: its entry and array, values per row, and the shape if it is no scalar."""
 
     entry: int
     floats: bool
@@ -53,7 +54,7 @@ class Numbers(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Where the entries' values go: the table with BASE and ROOM, BASE by entry, sizes of the arrays by kind."""
+    """Positions of the entries' values: the table with BASE and ROOM, BASE by entry, array sizes by kind."""
 
     table: np.ndarray
     bases: list[int]
@@ -61,7 +62,7 @@ class Layout(NamedTuple):
 
 
 def tables_of(expected: Expected) -> Tables:
-    """The tables of `expected`, made on first use."""
+    """Return the tables of `expected`, which are built on first use."""
     if not expected.tables:
         expected.tables.append(_make(expected))
     found: Tables = expected.tables[0]
@@ -121,7 +122,7 @@ def _numbers(output: Wanted) -> Numbers | None:
 
 
 def _spell(row: np.ndarray, entry: Entry) -> None:
-    """How a map entry with few values of this kind usually looks; the kernel's `_expected_entry` compares with it."""
+    """Store the usual spelling of a map entry with few values. The kernel's `expected_entry` compares with it."""
     size = len(entry.key)
     head = bytes([0x0A, size + 8 & 255, 0x0A, size & 255, *entry.key, 0x12, 4, entry.kind << 3 | 2, 2, 0x0A, 0])
     constant = np.full(len(head), 255, np.uint8)
@@ -133,7 +134,7 @@ def _spell(row: np.ndarray, entry: Entry) -> None:
     row[columns.WORD_2], row[columns.AT_1], row[columns.HEAD] = _word(head[-8:]), at, len(head)
     if entry.size == 1:
         row[columns.FORM] = {INT64: columns.ONE_INT, FLOAT: columns.ONE_FLOAT, BYTES: columns.ONE_STRING}[entry.kind]
-    row[columns.LONGEST] = 119 - size  # above it the entry's length takes two bytes
+    row[columns.LONGEST] = 119 - size  # in a longer entry, the entry's length takes two bytes
 
 
 def _word(eight: bytes) -> int:
@@ -141,18 +142,18 @@ def _word(eight: bytes) -> int:
 
 
 def _signed(word: int) -> int:
-    """The int64 of the same bits."""
+    """Return the int64 with the same bits."""
     return word - (1 << 64) if word >> 63 else word
 
 
 def _words(key: bytes) -> tuple[int, int]:
-    """The first and the last eight bytes; a shorter key is its own first, filled up with zeros."""
+    """Return the first and the last eight bytes of a key. A shorter key is padded with zeros, and has no last word."""
     first = int.from_bytes(key[:8], "little")
     return first, (int.from_bytes(key[-8:], "little") if len(key) >= 8 else 0)
 
 
 def _place(places: np.ndarray, k: int, key: bytes) -> None:
-    """Enter a key into the hash table; the kernel's `_find` searches by the same steps."""
+    """Insert a key into the hash table. The kernel's `find` searches with the same steps."""
     first, last = _words(key)
     mixed = first ^ (last * columns.M1 & _WORD) ^ (len(key) * columns.M2 & _WORD)
     at = ((mixed * columns.M3 & _WORD) >> 32) & (len(places) - 1)
@@ -162,7 +163,7 @@ def _place(places: np.ndarray, k: int, key: bytes) -> None:
 
 
 def _lay_out(tables: Tables, rows: int) -> Layout:
-    """A layout for so many rows, with as much room for lists as the last blocks would have needed."""
+    """Return a layout for `rows` rows. Lists get as much room as the last blocks would have needed."""
     table = tables.table.copy()
     sizes = table[:, columns.SIZE]
     guess = [math.ceil(density * rows) + 8 for density in tables.density]
@@ -174,10 +175,10 @@ def _lay_out(tables: Tables, rows: int) -> Layout:
 
 
 def _bases(table: np.ndarray) -> tuple[list[int], dict[int, int]]:
-    """Give every entry its BASE, 64-byte aligned within its array; BASE by entry, and the arrays' sizes by kind.
+    """Return BASE of every entry, 64-byte aligned in its array, and the arrays' sizes by kind.
 
-    At least a cache line is left between two: a record writes to all of them, and columns apart by a power of two bytes
-    would throw each other out of the cache.
+    At least a cache line is left between two columns. A record writes to all columns, and columns at a distance of a
+    power of two bytes would evict each other from the cache.
     """
     sizes = {BYTES: 0, FLOAT: 0, INT64: 0}
     bases = []
@@ -189,7 +190,7 @@ def _bases(table: np.ndarray) -> tuple[list[int], dict[int, int]]:
 
 
 class Output:
-    """The arrays one call of the kernel writes into, with the place of every entry in them."""
+    """The arrays of one kernel call, with the position of every entry in them."""
 
     __slots__ = ("_sizes", "bases", "floats", "ints", "lengths", "rows", "splits", "starts", "table")
 
@@ -204,7 +205,7 @@ class Output:
         self.lengths = np.empty(sizes[BYTES], np.int64)
 
     def grow(self, entry: int, needed: int) -> None:
-        """Give entry `entry` room for `needed` values and as many again, keeping what has been written."""
+        """Give an entry room for twice `needed` values, and keep the values written so far."""
         old = self.table.copy()
         self.table[entry, columns.ROOM] = 2 * needed
         self.bases, sizes = _bases(self.table)
@@ -224,13 +225,13 @@ class Output:
         return found
 
     def count(self, entry: int) -> int:
-        """How many values an entry has."""
+        """Return the number of values of an entry."""
         size = self._sizes[entry]
         if size >= 0:
             return size * self.rows
         return int(self.splits[self.table[entry, columns.SPLITS], -1])
 
     def part(self, array: np.ndarray, entry: int) -> np.ndarray:
-        """The values of an entry in `array`."""
+        """Return the values of an entry in `array`."""
         base = self.bases[entry]
         return array[base : base + self.count(entry)]

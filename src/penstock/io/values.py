@@ -1,4 +1,4 @@
-"""Python and numpy values as the three kinds tf.train.Feature knows: bytes, float32 and int64."""
+"""Conversion of Python and numpy values to the three kinds of tf.train.Feature: bytes, float32 and int64."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from penstock.block.leaf import rounded
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 
-# The numbers of the fields in tf.train.Feature; NO_KIND is a Feature in which none is set.
+# The field numbers in tf.train.Feature. NO_KIND is a Feature without a field.
 NO_KIND, BYTES, FLOAT, INT64 = 0, 1, 2, 3
 
 KIND_NAMES = {NO_KIND: "nothing", BYTES: "bytes", FLOAT: "float32", INT64: "int64"}
@@ -18,7 +18,7 @@ _EMPTY = np.empty(0, np.int64)
 
 
 class ByteStrings(list[bytes]):
-    """The values of a feature of byte strings, as decoded: a list that says so also where it is empty."""
+    """The decoded values of a feature of byte strings. The class marks an empty list as one of byte strings."""
 
     __slots__ = ()
 
@@ -27,16 +27,16 @@ _INT64 = np.iinfo(np.int64)
 
 
 def as_values(value: Any, name: str) -> tuple[int, np.ndarray]:
-    r"""(kind, values in C order) of what a user gives as a feature: int64, float32 or object arrays of `bytes`.
+    r"""Return (kind, values in C order) of a user's value: int64, float32 or object arrays of `bytes`.
 
     >>> as_values([1, True], "label")
     (3, array([1, 1]))
     >>> as_values("é", "text")
     (1, array([b'\xc3\xa9'], dtype=object))
 
-    An empty list has no kind, unless it was decoded as one of byte strings; an empty array has that of its dtype.
-    Raises InvalidTypeError for what is none of them, InvalidArgumentError for integers beyond int64 and lists that mix
-    kinds. `name` is the feature's, for the errors.
+    An empty list has no kind, unless it is a decoded ByteStrings. An empty array has the kind of its dtype. Raises
+    InvalidTypeError for unsupported values, and InvalidArgumentError for integers beyond int64 and lists of mixed
+    kinds. `name` is the feature's name for errors.
     """
     if isinstance(value, (bytes, str, bytearray, memoryview)):
         return BYTES, byte_strings([value], name)
@@ -57,7 +57,7 @@ def as_values(value: Any, name: str) -> tuple[int, np.ndarray]:
     if kind == "f" and isinstance(value, (list, tuple)) and rounded(array, value):
         raise _overflow(name, max(np.array(value, object).reshape(-1).tolist()))
     if kind == "f":
-        with np.errstate(over="ignore"):  # what float32 cannot hold becomes inf, as in protobuf
+        with np.errstate(over="ignore"):  # values beyond float32 become inf, as in protobuf
             return FLOAT, flat.astype(np.float32)
     if kind in "SUO" and isinstance(value, (np.ndarray, np.generic)):
         return BYTES, byte_strings(flat.tolist(), name)
@@ -67,7 +67,7 @@ def as_values(value: Any, name: str) -> tuple[int, np.ndarray]:
 
 
 def byte_strings(values: list[Any], name: str) -> np.ndarray:
-    """An object array of `bytes`; text becomes UTF-8. Raises InvalidTypeError for anything else."""
+    """Return an object array of `bytes`. Strings become UTF-8. Raises InvalidTypeError for other values."""
     found = np.empty(len(values), object)
     for i, item in enumerate(values):
         if isinstance(item, bytes):

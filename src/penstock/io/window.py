@@ -1,7 +1,7 @@
-"""Window: the part of a file's content that is in memory, which its reader moves forward.
+"""Window: the part of a file's content in memory, which its reader moves forward.
 
-RecordChunk: records in it, by their positions; LineReader: the lines of a file, in chunks of positions as well;
-whole_lines: those of several small files.
+RecordChunk: records in it, by position. LineReader: the lines of a file, also in chunks of positions. whole_lines: the
+lines of several small files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.io.tfrecord.streams import InflatedStream, PlainStream
 BUFFER_SIZE = 1 << 18
 _LEAST_PIECE = 16
 
-LONGEST = 1 << 28  # bytes of a line or row of a file that is streamed: one without an end would take all memory
+LONGEST = 1 << 28  # bytes; limit for a line or row of a streamed file, as one without an end would fill the memory
 _NEWLINE = 10
 _UNENDING = "Is the file what it is read as? A line end may be missing, or a quote that closes a field."
 
@@ -34,18 +34,18 @@ _EMPTY = np.frombuffer(b"", np.uint8)
 
 
 class Window:
-    """The content of a file, decompressed, from byte `offset` on.
+    """The decompressed content of a file, from byte `offset` on.
 
-    `buffer` is read-only uint8 and never written to again: what was cut out of it stays valid. `at` is the reader's
-    place in it, `base` the offset of `buffer[0]` in the content. An uncompressed local file is mapped whole; anything
-    else is streamed by pieces of `buffer_size` bytes (256 KiB), more where one record needs it.
+    `buffer` is read-only uint8 and never changes, so slices of it stay valid. `at` is the reader's position in it, and
+    `base` the offset of `buffer[0]` in the content. An uncompressed local file is mapped. Other files are streamed in
+    pieces of `buffer_size` bytes (256 KiB), or more for a larger record.
 
     With `text` the content is UTF-8 or another superset of ASCII. A byte order mark at its start and a Ctrl-Z at its
-    end do not belong to it. UTF-16 raises InvalidArgumentError. NUL bytes at the end raise DataLossError, after what is
+    end are left out. UTF-16 raises InvalidArgumentError. NUL bytes at the end raise DataLossError, after the text
     before them.
 
-    `broken` says that the content behind the buffer cannot be read: the file is over, whatever it should have held.
-    Raises NotFoundError for a missing file, InvalidArgumentError for a negative offset or unknown compression.
+    If `broken` is True, the content after the buffer cannot be read, and the file counts as ended. Raises NotFoundError
+    for a missing file, InvalidArgumentError for a negative offset or unknown compression.
     """
 
     def __init__(
@@ -64,11 +64,11 @@ class Window:
         self.buffer = _EMPTY
         self.base = 0
         self.at = 0
-        self.begin = -1  # where the first row of text begins, if the window began there
+        self.begin = -1  # start of the first row of text, if the window began there
         self.broken = False
-        self._error: Exception | None = None  # for the next `extend`: bytes that came before it are given first
+        self._error: Exception | None = None  # raised by the next `extend`, after the bytes before it were returned
         self._text = text
-        self._line = 0, 1  # a byte, and the number of the line at it
+        self._line = 0, 1  # a byte offset, and the number of the line there
         self._piece = max(buffer_size or BUFFER_SIZE, _LEAST_PIECE)
         self._stream: PlainStream | InflatedStream | None = None
         compression = as_compression(compression_type)
@@ -91,7 +91,7 @@ class Window:
                 raise
 
     def _pass_over_mark(self) -> None:
-        """Check that the content begins as text does."""
+        """Check the beginning of a text, and skip its byte order mark."""
         if self._stream is not None and self.left < _LEAST_PIECE:
             self.extend(_LEAST_PIECE)
         head = self.buffer[: len(MARK)].tobytes()
@@ -101,7 +101,7 @@ class Window:
         self.begin = self.at = len(MARK) if head == MARK else 0
 
     def _open_local(self, offset: int) -> None:
-        """The file as it lies there; in pieces where it is larger than what the program may have mapped."""
+        """Open the file as a map, or as a stream if it is larger than the program may map."""
         buffer = storage.map_file_or_none(self.name)
         if buffer is None:
             self._open_stream(offset)
@@ -111,7 +111,7 @@ class Window:
             self._end()
 
     def _end(self) -> None:
-        """Look at the end of the content, which is in the buffer now."""
+        """Check the end of the content, which is now in the buffer."""
         last = self.buffer[-1] if self._text and self.left else None
         if last == 0:
             message = "The file ends with NUL bytes, as after a crash or on a full disk: text is missing."
@@ -122,23 +122,23 @@ class Window:
 
     @property
     def left(self) -> int:
-        """Bytes in the buffer from `at` on."""
+        """The number of bytes in the buffer from `at` on."""
         return len(self.buffer) - self.at
 
     @property
     def whole(self) -> bool:
-        """Whether everything up to the end of the file is in the buffer for certain."""
+        """True if the buffer certainly has everything up to the end of the file."""
         return self._stream is None and self._error is None
 
     def tell(self) -> int:
-        """The offset of `at` in the content: where a window begins that continues here."""
+        """Return the offset of `at` in the content. A new window can continue there."""
         return self.base + self.at
 
     def extend(self, wanted: int) -> bool:
-        """Read on until `wanted` bytes stand from `at` on or the content ends; whether there are any new ones.
+        """Read until there are `wanted` bytes from `at` on, or the content ends. Return True if new bytes came.
 
-        What stood before `at` is dropped. Raises DataLossError or OSError where the content cannot be read on, once:
-        then what was left of it is passed over and `broken` is set.
+        Bytes before `at` are dropped. Raises DataLossError or OSError once, if the content cannot be read further. The
+        rest is then skipped, and `broken` is set.
         """
         if self.broken:
             return False
@@ -151,7 +151,8 @@ class Window:
         fresh = False
         try:
             while not fresh or have < wanted:
-                # What spans pieces is fetched in growing steps; a piece is kept only once its bytes are there.
+                # Data over several pieces is read in growing steps. A step is at most as large as the bytes that have
+                # arrived.
                 part = self._stream.read(max(self._piece, min(wanted - have, have)))
                 if not part:
                     break
@@ -180,7 +181,7 @@ class Window:
         return fresh
 
     def line_at(self, offset: int) -> int | None:
-        """Return the number of the line at a byte of the content, from 1; None for a file that is streamed."""
+        """Return the line number at a byte of the content, from 1, or None for a streamed file."""
         if self._stream is not None or len(self.buffer) < offset:
             return None
         at, number = self._line if self._line[0] <= offset else (0, 1)
@@ -192,7 +193,7 @@ class Window:
         return number
 
     def close(self) -> None:
-        """Let go of the file. What was cut out of the buffer stays valid."""
+        """Close the file. Slices of the buffer stay valid."""
         self.base = self.tell()
         self.at = 0
         self.buffer = _EMPTY
@@ -211,9 +212,9 @@ class Window:
         return found
 
     def too_long(self, what: str) -> DataLossError:
-        """The error for a line or row at `at` that has more than `LONGEST` bytes; goes behind its end, keeping nothing.
+        """Return the error for a line or row at `at` with more than `LONGEST` bytes, and skip to its end.
 
-        A row of which no end was found in so many bytes ends at the next line end, whatever quotes it has.
+        A row without an end in so many bytes ends at the next line end, whatever its quotes.
         """
         message = f"A {what} has more than {LONGEST >> 20} MiB, which are passed over."
         error = DataLossError(message, hint=_UNENDING, file=self.name, offset=self.tell())
@@ -224,7 +225,7 @@ class Window:
                 if not self.extend(1):
                     return error
             self.at += int(ends[0]) + 1
-        except Exception as raised:  # comes behind this one
+        except Exception as raised:  # raised after this error
             self._error, self.broken = raised, False
         return error
 
@@ -238,7 +239,7 @@ class Window:
         self.base = offset
 
     def _skip_to(self, offset: int) -> None:
-        """Decompress up to `offset` and throw it away: a compressed file has no other way to get there."""
+        """Decompress up to `offset` and drop the content, because a compressed file has no random access."""
         assert self._stream is not None
         while self.base < offset:
             part = self._stream.read(min(self._piece, offset - self.base))
@@ -258,10 +259,10 @@ class Window:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordChunk:
-    """Record i is `buffer[starts[i] : starts[i] + lengths[i]]`; nothing is copied out of the buffer.
+    """Records in a buffer. Record i is `buffer[starts[i] : starts[i] + lengths[i]]`; nothing is copied.
 
-    `buffer` is read-only uint8 and never changes afterwards; `starts`, `lengths` and `offsets` are int64 of shape (n,).
-    `offsets` says where each record's header begins in the file (in its uncompressed content), for error messages.
+    `buffer` is read-only uint8 and never changes. `starts`, `lengths` and `offsets` are int64 of shape (n,). `offsets`
+    has the offset of each record's header in the (uncompressed) file, for errors.
     """
 
     buffer: np.ndarray
@@ -273,11 +274,11 @@ class RecordChunk:
         return len(self.starts)
 
     def slice(self, start: int, stop: int) -> RecordChunk:
-        """The records from number `start` up to, not including, number `stop`."""
+        """Return the records from number `start` up to `stop` (exclusive)."""
         return RecordChunk(self.buffer, self.starts[start:stop], self.lengths[start:stop], self.offsets[start:stop])
 
     def records(self) -> list[bytes]:
-        """The records as byte strings, copied."""
+        """Return the records as byte strings, copied."""
         view = self.buffer.data
         spans = zip(self.starts.tolist(), self.lengths.tolist(), strict=True)
         return [bytes(view[start : start + length]) for start, length in spans]
@@ -285,44 +286,44 @@ class RecordChunk:
 
 _LOG = logging.getLogger("penstock.io")
 _LINE_END, _RETURN = 10, 13
-_LEAST_SEARCH, _MOST_SEARCH = 1 << 12, 1 << 20  # bytes looked through for newlines at a time
-_MOST_READ = 1 << 21  # bytes of lines at a time
-_GUESS = 7  # log2 of the length a line is taken to have
+_LEAST_SEARCH, _MOST_SEARCH = 1 << 12, 1 << 20  # bytes per search for newlines
+_MOST_READ = 1 << 21  # bytes of lines per read
+_GUESS = 7  # log2 of the assumed length of a line
 
 _NONE = np.empty(0, np.int64)
 
 
 class TextReader:
-    """The rows of a file of text. `how` are the arguments of a `Window`; its offset has to be the start of a row.
+    """The rows of a text file. `how` are the arguments of a `Window`. Its offset must be the start of a row.
 
-    Raises NotFoundError for a missing file. For one thread at a time.
+    Raises NotFoundError for a missing file. One thread at a time may use it.
     """
 
     def __init__(self, path: storage.Path, **how: Any) -> None:
         self._window = Window(path, text=True, **how)
 
     def tell(self) -> int:
-        """Offset of the next row in the (uncompressed) file: `offset` of a reader that continues here."""
+        """Return the offset of the next row in the (uncompressed) file. A new reader can continue there."""
         return self._window.tell()
 
     def line_at(self, offset: int) -> int | None:
-        """Return the number of the line at a byte of the file, from 1; None for a file that is streamed."""
+        """Return the line number at a byte of the file, from 1, or None for a streamed file."""
         return self._window.line_at(offset)
 
     @property
     def over(self) -> bool:
-        """Return True if nothing more comes, although the file was not read to its end."""
+        """True if no more rows can be read, although the end of the file was not reached."""
         return self._window.broken
 
     def close(self) -> None:
-        """Let go of the file. Chunks that were handed out stay valid."""
+        """Close the file. Returned chunks stay valid."""
         self._window.close()
 
 
 class LineReader(TextReader):
-    r"""Reads chunks of neighbouring lines from byte `offset` on, which has to be the start of one.
+    r"""Reads chunks of neighbouring lines from byte `offset` on, the start of a line.
 
-    A line ends behind `\n`; it is given without that, and without the `\r` of `\r\n`. The last one needs no end.
+    A line ends after `\n`. It is returned without the `\n`, and without the `\r` of `\r\n`. The last line needs no end.
     An uncompressed local file is mapped, and nothing is copied.
 
     >>> import pathlib, tempfile
@@ -334,20 +335,21 @@ class LineReader(TextReader):
     Raises NotFoundError for a missing file. For one thread at a time; chunks may go to others.
     """
 
-    _ends = _NONE  # newlines in the buffer from the window's place on, as far as it was searched
+    _ends = _NONE  # newlines in the buffer from the window's position on, as far as it was searched
     _searched = 0
 
     def read(self, max_lines: int) -> RecordChunk | None:
-        """The next 1 to `max_lines` lines, or None at the end of the file.
+        """Return the next 1 to `max_lines` lines, or None at the end of the file.
 
-        Raises DataLossError, once, where compressed data cannot be read on, and for a line of more than 256 MiB in a
-        file that is streamed; the lines before it come first.
+        Raises DataLossError once, if compressed data is damaged, or for a line of more than 256 MiB in a streamed file.
+        The lines before the damage are returned first.
         """
         window = self._window
         while not len(self._ends) and self._search(max_lines << _GUESS):
             pass
         last = min(len(window.buffer), window.at + _MOST_READ)
-        while self._searched < last and (missing := max_lines - len(self._ends)) > 0:  # of what is there anyway
+        # search only bytes that are already in the buffer
+        while self._searched < last and (missing := max_lines - len(self._ends)) > 0:
             self._search(missing << _GUESS)
         ends = self._ends[:max_lines]
         if not len(ends):
@@ -364,7 +366,8 @@ class LineReader(TextReader):
         starts[0] = window.at
         starts[1:] = ends[:-1] + 1
         lengths = ends - starts
-        if not window.whole and lengths.max() > LONGEST:  # as where its end was not in the buffer yet
+        # the same limit as for a line whose end is not in the buffer yet
+        if not window.whole and lengths.max() > LONGEST:
             count = int(np.argmax(lengths > LONGEST))
             if not count:
                 raise self._too_long()
@@ -376,7 +379,7 @@ class LineReader(TextReader):
         return RecordChunk(window.buffer, starts, lengths, starts + window.base)
 
     def _search(self, size: int) -> bool:
-        """Look for newlines a bit further on; False at the end of the content."""
+        """Search for newlines in more bytes. Return False at the end of the content."""
         window = self._window
         if self._searched == len(window.buffer):
             before = window.at
@@ -399,14 +402,14 @@ class LineReader(TextReader):
 
     @property
     def left(self) -> int:
-        """Bytes that are known to come: of a mapped file all that were not read yet."""
+        """The number of bytes known to come. For a mapped file these are all unread bytes."""
         return self._window.left
 
 
 def whole_lines(contents: Sequence[bytes]) -> tuple[RecordChunk, np.ndarray] | None:
-    r"""The lines of files, as `LineReader` gives them, with their offsets in these, and how many each has.
+    r"""Return the lines of files, as `LineReader` reads them, with their offsets in each file and the count per file.
 
-    None if a `Window` may cut something off one of them or raise an error.
+    Return None if a `Window` may remove bytes of a file or raise an error.
 
     >>> chunk, counts = whole_lines([b"one\r\ntwo", b"", b"three\n"])
     >>> chunk.records(), chunk.offsets.tolist(), counts.tolist()
@@ -425,7 +428,7 @@ def whole_lines(contents: Sequence[bytes]) -> tuple[RecordChunk, np.ndarray] | N
     behind = np.searchsorted(ends, borders)
     counts = np.diff(behind, prepend=0)
     returns = (lengths > 0) & (buffer[ends - 1] == _RETURN)
-    returns[behind[unended] - 1] = False  # which belongs to no end
+    returns[behind[unended] - 1] = False  # the byte belongs to no line end
     return RecordChunk(buffer, starts, lengths - returns, starts - (borders - sizes).repeat(counts)), counts
 
 

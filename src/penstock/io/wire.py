@@ -1,9 +1,9 @@
 """The wire format of protocol buffers, as far as tf.train.Example needs it.
 
-Fields read and written, and the messages inside an example walked over in plain Python, as the compiled parser does for
-a Block.
+The module reads and writes fields, and reads the messages inside an example, in plain Python. The compiled parser does
+the same for a Block.
 
-A message is a row of fields: a varint `field_number << 3 | wire_type`, then the value. Unknown fields are skipped.
+A message is a sequence of fields: a varint `field_number << 3 | wire_type`, then the value. Unknown fields are skipped.
 Source: protobuf.dev/programming-guides/encoding.
 """
 
@@ -19,20 +19,20 @@ VARINT, FIXED64, DELIMITED, FIXED32 = 0, 1, 2, 5
 
 _MAX_TAG = (1 << 32) - 1
 _MASK = (1 << 64) - 1
-_SMALL = 32  # from about this many values on, numpy's fixed costs are less than Python's per value
+_SMALL = 32  # number of values; above it, numpy's fixed costs are less than Python's costs per value
 
 
 class MalformedError(ValueError):
-    """The bytes are no message; callers turn it into an error that says which message was wanted."""
+    """The bytes are no message. The caller raises an error with the name of the expected message."""
 
 
 def varint(data: bytes, at: int, stop: int) -> tuple[int, int]:
-    """(value, next position) of the varint at `at`; bits beyond the 64th are dropped, as protobuf does.
+    """Return (value, next position) of the varint at `at`. Bits beyond the 64th are dropped, as in protobuf.
 
     >>> varint(bytes([0xAC, 0x02]), 0, 2)
     (300, 2)
 
-    Raises MalformedError where it does not end before `stop`, or within 10 bytes.
+    Raises MalformedError if it does not end before `stop`, or within 10 bytes.
     """
     value = shift = 0
     for byte in data[at : min(stop, at + 10)]:
@@ -48,7 +48,7 @@ def varint(data: bytes, at: int, stop: int) -> tuple[int, int]:
 
 
 def span(data: bytes, at: int, stop: int) -> tuple[int, int]:
-    """(start, end) of the bytes that a length at `at` announces."""
+    """Return (start, end) of the bytes after the length at `at`."""
     if at < stop and data[at] < 0x80:
         size, at = data[at], at + 1
     else:
@@ -60,7 +60,7 @@ def span(data: bytes, at: int, stop: int) -> tuple[int, int]:
 
 
 def skip(data: bytes, at: int, stop: int, tag: int) -> int:
-    """The position after the value of an unknown field."""
+    """Return the position after the value of an unknown field."""
     kind = tag & 7
     if not 8 <= tag <= _MAX_TAG:
         message = f"there is no field with the tag {tag}"
@@ -80,7 +80,7 @@ def skip(data: bytes, at: int, stop: int, tag: int) -> int:
 
 
 def packed_varints(data: bytes, start: int, stop: int) -> list[int] | np.ndarray:
-    """The varints of data[start:stop], as signed 64-bit values: a list of few, an int64 array of many.
+    """Return the varints of data[start:stop] as signed 64-bit values: a list if they are few, else an int64 array.
 
     >>> packed_varints(bytes([1, 0xAC, 0x02]), 0, 3)
     [1, 300]
@@ -114,12 +114,12 @@ def _many_varints(bytes_: np.ndarray) -> np.ndarray:
 
 
 def signed(value: int) -> int:
-    """The two's complement reading of an unsigned 64-bit value."""
+    """Return the two's complement reading of an unsigned 64-bit value."""
     return value - (1 << 64) if value >> 63 else value
 
 
 def encode_varint(value: int) -> bytes:
-    """The bytes of an unsigned 64-bit value.
+    """Return the bytes of an unsigned 64-bit value.
 
     >>> encode_varint(300).hex()
     'ac02'
@@ -135,7 +135,7 @@ def encode_varint(value: int) -> bytes:
 
 
 def encode_varints(values: np.ndarray) -> bytes:
-    """The bytes of int64 values, one varint after the other."""
+    """Return the bytes of int64 values, one varint after the other."""
     if len(values) <= _SMALL:
         return b"".join([encode_varint(value & _MASK) for value in values.tolist()])
     bits = values.astype(np.int64).view(np.uint64)
@@ -147,17 +147,17 @@ def encode_varints(values: np.ndarray) -> bytes:
 
 
 def delimited(tag: int, content: bytes) -> bytes:
-    """A field of bytes: its one-byte tag, the length, the content."""
+    """Return a field of bytes: its one-byte tag, the length, the content."""
     return bytes((tag,)) + encode_varint(len(content)) + content
 
 
-# Here and in the compiled parser, as in protobuf, fields come in any order, unknown ones are skipped, of map entries
-# with one key the last counts, lists may be packed or not and in several parts, of different kinds in one feature the
-# last counts. A feature that was not asked for is passed over unseen.
+# Both parsers follow protobuf. Fields come in any order, and unknown fields are skipped. The last of several map
+# entries with one key counts. Lists may be packed or not, and in several pieces. The last of several kinds in one
+# feature counts. A feature without a description is skipped without a check.
 
 
 class ValueLists:
-    """The values of one feature, gathered from the parts of its list: small lists, or arrays."""
+    """The values of one feature, collected from the pieces of its list. Pieces are small lists or arrays."""
 
     __slots__ = ("parts",)
 
@@ -204,7 +204,7 @@ def feature_entries(data: bytes, at: int, stop: int, found: dict[bytes, tuple[in
 
 
 def example_entries(data: bytes) -> dict[bytes, tuple[int, int]]:
-    """Name → (start, end) of every `Feature` in a serialized `Example`."""
+    """Return name → (start, end) of every `Feature` in a serialized `Example`."""
     found: dict[bytes, tuple[int, int]] = {}
     at, stop = 0, len(data)
     while at < stop:
@@ -218,7 +218,7 @@ def example_entries(data: bytes) -> dict[bytes, tuple[int, int]]:
 
 
 def read_feature(data: bytes, at: int, stop: int, wanted: int) -> tuple[int, list[Any] | np.ndarray]:
-    """(kind, values) of a `Feature` message; the values are read only where the kind is `wanted`."""
+    """Return (kind, values) of a `Feature` message. The values are read only if the kind is `wanted`."""
     kind, lists = NO_KIND, ValueLists()
     while at < stop:
         tag = data[at]
@@ -276,5 +276,5 @@ def read_list(data: bytes, at: int, stop: int, kind: int, lists: ValueLists) -> 
 
 
 def _floats(data: bytes, at: int, count: int) -> np.ndarray:
-    """An array, as it keeps the bits: a Python float in between would make a signalling NaN quiet."""
+    """Return an array, which keeps all bits. A Python float would make a signalling NaN quiet."""
     return np.frombuffer(data, "<f4", count, at).astype(np.float32, copy=False)

@@ -1,4 +1,4 @@
-"""writing, reading, local: what speaks against a place that the user chose, as errors that name the setting."""
+"""writing, reading, local: errors about a location that the user chose, with the name of the setting."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.io.storage import is_url
 
 
 class UrlPath(os.PathLike[str]):
-    """Compares and prints as its URL.
+    """A path that compares and prints as its URL.
 
     >>> (UrlPath("gs://bucket/sets/") / "mnist" / "3.0.1").name
     '3.0.1'
@@ -51,40 +51,40 @@ class UrlPath(os.PathLike[str]):
 
     @property
     def name(self) -> str:
-        """The last part."""
+        """The last component of the URL."""
         return self._url.rpartition("/")[2]
 
     @property
     def parent(self) -> UrlPath:
-        """What it lies in."""
+        """The URL of the folder that contains it."""
         return UrlPath(self._url.rpartition("/")[0])
 
     def relative_to(self, other: str | os.PathLike[str]) -> PurePosixPath:
-        """The way from `other`, which it lies in."""
+        """Return the path relative to the folder `other`."""
         return PurePosixPath(self._url).relative_to(PurePosixPath(os.fspath(other)))
 
     def resolve(self) -> UrlPath:
-        """Itself: there are no links."""
+        """Return the path itself, because URLs have no links."""
         return self
 
     def is_file(self) -> bool:
-        """Whether an object is there."""
+        """Return True if there is an object at the URL."""
         return storage.is_file(self._url)
 
     def is_dir(self) -> bool:
-        """Whether anything lies in it: a store of objects has no folders beside that."""
+        """Return True if there are objects below the URL. A store of objects has no other folders."""
         return bool(storage.names_in(self._url))
 
     def exists(self) -> bool:
-        """Whether it is a file or a folder."""
+        """Return True if it is a file or a folder."""
         return storage.exists(self._url)
 
     def iterdir(self) -> Iterator[UrlPath]:
-        """What lies in it."""
+        """Yield the paths in the folder."""
         return (self / name for name in storage.names_in(self._url))
 
     def glob(self, pattern: str) -> Iterator[UrlPath]:
-        """What lies below it under names like that, `*` standing for any within one folder."""
+        """Yield the paths below the folder that match `pattern`. `*` matches within one component."""
         first, _, rest = pattern.partition("/")
         if "*" not in first:
             found = [self / first] if (self / first).exists() else []
@@ -97,24 +97,24 @@ class UrlPath(os.PathLike[str]):
                 yield each
 
     def read_bytes(self) -> bytes:
-        """All of it. Raises NotFoundError."""
+        """Return the content. Raises NotFoundError."""
         return storage.read_now(self._url)
 
     def read_text(self, encoding: str = "utf-8") -> str:
-        """The same as text."""
+        """Return the content as a string."""
         return self.read_bytes().decode(encoding)
 
 
 FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
-_OF_FILES_ALONE = {errno.EROFS, errno.EFBIG}  # from a write, which names no file; nothing but files raises these
+_OF_FILES_ALONE = {errno.EROFS, errno.EFBIG}  # writes raise these errors without a file name, and only for files
 
 
 @contextmanager
 def writing(folder: str | os.PathLike[str], what: str, hint: str) -> Iterator[None]:
-    """The system's errors over what lies in `folder`, or over making it, become one that names it and what to do.
+    """Convert the system's errors about `folder`, or about creating it, to errors with its name and a hint.
 
-    A full disk is passed on, with the file's name, because what is said of it depends on what is kept; so is an error
-    over another file.
+    The error of a full disk is raised with the name of the file, because its hint depends on the content. An error
+    about another file is raised unchanged.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp(), "file")
@@ -146,7 +146,7 @@ def writing(folder: str | os.PathLike[str], what: str, hint: str) -> Iterator[No
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """A folder or file that may not be looked into becomes an error that says so.
+    """Convert the error about a folder or file without read permission to an error with its name.
 
     >>> with reading("data_dir 'secret'"):
     ...     raise PermissionError(13, "Permission denied", "secret/mnist")
@@ -168,7 +168,7 @@ def reading(what: str) -> Iterator[None]:
 
 
 def _belongs(name: object, folder: Path) -> bool:
-    """Whether a file lies in the folder, or is one of those that it should lie in."""
+    """Return True if a file lies in the folder, or is one of the folder's parents."""
     if not isinstance(name, str | os.PathLike):
         return False
     path = Path(name)
@@ -176,7 +176,7 @@ def _belongs(name: object, folder: Path) -> bool:
 
 
 def place(path: str | os.PathLike[str]) -> Path:
-    """`path` as something to read from: of this machine, `~` being the home folder, or behind a URL.
+    """Return `path` as a readable path, local or a URL. `~` is the home folder.
 
     >>> place("gs://bucket/sets")
     UrlPath('gs://bucket/sets')
@@ -186,7 +186,7 @@ def place(path: str | os.PathLike[str]) -> Path:
 
 
 def local(path: str | os.PathLike[str], what: str) -> Path:
-    """`path` as a path of this machine, `~` being the home folder; `what` names it in the error.
+    """Return `path` as a local path. `~` is the home folder, and `what` is the name in the error.
 
     >>> local("s3://bucket/sets", "data_dir")
     Traceback (most recent call last):

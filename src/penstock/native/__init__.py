@@ -1,1 +1,1 @@
-"""Kernels: compiled when a wheel or a clone is built, loaded and called here."""
+"""Kernels: compiled with the wheel or the clone, loaded and called by this package."""

@@ -1,7 +1,8 @@
-"""kernel: a function of Python that is compiled before it reaches the user, for declared types.
+"""kernel: a Python function that is compiled for declared types when penstock is built.
 
-helper, inlined, maker, specialised: parts of kernels. has_feature: what the processors have that code is made for.
-Only modules of kernels import this one, which imports numba; only the build and tests import those modules.
+Kernels consist of functions with the decorators helper, inlined, maker and specialised. has_feature names features of
+the processors that the code is compiled for. Only modules of kernels import this module, because it imports numba. Only
+the build and tests import modules of kernels.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ types: Any = numba.types
 
 CHECKED = "PENSTOCK_CHECKED_READS"  # set in a checked build: reads at addresses call `penstock_checked_read`
 
-# A division that may raise keeps LLVM from making vectors.
+# LLVM does not vectorise a division that may raise.
 INLINED: Any = {"error_model": "numpy", "forceinline": True}
 
 _NAMES = {"i": "int", "u": "uint", "f": "float", "c": "complex"}
@@ -31,7 +32,7 @@ _ARGUMENT = re.compile(r"(\w+): (w )?(\w+)(\[:(?:, :)*\])?$")
 
 
 class Argument(NamedTuple):
-    """One number, or a contiguous array of `ndim` axes that is `written` to or not."""
+    """A number, or a contiguous array with `ndim` axes. `written` is True if the kernel writes to the array."""
 
     name: str
     kind: str
@@ -40,14 +41,14 @@ class Argument(NamedTuple):
 
     @property
     def numba_type(self) -> Any:
-        """What numba calls it."""
+        """The numba type of the argument."""
         letter, bits = self.kind[0], self.kind[1:]
         kind = types.boolean if self.kind == "bool" else getattr(types, f"{_NAMES[letter]}{bits}")
         return types.Array(kind, self.ndim, "C", readonly=not self.written) if self.ndim else kind
 
 
 class Declared(NamedTuple):
-    """What a kernel takes, in each of its versions, and gives."""
+    """The arguments of a kernel, for each of its versions, and its results."""
 
     versions: list[list[Argument]]
     results: list[str]
@@ -57,14 +58,14 @@ class Declared(NamedTuple):
 def kernel(declared: str, *, holds_gil: bool = False, makes_arrays: bool = False, **kinds: str) -> Callable[[F], F]:
     """Declare a function that is compiled, as in "pixels: u8[:], factor: f32, out: w f32[:, :] -> i64, i64".
 
-    Kinds are bool, i8 to i64, u8 to u64, f32, f64 and c128. Arrays are contiguous; only those with "w" may be written
-    to. Of each kind in `kinds`, as T="u8 f32", there is a version for every word.
+    Kinds are bool, i8 to i64, u8 to u64, f32, f64 and c128. Arrays are contiguous; kernels write only to arrays with
+    "w". `kinds` declares several versions of a kernel: T="u8 f32" makes one version for u8 and one for f32.
 
     Args:
         declared: The arguments by name, and the kinds of the results.
-        holds_gil: Whether a call keeps the GIL: to take it anew may cost more than a small call.
-        makes_arrays: Whether it does; references to arrays are counted only then.
-        **kinds: The words that stand for a name in `declared`, as many for each name.
+        holds_gil: If True, a call keeps the GIL. Acquiring the GIL again may cost more than a small call.
+        makes_arrays: If True, the kernel creates arrays. References to arrays are counted only then.
+        **kinds: The kinds that replace a name in `declared`. All names need equally many kinds.
     """
 
     def declare(function: F) -> F:
@@ -101,7 +102,7 @@ def _arguments(text: str, kinds: dict[str, str]) -> list[Argument]:
 
 
 def has_feature(name: str) -> bool:
-    """Whether the processors that code is made for have what LLVM calls so, as "avx2"."""
+    """Return True if the target processors have a feature, by LLVM's name, such as "avx2"."""
     chosen = os.environ.get("PENSTOCK_FEATURES")
     if chosen is not None:
         return f"+{name}" in chosen.split(",")
@@ -109,26 +110,27 @@ def has_feature(name: str) -> bool:
 
 
 def helper(function: F) -> F:
-    """Compile `function` as part of the kernels that call it, once for all values of its arguments; it makes no arrays.
+    """Compile `function` as part of the kernels that call it, once for all values of its arguments.
 
-    References to arrays are not counted in it, which is half of what numba writes for a small function: whoever called
-    the kernel holds the arrays. One that makes an array or returns one is a `maker`, or fails when it is compiled.
+    A helper does not count references to arrays, because the caller of the kernel keeps the arrays alive. Counting is
+    half of the code that numba writes for a small function. A function that creates or returns an array must be a
+    `maker`. Otherwise its compilation fails.
     """
     return _part(function, counted=False)
 
 
 def maker(function: F) -> F:
-    """As `helper`, of a function that makes arrays. Where it returns them, a helper cannot call it."""
+    """Compile like `helper`, for a function that creates arrays. A helper cannot call a maker that returns arrays."""
     return _part(function, counted=True)
 
 
 def inlined(function: F) -> F:
-    """As `helper`, in the place of each call: LLVM leaves out of its vectors what it thinks too large."""
+    """Compile like `helper`, and insert the code at each call. LLVM does not vectorise loops with large calls."""
     return _part(function, counted=False, **INLINED)
 
 
 def specialised(function: F) -> F:
-    """As `helper`, compiled anew for each constant that it is called with."""
+    """Compile like `helper`, once for each constant argument."""
     return _part(function, counted=False, constants=True)
 
 

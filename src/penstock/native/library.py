@@ -1,7 +1,7 @@
-"""Kernels: the compiled functions of one module, loaded when they are first asked for, and called with numpy's arrays.
+"""Kernels: the compiled functions of one module, which take numpy arrays.
 
-A library says which kernels it holds and which sources it was made of. One that does not fit, or is not there, leaves
-the plain versions to serve, with a warning: nothing is compiled here.
+A library is loaded when it is first needed. It names its kernels and has a digest of its sources. If a library is
+missing or does not fit, the plain versions run and a warning is issued. Nothing is compiled here.
 """
 
 from __future__ import annotations
@@ -24,27 +24,28 @@ import numpy as np
 
 from penstock.forked import new_lock
 
-FORMAT = 1  # of libraries and the way they are called; another one where those made before do not serve any more
-BUILT = Path(__file__).with_name("built")  # by `tools/build_kernels.py`: a folder for each level of processors
+FORMAT = 1  # format of libraries and calls; a new number makes older libraries unusable
+# written by `tools/build_kernels.py`, with one folder per level of processors
+BUILT = Path(__file__).with_name("built")
 _PACKAGE = Path(__file__).parents[1]
-_ARRAYS = tuple.__basicsize__  # behind so many bytes of a tuple lie the addresses of its items
+_ARRAYS = tuple.__basicsize__  # offset in bytes of the addresses of a tuple's items
 _PROCESSOR = "penstock.native.processor_native"
 _LEVELS = "x86-64-v4", "x86-64-v3", "x86-64-v2"
 
 
 class Kernels:
-    """The kernels of the module `name`, which defines them in Python and is not imported here. Thread-safe."""
+    """The kernels of the module `name`, which defines them in Python. That module is not imported here. Thread-safe."""
 
-    ASKED: ClassVar[weakref.WeakSet[Kernels]] = weakref.WeakSet()  # those that are not there
+    ASKED: ClassVar[weakref.WeakSet[Kernels]] = weakref.WeakSet()  # kernels without a usable library
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.reason = ""  # why plain versions serve
+        self.reason = ""  # the reason why plain versions run
         self._lock = new_lock()
         self._functions: Any = None
 
     def loaded(self) -> Any:
-        """The kernels as attributes, or None: run the plain version then."""
+        """Return the kernels as attributes of an object, or None if the plain version must run."""
         if self._functions is None and not self.reason:
             with self._lock:
                 if self._functions is None and not self.reason:
@@ -61,7 +62,7 @@ class Kernels:
 
 
 def plain_versions() -> list[str]:
-    """List the kernels that are missing in this process, so that plain versions serve, each with the reason.
+    """List the kernels that are missing in this process, each with the reason. Their plain versions run.
 
     >>> plain_versions()
     []
@@ -70,7 +71,7 @@ def plain_versions() -> list[str]:
 
 
 def serving() -> str:
-    """Say which libraries serve this process, and which do not.
+    """Describe the libraries that this process uses, and the missing ones.
 
     >>> serving().startswith("compiled for")
     True
@@ -99,15 +100,15 @@ def _warn_once(reason: str) -> None:
 
 
 def folder() -> Path:
-    """Return the folder of the libraries, of which each level of processors has one below it."""
+    """Return the folder of the libraries. It has a folder for each level of processors."""
     return Path(os.environ.get("PENSTOCK_KERNELS", BUILT))
 
 
 @cache
 def level() -> str:
-    """The best level of processors of which this one has everything, and there are libraries.
+    """Return the best level that this processor supports and that libraries exist for.
 
-    Raises OSError where there are none, or arrays of numpy are not as libraries expect them.
+    Raises OSError if there are no libraries, or if the libraries cannot read arrays of this numpy.
     """
     if not np.__version__.startswith("2."):
         message = f"Kernels read arrays of numpy 2, this is numpy {np.__version__}."
@@ -120,7 +121,7 @@ def level() -> str:
     look = _functions(_PROCESSOR, base).look
     try:
         number = look(known, found)
-    except TypeError:  # they are laid out otherwise
+    except TypeError:  # the layout of arrays differs
         number = 0
     if number != 15:
         message = f"Kernels do not read the arrays of numpy {np.__version__}."
@@ -138,7 +139,7 @@ def _file(name: str, level: str) -> Path:
 
 
 def _functions(name: str, level: str) -> Any:
-    """The functions of one library; raises OSError where it is missing, or does not fit."""
+    """Return the functions of one library. Raises OSError if the library is missing or does not fit."""
     file = _file(name, level)
     if not file.exists():
         message = f"There is no {file}."
@@ -164,7 +165,7 @@ def _functions(name: str, level: str) -> Any:
 
 
 def digest_of(files: Iterable[Path]) -> str:
-    """A digest of what files contain; one that is missing counts as empty."""
+    """Return a digest of the contents of files. A missing file counts as empty."""
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.read_bytes() if file.exists() else b"")
@@ -172,7 +173,7 @@ def digest_of(files: Iterable[Path]) -> str:
 
 
 def _function(name: str, entry: Any, arguments: list[Any], results: list[str]) -> Callable[..., Any]:
-    """Return what Python calls for an entry, which checks the arrays itself."""
+    """Return the Python function that calls an entry of a library. The entry checks the arrays."""
     entry.argtypes, entry.restype = (ctypes.c_void_p, ctypes.c_void_p), ctypes.c_int32
     count, many = len(arguments), len(results)
     arrays = [i for i in range(count) if arguments[i][2]]
@@ -187,8 +188,10 @@ def _function(name: str, entry: Any, arguments: list[Any], results: list[str]) -
             message = f"{name} takes {count} arguments, got {len(given)}."
             raise TypeError(message)
         held, words = arrays_of(given), words_of(*numbers_of(given))
-        status = entry(id(held) + _ARRAYS, words)  # which writes behind the numbers: nobody else has these bytes
-        if status >= 1000 and isinstance(held[status - 1000], np.ndarray):  # a subclass, as np.memmap?
+        # The entry writes the results into `words`. This is safe: no other object has these bytes.
+        status = entry(id(held) + _ARRAYS, words)
+        # the array may be of a subclass, such as np.memmap
+        if status >= 1000 and isinstance(held[status - 1000], np.ndarray):
             held = tuple(each.view(np.ndarray) if isinstance(each, np.ndarray) else each for each in held)
             status = entry(id(held) + _ARRAYS, words)
         if status:
@@ -200,7 +203,7 @@ def _function(name: str, entry: Any, arguments: list[Any], results: list[str]) -
 
 
 def _taking(places: list[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    """Return a function that gives the items of a tuple at some places, as a tuple."""
+    """Return a function that selects the items of a tuple at some positions."""
     if len(places) > 1:
         return itemgetter(*places)
     return lambda given: tuple(given[i] for i in places)

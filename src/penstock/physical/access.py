@@ -12,7 +12,8 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn
 from penstock.block.numbers import Numbers
-from penstock.errors import UnimplementedError
+from penstock.block.same_kind import SameKind
+from penstock.errors import InvalidTypeError, UnimplementedError
 from penstock.physical.lower import Lowering
 from penstock.physical.stretch import Stretch, elements_of, failure
 from penstock.physical.transform import Outcome, Transform
@@ -150,7 +151,10 @@ def scattered(parts: Sequence[tuple[np.ndarray, Stretch]]) -> Stretch:
 
 
 class Fetch(Transform):
-    """The elements of a plan with the numbers that come, in the pass that `lowering` describes."""
+    """The elements of a plan with the numbers that come, in the pass that `lowering` describes.
+
+    All are of one kind, and each is what it is when it is read alone: no element decides for its neighbours in a Block.
+    """
 
     one_to_one = True
 
@@ -168,31 +172,27 @@ class Fetch(Transform):
     def run(self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
         (column,) = block.columns
         assert isinstance(column, DenseColumn)
-        made = self._rows(column.array)
+        same, made = self._same_kind(), self._rows(column.array)
+        mixed = any(isinstance(error, InvalidTypeError) for _, error in made.failures)
+        if mixed or made.size < block.size or not (made.block is None or same.admits(made.block)):
+            same = self._same_kind()
+            parts = [made] if block.size == 1 else [self._rows(column.array[i : i + 1]) for i in range(block.size)]
+            made = stretch_of([same.checked(piece) for part in parts for piece in part.pieces()])
         if not made.failures:
-            return Outcome(made.block)
+            return Outcome(made.block, kind=same.expected)
         rows = np.delete(np.arange(block.size), [row for row, _ in made.failures])
-        return Outcome(made.block, rows, made.failures)
+        return Outcome(made.block, rows, made.failures, same.expected)
+
+    def _same_kind(self) -> SameKind:
+        same = SameKind("The element", any_rank=self._arguments[0].any_rank)
+        same.expected = self.decided
+        return same
 
     def _rows(self, numbers: np.ndarray) -> Stretch:
         try:
             return self._elements.rows(numbers)
         except Exception as error:
-            if len(numbers) == 1:
-                return failure(error)
-        return self._one_by_one(numbers)
-
-    def _one_by_one(self, numbers: np.ndarray) -> Stretch:
-        """For elements of which some are of another kind than the first: these fail."""
-        found = self._rows(numbers[:1])
-        for number in numbers[1:]:
-            more = self._rows(np.array([number]))
-            pieces = [*found.pieces(), *more.pieces()]
-            try:
-                found = stretch_of(pieces)
-            except Exception as error:
-                found = stretch_of([*found.pieces(), error])
-        return found
+            return failure(error)  # in the place of the element, or of elements that are of several kinds
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Fetch, self._arguments

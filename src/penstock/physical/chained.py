@@ -215,12 +215,13 @@ class ChainedStage(StretchStage):
 
 
 _SECONDS = 0.01  # of work that the consumer may not need
+_BYTES = 1 << 18  # of each component, which stay in the processor's cache until the consumer has them
 _MOST = 1 << 16
 _FASTER = 8
 
 
 class Stint:
-    """The number of elements that are made at a time, ahead of the consumer: work for some milliseconds at most.
+    """The number of elements that are made at a time, ahead of the consumer: some milliseconds or megabytes at most.
 
     >>> stint = Stint()
     >>> stint.took(1, 1e-6)
@@ -231,28 +232,30 @@ class Stint:
     1
     """
 
-    __slots__ = ("most",)
+    __slots__ = ("most", "seconds")
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = _SECONDS) -> None:
         self.most = 1
+        self.seconds = seconds
 
-    def took(self, count: int, seconds: float) -> None:
-        """Take in how long so many elements took."""
-        fitting = int(_SECONDS * count / seconds) if seconds else _MOST
-        self.most = max(1, min(fitting, self.most * _FASTER, _MOST))
+    def took(self, count: int, seconds: float, nbytes: int = 0) -> None:
+        """Take in how long so many elements took, and the mean bytes of their components."""
+        fitting = int(count / max(seconds / self.seconds, nbytes / _BYTES, count / _MOST))
+        self.most = max(1, min(fitting, max(self.most, count) * _FASTER))
 
 
 class Portioned(Stage):
     """The upstream in Blocks of no more elements than are wanted, for a step that is seen to take them.
 
-    It asks for as many as are made in some milliseconds, unless making them has side effects. The state counts the
-    elements of a Block that were asked for: so many of the upstream's are to be dropped.
+    It asks for as many as are made in `seconds`, unless making them has side effects: for a multiple of what is wanted,
+    so that batches are slices. The state counts the elements of a Block that were asked for: so many of the upstream's
+    are to be dropped.
     """
 
-    def __init__(self, upstream: Stage) -> None:
+    def __init__(self, upstream: Stage, seconds: float = _SECONDS) -> None:
         super().__init__(upstream.label, (upstream,), upstream.where)
         self._cursor = Cursor(upstream)
-        self._stint = Stint()
+        self._stint = Stint(seconds)
 
     @classmethod
     def over(cls, upstream: Stage) -> Portioned:
@@ -269,11 +272,13 @@ class Portioned(Stage):
     def fill(self, want: int) -> bool:
         """Have elements at hand; False at the end."""
         cursor = self._cursor
-        if cursor.stage.seen or cursor.available():
+        if self.seen or cursor.available():
             return cursor.fill(want)
         started = perf_counter()
-        found = cursor.fill(max(want, self._stint.most))
-        self._stint.took(cursor.available(), perf_counter() - started)
+        found = cursor.fill(max(self._stint.most // want, 1) * want)
+        if found:
+            block = cursor.peek()
+            self._stint.took(block.size, perf_counter() - started, block.nbytes // max(len(block.columns), 1))
         return found
 
     def peek(self) -> Block:

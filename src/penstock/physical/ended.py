@@ -125,10 +125,13 @@ class Endings:
         return _settled(lambda: self._function(*element) if unpacks else self._function(element))
 
     def _sound(self, row: int, result: Any) -> Any:
-        """The result, or that of the function as written where a stand-in has got into it, which must not be."""
-        if type(result) is not _Raised or not isinstance(result.error, NotTraceable):
+        """Return the result, or the result of the function as written if the parts cannot give it.
+
+        That is so if a tracer is in the result, and if a straight function raised: its handlers were left out.
+        """
+        if type(result) is not _Raised or not (self._parts.is_straight or isinstance(result.error, NotTraceable)):
             return result
-        self._holds = False
+        self._holds = self._holds and self._parts.is_straight
         return self._as_written(row, self._block.slice(row, row + 1).elements()[0])
 
     def _values(self, row: int) -> dict[str, Any] | None:
@@ -261,7 +264,7 @@ class Endings:
             try:
                 made = calls.results_of(at)
             except Exception as error:
-                return _Raised(error)
+                return self._sound(row, _Raised(error))
             return _elements(made)[0]
         self._now.begin(row)
         self._now.ordinal = self._parts.draws + ended.drawn

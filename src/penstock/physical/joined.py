@@ -94,7 +94,7 @@ class Composed:
             apart.append(then.graph)
             found = _followed(found, then)
         if any(graph is not None and graph.random and k not in self._draw for k, graph in enumerate(apart)):
-            return Traced(None, "another function draws than before", found.captured)
+            return Traced(None, "another function uses random numbers than before", found.captured)
         if found.graph is not None and "gains" not in found.notes:
             found.notes["gains"] = _operations(found.graph) < sum(map(_operations, filter(None, apart)))
         return found if found.notes.get("gains") else Traced(None, "nothing is gained", found.captured)

@@ -104,10 +104,16 @@ class Calls:
         if self._holds and (self.parts.pure or self.parts.captured.unchanged()):
             self.given.begin(row)
             self._now.ordinal = self.parts.draws
-            return self.parts.rest(*arguments)
-        if self._holds:
-            self.parts.unsteady.update(self.parts.captured.places(changed=True))
-        self._holds = False
+            try:
+                return self.parts.rest(*arguments)
+            except Exception:
+                if not self.parts.is_straight:
+                    raise
+                self._now.begin(row)
+        else:
+            if self._holds:
+                self.parts.unsteady.update(self.parts.captured.places(changed=True))
+            self._holds = False
         self.given.begin(-1)
         self._elements = self._elements or self._block.elements()
         element = self._elements[row]

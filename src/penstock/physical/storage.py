@@ -125,7 +125,7 @@ class Storage:
 
     def again(self, number: int, why: Exception) -> Block:
         """The elements of a chunk, made once more, and written if that can be."""
-        text = "%s: elements are made and written once more, as their file cannot be read: %s"
+        text = "%s: elements are computed and written again, as their file cannot be read: %s"
         _LOG.warning(text, self.node.label, without_hint(why))
         *before, chunk = self.entry.chunks[: number + 1]
         begin = sum(other.elements for other in before)

@@ -28,8 +28,8 @@ from penstock.frames import kept
 # which is no `Exception`, so that no step handles it. It closes the run, and is raised where the elements are taken.
 
 _NO_THREADS = (
-    "Raise the limit (ulimit -u, pids.max of the container), run fewer passes at once, give the steps fewer parallel "
-    'calls, or use executor="inline", which starts none.'
+    "Raise the limit (ulimit -u, pids.max of the container), run fewer iterations at once, give the steps fewer "
+    'parallel calls, or use executor="inline", which starts none.'
 )
 
 

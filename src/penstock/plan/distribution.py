@@ -84,7 +84,7 @@ class Distribute(UnaryNode):
     def _check_sharding(self) -> None:
         if self.sharding not in SHARDINGS:
             message = f"sharding must be one of {', '.join(map(repr, SHARDINGS))}, got sharding={self.sharding!r}."
-            hint = "'dynamic' gives each element once, in the order of a pass without a service."
+            hint = "'dynamic' gives each element once, in the order of an iteration without a service."
             raise InvalidArgumentError(message, hint=hint)
         if self.sharding == "dynamic":
             return
@@ -284,10 +284,10 @@ def _why_kept(node: Node, *, numbered: bool, counted: bool) -> str | None:
             if not may_draw(function):
                 return None
             name = function_name(function)
-            return f"{name} may draw by the number of its element, and a filter or unbatch is in front of {node.label}"
+            return f"{name} may use random numbers by index, and a filter or unbatch comes before {node.label}"
         return None
     if isinstance(node, BATCHES):
-        return None if counted else f"{node.label} is behind a filter or unbatch"
+        return None if counted else f"{node.label} comes after a filter or unbatch"
     if isinstance(node, Unbatch):
         return None
     return f"{node.label} needs the whole stream"

@@ -18,6 +18,7 @@ from penstock.hints import tell
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import Node
 from penstock.plan.node_base import answered
+from penstock.plan.ops import FlatMap, Interleave
 from penstock.plan.visible import CALLING, functions_in
 from penstock.trace.purity import why_impure
 
@@ -34,12 +35,17 @@ def uses_generators(node: Node) -> bool:
     return isinstance(node, CALLING) and any(seeded(function) for _, function in functions_in(node))
 
 
+def opens_seeded(node: Node) -> bool:
+    """Return True if the data sets that a step opens may call functions for which generators are seeded."""
+    return isinstance(node, (FlatMap, Interleave)) and bool(seeded(node.function))
+
+
 def why_here(node: Node, pinned: str | None = None) -> str | None:
     """Return why the consumer itself has to call the functions of a step; None if worker processes can, or any thread.
 
     `pinned` is the executor of all parallel steps, whatever they ask for.
     """
-    if not answered(node, uses_generators):
+    if not answered(node, uses_generators) and not answered(node, opens_seeded):
         return None
     if isinstance(node, GlobalShuffle):
         return "it looks up elements by their numbers"

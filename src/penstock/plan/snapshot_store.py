@@ -83,7 +83,7 @@ class SnapshotStore:
         """Raise it with what to do, or say that nobody has to do anything."""
         if not self._droppable:
             if isinstance(error, PenstockError):
-                remedy = f"Delete the folder {folder!r}: the next pass makes its elements once more, and writes them."
+                remedy = f"Delete the folder {folder!r}: the next iteration computes and writes its elements again."
                 error.hint = remedy if isinstance(error, DataLossError) else f"{error.hint} {remedy}"
             raise error
         with self._lock:
@@ -92,15 +92,15 @@ class SnapshotStore:
         if known:
             return
         if isinstance(error, PenstockError):
-            text = "%s: what is kept there%s, is made and written anew: %s"
+            text = "%s: what is kept there%s, is computed and written again: %s"
             _LOG.warning(text, folder, _size_of(folder), without_hint(error))
         else:
-            _LOG.warning("%s: what is kept there is made once more, as it cannot be read: %s", folder, error)
+            _LOG.warning("%s: the stored elements are computed again, as they cannot be read: %s", folder, error)
 
     def _say_lost(self, folder: str) -> None:
         """A line where there are chunks, and nothing says of what."""
         if storage.exists(file_in(folder, JOURNAL)) and not storage.exists(file_in(folder, NAME)):
-            text = "%s: what is kept there%s, is made and written anew: there is no %s"
+            text = "%s: what is kept there%s, is computed and written again: there is no %s"
             _LOG.warning(text, folder, _size_of(folder), NAME)
 
     def _say_why(self, made: MadeOf, folder: str) -> None:

@@ -62,8 +62,8 @@ class Snapshot(UnaryNode):
             if getattr(self, name) is not None:
                 check_function(name, getattr(self, name), self.name)
         if self.input.cardinality == INFINITE_CARDINALITY:
-            message = f"A {self.name} keeps complete passes, and this data set is infinite."
-            hint = f"Put {self.name}() in front of repeat(), or bound it with take()."
+            message = f"A {self.name} stores complete iterations, and this data set is infinite."
+            hint = f"Put {self.name}() before repeat(), or bound it with take()."
             raise InvalidArgumentError(message, hint=hint)
         if self.store is None:
             from penstock.plan.snapshot_store import SnapshotStore

@@ -81,7 +81,7 @@ def explanation(plan: Node, options: Options, running: Node, placed: Sequence[st
     parts += ["runs as", _indented("\n".join(stages(rewritten, options)))]
     learnt = _learnt(rewritten, options)
     if learnt:
-        parts += ["learnt by earlier passes on this machine", _indented("\n".join(learnt))]
+        parts += ["learnt from earlier iterations on this machine", _indented("\n".join(learnt))]
     if placed:
         parts += ["autocache", _indented("\n".join(placed))]
     advice = lint(plan, options)
@@ -149,7 +149,7 @@ def _who_makes(node: Distribute, options: Options) -> list[str]:
     """What workers of a service make, and what stays here."""
     if node.parts is not None:
         share = node.in_turn.parts[0]
-        rows = [f"  an element of each of {node.parts} passes in turn, each by one worker; the first is"]
+        rows = [f"  an element of each of {node.parts} iterations in turn, each by one worker; the first is"]
         return rows + [f"    {row}" for row in stages(share, options)]
     plan, cut = parted(node)
     if not any(isinstance(each, Remote) for each in plan.walk()):
@@ -208,20 +208,20 @@ def how(node: Node, options: Options) -> str:
         return f"in the consumer's thread, where generators are seeded for {here}"
     if isinstance(node, Prefetch):
         if not node.buffer_size:
-            return "in the puller's thread"
+            return "in the thread that reads this step"
         if has_workers(node.input):
             return f"the workers below are ahead, by {node.buffer_size} at least where memory allows"
         return "ahead of the consumer, on a worker"
     shuffle = node.shuffle if isinstance(node, ShuffleAndRepeat) else node
     if isinstance(shuffle, Shuffle) and isinstance(shuffle.buffer_size, Chosen):
-        return f"in the puller's thread; {shuffle.buffer_size.reason}"
+        return f"in the thread that reads this step; {shuffle.buffer_size.reason}"
     if isinstance(node, Distribute):
         return f"by workers of {node.service.name}"
     executor = getattr(node, "executor", "auto")
     if parallel is None and executor == "process":
         return "in a worker process, one call at a time"
     if parallel is None or executor == "inline":
-        return "in the puller's thread"
+        return "in the thread that reads this step"
     if parallel == AUTOTUNE:
         workers = f"; AUTOTUNE begins with {autotuned_workers(options, granted_cpus())} at once"
     else:

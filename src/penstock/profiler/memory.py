@@ -51,7 +51,7 @@ class MemoryReport:
         return asdict(self) | {"rows": [asdict(row) for row in self.rows]}
 
     def __str__(self) -> str:
-        passes = {0: "no pass runs", 1: "1 pass runs"}.get(self.passes, f"{self.passes} passes run")
+        passes = {0: "no iteration runs", 1: "1 iteration runs"}.get(self.passes, f"{self.passes} iterations run")
         whose = "the budget of this process"
         if self.given:
             whose = "autotune.ram_budget" if self.passes < 2 else "autotune.ram_budget of all together"

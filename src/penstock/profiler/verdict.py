@@ -136,7 +136,9 @@ def _of_start(pipeline: dict[str, Any], analysis: Analysis, running: float) -> V
     filled, slowest = _filling(pipeline, analysis), _slowest_before(pipeline, analysis)
     share = analysis.consumer_waited
     if filled is None:
-        told.append("This is paid once for each pass, not for each element: it matters less the longer a pass is.")
+        told.append(
+            "This time is paid once for each iteration, not for each element. It matters less in a longer iteration."
+        )
         return Verdict("start", bound, None if slowest is None else slowest.name, share, tuple(told))
     step, came = filled
     changes, expected = [], 1.0

@@ -1,1 +1,1 @@
-"""From a plan to an equal plan that runs better."""
+"""Rewriting of a plan into an equal plan that runs faster."""

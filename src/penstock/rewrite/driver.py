@@ -1,4 +1,7 @@
-"""The driver: walks plans, applies rules to a fixed point, records what it did; stops rules that chase each other."""
+"""The driver applies rules to a plan until it no longer changes, and records each application.
+
+It stops with an error if the rules never reach a fixed point.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from penstock.rewrite.rule import Phase, Rule
 
 
 def verify(plan: Node) -> None:
-    """Raise AssertionError for a plan that no rule may make; a failure is a bug in a rule."""
+    """Raise AssertionError if the plan breaks an invariant. A failure is a bug in a rule."""
     for node in plan.walk():
         assert isinstance(node, Node), f"{node!r} is no node"
         match node:
@@ -32,11 +35,12 @@ def verify(plan: Node) -> None:
                 assert node.repeat.count not in (0, 1), "epochs were fused where there are no two"
 
 
-_MOST_ROUNDS = 100  # of one phase, for each step of a plan; more in a deep one, where steps change places with many
+# limit per phase and step of a plan; a deep plan gets more, as a step may swap places with many others
+_MOST_ROUNDS = 100
 
 
 class Options(Protocol):
-    """What rewriting asks of `penstock.options.Options`, which stands above it."""
+    """The part of `penstock.options.Options` that rewriting reads. That class is in a higher layer."""
 
     @property
     def experimental_optimization(self) -> OptimizationOptions: ...
@@ -44,7 +48,7 @@ class Options(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """One application of a rule, for `explain`: a node, and the one that it became."""
+    """One application of a rule, for `explain`: the node before and the node after."""
 
     rule: str
     old: Node
@@ -60,7 +64,10 @@ class Rewritten:
 
 
 def outcomes(record: Sequence[Rewritten]) -> list[Rewritten]:
-    """The record without what a rule went on from: of a chain that it fuses, only the application that ends it."""
+    """Return the record without intermediate results.
+
+    If a rule fuses a chain in several applications, only the last application is returned.
+    """
     found: list[Rewritten] = []
     for step in record:
         last = found[-1] if found and isinstance(step.new, FusedMap) and found[-1].rule == step.rule else None
@@ -71,17 +78,20 @@ def outcomes(record: Sequence[Rewritten]) -> list[Rewritten]:
 
 
 def optimise(plan: Node, options: Options) -> Node:
-    """The rewritten plan."""
+    """Return the rewritten plan."""
     return rewrite(plan, options)[0]
 
 
 def optimise_inner(plan: Node, options: Options) -> Node:
-    """The rewritten plan of a data set that is an element of another: no worker is set aside for its end."""
+    """Return the rewritten plan of a data set that is an element of another data set.
+
+    Its last steps do not move to a worker of their own.
+    """
     return rewrite(plan, options, outermost=False)[0]
 
 
 def rewrite(plan: Node, options: Options, *, outermost: bool = True) -> tuple[Node, list[Rewritten]]:
-    """The rewritten plan and the record of how it came about. Equal to the given plan in all it gives."""
+    """Return the rewritten plan and the record of applied rules. The rewritten plan yields the same elements."""
     record: list[Rewritten] = []
     kinds = {type(node) for node in plan.walk()}
     with question():
@@ -105,20 +115,20 @@ def _run_phase(phase: Phase, plan: Node, options: Options, record: list[Rewritte
 
 
 class _Rules:
-    """The rules of a phase, applied to a plan; stops those that chase each other."""
+    """The rules of one phase, applied to a plan. The number of applications is limited."""
 
     def __init__(self, phase: Phase, options: Options, record: list[Rewritten], plan: Node) -> None:
         self._phase = phase
         self._options = options
         self._record = record
         self._plan = plan
-        self._left: int | None = None  # as many times as they may still have something to say; counted from the first
-        self._done: dict[int, tuple[Node, Node]] = {}  # nodes, and what became of them
+        self._left: int | None = None  # applications left before an error; set at the first application
+        self._done: dict[int, tuple[Node, Node]] = {}  # id of a node: the node and its rewritten form
 
     def at_rest(self, plan: Node) -> Node:
-        """What becomes of a plan, inputs first; the same object where nothing changed."""
+        """Return the rewritten plan, inputs first. If nothing changes, return the same object."""
         done = self._done
-        waiting: list[tuple[Node, tuple[Node, ...]]] = [(plan, ())]  # with the nodes that became it
+        waiting: list[tuple[Node, tuple[Node, ...]]] = [(plan, ())]  # each with the nodes that were rewritten into it
         while waiting:
             node, before = waiting.pop()
             known = done.get(id(node))
@@ -145,7 +155,7 @@ class _Rules:
         return node if same else node.with_inputs(inputs)
 
     def first(self, node: Node) -> Node | None:
-        """What the first rule with something to say about this node makes of it."""
+        """Return the result of the first rule that changes this node, or None."""
         for rule in _rules_for(self._phase, type(node)):
             if not getattr(self._options.experimental_optimization, rule.option):
                 continue
@@ -168,5 +178,5 @@ def _restless(phase: Phase, record: list[Rewritten]) -> str:
 
 @cache
 def _rules_for(phase: Phase, kind: type[Node]) -> tuple[Rule, ...]:
-    """The rules of a phase that look at nodes of a kind."""
+    """Return the rules of a phase that apply to nodes of type `kind`."""
     return tuple(rule for rule in phase.rules if issubclass(kind, rule.kind))

@@ -1,4 +1,7 @@
-"""The phases of rewriting, in order, each with the reason for its place. The only list of rules and their switches."""
+"""The phases of rewriting, in order, each with the reason for its place.
+
+This is the only list of rules and their switches.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,13 @@ from penstock.settings import Group, Setting, Subgroup
 
 
 class Drop(Switches):
-    """First: a no-op between two steps would hide them from each other."""
+    """This phase is first because a no-op between two steps hides them from each other."""
 
     noop_elimination = Switch(drop_no_ops)
 
 
 class Move(Switches):
-    """Before steps are fused: a fused map is no single function."""
+    """This phase runs before steps are fused because a fused map has no single function to move."""
 
     shuffle_before_map = Switch(shuffle_before_map)
     reorder_data_discarding_ops = Switch(cut_before_map)
@@ -36,13 +39,13 @@ class Move(Switches):
 
 
 class Parallel(Switches):
-    """Before maps are fused: those that run alike fuse."""
+    """This phase runs before maps are fused because only maps with equal settings can be fused."""
 
     map_parallelization = Switch(keep_trivial_maps, parallelise_maps)
 
 
 class FuseMaps(Switches):
-    """Before a batch is: all of the maps can write into it."""
+    """This phase runs before a map is fused with a batch, so that all maps can write into the batch."""
 
     map_fusion = Switch(fuse_maps)
     filter_fusion = Switch(fuse_filters)
@@ -50,26 +53,26 @@ class FuseMaps(Switches):
 
 
 class Fuse(Switches):
-    """Behind all that look at maps, batches and shuffles: nothing else knows the nodes that come of this."""
+    """This phase runs after all rules for maps, batches and shuffles. No other rule knows the fused nodes."""
 
     map_and_batch_fusion = Switch(fuse_map_and_batch)
     shuffle_and_repeat_fusion = Switch(fuse_shuffle_and_repeat)
 
 
 class Ahead(Switches):
-    """Here, as which steps are ahead of the loop is certain now."""
+    """This phase runs here because it is now known which steps run ahead of the training loop."""
 
     noop_elimination = Switch(drop_prefetch, drop_trivial_prefetch)
 
 
 class End(Switches, outermost=True):
-    """Last: it would stand between a map and its batch."""
+    """This phase is last because a prefetch would separate a map from its batch."""
 
     inject_prefetch = Switch(inject_prefetch)
 
 
 class MapVectorizationOptions(Group):
-    """Switch of vectorisation, which runs functions on many elements at once. True or False may stand in its place.
+    """Switch of vectorisation, which calls functions on many elements at once. It can be set to True or False directly.
 
     Example:
         >>> import penstock as ps

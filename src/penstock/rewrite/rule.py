@@ -1,7 +1,7 @@
-"""A rule: a node in, an equal one out, or None where it has nothing to say.
+"""A rule takes a node and returns an equal node, or None if the rule does not apply.
 
-What rules share stands here: when two neighbouring steps may become one, and which plans are so quick that handing
-their Blocks to another thread costs more than making them.
+This module also has helpers that rules share. They decide which neighbouring steps may be fused, and which plans are so
+fast that moving their Blocks to another thread costs more than computing them.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from penstock.trace.traced import traced
 
 @dataclass(slots=True, eq=False)
 class Rule:
-    """A rewrite of one kind of node, with what users read of it; see `rule`."""
+    """A rewrite of one kind of node, with its documentation for users. See `rule`."""
 
     kind: type[Node] | UnionType
     apply: Callable[[Any], Node | None]
     text: str
     default: bool
     for_lint: bool
-    option: str = field(init=False)  # that of the switch it stands in
+    option: str = field(init=False)  # name of the switch that controls the rule
 
     @property
     def name(self) -> str:
@@ -44,18 +44,18 @@ class Rule:
 
     @property
     def sentence(self) -> str:
-        """What `explain()` says of it: the first line of the function's docstring."""
+        """The sentence that `explain()` prints: the first line of the function's docstring."""
         return (self.apply.__doc__ or "").strip().splitlines()[0]
 
 
 def rule(
     kind: type[Node] | UnionType, text: str = "", *, default: bool = True, for_lint: bool = True
 ) -> Callable[[Callable[[Any], Node | None]], Rule]:
-    """Make a function from a node of `kind` to an equal node, or None, a rule.
+    """Turn a function into a rule. The function takes a node of `kind` and returns an equal node or None.
 
-    `text` is the sentence that documents its switch, if it has one of its own, and `default` whether it runs unless it
-    is switched off. `for_lint=False` is for rules that put steps together or add some: lint looks at plans without
-    them, since it advises on steps of the user's.
+    `text` documents the switch of the rule, if the rule has its own switch. `default` is True if the rule runs unless
+    it is switched off. `for_lint=False` is for rules that fuse or add steps. Lint looks at plans without such rules
+    because its advice is about the user's own steps.
     """
 
     def make(function: Callable[[Any], Node | None]) -> Rule:
@@ -65,7 +65,10 @@ def rule(
 
 
 class Switch(Setting[bool]):
-    """The setting of rules, the first one's before the next: their default, unless only what is set explicitly runs."""
+    """The setting of one or several rules, in order.
+
+    Its default is the default of the rules. If `apply_default_optimizations` is False, only explicitly set rules run.
+    """
 
     def __init__(self, *rules: Rule, text: str = "") -> None:
         super().__init__(bool, all(one.default for one in rules), text or _texts(rules))
@@ -93,9 +96,9 @@ def _defaults_apply(group: Group | None) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Phase:
-    """Rules that are applied together until none has anything to say.
+    """Rules that are applied together until no rule changes the plan.
 
-    Those of a phase for the `outermost` plan see it as a whole; the plans of inner data sets pass by.
+    The rules of an `outermost` phase see a whole plan. They do not run on the plans of inner data sets.
     """
 
     name: str
@@ -104,7 +107,7 @@ class Phase:
 
 
 class Switches(Group):
-    """The switches of a phase's rules, in the order in which these are asked."""
+    """The switches of the rules of a phase, in the order in which the rules are tried."""
 
     _phase: ClassVar[Phase]
 
@@ -118,22 +121,22 @@ Steps = Map | Filter | FusedMap
 
 
 def steps_below(node: Map | Filter) -> Steps | None:
-    """The maps and filters that stand directly below, as one step or one of them; None for other steps."""
+    """Return the map, filter or fused step directly below the node, or None for other steps."""
     below = node.input
     return below if isinstance(below, (Map, Filter, FusedMap)) else None
 
 
 def kinds_of(steps: Steps) -> frozenset[type[Map | Filter]]:
-    """Whether there are maps among them, and filters."""
+    """Return the set of step types among `steps`: Map, Filter or both."""
     return steps.kinds if isinstance(steps, FusedMap) else frozenset([type(steps)])
 
 
 def fused(steps: Steps, node: Map | Filter) -> Node | None:
-    """`steps` and the node above them as one step, or None where they run in different ways.
+    """Return `steps` and the node above them as one step, or None if they cannot be fused.
 
-    Maps fuse when all are parallel with one setting, or all sequential. A filter has no setting and joins either side
-    of a sequential chain; behind a parallel map it joins too, since it is stateless per element and the segment keeps
-    the order. Who calls their functions has to agree, too: see `together`.
+    Maps fuse if all are parallel with equal settings, or all are sequential. A filter has no settings. It joins a
+    sequential chain at either end. A filter after a parallel map joins too, because it keeps no state and the fused
+    step keeps the order. All functions must also have the same executor, see `together`.
     """
     if not _alike(steps, node) or not together(steps, node) or _counts_behind_filter(steps, node):
         return None
@@ -148,24 +151,25 @@ def fused(steps: Steps, node: Map | Filter) -> Node | None:
 
 def _alike(steps: Steps, node: Map | Filter) -> bool:
     first = steps.steps[0] if isinstance(steps, FusedMap) else steps
-    if isinstance(first, Filter):  # a sequential chain
+    if isinstance(first, Filter):  # a filter first means a sequential chain
         return isinstance(node, Filter) or node.num_parallel_calls is None
     if isinstance(node, Map):
         return (node.num_parallel_calls, node.deterministic) == (first.num_parallel_calls, first.deterministic)
-    # a predicate written to be called one at a time, in order, stays so unless nobody can tell
+    # An impure predicate is called for one element at a time, in order. A parallel step would change that.
     return first.num_parallel_calls is None or why_impure(node.predicate) is None
 
 
 def _counts_behind_filter(steps: Steps, node: Map | Filter) -> bool:
-    """Whether the node's function may draw from its element's number, which nobody knows inside a step that filters."""
+    """Return True if the node's function may use its element's number, which a step that filters does not know."""
     return Filter in kinds_of(steps) and may_draw(_function(node))
 
 
 def _wait_for_others(steps: Steps, node: Map | Filter) -> bool:
-    """Whether both maps would have fewer calls waiting at once than the number that the user has set for each.
+    """Return True if fusing two maps reduces the number of calls that wait at once.
 
-    As one step the two have that number of calls in all: of two functions that wait, half of the elements in the same
-    time. The hand-over between them is little beside a wait. Where the number is AUTOTUNE's, it finds one for both.
+    The user sets the number of parallel calls of each map. A fused step has this number of calls in total. If both
+    functions wait, the fused step yields half as many elements in the same time. The hand-over between two maps is
+    short compared to a wait. AUTOTUNE finds a number that suits the fused step.
     """
     if not isinstance(node, Map) or node.num_parallel_calls in (None, AUTOTUNE):
         return False
@@ -174,17 +178,18 @@ def _wait_for_others(steps: Steps, node: Map | Filter) -> bool:
 
 
 def together(steps: Steps, node: Map | Filter) -> bool:
-    """Whether the functions of `steps` and of the node above may be called by the same executor.
+    """Return True if the same executor may call the functions of `steps` and of the node above.
 
-    "auto" goes along with what its neighbours ask for: with "thread", and with "process" if its function may go there.
-    What is parallel and "inline" stays by itself. Steps that are not parallel are all called in the puller's thread,
-    unless they say "process".
+    A step with "auto" joins a step with "thread". It joins a step with "process" if its function can move to a process.
+    A parallel step with "inline" is not fused with other maps. Sequential steps all run in the thread of the consumer,
+    unless they have "process".
     """
     below, above = executor_of([steps]), executor_of([node])
     asked = {below, above} - {"auto"}
     if "process" in asked:
         own = steps.steps if isinstance(steps, FusedMap) else (steps,)
-        others = (node,) if below == "process" else (*own, node)  # those below may go there, or would not be together
+        # steps below that already have "process" were checked before
+        others = (node,) if below == "process" else (*own, node)
         auto = (step for step in others if isinstance(step, Filter) or step.executor == "auto")
         return len(asked) == 1 and all(why_not_shippable(_function(step)) is None for step in auto)
     if not isinstance(steps, Filter) and steps.num_parallel_calls is not None:
@@ -204,9 +209,10 @@ _ARITHMETIC = (*UFUNCS.values(), ASTYPE, WHERE)
 
 
 def is_trivial(plan: Node) -> bool:
-    """Whether a plan gives small elements of memory, with a little arithmetic: some nanoseconds each.
+    """Return True if a plan only reads small elements from memory and does a little arithmetic.
 
-    A parallel step is trivial only where the choice is left to the engine.
+    Such a plan takes some nanoseconds per element. A parallel step counts as trivial only if the engine may choose the
+    number of calls.
     """
     maps: list[Map] = []
     while not isinstance(plan, Scan):
@@ -221,16 +227,17 @@ def is_trivial(plan: Node) -> bool:
         (plan,) = plan.inputs
     if not isinstance(plan.source, (ArraysSource, RangeSource)) or not _is_small(plan):
         return False
-    return all(answered(one, _is_trivial_map) for one in reversed(maps))  # each of a chain asks those below it
+    # each map of a chain asks the maps below it, so start there
+    return all(answered(one, _is_trivial_map) for one in reversed(maps))
 
 
 def _is_free(mapped: Map) -> bool:
-    """Whether the engine may choose how it runs."""
+    """Return True if the engine may choose how the map runs."""
     return mapped.num_parallel_calls in (None, AUTOTUNE) and mapped.executor == "auto" and mapped.vectorise
 
 
 def _is_trivial_map(mapped: Map) -> bool:
-    """Whether its function is known to be arithmetic on small elements."""
+    """Return True if the function of the map is known to be arithmetic on small elements."""
     if not _is_small(mapped) or not _is_small(mapped.input):
         return False
     leaves, structure = flatten(mapped.input.spec)

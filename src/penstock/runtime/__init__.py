@@ -1,1 +1,1 @@
-"""Stages running: workers and who owns them, segments, the iterator a user holds."""
+"""Execution of plans: workers and their scheduler, segments, and the iterator of the user."""

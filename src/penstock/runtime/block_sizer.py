@@ -1,4 +1,4 @@
-"""BlockSizer: how many elements to ask for at a time: a Block is some milliseconds of work or some megabytes."""
+"""BlockSizer chooses the number of elements per Block: some milliseconds of work or some megabytes."""
 
 from __future__ import annotations
 
@@ -6,28 +6,32 @@ from collections.abc import Sequence
 
 from penstock.physical.transform import RunAll, Transform
 
-_SECONDS = 0.005  # of work in a Block: handing over, parsing and shuffling it cost some 0.3 ms around the elements
+# of work in a Block: its transfer, parsing and shuffling cost about 0.3 ms in addition to the elements
+_SECONDS = 0.005
 _BYTES = 1 << 21
-_COLUMN_BYTES = 1 << 15  # of each component, where there are many: 5 µs for each and Block are as much as copying these
+# per component if there are many: the fixed 5 µs per component and Block cost as much as a copy of these
+_COLUMN_BYTES = 1 << 15
 _MOST = 1 << 16  # elements
-_OF_EACH_WORKER = 0.0007  # seconds of a Block of functions that wait: together they have 1,400 tasks a second then
-_STEPS = (8, 4, 2)  # times as many, of what is waited for as a whole
-_SEVERAL = 0.3  # of the seconds that one unit may take: together with others
-_MOSTLY = 0.75  # of the seconds of a Block are its elements', where more of them in one are no gain
-_LEAST = 0.25  # of what its elements take, which more of them take at least as long: a clock may say that they are free
+# seconds of work per worker in a Block if functions wait: all together they then run 1,400 tasks per second
+_OF_EACH_WORKER = 0.0007
+_STEPS = (8, 4, 2)  # factors of growth while the consumer waits for a whole unit
+_SEVERAL = 0.3  # share of the allowed seconds, below which several units may be together
+_MOSTLY = 0.75  # share of the time of a Block that its elements take, above which larger Blocks bring no gain
+_LEAST = 0.25  # least share of its time that an element takes; a clock may show that additional elements are free
 
 
 class BlockSizer:
-    """Begins with one element, for a fast first batch, and doubles while Blocks stay small.
+    """Begins with one element, for a fast first batch, and doubles the number while Blocks stay small.
 
-    What does the same work once more resumes where the one before it had come to. Who waits for a `unit` of elements
-    may ask for all of it where that takes `seconds`, and for several where they take much less together. Up to the unit
-    it grows to what should fit by the last Block, at most eight times as many: what that cost beside its elements makes
-    them too few rather than too many, and nobody gets anything before the unit is there.
+    A second sizer for the same work can resume with the size of the first one. A consumer may wait for a `unit` of
+    elements, such as a batch. The sizer then asks for a whole unit if the unit takes at most `seconds`, and for several
+    units if they take much less. Below a unit, the size grows by up to eight times, to the size that fits according to
+    the last Block. The fixed cost of the last Block makes this size too small rather than too large. The consumer gets
+    nothing before the unit is complete, so this is safe.
 
-    What a Block costs beside its elements, once for each of hundreds of steps or components, is known from Blocks of
-    two sizes: more elements then take little longer. Where the first is too much work for another size, but no more
-    than a Block may be, twice as many are tried once.
+    A Block has a fixed cost, such as one per step or component. Blocks of two sizes show this cost: if it is high,
+    larger Blocks take little longer. If the first Block takes too long for the usual growth, but not longer than
+    allowed, the sizer tries twice its size once.
     """
 
     __slots__ = (
@@ -35,35 +39,42 @@ class BlockSizer:
     )  # fmt: skip
 
     def __init__(self, most: int = _MOST, seconds: float = _SECONDS, unit: int = 0) -> None:
-        self.seconds = seconds  # of work that a Block should be
+        self.seconds = seconds  # seconds of work per Block
         self._most = max(1, min(most, _MOST))
         self._unit = min(unit, self._most)
         self.want = 1
-        self.share = _MOST  # what is asked for at most just now
-        self._elements = self._nbytes = self._made = 0  # observed since the last conclusion
+        self.share = _MOST  # present upper limit
+        self._elements = self._nbytes = self._made = 0  # observed since the last decision
         self._seconds = 0.0
-        self._before = 0, 0.0  # elements of the last Blocks of another size, and their seconds
-        self._trial: bool | None = None  # whether twice as many are tried just now; None: they have not been yet
+        self._before = 0, 0.0  # elements and seconds of the last Blocks of another size
+        self._trial: bool | None = None  # True during a trial of twice the size; None before it
 
     def resume(self, want: int) -> None:
-        """Ask for so many from here on, as far as this may be."""
+        """Ask for `want` elements from now on, up to the maximum."""
         self.want = min(want, self._most)
         self._trial = False
 
     def wait(self, seconds: float, workers: int, left: int | None) -> None:
-        """Have Blocks of `seconds`, or of more where many threads run functions that wait; what is left is shared.
+        """Aim for Blocks of `seconds`, or more if many threads run functions that wait.
 
-        A task takes some 0.1 ms of the interpreter, for which all of them queue, however long their functions wait. Of
-        elements of which some are `left` each worker gets one Block, or some would wait at the end for one of many.
+        A task holds the interpreter for about 0.1 ms, for which all threads queue. If only `left` elements remain, each
+        worker gets one Block, so that no worker waits at the end for several Blocks of another.
         """
         self.seconds = max(seconds, workers * _OF_EACH_WORKER)
         self.share = _MOST if left is None else max(left // workers, 1)
 
     def observe(self, elements: int, seconds: float, nbytes: int, made: int = 0, columns: int = 1) -> None:
-        """A Block of `elements` took `seconds` and holds `nbytes`; `made` came out, which counts for several units.
+        """Record that a Block of `elements` took `seconds` and has `nbytes`.
 
-        One of less than half of what was asked for says little by itself and counts with those behind it: a stage may
-        give the first of what it has made, which took all the time, and then the others, which took none.
+        A Block of less than half the wanted size counts together with the next ones. A stage may return a first Block
+        that took all the time, and then others that took none.
+
+        Args:
+            elements: Number of elements of the Block.
+            seconds: Seconds of work.
+            nbytes: Number of bytes of the Block.
+            made: Number of bytes of the output. It counts for several units.
+            columns: Number of components.
         """
         self._elements += elements
         self._seconds += seconds
@@ -100,13 +111,13 @@ class BlockSizer:
                 self._ask_for(wanted, seconds)
 
     def _ask_for(self, wanted: int, seconds: float) -> None:
-        """From here on, where as many as before took so long."""
+        """Set the wanted size, after Blocks of the present size took `seconds`."""
         if wanted != self.want:
             self._before = self.want, seconds
             self.want = wanted
 
     def _of_each(self, seconds: float) -> float:
-        """Seconds that one more element takes, by what it took before with more or fewer of them."""
+        """Return the seconds of one more element, estimated from Blocks of two sizes."""
         whole = seconds / self.want
         elements, before = self._before
         if not elements or elements == self.want:
@@ -114,11 +125,11 @@ class BlockSizer:
         return min(max((seconds - before) / (self.want - elements), _LEAST * whole), whole)
 
     def _allowed(self, elements: int) -> float:
-        """Seconds of work that a Block of so many may be."""
+        """Return the allowed seconds of work of a Block with `elements`."""
         return self.seconds * _SEVERAL if self._several(elements) else self.seconds
 
     def _counting(self, elements: int, nbytes: int, made: int) -> int:
-        """The bytes that matter for a Block of so many."""
+        """Return the bytes that count for a Block with `elements`."""
         return max(nbytes, made) if self._several(elements) else nbytes
 
     def _several(self, elements: int) -> bool:
@@ -126,14 +137,14 @@ class BlockSizer:
 
 
 def may_wait(transforms: Sequence[Transform]) -> bool:
-    """Whether these functions may do something else than compute."""
+    """Return True if a function may do anything else than compute."""
     return any(not transform.computes for transform in transforms)
 
 
 def worked(transforms: Sequence[Transform], run: RunAll, seconds: float, cpu: float) -> float:
-    """Seconds of work in so many by the clock: of transforms that only compute, those that they had a core for.
+    """Return the seconds of work of a Block. For transforms that only compute, this is the CPU time.
 
-    Beside other programs, or a thread that keeps the interpreter's lock, a Block takes longer and is no more work.
+    If other programs or threads use the core or the interpreter's lock, a Block takes longer, but is not more work.
     Smaller Blocks would then wait for the lock more often.
     """
     if not getattr(run, "here", True):

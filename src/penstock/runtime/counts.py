@@ -1,4 +1,4 @@
-"""Counts: what a segment has done so far, how full it was, and who waited for it."""
+"""Counts: measurements of a segment: its work, its waiting results, and the waits of its consumer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Sums:
-    """What grows while a segment works: see `Flow`, which is the difference of two."""
+    """The sums of a segment, which only grow. A `Flow` is the difference of two Sums."""
 
     inputs: int = 0
     elements: int = 0
@@ -33,22 +33,23 @@ class Sums:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
-# Seconds of what is over, and since when it goes on again. Replaced as a whole, so that nobody sees half of it.
+# Seconds of past waits, and the start of a present wait. The tuple is replaced as a whole, so that each reader sees a
+# consistent pair.
 _Time = tuple[float, float | None]
 _NONE: _Time = (0.0, None)
 
 
 def _until(found: _Time, now: float) -> float:
-    """Seconds in all."""
+    """Return all seconds up to `now`."""
     before, since = found
     return before if since is None else before + max(now - since, 0.0)
 
 
 class Counts:
-    """Sums of one segment, and the extremes since its lane last asked.
+    """The sums of one segment, and its extremes since the last call of its lane.
 
-    The segment writes them under its lock, but for the waits of its consumer, who alone notes these. Anybody reads them
-    at any time without one, as of about now: `sums` counts a wait that still goes on, and none twice.
+    The segment writes them under its lock. Only the consumer writes its own waits. Any thread may read them without a
+    lock, and gets approximate present values. `sums` includes a wait that still lasts, and counts no wait twice.
 
     >>> counts = Counts()
     >>> counts.enter(); counts.made(elements=8, nbytes=64); counts.hold(64); counts.hold(0); counts.leave()
@@ -60,8 +61,8 @@ class Counts:
 
     def __init__(self) -> None:
         self.busy = 0  # workers inside
-        self.held = 0  # bytes made and not taken
-        self.is_full = False  # whether there was no room when that was last said
+        self.held = 0  # bytes that wait for the consumer
+        self.is_full = False  # True if there was no room at the last report
         self._sums = Sums()
         self._busy_most = 0
         self._most = self._least = 0
@@ -70,17 +71,17 @@ class Counts:
     # -- written by the segment
 
     def enter(self) -> None:
-        """A worker comes in."""
+        """Count a worker that comes in."""
         self.busy += 1
         if self.busy > self._busy_most:
             self._busy_most = self.busy
 
     def leave(self) -> None:
-        """A worker goes."""
+        """Count a worker that leaves."""
         self.busy -= 1
 
     def hold(self, nbytes: int) -> None:
-        """Note that `nbytes` are held from now on."""
+        """Set the number of bytes that wait for the consumer."""
         self.held = nbytes
         if nbytes > self._most:
             self._most = nbytes
@@ -94,7 +95,7 @@ class Counts:
         pull: tuple[float, float] = (0.0, 0.0),
         waiting: float = 0.0,
     ) -> None:
-        """A worker has done something: `run` and `pull` are seconds by the clock and of CPU, `waiting` by the clock."""
+        """Add the work of a worker. `run` and `pull` are wall and CPU seconds, and `waiting` is wall seconds."""
         sums = self._sums
         sums.inputs += inputs
         sums.run_seconds += run[0]
@@ -104,53 +105,53 @@ class Counts:
         sums.waiting += waiting
 
     def made(self, elements: int, nbytes: int) -> None:
-        """A result came out."""
+        """Count a result."""
         sums = self._sums
         sums.results += 1
         sums.elements += elements
         sums.nbytes += nbytes
 
     def full(self, now: float) -> None:
-        """There is no room for more, unless that was known already."""
+        """Record that there is no room for more results."""
         if not self.is_full:
             self.is_full = True
             self._full = self._full[0], now
 
     def not_full(self, now: float) -> None:
-        """There is room again."""
+        """Record that there is room again."""
         if self.is_full:
             self.is_full = False
             self._full = _until(self._full, now), None
 
     def waited_for(self, now: float) -> None:
-        """The consumer waits for a result."""
+        """Record that the consumer waits for a result."""
         self._starved = self._starved[0], now
 
     def not_waited_for(self, now: float) -> None:
-        """It goes on."""
+        """Record that the consumer continues."""
         if self._starved[1] is not None:
             self._starved = _until(self._starved, now), None
 
-    # -- read by anybody
+    # -- read by any thread
 
     @property
     def element_bytes(self) -> float:
-        """Bytes of an element that came out; 0 before the first."""
+        """Bytes per computed element, or 0 before the first."""
         return self._sums.nbytes / self._sums.elements if self._sums.elements else 0.0
 
     def held_between(self) -> tuple[int, int]:
-        """The most and the least bytes held since the last call."""
+        """Return the most and the least waiting bytes since the last call."""
         found = self._most, self._least
         self._most = self._least = self.held
         return found
 
     def busy_most(self) -> int:
-        """The most workers inside at once since the last call."""
+        """Return the most workers inside at once since the last call."""
         found, self._busy_most = max(self._busy_most, self.busy), 0
         return found
 
     def sums(self, now: float | None = None) -> Sums:
-        """What was done until now."""
+        """Return the sums up to `now`."""
         now = time.perf_counter() if now is None else now
         return replace(self._sums, starved=_until(self._starved, now), full=_until(self._full, now))
 
@@ -159,10 +160,10 @@ _SHORT = 5e-5  # seconds
 
 
 class Clock:
-    """One thread's time in upstream segments during the pull at hand, and the lane it pulls for.
+    """The time of one thread in upstream segments during the present pull, and the lane of this pull.
 
-    `queued` is how long its task waited for a worker process that had something else to do first, and `sent` what is to
-    be called when that process has it.
+    `queued` is the time that its task waited for a busy worker process. `sent` is a function that is called when that
+    process has the task.
     """
 
     __slots__ = ("_read_at", "_read_cpu", "aside", "aside_cpu", "lane", "queued", "sent")
@@ -177,15 +178,15 @@ class Clock:
         self._read_cpu = 0.0
 
     def has_sent(self) -> None:
-        """The task is on its way, or need not be waited for."""
+        """Call `sent`, because the task is on its way or needs no wait."""
         sent, self.sent = self.sent, None
         if sent is not None:
             sent()
 
     def cpu(self, now: float) -> float:
-        """CPU seconds of the thread at `now`, which is now.
+        """Return the CPU seconds of the thread. `now` must be the present time.
 
-        To read them takes most of a microsecond: a short time since the last reading is taken for CPU time.
+        A reading takes almost a microsecond. Shortly after a reading, the elapsed time therefore counts as CPU time.
         """
         since = now - self._read_at
         if 0 <= since < _SHORT:
@@ -195,7 +196,7 @@ class Clock:
 
 
 class _Clocks(threading.local):
-    """The calling thread's is `own`."""
+    """The clock of the calling thread, as `own`."""
 
     def __init__(self) -> None:
         self.own = Clock()
@@ -205,11 +206,11 @@ CLOCKS = _Clocks()
 
 
 class TaskTimes:
-    """Times one task of a lane on the calling thread: pulling it, then running it.
+    """Measures one task of a lane on the calling thread: its pull, then its run.
 
-    Tasks nest: a worker that waits for an upstream segment works for that meanwhile. What it takes there, and the time
-    in which it waits, is told apart from what the task itself takes. `pull` and `run` are seconds by the clock and of
-    CPU; `clock` is the thread's.
+    Tasks nest: a worker that waits for an upstream segment works for that segment during the wait. The time of the
+    inner work, and of the wait, is separate from the time of the task. `pull` and `run` are wall and CPU seconds, and
+    `clock` is the clock of the thread.
     """
 
     __slots__ = ("_cpu", "_outer", "_pulled", "clock", "pull", "run", "started", "waited")
@@ -220,13 +221,13 @@ class TaskTimes:
         clock.aside = clock.aside_cpu = clock.queued = 0.0
         clock.lane = lane
         self.pull = self.run = 0.0, 0.0
-        self.waited = 0.0  # seconds by the clock
+        self.waited = 0.0  # wall seconds
         self.started = time.perf_counter()
         self._cpu = clock.cpu(self.started)
         self._pulled = self.started, self._cpu
 
     def pulled(self) -> None:
-        """The task has been pulled; what follows is running it."""
+        """Record the end of the pull. The run follows."""
         clock, now = self.clock, time.perf_counter()
         cpu = clock.cpu(now)
         self.pull = now - self.started - clock.aside, cpu - self._cpu - clock.aside_cpu
@@ -235,7 +236,7 @@ class TaskTimes:
         clock.lane = None
 
     def stop(self) -> float:
-        """The task is done; when that is."""
+        """Record the end of the task, and return the time of this end."""
         clock, now = self.clock, time.perf_counter()
         cpu = clock.cpu(now)
         self.run = now - self._pulled[0] - clock.queued, cpu - self._pulled[1]

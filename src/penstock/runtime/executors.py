@@ -1,6 +1,6 @@
-"""What runs segments: inline, which is the reference, and threads.
+"""The executors of segments: inline, which is the reference, and threads.
 
-Inline, everything happens in the consumer's thread, when it asks.
+The inline executor does all work in the thread of the consumer, in each call of `next`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from penstock.trace.purity import why_impure
 
 
 class InlineReader(Reader):
-    """Reads when asked."""
+    """Reads an input in each call of `next`."""
 
     def __init__(self, executor: InlineExecutor, label: str, where: str | None) -> None:
         self._executor = executor
@@ -49,11 +49,11 @@ class InlineReader(Reader):
         return True
 
     def tried(self, seconds: float) -> None:
-        """No worker could have read it."""
+        """Ignore the time, because there is no worker that could read the input."""
 
 
 class InlineExecutor(Executor):
-    """Segments do their work when asked; nothing is read ahead, no worker is started."""
+    """Segments work in each call of `next`. The executor reads nothing ahead, and starts no worker."""
 
     def __init__(self, options: Options | None = None) -> None:
         self._options = options or Options()
@@ -85,23 +85,27 @@ class InlineExecutor(Executor):
         return transforms_here(self._options.element_timeout)
 
 
-# Where a step may run in worker processes, its workers here hand Blocks over to them and wait.
+# The workers of a step in worker processes send Blocks to the processes and wait.
 
 try:
     import resource
 except ImportError:  # not on Windows
     resource = None  # type: ignore[assignment]
 
-_INPUTS, _MOST_INPUTS = 32, 1 << 12  # of an interleave that workers read before one is tried without, again and again
-_FORGIVING = 16  # inputs in a row that took no time, behind which one may
-_WAITED = 0.01  # seconds that it waited for what the system does not count as a read
-_AT_ONCE = 0.001  # seconds that an input takes which no worker has to read
-_ASKS = 32  # asks of inputs that took no time, behind which it is looked again what the thread has used
-_MOST = 64  # workers that AUTOTUNE may come to, where functions wait
+# inputs of an interleave that workers read before an input is read without a worker, first and at most
+_INPUTS, _MOST_INPUTS = 32, 1 << 12
+_FORGIVING = 16  # fast inputs in a row after which one slow input is ignored
+_WAITED = 0.01  # seconds of waits that the system does not count as reads
+_AT_ONCE = 0.001  # seconds of an input that needs no worker
+_ASKS = 32  # calls on fast inputs between two readings of the resource usage
+_MOST = 64  # most workers of AUTOTUNE for functions that wait
 
 
 class ThreadExecutor(Executor):
-    """Segments with workers from the pool, for one run. `pinned` names the executor of all steps, whatever they say."""
+    """Segments with workers from the pool, for one run.
+
+    `pinned` is an executor that replaces the choice of each step.
+    """
 
     def __init__(
         self, scheduler: Scheduler, scope: Scope, driver: Driver, options: Options, pinned: str | None = None
@@ -133,14 +137,16 @@ class ThreadExecutor(Executor):
         at_once = pool_of(transforms).at_once if start.executor == "process" else 1
         if batch is not None:
             start = replace(start, block_seconds=PIECE_SECONDS)
-        elif start.executor == "process" and at_once == 1:  # else nobody waits while Blocks are handed over
+        # with several Blocks per process, no worker waits for a transfer
+        elif start.executor == "process" and at_once == 1:
             start = replace(start, block_seconds=LARGE_BLOCKS)
         place = depth, label_of(transforms, batch), where_of(transforms, batch)
         tuned = parallelism == AUTOTUNE
         lane = self._driver.lane(
             place, start, limits, bounded=tuned, executors=lambda: _executors(executor, transforms)
         )
-        if executor == "auto" and transforms:  # now: later workers in Python code would hold it up, who hold the lock
+        # start processes now: later, running workers would slow the start, because they hold the interpreter's lock
+        if executor == "auto" and transforms:
             get_ready()
             if any(_runs_per_element(transform) for transform in transforms):
                 lane.choice.settle()
@@ -169,10 +175,10 @@ class ThreadExecutor(Executor):
         return ThreadReader(self, lane, cycle_length, depth, self._driver)
 
     def reading(self, upstream: Stage, lane: Lane, max_elements: int, depth: int) -> Stage:
-        """The upstream with a worker that reads it."""
+        """Return a stage in which a worker reads the upstream ahead."""
         if isinstance(upstream, Segment):
             upstream.keep_ahead(max_elements)
-            return upstream  # it is ahead already, by as much as its window holds
+            return upstream  # the segment already reads ahead, up to its window
         return Segment(
             reading_ahead(upstream, max_elements, lane.label, lane.where),
             self._scheduler,
@@ -194,7 +200,7 @@ class ThreadExecutor(Executor):
         return transforms_here(self._options.element_timeout)
 
     def _limits(self, parallelism: int, most: int) -> Limits:
-        """Between which the tuner may choose the workers."""
+        """Return the range of workers that the tuner may choose from."""
         if parallelism != AUTOTUNE:
             workers = at_most(self._options, parallelism)
             return Limits(workers, workers)
@@ -205,17 +211,18 @@ class ThreadExecutor(Executor):
         return Limits(min(autotune.min_parallelism or 1, most), most)
 
     def _start(self, limits: Limits) -> int:
-        """The workers to begin with: as many as there are cores."""
+        """Return the number of workers at the start: one per core."""
         return max(min(autotuned_workers(self._options, granted_cpus()), limits.most), limits.least)
 
 
 class ThreadReader(Reader):
-    """Reads the inputs of an interleave; how many at once is its lane's matter.
+    """Reads the inputs of an interleave. Its lane decides how many workers read at once.
 
-    The inputs of the first cycle are read by workers, unless those of the pass before took no time. From then on one
-    that takes no time is read by whoever asks for it: to hand a small file to a worker costs more than to read it. Of
-    one that takes longer a worker takes over, and reads those behind it; after some more another one is tried. Behind
-    many that took no time, one that does is let pass: it may have waited for something else than its file.
+    Workers read the inputs of the first cycle, unless the inputs of the previous iteration took no time. After that,
+    the consumer reads fast inputs itself, because the transfer of a small file to a worker costs more than the read. If
+    an input takes longer, a worker takes it over, and workers read the next inputs. After some more inputs the reader
+    tries one without a worker again. After many fast inputs one slow input is ignored, because it may have waited for
+    something else than its file.
     """
 
     def __init__(self, executor: ThreadExecutor, lane: Lane, cycle_length: int, depth: int, driver: Driver) -> None:
@@ -224,11 +231,11 @@ class ThreadReader(Reader):
         self._cycle_length = cycle_length
         self._depth = depth
         self._driver = driver
-        self._quick = driver.inputs_were_quick(lane)  # the last one that was tried was no trouble
-        self._left = cycle_length  # inputs for workers, until another one is tried
+        self._quick = driver.inputs_were_quick(lane)  # True if the last tried input was fast
+        self._left = cycle_length  # number of inputs that workers read before the next trial
         self._next_left = _INPUTS
-        self._quick_ones = 0  # inputs in a row that took no time
-        self._open: set[_Input] = set()  # that no worker reads
+        self._quick_ones = 0  # number of fast inputs in a row
+        self._open: set[_Input] = set()  # inputs that no worker reads
         self._thread = self._asks = 0
         self._used = _UNTOLD
 
@@ -248,7 +255,10 @@ class ThreadReader(Reader):
         return self._executor.reading(upstream, self.lane, AUTOTUNE, self._depth)
 
     def early(self) -> int:
-        """A cycle's worth, so that the next inputs are there when those at hand end together; more for many readers."""
+        """Return the number of inputs to open early: one cycle, or more for many workers.
+
+        The next inputs are then ready when the present inputs end together.
+        """
         return 0 if self._quick else max(self._cycle_length, self.lane.knobs.parallelism)
 
     def quick(self) -> bool:
@@ -265,7 +275,7 @@ class ThreadReader(Reader):
         self._was_quick()
 
     def took_long(self) -> None:
-        """An input that was tried did: workers take it, those that are open, and some more."""
+        """Hand the tried input, all open inputs and some more inputs to workers."""
         passed, self._quick_ones = self._quick_ones >= _FORGIVING, 0
         if passed:
             return
@@ -276,7 +286,7 @@ class ThreadReader(Reader):
         self._open.clear()
 
     def ended(self, stage: _Input) -> None:
-        """An input is over, or left, which no worker had to read."""
+        """Record the end of an input that needed no worker."""
         if stage in self._open:
             self._open.discard(stage)
             self._find(quick=True)
@@ -292,9 +302,9 @@ class ThreadReader(Reader):
             self._driver.found_inputs(self.lane, quick=quick)
 
     def used(self, *, now: bool = False) -> _Used:
-        """What this thread has used; unless `now`, when an input was asked some asks before, at most.
+        """Return the resource usage of this thread. Unless `now` is True, the value may be some calls old.
 
-        To find it out takes as long as all else that is done for an ask of a small input.
+        A reading takes as long as all other work in a call on a small input.
         """
         thread = get_ident()
         if now or thread != self._thread or self._asks == _ASKS:
@@ -304,7 +314,7 @@ class ThreadReader(Reader):
 
 
 class _Input(Stage):
-    """An input, read by whoever asks until it has taken some time, and from then on by a worker."""
+    """An input that the consumer reads itself until it has taken some time. Then a worker reads it."""
 
     def __init__(self, reader: ThreadReader, upstream: Stage) -> None:
         super().__init__(reader.lane.label, (upstream,), reader.lane.where)
@@ -332,11 +342,11 @@ class _Input(Stage):
             took = time.perf_counter() - started
             self._spent.add(took, began, self._reader.used(now=True) if took > _AT_ONCE / 4 else began)
             if self._spent.is_long():
-                self._spent = _Spent()  # if it is let pass
+                self._spent = _Spent()  # for the case that the reader ignores it
                 self._reader.took_long()
 
     def hand_over(self) -> None:
-        """A worker reads on."""
+        """Let a worker read the rest."""
         self._stage = self._reader.by_worker(self._stage)
         self.inputs = (self._stage,)
         self._by_worker = True
@@ -365,7 +375,7 @@ class _Input(Stage):
 
 
 class _Spent:
-    """What was spent in the `next` of one input."""
+    """The time and resources that one input has used in `next`."""
 
     __slots__ = ("cpu", "reads", "waits", "wall")
 
@@ -380,9 +390,10 @@ class _Spent:
         self.reads += now.reads - began.reads
 
     def is_long(self) -> bool:
-        """Whether it took long, and computed for so long, or waited for a disk, or very long.
+        """Return True if the input took long.
 
-        On a busy machine it may only have had no core, and beside other threads it waits for the interpreter.
+        It must also have computed for as long, have waited for a disk, or have waited very long. Wall time alone is not
+        enough: the thread may have had no core on a busy machine, or may have waited for the interpreter.
         """
         if self.wall <= _AT_ONCE:
             return False
@@ -390,7 +401,7 @@ class _Spent:
 
 
 class _Used(NamedTuple):
-    """What a thread has used: seconds of CPU time, how often it waited, and for reads from disks; -1: nobody tells."""
+    """The resource usage of a thread: CPU seconds, number of waits, number of reads from disk. -1: not known."""
 
     cpu: float
     waits: int
@@ -408,20 +419,20 @@ def _used() -> _Used:
 
 
 def _runs_per_element(transform: Transform) -> bool:
-    """Whether it is certain already that a function is called for each element by itself."""
+    """Return True if the function is certainly called for each element alone."""
     if not isinstance(transform, FunctionTransform):
         return False
     return transform.vectoriser is None or why_impure(transform.function) is not None
 
 
 def _executors(executor: str, transforms: Sequence[Transform]) -> tuple[str, ...]:
-    """The executors that may be chosen for these transforms, the first of which a run begins with."""
-    if not transforms:  # nothing that could be done elsewhere
+    """Return the executors that may be chosen for these transforms. A run begins with the first."""
+    if not transforms:  # there is no work for other executors
         return ("thread",)
     if executor != "auto":
         return (executor if executor == "process" else "thread",)
     if not holds_gil() or all(transform.computes for transform in transforms):
-        return ("thread",)  # what runs a Block at a time is in kernels, which threads share the cores for
+        return ("thread",)  # vectorised transforms run in kernels, for which threads use all cores
     movable = all(
         isinstance(transform, FunctionTransform) and why_not_shippable(transform.function) is None
         for transform in transforms

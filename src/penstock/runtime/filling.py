@@ -1,4 +1,4 @@
-"""Filling: a batch in the making, which several workers fill, a Piece each."""
+"""Filling: an incomplete batch that several workers fill, each with a Piece."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from penstock.trace.graph import Allocate
 
 
 class Piece:
-    """Some rows of a batch: what one task computes."""
+    """Some rows of a batch, which one task computes."""
 
     __slots__ = ("block", "filling", "numbers", "row")
 
@@ -57,17 +57,18 @@ class Piece:
 
 
 class Filling:
-    """A batch in the making. Thread-safe; complete when all its pieces are, whatever the order they end in."""
+    """An incomplete batch. Thread-safe. The batch is complete when all its pieces are, in any order."""
 
     def __init__(self, spec: BatchTask, first: int, transforms: Sequence[Transform] = ()) -> None:
         self._spec = spec
         kept = None if any(transform.decided is None for transform in transforms) else 0
-        self.parts: deque[tuple[Block, Numbers] | Stretch] = deque(maxlen=kept)  # if it may have to be made again
+        # empty unless the batch may have to be computed again
+        self.parts: deque[tuple[Block, Numbers] | Stretch] = deque(maxlen=kept)
         self.kinds: dict[int, Kinds] = {}  # of each piece, by its first row
         self._first = first
         self._lock = threading.Lock()
         self._arrays: dict[int, np.ndarray] = {}
-        self._elsewhere: set[int] = set()  # components of which some rows are not in the batch's memory
+        self._elsewhere: set[int] = set()  # components with some rows outside the memory of the batch
         self._pieces: list[tuple[int, Block]] = []
         self._errors: list[tuple[int, Exception]] = []
         self._pending = 0
@@ -82,7 +83,7 @@ class Filling:
         return piece
 
     def plan_failure(self, error: Exception) -> Piece:
-        """A row that failed upstream."""
+        """Add a row that failed upstream."""
         annotate(error, Context(self._spec.label, self._spec.where, self.number))
         self.fail(self.planned, error)
         self.planned += 1
@@ -91,7 +92,7 @@ class Filling:
         return Piece(self, None, Numbers(None), self.planned)
 
     def close(self) -> Piece:
-        """No further rows: the input has ended."""
+        """Mark the batch as closed, because the input has ended."""
         self._pending += 1
         self.closed = True
         return Piece(self, None, Numbers(None), self.planned)
@@ -106,7 +107,7 @@ class Filling:
             self._errors.append((row, error))
 
     def place(self, leaf: int, row: int, rows: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
-        """Memory of the batch for some rows, if the batch's are of this shape."""
+        """Return the memory of the batch for some rows, or None if the batch has another shape or dtype."""
         if dtype.hasobject:
             return None
         with self._lock:
@@ -118,7 +119,7 @@ class Filling:
         return array[row : row + rows]
 
     def put(self, row: int, block: Block) -> None:
-        """Write the rows a task computed, where they are not in the batch's memory already."""
+        """Write the rows of a task into the memory of the batch, unless they are there already."""
         columns = [self._written(leaf, row, column) for leaf, column in enumerate(block.columns)]
         written = Block(block.structure, columns, block.size, block.origin)
         with self._lock:
@@ -152,7 +153,7 @@ class Filling:
         return DenseColumn(place)
 
     def finish_piece(self) -> Stretch | None:
-        """The batch, when this was the last piece. One in which a row failed is a failure."""
+        """Return the batch after the last piece, else None. A batch with a failed row is a failure."""
         with self._lock:
             self._pending -= 1
             if self._pending or not self.closed:
@@ -169,7 +170,7 @@ class Filling:
             return failure(error, kinds)
 
     def _first_error(self) -> Exception:
-        """The error of the first row that failed. It is not kept: its traceback leads back to here."""
+        """Return the error of the first failed row. The batch drops it, because its traceback refers to the batch."""
         errors, self._errors = sorted(self._errors, key=lambda found: found[0]), []
         for _, other in errors[1:]:
             let_go(other)
@@ -183,7 +184,7 @@ class Filling:
         try:
             columns = [self._leaf(leaf, blocks, first.structure) for leaf in range(len(first.columns))]
         except PenstockError:
-            return stack_block(concat_blocks(blocks))  # raises it again, with the element's file and offset
+            return stack_block(concat_blocks(blocks))  # raises the error again, with the file and offset of the element
         origin = concat_origins([block.origin for block in blocks])
         return Block(first.structure, columns, 1, None if origin is None else origin.batched(len(origin)))
 
@@ -195,5 +196,5 @@ class Filling:
 
 
 def _is_same(values: np.ndarray, place: np.ndarray) -> bool:
-    """Whether the values are in their place already, each at its own."""
+    """Return True if each value is already at its own place."""
     return np.may_share_memory(values, place) and values.__array_interface__ == place.__array_interface__

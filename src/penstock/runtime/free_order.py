@@ -1,10 +1,10 @@
-"""FreeOrder: what makes a run in free order (`deterministic=False`) resumable, with every element given once.
+"""FreeOrder makes a run in free order (`deterministic=False`) resumable, with each element returned once.
 
-Such a run gives a later element before an earlier one when that is ready first. A state taken somewhere must bring
-back not only the elements that were left but, for whoever counts from that state on, also those that were given since,
-in the order in which they were given. So a state names, as ranges of upstream elements, what had been given out of turn
-(`OutOfTurn`) and what was given next (by a `LogView`, up to the moment when the state is written down). A continued run
-first gives those in that order, and is free again behind them.
+Such a run returns a later element before an earlier one if the later one is ready first. A user may count elements from
+the moment of a state. After a restore, the elements that were returned since that moment must come again in the same
+order. A state therefore lists ranges of upstream elements: those already returned out of turn (`OutOfTurn`), and those
+returned after the state was taken (`LogView`, up to the moment when the state is written). A resumed run first returns
+the latter in the listed order, and then continues in free order.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from penstock.physical.stretch import Stretch, failure, join
 
 Ranges = list[tuple[int, int]]  # (first, count) of elements
 
-_TIDY_AT = 1024  # entries of a log between two looks at how far back anybody remembers
+_TIDY_AT = 1024  # entries of a log between two checks for old entries
 
 
 class Log:
-    """The ranges a segment has given, in the order in which it gave them, as far back as any view of it reaches.
+    """The ranges that a segment has returned, in their order, as far back as any view needs them.
 
-    To take a view costs the same however many ranges are out of turn: it is taken for every Block, and read when a
-    state is written down. Views are known by weak references without a callback: a callback is Python code that runs
-    wherever a view is let go of, and a Ctrl-C that arrives inside it is lost.
+    A view is taken for every Block, and read only when a state is written, so taking a view is cheap for any number of
+    ranges. The log knows its views by weak references without a callback. A callback is Python code that runs at any
+    place where a view is freed, and a Ctrl-C that arrives inside the callback is lost.
     """
 
     def __init__(self) -> None:
-        self._kept: tuple[int, Ranges] = 0, []  # entries dropped, and those behind them
-        self._open = 0  # in front of this entry nothing is out of turn
+        self._kept: tuple[int, Ranges] = 0, []  # number of dropped entries, and the remaining entries
+        self._open = 0  # no range before this entry is out of turn
         self._views: list[weakref.ref[LogView]] = []
         self._tidy_at = _TIDY_AT
         self._tidy_views_at = _TIDY_AT
@@ -46,9 +46,9 @@ class Log:
             self._tidy_at = 2 * len(self._kept[1]) + _TIDY_AT
 
     def view(self, base: int) -> LogView:
-        """What was given out of turn, and what will be given from now on, counted from `base`.
+        """Return a view of the ranges returned out of turn and of all later ranges, counted from `base`.
 
-        That is the first element not given, and never less than in an earlier call.
+        `base` is the first element that was not returned. It never decreases.
         """
         dropped, entries = self._kept
         while self._open - dropped < len(entries) and entries[self._open - dropped][0] < base:
@@ -65,19 +65,19 @@ class Log:
         return living
 
     def part(self, start: int, stop: int | None = None) -> Ranges:
-        """Entries `start` to `stop`, or to the end as of now."""
+        """Return the entries `start` to `stop`, or to the present end."""
         dropped, entries = self._kept
         return entries[start - dropped : None if stop is None else stop - dropped]
 
 
 class LogView:
-    """A part of a state that grows: everything given since the state was taken."""
+    """The part of a state that grows: all ranges returned since the state was taken."""
 
     __slots__ = ("__weakref__", "_base", "_log", "_start", "out_of_turn")
 
     def __init__(self, log: Log, out_of_turn: int, start: int, base: int) -> None:
         self._log = log
-        self.out_of_turn = out_of_turn  # entries from here to `_start`, as far as they lie behind `_base`
+        self.out_of_turn = out_of_turn  # first of the entries before `_start` that may be after `_base`
         self._start = start
         self._base = base
 
@@ -89,13 +89,13 @@ class LogView:
         return bool(self._log.part(self._start))
 
     def done(self) -> list[list[int]]:
-        """What had been given out of turn when the state was taken, sorted."""
+        """Return the sorted ranges that had been returned out of turn when the state was taken."""
         before = self._log.part(self.out_of_turn, self._start)
         return sorted([first - self._base, count] for first, count in before if count and first >= self._base)
 
 
 class OutOfTurn:
-    """A part of a state: what had been given out of turn when it was taken."""
+    """The part of a state that lists the ranges returned out of turn when the state was taken."""
 
     __slots__ = ("_view",)
 
@@ -107,18 +107,18 @@ class OutOfTurn:
 
 
 class FreeOrder(Stage):
-    """The upstream with some ranges left out and some brought to the front, as its state says."""
+    """Returns the elements of the upstream without some ranges, and with some ranges first, as its state lists."""
 
     def __init__(self, upstream: Stage) -> None:
         super().__init__(upstream.label, (upstream,), upstream.where)
         self._upstream = upstream
         self._excluded: Ranges = []
         self._first: Ranges = []
-        self._base = 0  # upstream positions before
+        self._base = 0  # upstream positions before this stage
         self._count = 0  # upstream positions pulled since
-        self.given: int | np.ndarray = 0  # the number of the first element of the Block given last, or of each
-        self._start: State = None  # upstream state where the ranges count from, while `_held` is needed
-        self._held: Stretch | None = None  # what was pulled to reach the ranges that come first
+        self.given: int | np.ndarray = 0  # number of the first element of the last Block, or of each element
+        self._start: State = None  # upstream state from which the ranges count, while `_held` is needed
+        self._held: Stretch | None = None  # elements that were pulled to reach the ranges that come first
 
     def next(self, want: int) -> Block | None:
         while self._first:
@@ -143,7 +143,7 @@ class FreeOrder(Stage):
         return 0 if self._held is None else self._held.size
 
     def _give(self, start: int, stop: int, until: int = 0) -> Block:
-        """The first piece of the held positions `start` to `stop`; what is left up to `until` stays first."""
+        """Return the first piece of the stored positions `start` to `stop`. The rest up to `until` stays first."""
         assert self._held is not None
         piece = next(self._held.slice(start, stop).pieces())
         given = piece.size if isinstance(piece, Block) else 1
@@ -202,7 +202,7 @@ class FreeOrder(Stage):
         return block.take(rows) if len(rows) else None
 
     def _forget(self) -> None:
-        """Drop ranges that lie behind."""
+        """Remove ranges that are already passed."""
         self._excluded = [(start, count) for start, count in self._excluded if start + count > self._count]
 
     def state(self) -> State:
@@ -219,15 +219,15 @@ class FreeOrder(Stage):
         self._upstream.restore(below)
 
     def pinned(self) -> int:
-        """How many elements come first, in a given order."""
+        """Return the number of elements that come first, in a fixed order."""
         return sum(count for _, count in self._first)
 
     @staticmethod
     def merged(state: State, done: Ranges, first: Ranges) -> State:
-        """The state that also leaves out `done` and begins with `first`: ranges of the elements that `state` gives.
+        """Return the state that also leaves out `done` and begins with `first`: ranges of the elements of `state`.
 
-        What is left of those that it begins with itself comes behind them, in their order: an earlier run has given
-        them, and somebody may count on that still.
+        The remaining elements that `state` itself begins with follow in their order. An earlier run has returned them,
+        and a user may still count on this order.
         """
         below, excluded, front, base = state
         gone = [(start, count) for start, count in excluded]
@@ -239,7 +239,7 @@ class FreeOrder(Stage):
 
 
 def _gaps(ranges: Ranges, stop: int) -> Ranges:
-    """What lies in front of `stop` and in none of the ranges."""
+    """Return the positions before `stop` that are in none of the ranges."""
     found, at = [], 0
     for start, count in [*sorted(ranges), (stop, 0)]:
         if at < min(start, stop):
@@ -249,7 +249,10 @@ def _gaps(ranges: Ranges, stop: int) -> Ranges:
 
 
 def _upstream_ranges(span: tuple[int, int], excluded: Ranges, front: Ranges) -> Ranges:
-    """Where the elements `span` of the stream with `front` first and without `excluded` stand upstream."""
+    """Return the upstream positions of the elements `span` of a stream.
+
+    The stream has the ranges `front` first and the ranges `excluded` nowhere.
+    """
     first, count = span
     found: Ranges = []
     for start, size in front:

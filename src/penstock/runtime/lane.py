@@ -1,7 +1,7 @@
-"""Lane: one place in a plan where workers run ahead; its segments share knobs, and what they did is added up here.
+"""Lane: one place in a plan where workers run ahead. Its segments share knobs, and the lane adds up their counts.
 
-A segment lives for one pass over its part of the plan. A repetition makes new ones, and an interleave one per input;
-the lane stays, and with it what was learnt.
+A segment lives for one iteration over its part of the plan. A repetition makes new segments, and an interleave makes
+one per input. The lane stays, with all measurements.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from penstock.runtime.counts import Counts, Sums
 
 
 class Waiter(Protocol):
-    """A worker that waits for a segment from which the gate may keep others out."""
+    """A worker that waits for a segment which the gate may have closed to it."""
 
     def nudge(self) -> None:
-        """The gate has opened."""
+        """Wake the worker, because the gate has opened."""
 
 
 class Gate:
-    """Lets in as many workers as `most` says; any number where it is None. Thread-safe.
+    """Admits up to `most` workers, or any number if `most` is None. Thread-safe.
 
-    A worker that waits for its segment's result would help with it. Kept out by the gate it sleeps, and `leave` gives
-    those who have to be told that they may come in again.
+    A worker that waits for the result of a segment would help the segment. If the gate is closed, the worker sleeps.
+    `leave` returns the workers to wake when the gate opens again.
 
     >>> gate = Gate(1)
     >>> gate.enter(), gate.enter(), gate.is_open
@@ -45,14 +45,14 @@ class Gate:
 
     def __init__(self, most: int | None) -> None:
         self.is_bounded = most is not None
-        self.is_open = most is None or most > 0  # whether another worker may come in; read without a lock
+        self.is_open = most is None or most > 0  # True if another worker may come in; read without a lock
         self._most = most
-        self._inside = 0  # counted where there is a bound
-        self._lock = threading.RLock()  # a garbage collection inside may close an abandoned run
+        self._inside = 0  # counted only with a limit
+        self._lock = threading.RLock()  # reentrant: a garbage collection inside may close an abandoned run
         self._waiters: list[Waiter] = []
 
     def enter(self) -> bool:
-        """A worker comes in, if it may."""
+        """Let a worker in, and return True, unless the gate is closed."""
         if self._most is None:
             return True
         with self._lock:
@@ -63,7 +63,7 @@ class Gate:
             return True
 
     def leave(self) -> Sequence[Waiter] | None:
-        """A worker goes; those who may have been kept out, or None where nobody was."""
+        """Let a worker out. Return the workers to wake, or None if the gate was not closed."""
         if self._most is None:
             return None
         with self._lock:
@@ -72,7 +72,7 @@ class Gate:
             return tuple(self._waiters) if self._inside == self._most - 1 else None
 
     def set(self, most: int) -> None:
-        """Let in so many from now on, where there is a bound; those inside stay until they are done."""
+        """Set the limit, if there is one. Workers inside stay until they are done."""
         if self._most is None:
             return
         with self._lock:
@@ -83,7 +83,7 @@ class Gate:
             waiter.nudge()
 
     def watch(self, waiter: Waiter) -> None:
-        """Somebody waits, to be told when the gate opens."""
+        """Add a waiting worker to be woken when the gate opens."""
         with self._lock:
             self._waiters.append(waiter)
 
@@ -93,44 +93,44 @@ class Gate:
 
 
 class Task(Protocol):
-    """Transforms that worker processes know."""
+    """Transforms that worker processes have loaded."""
 
-    cpu_seconds: float  # that they have spent
+    cpu_seconds: float  # CPU seconds of the worker processes
 
     def __call__(self, transforms: Sequence[Transform], block: Block, numbers: Numbers) -> Stretch: ...
 
 
 class ExecutorChoice:
-    """The choice for all segments of one lane. Thread-safe.
+    """The choice of the executor for all segments of one lane. Thread-safe.
 
-    `ask` tells the executors that may be chosen, and is asked once, when somebody first wants to know: looking through
-    a function takes a moment. Without it `limits` name them.
+    `ask` returns the executors that may be chosen. It is called once, on first use, because the analysis of a function
+    takes time. Without `ask`, `limits` lists the executors.
     """
 
     def __init__(self, limits: Limits, ask: Callable[[], tuple[str, ...]] | None = None) -> None:
-        self.obstacle: str | None = None  # why functions cannot be in worker processes, which were tried
-        self.here: RunAll | None = None  # who takes Blocks through the transforms in this process
+        self.obstacle: str | None = None  # reason why functions cannot run in worker processes, after a try
+        self.here: RunAll | None = None  # runs the transforms in this process
         self._limits = limits
         self._ask = ask
         self._tasks: dict[Hashable, Task | None] = {}
-        self._lock = threading.RLock()  # a garbage collection inside may close an abandoned run
+        self._lock = threading.RLock()  # reentrant: a garbage collection inside may close an abandoned run
 
     @property
     def limits(self) -> Limits:
-        """Between which the tuner may choose."""
+        """The range in which the tuner may choose."""
         if self._ask is not None:
-            with self._lock:  # a worker with its first Block and whoever samples the lane may ask at once
+            with self._lock:  # a worker with its first Block and a sampling thread may call at the same time
                 if self._ask is not None:
                     self._limits = replace(self._limits, executors=self._ask())
                     self._ask = None
         return self._limits
 
     def settle(self) -> None:
-        """Find out which executors may be chosen, unless that is known."""
+        """Find out which executors may be chosen."""
         assert self.limits
 
     def task(self, transforms: Sequence[Transform], make: Callable[[Sequence[Transform]], Task]) -> Task | None:
-        """The transforms as worker processes know them, sent once; None where they cannot be sent."""
+        """Return the transforms as a task of worker processes, sent once, or None if they cannot be sent."""
         if "process" not in self.limits.executors:  # any more
             return None
         kin = tuple(transform.kin() for transform in transforms)
@@ -149,7 +149,7 @@ class ExecutorChoice:
             return None
 
     def stay(self, obstacle: str | None = None) -> bool:
-        """Functions stay in this process, unless the user wants it otherwise; whether they do."""
+        """Let functions run in this process only, unless the user asked for processes. Return True on success."""
         if "thread" not in self.limits.executors:
             return False
         self._limits = replace(self._limits, executors=("thread",))
@@ -157,44 +157,45 @@ class ExecutorChoice:
         return True
 
     def cpu_seconds(self) -> float:
-        """CPU seconds that others than the lane's workers spent: processes, and threads with a time limit."""
+        """Return the CPU seconds outside the workers of the lane: of processes, and of threads with a time limit."""
         tasks = sum(task.cpu_seconds for task in list(self._tasks.values()) if task is not None)
         return tasks + float(getattr(self.here, "cpu_seconds", 0.0))
 
 
-_RESULTS = 1.5  # for each worker, that there is room for, made or in the making: who finds none stands idle
-_MOST_CALLS = 256  # threads for segments that stand side by side on one line, as the sources that a function makes do
+_RESULTS = 1.5  # room for results per worker, complete or in progress: a worker without room is idle
+_MOST_CALLS = 256  # most threads for parallel segments of one line, such as the sources that a function makes
 
 
 class Member(Protocol):
-    """A segment, as its lane sees it."""
+    """The interface of a segment for its lane."""
 
     @property
     def counts(self) -> Counts: ...
 
 
 class Window(Protocol):
-    """How many bytes of results may be held; changes while a run goes on."""
+    """A limit of the bytes of waiting results. It changes during a run."""
 
     @property
     def limit(self) -> float: ...
 
     def measure(self, held: Callable[[], int]) -> None:
-        """Take the function that tells how many bytes are held."""
+        """Set the function that returns the number of waiting bytes."""
 
     def ask(self, nbytes: int) -> None:
-        """What its workers make, or the user wants ahead, comes to so many bytes."""
+        """Ask for room for `nbytes` of results."""
 
     def wish(self, nbytes: int | None) -> None:
-        """Note that `nbytes` would help."""
+        """Note that a limit of `nbytes` would help."""
 
 
 class Lane:
     """The knobs of one place, and the sums of its segments. Thread-safe.
 
-    Its `gate` keeps the workers of all segments together to what the knobs say where it is `bounded`; else each segment
-    has a bound of its own. `choice` knows which executors its transforms may have, `window` how many bytes of results
-    all segments may hold. Where it `reads`, pulling is the work itself.
+    - `gate`: Limits the workers of all segments together if the lane is `bounded`; otherwise each segment has a limit.
+    - `choice`: Decides the executor of the transforms.
+    - `window`: Limits the bytes of waiting results of all segments.
+    - `reads`: True if pulling is the work itself.
     """
 
     def __init__(
@@ -214,74 +215,74 @@ class Lane:
         self.label = label
         self.where = where
         self.knobs = knobs
-        self.reason: str | None = None  # of the knobs, in words
-        self.at_once = 1  # Blocks that each worker process may have: as many threads ask and wait
-        self.want = 1  # elements that its Blocks are asked for; where a new segment begins
-        self.elements = 0  # that the last segment to end here has had
-        self.is_shared = False  # whether a segment may be kept out by others
+        self.reason: str | None = None  # sentence about the knobs
+        self.at_once = 1  # Blocks per worker process at once; each needs a waiting thread
+        self.want = 1  # elements per Block; the start value of a new segment
+        self.elements = 0  # elements of the last segment that ended
+        self.is_shared = False  # True if other segments may close the gate
         self.reads = reads
         self.gate = Gate(knobs.parallelism if bounded else None)
         self.choice = ExecutorChoice(limits, executors)
         self.window = window
-        self.consumer: Lane | None = None  # that takes its results; None: the user's loop
-        self._divided = 1  # the window, among so many
-        self._asked: tuple[float, float, Knobs, int, int] | None = None  # what the last request followed from
+        self.consumer: Lane | None = None  # takes the results; None: the training loop
+        self._divided = 1  # number of segments that divide the window
+        self._asked: tuple[float, float, Knobs, int, int] | None = None  # arguments of the last request
         self._segments: WeakSet[Member] = WeakSet()
-        self._lock = threading.RLock()  # a garbage collection inside may close an abandoned run
-        self._retired = Sums()  # of segments that have ended
-        self._told = Sums()  # as of the last `flow`
+        self._lock = threading.RLock()  # reentrant: a garbage collection inside may close an abandoned run
+        self._retired = Sums()  # sums of ended segments
+        self._told = Sums()  # sums at the last call of `flow`
         window.measure(_weakly(self))
 
     def join(self, segment: Member) -> None:
-        """Another segment works here; all that there are divide the window."""
+        """Add a segment. All segments divide the window."""
         with self._lock:
             self._segments.add(segment)
             self._divided = len(self._segments)
             self.is_shared = self._divided > 1 and self.gate.is_bounded
 
     def retire(self, segment: Member) -> None:
-        """A segment has ended: what it has counted stays. Idempotent."""
+        """Remove a segment that has ended, and keep its sums. Idempotent."""
         with self._lock:
             if segment in self._segments:
                 self._segments.discard(segment)
                 self._retired.add(segment.counts.sums())
                 if not self._segments:
                     self.window.ask(0)
-                    self._asked = None  # behind it: a worker of that segment may be asking for more just now
+                    self._asked = None  # last, because a worker of that segment may ask for more at the same time
 
     def _counts(self) -> list[Counts]:
         return [segment.counts for segment in list(self._segments)]
 
     @property
     def held(self) -> int:
-        """Bytes made and not taken."""
+        """Bytes that wait for the consumers."""
         with self._lock:
             return sum(counts.held for counts in self._counts())
 
     @property
     def busy(self) -> int:
-        """Workers inside."""
+        """Number of workers inside."""
         with self._lock:
             return sum(counts.busy for counts in self._counts())
 
     @property
     def limit(self) -> float:
-        """Bytes that one of its segments may hold."""
+        """Bytes of results that may wait in one segment."""
         return self.window.limit / self._divided
 
     @property
     def calls_each(self) -> int:
-        """Workers that may be inside one of its segments."""
+        """Number of workers that may be inside one segment."""
         return self.knobs.parallelism * self.at_once
 
     @property
     def calls(self) -> int:
-        """Workers that may be inside all of its segments at once: of a few, as many as each was told to have."""
+        """Number of workers that may be inside all segments at once. A fixed number holds for each segment."""
         n = self.calls_each
         return n if self.gate.is_bounded else max(n, min(n * self._divided, _MOST_CALLS))
 
     def ask(self, result: float, wanted: float) -> None:
-        """Results of so many bytes are made, and the user wants so many bytes of them ahead: there shall be room."""
+        """Ask for room for results of `result` bytes each, of which the user wants `wanted` bytes ahead."""
         grounds = result, wanted, self.knobs, self.at_once, self._divided
         if grounds != self._asked:
             self._asked = grounds
@@ -296,7 +297,7 @@ class Lane:
         self.gate.set(knobs.parallelism)
 
     def flow(self) -> Flow:
-        """What was done since the last call."""
+        """Return the measurements since the last call."""
         limits = self.choice.limits
         with self._lock:
             now = self._now()
@@ -312,7 +313,7 @@ class Lane:
             return found
 
     def total(self) -> Flow:
-        """What was done since the beginning."""
+        """Return the measurements since the beginning."""
         limits = self.choice.limits
         with self._lock:
             return replace(self._difference(self._now(), Sums(), limits), held_most=self.held)
@@ -331,7 +332,7 @@ class Lane:
 
 
 def _weakly(lane: Lane) -> Callable[[], int]:
-    """What a lane holds, for those whom it holds."""
+    """Return a function for the waiting bytes of a lane that does not keep the lane alive."""
     known = weakref.ref(lane)
 
     def held() -> int:

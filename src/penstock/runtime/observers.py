@@ -1,6 +1,6 @@
-"""Instrument: an observer of what workers do; Recorder, which keeps it for a timeline.
+"""Instrument: an observer of workers. Recorder: an instrument that stores spans for a timeline.
 
-Watching and Placing: what an iterator knows of whoever puts caches into its plan (`Options.autocache`).
+Watching and Placing are the interface of `Options.autocache`, which adds caches to the plan of an iteration.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ Span = tuple[str, str, float, float]  # thread, stage, start and stop in seconds
 
 
 class Instrument(Protocol):
-    """Called by workers, from any thread; must be quick and must not raise: an error in it ends the pass."""
+    """An observer that workers call, from any thread.
+
+    It must be fast and must not raise: an error ends the iteration.
+    """
 
     def span(self, stage: str, start: float, stop: float) -> None:
-        """The calling thread has worked for a stage from `start` to `stop` (seconds of `time.perf_counter`)."""
+        """Record that the calling thread worked for a stage from `start` to `stop` (seconds of `time.perf_counter`)."""
 
 
 def tell(instrument: Instrument, stage: str, start: float, stop: float) -> None:
-    """Tell an instrument of a span. Raises InvalidArgumentError where it raises."""
+    """Report a span to an instrument. Raises InvalidArgumentError if the instrument raises."""
     try:
         instrument.span(stage, start, stop)
     except Exception as raised:
@@ -33,7 +36,7 @@ def tell(instrument: Instrument, stage: str, start: float, stop: float) -> None:
 
 
 class Recorder:
-    """An instrument for `Dataset.iterator` that keeps the spans of all workers: what each did, and when.
+    """An instrument for `Dataset.iterator` that stores the spans of all workers: thread, stage, start and stop.
 
     Example:
         >>> import penstock as ps
@@ -45,37 +48,37 @@ class Recorder:
     """
 
     def __init__(self) -> None:
-        self.spans: list[Span] = []  # appending is atomic
+        self.spans: list[Span] = []  # append() is atomic
 
     def span(self, stage: str, start: float, stop: float) -> None:
         self.spans.append((threading.current_thread().name, stage, start, stop))
 
 
 class Silent:
-    """Observes nothing."""
+    """An instrument that ignores all spans."""
 
     def span(self, stage: str, start: float, stop: float) -> None:
-        """Nothing is kept."""
+        """Ignore the span."""
 
 
 class Watching(Protocol):
-    """One pass, from its first element: `meter` is shown its stages."""
+    """The observer of one iteration, from its first element. `meter` observes its stages."""
 
     meter: StageObserver | None
 
     def ended(self) -> None:
-        """Its last element was given."""
+        """Note that the last element was returned."""
 
 
 class Placing(Protocol):
-    """Says where a cache stands in a plan; elements and their order are the same wherever it does."""
+    """Chooses the place of a cache in a plan. The elements and their order are the same for every place."""
 
     @property
     def place(self) -> str | None:
-        """Where it is to stand in passes that begin now."""
+        """The place of the cache in iterations that begin now."""
 
     def placed(self, place: str | None) -> Node:
-        """The plan with a cache at that place, as written where there is none or nobody knows the place."""
+        """Return the plan with a cache at that place, or the original plan if the place is None or unknown."""
 
     def watch(self, running: Node, place: str | None) -> Watching:
-        """A pass over `running`, in which a cache stands at that place, begins."""
+        """Observe an iteration over `running`, which has a cache at `place`."""

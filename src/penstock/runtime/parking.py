@@ -1,4 +1,4 @@
-"""ParkingLot: where threads sleep until something changes, and none misses a wake-up."""
+"""ParkingLot: threads sleep here until something changes, and miss no wake-up."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from typing import Any, Protocol
 
 
 class ParkingLot:
-    """As `threading.Condition`, for a lock that several parking lots share.
+    """Like `threading.Condition`, for a lock that several parking lots share.
 
-    Contract: (1) All calls are made with the lock taken. (2) A registered token is reached by each unpark from then on,
-    also by one that this very thread brings about: a garbage collection may close a run anywhere, also between a look
-    around and the sleep behind it. So: register, look, then `park` or `unregister`. (3) To unpark costs next to nothing
-    while nothing is registered: it is done for every Block, mostly for nobody.
+    The contract has three rules:
+
+    - The lock is held during all calls.
+    - Each unpark wakes a registered token, even if this very thread causes the unpark. A garbage collection may close a
+      run
+      anywhere, for example between a check and the sleep after it. Therefore: register, check, then `park` or
+          `unregister`.
+    - An unpark without registered tokens costs almost nothing, because it happens for every Block.
 
     >>> lock = threading.RLock()
     >>> lot = ParkingLot(lock)
@@ -27,10 +31,10 @@ class ParkingLot:
 
     def __init__(self, lock: threading.RLock) -> None:
         self._lock: Reentrant = lock  # type: ignore[assignment]
-        self.registered: deque[threading.Lock] = deque()  # the first is woken first; to be read without the lock
+        self.registered: deque[threading.Lock] = deque()  # the first is woken first; may be read without the lock
 
     def wait_for(self, ready: Callable[[], bool], timeout: float | None = None) -> bool:
-        """Sleep until `ready()`, which is asked at each wake-up; False if that takes longer than `timeout` seconds."""
+        """Sleep until `ready()` is True. It is called at each wake-up. Return False after `timeout` seconds."""
         deadline = None if timeout is None else time.monotonic() + timeout
         token = new_token()
         while True:
@@ -47,22 +51,22 @@ class ParkingLot:
             self.park(token, None if deadline is None else max(deadline - time.monotonic(), 0.0))
 
     def register(self, token: threading.Lock) -> None:
-        """Have the token reached by every unpark from now on."""
+        """Let every unpark wake the token from now on."""
         self.registered.append(token)
 
     def unregister(self, token: threading.Lock) -> None:
-        """Have it reached no more, whether it was or not."""
+        """Remove the token, even if it has been woken."""
         try:
             self.registered.remove(token)
         except ValueError:
-            token.acquire(blocking=False)  # closed already where a Ctrl-C came just behind the unpark
+            token.acquire(blocking=False)  # a Ctrl-C directly after the unpark leaves the token closed
 
     def park(self, token: threading.Lock, timeout: float | None = None) -> None:
-        """Let go of the lock, however often it is taken, until the token is reached, which unregisters it."""
+        """Release the lock, at any depth, until the token is woken. The wake-up removes the token."""
         held = None
         woken = False
         try:
-            held = self._lock._release_save()  # as threading.Condition does
+            held = self._lock._release_save()  # threading.Condition uses the same method
             woken = token.acquire(timeout=-1 if timeout is None else timeout)
         finally:
             if held is None:  # a Ctrl-C came between the call and the assignment
@@ -73,20 +77,20 @@ class ParkingLot:
                 self.unregister(token)
 
     def unpark_all(self) -> None:
-        """Wake all that are registered."""
+        """Wake all registered tokens."""
         while self.registered:
             self.unpark_one()
 
     def unpark_one(self) -> None:
-        """Wake the one that was registered first."""
+        """Wake the token that was registered first."""
         try:
             self.registered.popleft().release()
-        except IndexError:  # nobody: or a garbage collection in here has done it
+        except IndexError:  # no token, or a garbage collection in this call has woken it
             return
 
 
 class Reentrant(Protocol):
-    """What a `threading.RLock` has for conditions."""
+    """The methods of `threading.RLock` that conditions use."""
 
     def acquire(self) -> bool: ...
     def _release_save(self) -> Any: ...
@@ -94,15 +98,15 @@ class Reentrant(Protocol):
 
 
 def new_token() -> threading.Lock:
-    """A token for one thread: a lock that is taken, as an unpark releases it."""
+    """Return a token for one thread: a locked lock, which an unpark releases."""
     token = threading.Lock()
     token.acquire()
     return token
 
 
-# A collection calls these two methods with ("start", info) and ("stop", info), so that the last key is the last phase.
-# Both are C code: a signal that arrives in a collection raises in the first Python code that runs, and an exception in
-# a callback of the collector is lost.
+# A collection calls these two methods with ("start", info) and ("stop", info), so the last key is the present phase.
+# Both are C code, because a signal during a collection raises in the first Python code that runs. An exception in a
+# callback of the collector is lost.
 _phases: dict[str, object] = {}
 gc.callbacks += [_phases.pop, _phases.__setitem__]
 
@@ -110,7 +114,7 @@ gc.callbacks += [_phases.pop, _phases.__setitem__]
 def collecting() -> bool:
     """Return True while a garbage collection runs.
 
-    A finaliser that a collection calls must not wait for other threads: its thread may hold locks that they need.
+    A finaliser must not wait for other threads, because its own thread may hold locks that they need.
 
     >>> collecting()
     False

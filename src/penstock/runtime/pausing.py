@@ -1,4 +1,4 @@
-"""pausing: how stages wait for what happens outside of the process."""
+"""The function with which stages wait for events outside the process."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from penstock.runtime.segment import Aborted
 
 
 def pausing(scheduler: Scheduler, scope: Scope) -> Pause:
-    """A function that waits so many seconds, or as `wait` does, while another thread works for a worker that calls it.
+    """Return a function that sleeps, or calls `wait`.
 
-    It raises Aborted when the run of `scope` has been closed: who closes it waits for its workers to come out.
+    While a worker waits in it, another thread takes the worker's place.
+
+    The function raises Aborted after the run of `scope` was closed, because the closing thread waits for the workers.
     """
 
     def pause(seconds: float, wait: Wait = time.sleep) -> None:

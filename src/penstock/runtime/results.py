@@ -1,4 +1,4 @@
-"""Results: what a segment has made and its consumer has not taken, by ticket."""
+"""Results: the results of a segment that its consumer has not taken yet, by ticket."""
 
 from __future__ import annotations
 
@@ -10,53 +10,57 @@ from penstock.physical.stretch import Stretch
 from penstock.runtime.free_order import Log, OutOfTurn
 from penstock.runtime.task import Task
 
-_COPIED = 1 << 16  # bytes of results that are joined: who keeps an element keeps as many
+_COPIED = 1 << 16  # bytes of joined results; a user that keeps one element keeps all these bytes
 
 
 class Held(NamedTuple):
-    """What `Results.statistics` tells."""
+    """The result of `Results.statistics`."""
 
-    begun: int  # tickets begun and not taken
-    ready: int  # of them those that are made
+    begun: int  # tickets that were begun and not taken
+    ready: int  # tickets with a result
     elements: int
     nbytes: int
-    ahead: int  # elements that are made or in the making, in front of what the consumer is at
+    ahead: int  # elements that are computed or in progress, beyond the consumer's present one
 
 
 class Results:
-    """Tickets in the order in which they were begun, what was made for them, and the place behind what was taken.
+    """Tickets in the order of their begin, their results, and the position after the taken results.
 
-    A ticket is begun by its first task and may have several; its result is put in by whoever finishes the last one.
-    Where it is `ordered` the consumer takes tickets in their order. Else it takes what is there, and a log keeps what
-    was given out of turn, so that a state taken in between gives each element once. The segment owns it and changes
-    it under its lock; `statistics`, `ready` and the place of ordered results need none.
+    The first task of a ticket begins it. A ticket may have several tasks, and the worker that finishes the last one
+    stores the result. If the results are `ordered`, the consumer takes tickets in order. Otherwise it takes any ready
+    ticket, and a log records the results taken out of turn, so that a restored run returns each element once. The
+    segment changes the object under its lock. `statistics`, `ready` and the place of ordered results need no lock.
 
-    `state` is that of the upstream in front of the first ticket. An element is made of so many `inputs`.
+    Args:
+        state: State of the upstream before the first ticket.
+        ordered: If True, results are taken in order.
+        inputs: Number of input elements per element.
     """
 
     def __init__(self, state: State, *, ordered: bool, inputs: int = 1) -> None:
         self.ordered = ordered
         self._inputs = inputs
         self.nbytes = 0
-        self.filling = False  # whether the last ticket needs further tasks: then there is room for them
-        self.begun = 0  # tickets
-        self.waiting = 0  # of them not taken
-        self.ready = 0  # of them made
-        self.elements = 0  # made and not taken
-        self.at_consumer = 0  # elements handed over with the one that the consumer is at, and that it has not come to
-        self._made: dict[int, tuple[Stretch, int]] = {}  # with their bytes
-        self._under_way: dict[int, tuple[int, int, State]] = {}  # first and count of upstream elements, state behind
+        self.filling = False  # True if the last ticket needs further tasks, for which there is always room
+        self.begun = 0  # number of tickets
+        self.waiting = 0  # tickets not taken
+        self.ready = 0  # tickets with a result
+        self.elements = 0  # elements that are ready
+        self.at_consumer = 0  # elements of the last taken results that the consumer has not reached
+        self._made: dict[int, tuple[Stretch, int]] = {}  # result and its bytes, by ticket
+        # first upstream element, number of elements, and state after them, by ticket
+        self._under_way: dict[int, tuple[int, int, State]] = {}
         self._next = 0  # the first ticket not taken
-        self._taken: set[int] = set()  # tickets beyond it, in free order
-        self._in_work = 0  # upstream elements that tasks at work take
-        self.mean = 0.0  # bytes of a result
-        self._before = state  # in front of ticket `_next`
-        self._base = 0  # number of the upstream element that comes first there
-        self._log = Log()  # what was given, in free order
+        self._taken: set[int] = set()  # later tickets that were taken, in free order
+        self._in_work = 0  # upstream elements of running tasks
+        self.mean = 0.0  # average bytes of a result
+        self._before = state  # upstream state before ticket `_next`
+        self._base = 0  # number of the first upstream element of ticket `_next`
+        self._log = Log()  # taken results, in free order
         self._replayed = 0  # elements that come in the order of an earlier run
 
     def begin(self, task: Task) -> None:
-        """A task is under way."""
+        """Record the begin of a task."""
         ticket, after = task.ticket, task.after
         first, count = task.span
         self._in_work += count
@@ -70,11 +74,11 @@ class Results:
         self.filling = after is None
 
     def finish(self, inputs: int) -> None:
-        """A task that took so many elements is done."""
+        """Record the end of a task with so many inputs."""
         self._in_work -= inputs
 
     def put(self, ticket: int, made: Stretch, nbytes: int) -> None:
-        """What was made for a ticket, and its bytes."""
+        """Store the result of a ticket, and its bytes."""
         block = made.block
         if block is not None:
             self.nbytes += nbytes
@@ -84,17 +88,17 @@ class Results:
         self.ready += 1
 
     def at_hand(self) -> bool:
-        """Whether the consumer may take something now."""
+        """Return True if the consumer can take a result now."""
         return self._at_hand() is not None
 
     def _at_hand(self) -> int | None:
-        """The ticket to take: the next one if it is made, else, in free order, another."""
+        """Return the ticket to take: the next one if it has a result, or another one in free order. None: no result."""
         if self._next in self._made:
             return self._next
         return None if self.ordered or not self._made or self._base < self._replayed else min(self._made)
 
     def take(self) -> Stretch | None:
-        """Hand over the next result, if it is made."""
+        """Return the next result, or None if there is none yet."""
         ticket = self._at_hand()
         if ticket is None:
             return None
@@ -119,10 +123,10 @@ class Results:
         return made
 
     def take_more(self, first: Stretch, want: int) -> list[Stretch]:
-        """`first`, which was just taken, and small results behind it that are made, up to `want` elements to be joined.
+        """Return `first` and small results after it that may be joined with it, up to `want` elements.
 
-        Where calls wait, each is a Block of its own: who takes them would spend on each what a Block costs, in turns
-        with dozens of workers that want the interpreter as well.
+        If calls wait, each call has a Block of its own. Without this method, the consumer would pay the fixed cost of a
+        Block for each, while dozens of workers want the interpreter as well.
         """
         parts = [first]
         if first.block is None or first.failures:
@@ -143,36 +147,36 @@ class Results:
         return parts
 
     def _pass_by(self) -> None:
-        """The first ticket not taken is so no more."""
+        """Move past the first ticket, which was taken."""
         ticket = self._next
         _, count, self._before = self._under_way.pop(ticket)
         self._base += count
         self._next = ticket + 1
 
     def clear(self) -> None:
-        """Let go of what nobody will take."""
+        """Drop all results."""
         self._made.clear()
         self.ready = self.nbytes = 0
 
     @property
     def ahead(self) -> int:
-        """Elements that are made, or being made, in front of what the consumer is at."""
+        """Number of elements that are computed or in progress, beyond the consumer's present one."""
         return self.elements + self.at_consumer - (-self._in_work // self._inputs)
 
     def expected(self, more: int) -> float:
-        """Bytes that there will be when what is under way is made, and `more` results like the earlier ones."""
+        """Return the expected bytes of all present tickets and of `more` further results."""
         return self.nbytes + (self.waiting - self.ready + more) * self.mean
 
     def statistics(self) -> Held:
-        """How full it is, as of about now; without a lock."""
+        """Return approximate present counts, without a lock."""
         return Held(self.waiting, self.ready, self.elements, self.nbytes, self.ahead)
 
     # -- states
 
     def place(self, start: int) -> State:
-        """Where to go on, for a pass whose element number `start` came first here.
+        """Return the position at which to resume. The first element here was number `start` of the iteration.
 
-        In free order it is still told what is given from now on, until it is written down.
+        In free order, the state still records later results until it is written.
         """
         if self.ordered:
             return [self._before, (), (), start + self._base]
@@ -180,6 +184,6 @@ class Results:
         return [self._before, OutOfTurn(view), view, start + self._base]
 
     def begin_at(self, state: State, replayed: int = 0) -> None:
-        """Nothing is begun yet: the first ticket is behind this upstream state, so many elements in a given order."""
+        """Set the upstream state of the first ticket. The next `replayed` elements come in a fixed order."""
         self._before = state
         self._replayed = replayed

@@ -1,4 +1,4 @@
-"""Run: a plan running; Iterator: what the user holds of it."""
+"""Run: a running plan. Iterator: the object with which the user reads it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _TRIMMER = Trimmer(lambda: bool(live_ledgers()))
 
 
 class Run:
-    """The stages of one pass, the scope that owns their workers, and what tunes them."""
+    """The stages of one iteration, the scope of their workers, and the driver that tunes them."""
 
     def __init__(
         self,
@@ -101,21 +101,21 @@ class Run:
         except Fatal as ended:
             raise ended.error from ended.error.__cause__ or ended.__cause__
         self._switching.open()
-        self.raised: list[BaseException] = []  # by the elements that were made one by one
+        self.raised: list[BaseException] = []  # exceptions of elements that were computed one by one
         self._pulls = _pulls(self.root)
         next(self._pulls)
 
     def pull(self, want: int) -> Block | Exception | None:
-        """The next Block, failure, or None at the end."""
+        """Return the next Block, a failure, or None at the end."""
         if self.scope.foreign:
             message = "This iterator belongs to the process that this one was forked from: its workers are not here."
             raise FailedPreconditionError(message, hint="Make one in the process that uses it, with iter(dataset).")
         try:
             return self._pulls.send(want)
-        except StopIteration:  # what ended the run has been raised, and comes out of the generator but once
+        except StopIteration:  # the error was raised before, and a generator raises only once
             message = "This pass has ended with an error that was raised before."
             raise FailedPreconditionError(message, hint="Begin a new one, with iter(dataset).") from None
-        except ValueError:  # the only one that comes out of it: the generator is running
+        except ValueError:  # the only ValueError here: the generator is running
             raise _busy() from None
 
     def raised_failure(self) -> Exception:
@@ -140,11 +140,11 @@ def _busy() -> FailedPreconditionError:
 
 
 def _pulls(root: Stage) -> Generator[Block | Exception | None, int, None]:
-    """What the stages give, called from frames that do not lead back to the consumer.
+    """Yield the results of the stages, from frames that do not refer to the consumer.
 
-    A stage may keep a failure for later (a shuffle's buffer), and with it its traceback, whose frames hold those that
-    called them. If the consumer's iterator were among these, it could never be collected. A generator's frame has no
-    caller while it waits.
+    A stage may keep a failure for later, for example in the buffer of a shuffle. The traceback of the failure refers to
+    the frames that called it. If the iterator were among these frames, it could never be collected. The frame of a
+    waiting generator has no caller.
     """
     want = yield None
     while True:
@@ -160,11 +160,16 @@ def _pulled(root: Stage, want: int) -> Block | Exception | None:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a pass runs, beside its plan and options.
+    """The settings of an iteration that are not in its plan and options.
 
-    `dataset` makes a data set of a plan, for elements that are data sets. `read_only` arrays cannot be written to, and
-    with `views` some share memory with the source or a cache, as with `Options.zero_copy`.
-    `meter` is shown every stage before it runs. `placing` puts a cache into the plan where it finds that it pays.
+    Args:
+        executor: Name of the executor of all steps. "auto": each step has its own.
+        instrument: Observes the workers.
+        read_only: If True, arrays cannot be written to.
+        views: If True, some arrays share memory with the source or a cache, as with `Options.zero_copy`.
+        dataset: Makes a data set of a plan, for elements that are data sets.
+        meter: Gets every stage before it runs.
+        placing: Adds a cache to the plan at a place where it saves time.
     """
 
     executor: str = "auto"
@@ -181,7 +186,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class _Variant:
-    """A plan as it runs, and its fingerprint; with a cache at `place`, where one was put."""
+    """A plan as it runs, with its fingerprint. `place` is the place of an added cache."""
 
     place: str | None
     plan: Node
@@ -195,9 +200,9 @@ class Iterator(Generic[T_co]):
     """An iteration over a data set, which can be saved and resumed.
 
     If an element fails, `next` raises its error, and the next call returns the element after it. An error that belongs
-    to no element ends the iteration, and every further call raises it again. The workers stop when the iteration ends,
-    when `close` is called, at the end of a `with` block, or when no reference to the iterator is left. Use an iterator
-    in one thread at a time.
+    to no element ends the iteration, and every further call raises it again. The workers stop at the end of the
+    iteration, at `close`, at the end of a `with` block, or when the iterator has no reference. Use an iterator in one
+    thread at a time.
 
     `state_dict()` may be called between any two elements. `load_state_dict` continues from there with the same
     elements: in this process or another one, with any executor.
@@ -226,7 +231,7 @@ class Iterator(Generic[T_co]):
         self._written = plan
         self._options = options
         self._settings = settings or Settings()
-        self._continued = continued  # is told the epoch that a loaded state goes on in
+        self._continued = continued  # called with the epoch in which a loaded state continues
         placing = self._settings.placing
         self._variant = self._with_cache(None if placing is None else placing.place)
         self._sizer = BlockSizer()
@@ -234,10 +239,11 @@ class Iterator(Generic[T_co]):
         self._start(epoch, None, 0)
 
     def _with_cache(self, place: str | None) -> _Variant:
-        """The plan with a cache of `Options.autocache` at a place, or as it was written."""
+        """Return the plan with a cache of `Options.autocache` at `place`, or the original plan."""
         placing, options = self._settings.placing, self._options
-        plan = optimise(self._written if placing is None else placing.placed(place), options)  # states are of what runs
-        # now: functions may change what they close over
+        # states belong to the running plan
+        plan = optimise(self._written if placing is None else placing.placed(place), options)
+        # the fingerprint is taken now, because functions may change the variables of their closures
         return _Variant(place, plan, fingerprint(plan, options.seed, options.deterministic))
 
     def _start(self, epoch: int, state: State, skip: int) -> None:
@@ -256,13 +262,13 @@ class Iterator(Generic[T_co]):
             digest=partial(tuning_digest, variant.fingerprint, self._options),
         )
         self._finalizer = weakref.finalize(self, self._run.close)
-        self._finalizer.atexit = False  # the scheduler ends all runs then
+        self._finalizer.atexit = False  # the scheduler ends all runs at interpreter exit
         self._ended_by: Exception | None = None  # an error that was no failure of an element
         self._elements: AbstractIterator[Any] = _NOTHING
-        self._singly = False  # whether the elements at hand are made one by one
-        self._size = 0  # positions of the Block at hand
-        self._skip = skip  # positions that an earlier run has given
-        self._passed = 0  # of the Block at hand
+        self._singly = False  # True if the present elements are computed one by one
+        self._size = 0  # positions of the present Block
+        self._skip = skip  # positions that an earlier run has returned
+        self._passed = 0  # skipped positions of the present Block
         self._closed_at: tuple[State, int] | None = None
         if state is not None:
             self._run.root.restore(state)
@@ -293,7 +299,7 @@ class Iterator(Generic[T_co]):
             try:
                 found = self._found()
             except FailedPreconditionError:
-                raise  # it cannot be asked here, or now: see Run.pull
+                raise  # the call is not allowed here or now: see Run.pull
             except Aborted:
                 self.close()
                 raise StopIteration from None
@@ -304,15 +310,15 @@ class Iterator(Generic[T_co]):
             if isinstance(found, Exception):
                 let_go(found)
                 try:
-                    raise found  # one failure: the pass goes on
+                    raise found  # a failure of one element: the iteration continues
                 finally:
-                    del found  # the error leads to this frame
+                    del found  # the error refers to this frame
             self._elements = found
             for element in found:
                 return element
 
     def _found(self) -> AbstractIterator[Any] | Exception | None:
-        """The elements of the next Block, a failure, or None at the end."""
+        """Return the elements of the next Block, a failure, or None at the end."""
         block = self._next_block()
         if not isinstance(block, (Block, NoneType)):
             return block
@@ -324,14 +330,14 @@ class Iterator(Generic[T_co]):
         return iter(handed_over(block, read_only=self._settings.read_only, zero_copy=self._zero_copy))
 
     def _end(self, raised: BaseException) -> NoReturn:
-        """What was raised is no failure of an element, behind which the pass could go on."""
-        if self._size:  # nothing of the Block at hand has been given
+        """Close the run and raise an error that is no failure of an element."""
+        if self._size:  # no element of the present Block was returned
             self._size, self._skip = 0, self._passed
         self.close()
         error: BaseException = raised
         if isinstance(raised, (Exception, Fatal)):
             ended = (raised if isinstance(raised, Fatal) else fatal(raised)).error
-            self._ended_by = copy(ended)  # without the frames it came through, which hold this iterator
+            self._ended_by = copy(ended)  # without its frames, which refer to this iterator
             let_go(ended)
             error = ended
             del ended
@@ -339,11 +345,11 @@ class Iterator(Generic[T_co]):
         try:
             raise error from error.__cause__
         finally:
-            del error  # it leads to this frame
+            del error  # the error refers to this frame
 
     def _next_block(self) -> Block | AbstractIterator[Any] | Exception | None:
-        """The next Block, less the elements that an earlier iterator had already given; or those made one by one."""
-        self._elements = _NOTHING  # lets go of the last batch before the next is made
+        """Return the next Block without elements that an earlier iterator returned, or elements computed one by one."""
+        self._elements = _NOTHING  # releases the last batch before the next is computed
         while self._run is not None:
             run, root = self._run, self._run.root
             self._before, self._size = root.state(), 0
@@ -378,12 +384,18 @@ class Iterator(Generic[T_co]):
         return None
 
     def state_dict(self, side_file: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-        """What is needed to go on behind the last element given (or failed), in this process or another.
+        """Return the state after the last element that was returned or that failed.
 
-        Numbers, strings, lists and dicts (JSON and pickle both keep it), without any element in it: positions and keys.
-        It belongs to this plan; `load_state_dict` of an iterator over another one refuses it and says what differs.
-        What a function of yours carries along (`scan`) is part of it, and a count for every open group; what is beyond
-        4 KiB is written to `side_file` where one is given, and named in the state.
+        The state consists of numbers, strings, lists and dicts, so JSON and pickle can store it. It contains positions
+        and keys, but no elements. It can be loaded in this process or another one, with the same plan.
+        `load_state_dict` refuses the state of another plan and reports the difference. The state of your `scan`
+        functions is included, as is a count for every open group.
+
+        Args:
+            side_file: Path of a file for parts of the state above 4 KiB. The state then contains the name of the file.
+
+        Returns:
+            The state, for `load_state_dict()` of an iterator of the same data set.
         """
         below, skip = self._closed_at or self._place()
         state = {
@@ -400,12 +412,18 @@ class Iterator(Generic[T_co]):
         return sealed(state)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from where `state_dict()` was taken; what this iterator was at is forgotten.
+        """Resume at a state from `state_dict()`, and forget the present position.
 
-        The data set's next pass is then the epoch behind the one of the state, as in the run that saved it.
+        The next iteration of the data set is then the epoch after the one of the state, as in the run that saved the
+        state.
 
-        Raises AnotherPlanError, which is a FailedPreconditionError and a NotFoundError, for the state of another data
-        set, with the first step that differs; DataLossError for a state that was changed since it was saved.
+        Args:
+            state: State that `state_dict()` returned, in this process or another one.
+
+        Raises:
+            AnotherPlanError: If the state belongs to another data set. The message names the first different step. The
+                error is a FailedPreconditionError and a NotFoundError.
+            DataLossError: If the state was changed after it was saved.
         """
         (epoch, below, skip), self._variant = self._checked(state)
         self._finalizer()
@@ -413,10 +431,11 @@ class Iterator(Generic[T_co]):
         self._continued(epoch)
 
     def skip_steps(self, count: int) -> None:
-        """Leave out the next `count` elements (batches), as after a spike of the loss; then go on as if they had come.
+        """Skip the next `count` elements (batches), for example after a spike of the loss.
 
-        Where elements have numbers (see `Dataset.at`) no function is called for those left out, and it takes no time.
-        Elsewhere they are made and dropped. States saved behind it are as exact as any. Work done ahead is given up.
+        The iteration then continues as if the elements had been returned. If elements have indices (see `Dataset.at`),
+        the skip calls no function and takes no time. Otherwise the elements are computed and dropped. Later states are
+        exact. Results that were computed ahead are dropped.
 
         >>> import penstock as ps
         >>> iterator = iter(ps.Dataset.range(10**9).map(lambda x: x * 2).batch(2))
@@ -439,14 +458,14 @@ class Iterator(Generic[T_co]):
             self._before = root.state()
 
     def _place(self) -> tuple[State, int]:
-        """A state of the stages, and the positions to pass over from there."""
+        """Return a state of the stages, and the number of positions to skip after it."""
         left = operator.length_hint(self._elements)
         if self._run is not None and (self._singly or (self._size and not left)):
             return self._run.root.state(), 0
         return self._before, self._skip if not self._size else self._size - left
 
     def close(self) -> None:
-        """End the workers and let go of files and buffers; afterwards the iterator is at its end. Idempotent."""
+        """End the workers and release files and buffers. The iterator is then at its end. Idempotent."""
         if self._run is not None:
             self._closed_at = self._place()
             self._elements, self._run = _NOTHING, None
@@ -464,13 +483,13 @@ class Iterator(Generic[T_co]):
         self.close()
 
     def _checked(self, state: Any) -> tuple[tuple[int, State, int], _Variant]:
-        """The parts of a state, if it is one of this plan, and what runs from there."""
+        """Check a state, and return its parts and the plan that runs from there."""
         state = opened(state)
         place = state.get("autocache")
         variant = self._variant if place == self._variant.place else self._with_cache(place)
         if state["plan"] != variant.fingerprint:
             if place is not None and self._settings.placing is None:
-                message = "This state is of a pass in which Options.autocache had put a cache, and here it is not set."
+                message = "This state is of an iteration with a cache of Options.autocache, which is not set here."
                 raise AnotherPlanError(message, hint="Set the same options as in the run that saved the state.")
             difference = _difference(state.get("steps", []), steps(self._written))
             message = f"This state belongs to another data set: {difference}."
@@ -482,7 +501,7 @@ class Iterator(Generic[T_co]):
 
 
 def _difference(saved: list[list[str]], now: list[list[str]]) -> str:
-    """The first step, counted from the source, in which two plans differ."""
+    """Return a description of the first step, counted from the source, in which two plans differ."""
     for number, (before, after) in enumerate(zip(saved, now, strict=False), 1):
         if before[0] != after[0]:
             return f"step {number} from the source was {before[0]} and is {after[0]}"

@@ -1,4 +1,4 @@
-"""Scheduler: one pool of workers for the process; a free worker takes the runnable segment nearest to a consumer."""
+"""Scheduler: the pool of workers of this process. A free worker takes the runnable segment nearest to a consumer."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ from penstock.runtime.parking import ParkingLot, collecting, new_token
 from penstock.trace.drawing import leave_generators_alone
 
 _GIL = bool(getattr(sys, "_is_gil_enabled", lambda: True)())
-PATIENCE = 0.05  # seconds that a worker may be in a user's generator, until another takes its place where one is needed
-_EXIT_PATIENCE = 2.0  # seconds that interpreter exit waits for workers inside a user's function
+PATIENCE = 0.05  # seconds after which another worker replaces one that is still in a generator of the user
+_EXIT_PATIENCE = 2.0  # seconds that interpreter exit waits for workers inside functions of the user
 
 
 class Runnable(Protocol):
-    """What workers work on: a segment."""
+    """The interface of a segment for workers."""
 
     depth: int
 
     def runnable(self) -> bool:
-        """Whether `step` has something to do; read without a lock."""
+        """Return True if `step` has work. Called without a lock."""
 
     def step(self) -> bool:
-        """Do one piece of work; False if there was none after all."""
+        """Do one piece of work. Return False if there was none."""
 
     def abort(self) -> None:
-        """Start nothing any more, and wake everybody who waits."""
+        """Start no more work, and wake all waiting threads."""
 
 
 class _Row:
-    """The segments of one depth, looked at in turn.
+    """The segments of one depth, which are checked in turn.
 
-    There may be thousands, the inputs of an interleave: who looks begins with the one that was found last, which may
-    have more to do. Those in front of it have made what they may, and come last.
+    There may be thousands, such as the inputs of an interleave. The search begins with the segment that was found last,
+    which may have more work. The segments before it have no room, and come last.
     """
 
     def __init__(self) -> None:
         self.segments: list[Runnable] = []
-        self._known: set[Runnable] = set()  # these, as each is taken away once more when it is closed
+        self._known: set[Runnable] = set()  # the same segments; each segment is removed again when it is closed
         self._next = 0
 
     def add(self, segment: Runnable) -> None:
@@ -58,7 +58,7 @@ class _Row:
         self._known.add(segment)
 
     def pick(self) -> Runnable | None:
-        segments = self.segments  # a garbage collection in here may close runs, and take some away
+        segments = self.segments  # a garbage collection during this search may close runs and remove segments
         if len(segments) == 1:
             only = segments[0]
             return only if only.runnable() else None
@@ -84,30 +84,35 @@ class _Row:
 
 
 class Scope:
-    """The segments of one run. Owns their work: after `close` no worker is inside any of them.
+    """The segments of one run. After `close`, no worker is inside any of them.
 
-    Contract: (1) `add` makes a segment known to the workers; (2) `abort` never blocks and may be called from anywhere,
-    also by the garbage collector inside a worker; (3) `close` aborts, waits until the last worker has left, and then
-    lets go of what the stages hold. Called on a worker, which may be inside itself, or by a garbage collection, it does
-    not wait: the last one to leave does the rest. (4) No more than `limit` workers are inside at once, where it is
-    given. (5) In a forked child what workers had begun is `foreign`: they are the parent's, nobody can wait for them,
-    and their locks may be taken.
+    The contract has five rules:
+
+    - `add` makes a segment known to the workers.
+    - `abort` never waits, and may be called from any place, including a garbage collection inside a worker.
+    - `close` aborts, waits until the last worker has left, and then calls `then` to release the stages. On a worker or
+      in a
+      garbage collection, `close` does not wait: the last worker that leaves calls `then`.
+    - At most `limit` workers are inside at once, if there is a limit.
+    - In a forked child, a scope with started work is `foreign`. Its workers belong to the parent, so no thread can wait
+      for
+      them, and their locks may be locked for ever.
     """
 
     def __init__(self, scheduler: Scheduler, limit: int | None = None) -> None:
         self._scheduler = scheduler
         self._limit = limit
-        self._rows: dict[int, _Row] = {}  # by their depth
+        self._rows: dict[int, _Row] = {}  # by depth
         self._depths: list[int] = []  # sorted
-        self.workers = 0  # threads it wants
-        self.active = 0  # workers inside, counted under the scheduler's lock
+        self.workers = 0  # number of wanted threads
+        self.active = 0  # workers inside, counted under the lock of the scheduler
         self.closed = False
         self.foreign = False
-        self.then: Callable[[], None] | None = None  # what the last worker to leave has to do
+        self.then: Callable[[], None] | None = None  # called by the last worker that leaves
         _scopes.add(self)
 
     def add(self, segment: Runnable, workers: int = 1) -> None:
-        """Make a segment known; at least so many workers are wanted from now on."""
+        """Make a segment known. At least `workers` workers are wanted from now on."""
         with self._scheduler.lock:
             row = self._rows.get(segment.depth)
             if row is None:
@@ -118,11 +123,11 @@ class Scope:
             if self.closed:
                 segment.abort()
                 return
-            self._scheduler.serve(self)  # inside the lock: a scope that is closed meanwhile must not come back
+            self._scheduler.serve(self)  # inside the lock, so that a scope closed at the same time does not return
         self._scheduler.start_recruits()
 
     def want(self, workers: int) -> None:
-        """Have so many workers; those too many leave when they have done what they are at."""
+        """Set the number of wanted workers. Surplus workers leave after their present task."""
         with self._scheduler.lock:
             self.workers = workers
             if not self.closed and any(row.segments for row in self._rows.values()):
@@ -130,14 +135,14 @@ class Scope:
         self._scheduler.start_recruits()
 
     def remove(self, segment: Runnable) -> None:
-        """Forget a segment that has ended (an interleave's input)."""
+        """Remove a segment that has ended, such as an input of an interleave."""
         with self._scheduler.lock:
             row = self._rows.get(segment.depth)
             if row is not None:
                 row.remove(segment)
 
     def pick(self) -> Runnable | None:
-        """The runnable segment nearest to the consumer; asked under the scheduler's lock."""
+        """Return the runnable segment nearest to the consumer. Called under the lock of the scheduler."""
         for depth in self._depths:
             found = self._rows[depth].pick()
             if found is not None:
@@ -145,11 +150,11 @@ class Scope:
         return None
 
     def full(self) -> bool:
-        """Whether no other worker may come in now; asked under the scheduler's lock."""
+        """Return True if no other worker may come in. Called under the lock of the scheduler."""
         return self._limit is not None and self.active >= self._limit
 
     def delays(self) -> dict[threading.Thread, float]:
-        """As `Scheduler.delays`."""
+        """See `Scheduler.delays`."""
         return self._scheduler.delays()
 
     def abort(self) -> None:
@@ -172,7 +177,7 @@ class Scope:
         then()
 
     def leave_to_parent(self) -> None:
-        """In a forked child."""
+        """Mark the scope as foreign in a forked child if it has work."""
         self.foreign = self.active > 0 or any(row.segments for row in self._rows.values())
 
 
@@ -184,22 +189,23 @@ _local = _Local()
 
 
 def on_worker() -> bool:
-    """Whether the calling thread is one of the pool's, or works for one that waits for it."""
+    """Return True if the calling thread is a worker of the pool, or works for one that waits for it."""
     return _local.worker
 
 
 def counts_as_worker(yes: bool) -> None:  # noqa: FBT001
-    """Say whether the calling thread works for one of the pool's, which waits for it."""
+    """Set whether the calling thread works for a worker of the pool that waits for it."""
     _local.worker = yes
 
 
 class Scheduler:
-    """The pool. Threads are started when there is work for them and end with the last run.
+    """The pool of workers. Threads start when there is work for them, and end with the last run.
 
-    No more are at work than the runs want, up to `cpus` for all of them, or as one run wants for itself where that is
-    more: its functions wait. One that waits for another's result is not at work, and a thread more takes its place; so
-    does one for a worker that has been in a user's generator for long, where somebody waits for a result: generators
-    may wait for one another, or for what never comes. A `fixed` pool has up to `cpus` in all.
+    The number of active workers is at most the wanted number of all runs, up to `cpus`. One run may want more for
+    itself if its functions wait. A worker that waits for a result of another worker is not active, and an additional
+    thread takes its place. The same holds for a worker that has been in a generator of the user for long, if another
+    thread waits for a result. Generators may wait for each other, or for ever. A `fixed` pool has up to `cpus` threads
+    in all.
     """
 
     def __init__(self, cpus: int, *, fixed: bool = False) -> None:
@@ -208,37 +214,39 @@ class Scheduler:
         self.begin()
 
     def begin(self) -> None:
-        """Without threads and runs, and with locks that nobody has: also in a forked child."""
-        # Reentrant: a garbage collection inside our critical section may close an abandoned run. Entered by itself and
-        # not through a Condition, whose __enter__ is Python: a Ctrl-C inside that would leave the lock taken for ever.
+        """Begin without threads and runs, and with new locks. Also called in a forked child."""
+        # Reentrant: a garbage collection inside a critical section may close an abandoned run. The lock is entered
+        # directly, not through a Condition: Condition.__enter__ is Python code, and a Ctrl-C inside it would leave the
+        # lock locked for ever.
         self.lock = threading.RLock()
         self._work_comes = ParkingLot(self.lock)  # idle workers wait here
-        self.left = ParkingLot(self.lock)  # closing runs, for workers to leave: a wake-up must reach its kind
+        # closing runs wait here for workers to leave, separately, so that a wake-up reaches the right kind
+        self.left = ParkingLot(self.lock)
         self._scopes: list[Scope] = []
         self._threads: set[threading.Thread] = set()
-        self._recruits: deque[threading.Thread] = deque()  # to be started
+        self._recruits: deque[threading.Thread] = deque()  # threads to start
         self._queued: dict[threading.Thread, Queued] = {}
-        self._target = 0  # threads wanted at work
+        self._target = 0  # wanted number of active threads
         self._idle = 0  # threads that look for work or wait for it
-        self._waiting = 0  # threads inside a segment that wait for another's result
-        self._outside: dict[int, float] = {}  # threads in a user's generator, and since when
-        self._replaced: set[int] = set()  # those of them that count as waiting
-        self._spare = 0  # the most of these lately: threads beyond the target, to be used again
+        self._waiting = 0  # threads inside a segment that wait for results of others
+        self._outside: dict[int, float] = {}  # threads in a generator of the user, with the start time
+        self._replaced: set[int] = set()  # threads in generators that count as waiting
+        self._spare = 0  # recent maximum of waiting threads: so many threads above the target are kept for reuse
         self._numbers = itertools.count(1)
         self._turn = 0
 
     def serve(self, scope: Scope) -> None:
-        """Let workers work for a scope; `start_recruits` is to follow.
+        """Let workers work for a scope. The caller must call `start_recruits` afterwards.
 
-        All idle ones look at a run that is new: it may have work for each. Of a run that is known, where no more and no
-        fewer are wanted, one looks at what is new: an interleave adds hundreds of segments a second, for each of which
-        all idle workers would look around.
+        All idle workers look at a new run, which may have work for each. For a known run with the same number of wanted
+        workers, only one looks. An interleave adds hundreds of segments per second, and each would otherwise wake all
+        idle workers.
         """
         with self.lock:
             new = scope not in self._scopes
             if new:
                 self._scopes.append(scope)
-            if scope.closed:  # by a garbage collection in here: nobody would let go of it any more
+            if scope.closed:  # closed by a garbage collection in this call; nothing else would remove the scope
                 self._scopes.remove(scope)
             before = self._target
             self._aim()
@@ -253,28 +261,31 @@ class Scheduler:
         self._spare = self._waiting
 
     def _recruit(self) -> None:
-        """Below the target somebody always looks for work; who finds some is followed by another."""
+        """Make sure that one thread looks for work while fewer than the target are active.
+
+        A thread that finds work recruits the next.
+        """
         if self._idle or len(self._threads) >= self._most(self._waiting):
             return
         thread = threading.Thread(target=self._work, name=f"penstock-worker-{next(self._numbers)}", daemon=True)
         self._threads.add(thread)
-        self._idle += 1  # it looks as soon as it runs
+        self._idle += 1  # it looks for work at once
         self._recruits.append(thread)
 
     def start_recruits(self) -> None:
-        """Start the threads that are wanted, without the lock.
+        """Start the recruited threads, without the lock.
 
-        Who starts a thread waits until it runs. A garbage collection that begins in there may close a run, which takes
-        the lock.
+        Thread.start waits until the thread runs. A garbage collection in this wait may close a run, which takes the
+        lock.
         """
         while self._recruits:
             try:
                 thread = self._recruits.popleft()
-            except IndexError:  # another one was quicker
+            except IndexError:  # another thread was faster
                 return
             try:
                 thread.start()
-            except RuntimeError:  # the system gives no more: those there are have to do
+            except RuntimeError:  # the system cannot start another thread: continue with fewer
                 with self.lock:
                     self._idle -= 1
                     self._threads.discard(thread)
@@ -286,7 +297,7 @@ class Scheduler:
                 raise
 
     def leave(self, scope: Scope) -> None:
-        """Stop working for a scope; workers that nobody wants any more end."""
+        """Stop work for a scope. Surplus workers end."""
         with self.lock:
             if scope in self._scopes:
                 self._scopes.remove(scope)
@@ -294,7 +305,10 @@ class Scheduler:
             self._work_comes.unpark_all()
 
     def begin_waiting(self) -> None:
-        """The calling worker, inside a segment, is to wait for what another has to do. Not under a segment's lock."""
+        """Announce that the calling worker, inside a segment, will wait for another worker.
+
+        Not under a segment's lock.
+        """
         with self.lock:
             self._waiting += 1
             self._spare = max(self._spare, self._waiting)
@@ -303,20 +317,21 @@ class Scheduler:
         self.start_recruits()
 
     def end_waiting(self) -> None:
-        """It goes on."""
+        """Announce the end of the wait."""
         with self.lock:
             self._waiting -= 1
 
     def go_outside(self, now: float) -> None:
-        """The calling worker is to run a user's generator, which may take any time."""
+        """Announce that the calling worker will run a generator of the user, which may take any time."""
         self._outside[threading.get_ident()] = now
 
     def come_back(self) -> bool:
-        """It has; whether it was outside. What it waits for itself, or does for others meanwhile, is no such time.
+        """Announce the end of the generator. Return True if the worker was in one.
 
-        Who replaces looks into `_outside` behind its change, and we at the change behind ours.
+        Waits of the worker, and its work for others, do not count as time in the generator. `replace_outside` reads
+        `_outside` after its own change, and this method reads that change after its own.
         """
-        if not self._outside:  # nor is this one, and it came back when it last was
+        if not self._outside:  # then this worker is not outside either
             return False
         thread = threading.get_ident()
         was = self._outside.pop(thread, None) is not None
@@ -331,7 +346,7 @@ class Scheduler:
             self._waiting -= 1
 
     def replace_outside(self) -> None:
-        """Somebody waits for a result: others take the place of the workers that have been outside for long."""
+        """Replace workers that have been in a generator for long. Called by a thread that waits for a result."""
         if not self._outside or self._at_work() < self._target:
             return
         long_ago = time.perf_counter() - PATIENCE
@@ -348,22 +363,23 @@ class Scheduler:
         self.start_recruits()
 
     def wake(self) -> None:
-        """Something became runnable: one idle worker looks, unless there are as many at work as are wanted.
+        """Wake one idle worker for new work, unless the wanted number is active.
 
-        Those look when they have done what they are at. Who is idle says so before looking around, and we look for the
-        idle after the change: one of us sees the other. That needs an order of all reads and writes, which Python's
-        lock gives. Who has been woken already need not be woken for this.
+        Active workers look for work after their present task. An idle worker registers before it looks, and this method
+        reads the registrations after the change. One of the two therefore notices the other. This needs an order of all
+        reads and writes, which the interpreter's lock gives. A worker that has been woken already needs no second
+        wake-up.
         """
         if (self._work_comes.registered and self._at_work() < self._target) or not _GIL:
             with self.lock:
                 self._work_comes.unpark_one()
 
     def threads(self) -> int:
-        """Workers alive."""
+        """Return the number of living workers."""
         return len(self._threads)
 
     def delays(self) -> dict[threading.Thread, float]:
-        """Seconds that each worker was ready to run and got no core."""
+        """Return the seconds that each worker was ready to run but had no core."""
         with self.lock:
             queued = dict(self._queued)
         return {thread: found.seconds() for thread, found in queued.items()}
@@ -377,7 +393,7 @@ class Scheduler:
         return max(min(self._cpus, sum(wanted)), *wanted)
 
     def _work(self) -> None:
-        """A thread's life: as long as it is wanted, or until an error comes up that no run has taken in."""
+        """Run a thread until it is surplus, or until an error that no run has handled."""
         counts_as_worker(True)
         leave_generators_alone()
         thread = threading.current_thread()
@@ -385,7 +401,7 @@ class Scheduler:
         try:
             self._take_steps(thread)
         finally:
-            if thread in self._threads:  # ended by an error: at work for ever, if nobody took its place
+            if thread in self._threads:  # after an error: without this the thread would count as active for ever
                 with self.lock:
                     self._dismiss(thread)
                     self._recruit()
@@ -398,7 +414,7 @@ class Scheduler:
 
     def _take_steps(self, thread: threading.Thread) -> None:
         token = new_token()
-        looking = True  # counted as idle since it was recruited
+        looking = True  # a recruited thread already counts as idle
         while True:
             with self.lock:
                 self._idle += not looking
@@ -406,7 +422,7 @@ class Scheduler:
                 found = None
                 try:
                     while len(self._threads) <= self._most(self._spare):
-                        self._work_comes.register(token)  # before looking: see `wake`
+                        self._work_comes.register(token)  # before the search: see `wake`
                         if self._at_work() < self._target and (found := self._pick()) is not None:
                             break
                         self._work_comes.park(token)
@@ -426,7 +442,7 @@ class Scheduler:
                 del segment, found
                 with self.lock:
                     if scope.full():
-                        self._work_comes.unpark_one()  # others have passed it by, and this one may go elsewhere
+                        self._work_comes.unpark_one()  # other workers skipped the full scope, and this one may leave it
                     scope.active -= 1
                     then = None
                     if scope.closed and not scope.active:
@@ -438,15 +454,15 @@ class Scheduler:
                 del then
 
     def _most(self, waiting: int) -> int:
-        """Threads there may be, when so many of them wait."""
+        """Return the largest number of threads while `waiting` of them wait."""
         return self._target if self._fixed or not self._target else self._target + waiting
 
     def _at_work(self) -> int:
         return len(self._threads) - self._idle - self._waiting
 
     def _pick(self) -> tuple[Scope, Runnable] | None:
-        """The runnable segment nearest to its consumer; runs take turns."""
-        scopes = list(self._scopes)  # a garbage collection in here may close runs
+        """Return the runnable segment nearest to its consumer. Runs take turns."""
+        scopes = list(self._scopes)  # a garbage collection in this search may close runs
         for i in range(len(scopes)):
             scope = scopes[(self._turn + i) % len(scopes)]
             if scope.full():
@@ -458,7 +474,7 @@ class Scheduler:
         return None
 
     def shut_down(self) -> None:
-        """At interpreter exit: abort all runs and wait a moment for workers to come home."""
+        """Abort all runs at interpreter exit, and wait a moment for their workers."""
         with self.lock:
             scopes = list(self._scopes)
             threads = list(self._threads)
@@ -466,7 +482,7 @@ class Scheduler:
             scope.abort()
         deadline = time.monotonic() + _EXIT_PATIENCE
         for thread in threads:
-            if thread.is_alive():  # one may still have to be started
+            if thread.is_alive():  # a recruited thread may not have started
                 thread.join(max(deadline - time.monotonic(), 0))
 
 
@@ -477,7 +493,7 @@ _shared: list[Scheduler] = []
 
 
 def scheduler() -> Scheduler:
-    """The process's pool."""
+    """Return the pool of the process."""
     with _lock:
         if not _shared:
             _shared.append(_made(Scheduler(granted_cpus())))
@@ -485,7 +501,7 @@ def scheduler() -> Scheduler:
 
 
 def scheduler_for(options: Options) -> Scheduler:
-    """The pool that a run with these options works on: the process's, or a new one of the run's own."""
+    """Return the pool for a run with these options: the pool of the process, or a new one for the run."""
     size = options.threading.private_threadpool_size
     return scheduler() if size is None else _made(Scheduler(size or granted_cpus(), fixed=True))
 
@@ -503,7 +519,7 @@ def _at_exit() -> None:
 
 @in_child
 def _forget() -> None:
-    """It has none of the threads, and perhaps their locks taken."""
+    """Reset all pools in a forked child, which has none of their threads, and may have locked locks."""
     for scope in list(_scopes):
         scope.leave_to_parent()
     for pool in list(_pools):

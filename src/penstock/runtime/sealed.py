@@ -1,11 +1,11 @@
-"""Sealed: a state as users keep it, with a checksum over all of it, and that state checked and taken apart again.
+"""Seals a state for the user with a version and a checksum, and opens and checks it again.
 
-A state goes through JSON, pickle and the hands of others. The checksum is over what all of these keep: a tuple is a
-list, a key is its text, the order of keys does not matter, a number of numpy's is a number. The place of a side file is
-left out, since the file may be moved.
+A state may go through JSON, pickle or other programs. The checksum covers only properties that all of these preserve. A
+tuple equals a list, a key equals its string, and a numpy number equals a Python number. The order of keys does not
+matter. The path of a side file is not covered, because the file may be moved.
 
-Steps stand in a state one inside the other. JSON and pickle follow only about a thousand levels, so the parts of a deep
-state are put in one list, innermost first, and refer to each other by their place in it.
+The states of steps are nested. JSON and pickle follow only about a thousand levels, so a deep state is stored as one
+list of parts, innermost first. The parts refer to each other by their position in the list.
 """
 
 from __future__ import annotations
@@ -28,22 +28,24 @@ from penstock.io import storage
 from penstock.io.saved.durable import write_whole
 from penstock.physical.stage import State
 
-VERSION = 3  # 2 had no checksum, and depended on how many calls ran in parallel
-_DEEP = 60  # levels from which a state is laid flat
+VERSION = 3  # 2 had no checksum, and depended on the number of parallel calls
+_DEEP = 60  # number of levels from which a state is flattened
 _FLAT, _PART = "flat", "part"
 
 
 def sealed(state: dict[str, Any]) -> dict[str, Any]:
-    """The state with its version and checksum, and its stages such that JSON and pickle keep them."""
+    """Return the state with its version and checksum, in a form that JSON and pickle preserve."""
     found = {"version": VERSION, **state, "stages": _flat(state["stages"])}
     return {**found, "checksum": _checksum(_text(found))}
 
 
 def opened(state: Any) -> dict[str, Any]:
-    """The parts of a state that is what `sealed` gave.
+    """Check a sealed state and return its parts.
 
-    Raises InvalidArgumentError for what is no state, FailedPreconditionError for one of another version of penstock,
-    and DataLossError for one that was changed.
+    Raises:
+        InvalidArgumentError: If the value is no state.
+        FailedPreconditionError: If the state is of another version of penstock.
+        DataLossError: If the state was changed.
     """
     if not isinstance(state, Mapping) or not {"version", "plan", "stages"} <= set(state):
         message = f"A state is what Iterator.state_dict() returned, got {type(state).__name__}."
@@ -51,17 +53,17 @@ def opened(state: Any) -> dict[str, Any]:
     version = state["version"]
     if version != VERSION or isinstance(version, bool):
         message = f"This state has format {version!r:.40}; this version of penstock reads format {VERSION}."
-        hint = "Finish the epoch with the version of penstock that saved it, or begin it anew."
+        hint = "Finish the epoch with the version of penstock that saved it, or start it again."
         raise FailedPreconditionError(message, hint=hint)
     try:
         text = _text({name: part for name, part in state.items() if name != "checksum"})
-    except (TypeError, ValueError, RecursionError):  # it holds what no state does
+    except (TypeError, ValueError, RecursionError):  # it contains a value that no state has
         text = None
     if text is None or _checksum(text) != state.get("checksum"):
         message = "This state is not as it was saved: its checksum does not fit."
         hint = "Save the dict as it is, as JSON or by pickle; to leave out elements, call skip_steps(count)."
         raise DataLossError(message, hint=hint)
-    found = json.loads(text)  # numbers, texts, lists and dicts of Python's
+    found = json.loads(text)  # only Python numbers, strings, lists and dicts
     for name in ("epoch", "skip"):
         if isinstance(found.get(name), bool) or not isinstance(found.get(name), int) or found[name] < 0:
             message = f"In a state, {name} is a count, got {found.get(name)!r:.40}."
@@ -76,7 +78,7 @@ def _checksum(text: str) -> str:
 
 
 def _text(state: dict[str, Any]) -> str:
-    """What the checksum is over."""
+    """Return the string that the checksum covers."""
     side = state.get("side_file")
     if isinstance(side, Mapping):
         state = {**state, "side_file": {name: part for name, part in side.items() if name != "path"}}
@@ -84,7 +86,7 @@ def _text(state: dict[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A number of numpy's."""
+    """Return a numpy number as a Python number."""
     if not hasattr(value, "tolist"):
         message = f"{type(value).__name__} in a state"
         raise TypeError(message)
@@ -92,7 +94,7 @@ def _plain(value: Any) -> Any:
 
 
 def _flat(state: State) -> State:
-    """The state with its parts in one list, if it is deep."""
+    """Return the state with its parts in one list, if it is deep."""
     if _depth(state) < _DEEP:
         return state
     parts: list[Any] = []
@@ -137,7 +139,7 @@ def _with(state: State, parts: list[Any]) -> State:
 
 
 def _depth(state: State) -> int:
-    """Levels of lists and dicts, counted as far as it matters."""
+    """Return the number of levels of lists and dicts, up to the limit."""
     level, depth = [state], 0
     while level and depth < _DEEP:
         level = [part for found in level if _is_nest(found) for part in _inside(found)]
@@ -145,16 +147,19 @@ def _depth(state: State) -> int:
     return depth
 
 
-# States are positions and keys. The exception is a value that a user's function hands on (`scan`): it follows from
-# everything before it, cannot be made again cheaply, and may be large. The counts of thousands of open groups are large
-# as well. Such texts and tables of a state go to a file beside it.
+# States are positions and keys, with two exceptions. The state of a user's `scan` function depends on all earlier
+# elements, is expensive to compute again, and may be large. The counts of thousands of open groups are large as well.
+# Such strings and tables go to a file beside the state.
 
-_LARGE = 4096  # characters from which a text, or a table as text, is set aside
+_LARGE = 4096  # smallest number of characters of a string, or of a table as JSON, that goes to the file
 _TEXT, _TABLE = "text_in_side_file", "table_in_side_file"
 
 
 def set_aside(stages: Any, path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
-    """The state without its large texts, which `path`, a file or a URL, is given, and what tells where they are."""
+    """Write the large strings of a state to `path`, a file or a URL.
+
+    Return the rest of the state, and a reference to the file.
+    """
     parts: list[str] = []
     slim = _slim(stages, parts)
     content = "".join(parts).encode("ascii")
@@ -165,7 +170,10 @@ def set_aside(stages: Any, path: str | os.PathLike[str]) -> tuple[Any, dict[str,
 
 
 def brought_back(stages: Any, side_file: dict[str, Any]) -> Any:
-    """The whole state again. Raises NotFoundError or DataLossError for a file that is gone or another one."""
+    """Return the complete state.
+
+    Raises NotFoundError if the file is missing, and DataLossError if it is another file.
+    """
     path = side_file["path"]
     if not isinstance(path, (str, os.PathLike)):
         message = f"The path of a side file is a string, got {path!r:.40}."
@@ -207,7 +215,7 @@ def _kept(text: str, parts: list[str]) -> list[int]:
 
 
 def _is_row(entry: Any) -> bool:
-    """A number, or a list of numbers."""
+    """Return True for a number, or a list of numbers."""
     if isinstance(entry, (list, tuple)):
         return all(isinstance(item, int) for item in entry)
     return isinstance(entry, int)

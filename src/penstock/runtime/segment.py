@@ -1,11 +1,11 @@
-"""Segment: the part of a plan between two hand-overs, run ahead of its consumer by the pool's workers.
+"""Segment: the part of a plan between two transfers of Blocks. Workers of the pool run it ahead of its consumer.
 
-Any free worker takes a step: it pulls the next task from upstream (one worker at a time), does the work (many at a
-time), and leaves the result under the task's ticket. The consumer takes results in ticket order. What has been made and
-not been taken is bounded in bytes, apart from the number of workers, so that one slow element does not idle the others.
+Any free worker takes a step. It pulls the next task from upstream (one worker at a time), does the work (many at a
+time), and stores the result under the task's ticket. The consumer takes results in ticket order. The bytes of waiting
+results are limited separately from the number of workers, so that one slow element does not idle the other workers.
 
-A worker that waits for an upstream segment's next result works for that segment meanwhile. Waiting thus always is for
-work that some thread is doing, and a pool of any size cannot deadlock.
+A worker that waits for the next result of an upstream segment works for that segment during the wait. Each wait is thus
+for work that some thread is doing, so a pool of any size cannot deadlock.
 """
 
 from __future__ import annotations
@@ -33,20 +33,21 @@ from penstock.runtime.work import BatchWork
 
 
 class Aborted(BaseException):
-    """A run that was closed while somebody still pulled from it.
+    """A run was closed while another thread pulled from it.
 
-    It is no failure of an element, and no end either, behind which an endless repetition would only begin anew.
+    This is no failure of an element. It is no end of the input either, because an endless repetition would begin again
+    after an end.
     """
 
 
 class Segment(Worked):
-    """A Stage whose results are made ahead. See the module for how.
+    """A Stage whose results are computed ahead. See the module.
 
-    `Results` keeps what was made and in which order it is taken, `Counts` what was done; the lane says how many workers
-    may be inside and how many bytes may be held. What is left here is who does what next, and who waits for it.
+    `Results` stores the results and their order, `Counts` the measurements. The lane limits the workers inside and the
+    waiting bytes. The segment itself decides which thread does the next work, and which threads wait for it.
     """
 
-    # beside those of the classes above it these would be more than an object has without a dict, which is slower
+    # together with those of the base classes, an object without slots would need a dict, which is slower
     __slots__ = (
         "_arrived", "_changed", "_closed", "_driver", "_ended", "_fatal", "_known", "_left_to_workers", "_lock",
         "_looked", "_max_elements", "_parallelism", "_pulling", "_results", "_scheduler", "_scope", "_seen", "_started",
@@ -72,43 +73,43 @@ class Segment(Worked):
         self.depth = depth
         self.lane = lane
         self.counts = Counts()
-        self.alone = ordered  # else what was given is told by a log that others write
+        self.alone = ordered  # otherwise the state contains a log that other threads extend
         self._scheduler = scheduler
         self._scope = scope
         self._driver = driver
-        self._parallelism = parallelism  # of this segment alone; those of a lane have its knobs in common
+        self._parallelism = parallelism  # of this segment alone; the segments of a lane share its knobs
         self._max_elements = max_elements
-        self._wanted = max_elements  # elements that the user wants ahead; none where that is left to us
-        self._lock = threading.RLock()  # see Scheduler for both choices
-        self._changed = ParkingLot(self._lock)  # workers wait here, for what they may do
-        self._arrived = ParkingLot(self._lock)  # others, for a result or the end
+        self._wanted = max_elements  # elements that the user wants ahead; negative: the tuner decides
+        self._lock = threading.RLock()  # see Scheduler for the kind of this lock and of the next two
+        self._changed = ParkingLot(self._lock)  # workers wait here for work
+        self._arrived = ParkingLot(self._lock)  # consumers wait here for a result or the end
         self._results = Results(work.state(), ordered=ordered, inputs=work.inputs)
         self._pulling = False
         self._ended = False
         self._closed = False
         self._started = False
         self._left_to_workers = False
-        self._seen = False  # whether somebody sees what is pulled, as it was when last asked ...
-        self._known = False  # ... if ever
-        self._looked: object = None  # when that was
-        self._fatal: BaseException | None = None  # no failure of an element: the end of the run
+        self._seen = False  # True if pulling has side effects of the user, as of the last check
+        self._known = False  # True if there was a check
+        self._looked: object = None  # identifier of the last check
+        self._fatal: BaseException | None = None  # an error that ends the run, not a failure of an element
         lane.join(self)
 
     @property
     def seen(self) -> bool:
-        return False  # asking takes what workers have made
+        return False  # taking computed results has no side effects
 
     @property
     def seen_below(self) -> bool:
-        """As it was when something was pulled last: only who pulls may ask the stages below."""
+        """The value of the last pull. Only a pulling thread may ask the stages below."""
         if not self._known:
             with self._lock:
-                # Who pulls is about to know; what is said of it meanwhile may stay with whoever asks.
+                # The pulling thread will soon know the value. The caller may store the present answer.
                 self._changed.wait_for(lambda: self._known or self._closed or not self._pulling, PATIENCE)
                 if self._known:
                     return self._seen
                 if self._pulling or self._closed:
-                    return True  # until it is known
+                    return True  # until the value is known
                 self._pulling = True
             try:
                 self._look_below()
@@ -120,7 +121,7 @@ class Segment(Worked):
         return self._seen
 
     def _look_below(self) -> None:
-        """Which may make the stages of the next epoch, and fail."""
+        """Ask the stages below. This may make the stages of the next epoch, and fail."""
         look = Stage.latest_look
         seen = self.acts
         for stage in self.inputs:
@@ -137,7 +138,7 @@ class Segment(Worked):
         return not self._results.ordered or super().may_grow
 
     def statistics(self) -> Held:
-        """How full it is, as of about now."""
+        """Return approximate present counts."""
         return self._results.statistics()
 
     # -- the workers' side
@@ -153,11 +154,11 @@ class Segment(Worked):
             return True
         if 0 <= self._max_elements <= results.elements:
             return False
-        if self._seen and self._wanted > 0:  # each worker may have one more in the making
+        if self._seen and self._wanted > 0:  # each worker may have one more in progress
             made = results.elements + results.at_consumer
             if made >= self._wanted or results.ahead >= self._wanted + self._parallelism:
                 return False
-        more = self._driver.memory.budget.given  # one more fits into what was given
+        more = self._driver.memory.budget.given  # one more result must fit a budget set by the user
         return results.expected(more) < self.lane.limit
 
     def step(self) -> bool:
@@ -179,7 +180,7 @@ class Segment(Worked):
         return True
 
     def _work_once(self) -> float:
-        """Pull and do one task; when that was done."""
+        """Pull and run one task, and return the time of its end."""
         work = self.work
         self._size_blocks(work)
         times = TaskTimes(self.lane)
@@ -189,7 +190,7 @@ class Segment(Worked):
             done = times.stop()
             self._finish(fatal, times.waited)
             return done
-        in_turn = self.lane.at_once > 1  # a worker process that has several tasks gets them in their order
+        in_turn = self.lane.at_once > 1  # a worker process with several tasks must get them in order
         with self._lock:
             self._results.begin(task)
             if not in_turn:
@@ -201,7 +202,7 @@ class Segment(Worked):
         made: Stretch | None = None
         try:
             made = work.run(task)
-        except Exception as error:  # those of elements are in their places
+        except Exception as error:  # failures of elements are in the result instead
             fatal = end_of_run(error, self.label, self.where)
         except BaseException as error:
             fatal = error
@@ -216,7 +217,7 @@ class Segment(Worked):
                 work.observe(task, made, seconds, cpu)
             self.lane.want = work.sizer.want
             tell(self._driver.instrument, self.label, times.started, done)
-        except Exception as error:  # that of an instrument, say: else the task would never be done
+        except Exception as error:  # without this, an error of an instrument would leave the task open for ever
             fatal = fatal or end_of_run(error, self.label, self.where)
         ticket, inputs = task.ticket, task.span[1]
         del task
@@ -227,7 +228,7 @@ class Segment(Worked):
         return done
 
     def _size_blocks(self, work: Work) -> None:
-        """Tell how much the next task should be."""
+        """Set the size of the next task."""
         lane, sizer = self.lane, work.sizer
         knobs = lane.knobs
         if knobs.executor == "thread" and may_wait(work.transforms):
@@ -239,7 +240,7 @@ class Segment(Worked):
             sizer.resume(lane.want)
 
     def _pulled(self, started: float) -> tuple[Task | None, BaseException | None]:
-        """The next task; none at the end, or with what ends the run."""
+        """Return the next task, or None with an optional error that ends the run."""
         outside = False
         try:
             if self._looked is not Stage.latest_look:
@@ -249,7 +250,7 @@ class Segment(Worked):
             if outside:
                 self._scheduler.go_outside(started)
             return self.work.pull(), None
-        except Exception as error:  # those of elements are tasks
+        except Exception as error:  # failures of elements are tasks
             return None, end_of_run(error, self.label, self.where)
         except BaseException as error:
             return None, error
@@ -258,16 +259,17 @@ class Segment(Worked):
                 self._scheduler.come_back()
 
     def _may_make(self) -> int | None:
-        """Results that the next task may make, of what somebody sees: one, where pulling is what is seen.
+        """Return the number of results that the next task may compute if pulling has side effects. None: no limit.
 
-        Functions are called here by Blocks, unless it was said how many results are wanted ahead.
+        If each pull has a side effect, the number is one. Functions are called for whole Blocks here, unless the user
+        has set the number of results ahead.
         """
         upstream = self.work.upstream
         if upstream.seen or (isinstance(self.work, BatchWork) and upstream.seen_below):
             return 1
         if self._wanted <= 0:
             return None
-        with self._lock:  # a result that is being stored is counted neither as in the making nor as made
+        with self._lock:  # a result that is being stored counts neither as computed nor as in progress
             return max((self._wanted - self._results.ahead) // self._parallelism, 1)
 
     def _let_pull(self) -> None:
@@ -289,7 +291,7 @@ class Segment(Worked):
         times: TaskTimes,
         now: float,
     ) -> None:
-        """A task is done, and the worker leaves."""
+        """Record the end of a task. The worker leaves."""
         counts = self.counts
         counts.leave()
         self._results.finish(inputs)
@@ -300,7 +302,7 @@ class Segment(Worked):
         if made is not None:
             try:
                 self._store(ticket, made)
-            except PenstockError as error:  # larger than all there is
+            except PenstockError as error:  # larger than the whole budget
                 fatal = Overspent(error)
         if fatal is not None:
             self._die(fatal)
@@ -333,31 +335,31 @@ class Segment(Worked):
         self._close_if_left()
 
     def _tell(self) -> None:
-        """Wake who waits, if it has a reason: one that wakes up for nothing takes its turn from one that works."""
+        """Wake waiting threads that have a reason. A needless wake-up would delay a working thread."""
         if self._changed.registered:
             self._changed.unpark_all()
         if self._arrived.registered and (self._results.at_hand() or self._exhausted()):
             self._arrived.unpark_all()
 
     def nudge(self) -> None:
-        """Wake who waits: it may help again, as the lane's gate has opened, or has something to learn."""
+        """Wake waiting workers, because the gate of the lane has opened or the check below has changed."""
         with self._lock:
             self._changed.unpark_all()
 
     def _die(self, fatal: BaseException) -> None:
-        """Nothing more is delivered but this."""
+        """Deliver nothing more than this error."""
         self._fatal = self._fatal or fatal
         self._ended = True
 
     def _close_if_left(self) -> None:
-        """What `close` left to the last worker inside."""
+        """Close the work if `close` left this to the last worker inside."""
         if self._left_to_workers and not self.counts.busy:
             self.work.close()
 
     # -- the consumer's side
 
     def keep_ahead(self, elements: int) -> None:
-        """Its user wants so many results made ahead, if there is memory for them."""
+        """Note that the user wants so many results ahead, if memory allows them."""
         self._wanted = max(self._wanted, elements)
 
     def start(self) -> None:
@@ -365,7 +367,7 @@ class Segment(Worked):
         self._enlist()
 
     def _enlist(self) -> None:
-        """Let the workers know."""
+        """Register the segment with the workers."""
         if not self._started:
             self._started = True
             self._scope.add(self, self._driver.workers())
@@ -382,7 +384,7 @@ class Segment(Worked):
         return self._awaited(want)
 
     def _agreed(self, made: list[Stretch]) -> Stretch:
-        """Join the next results, after those were made again that took other kinds to be decided."""
+        """Join the next results. Results with other decided types are computed again first."""
         for at, taken in enumerate(made):
             while not agreed(self.work.transforms, made[at].kinds):
                 assert taken.again is not None
@@ -390,12 +392,13 @@ class Segment(Worked):
         return join(made)
 
     def _taken(self, want: int) -> list[Stretch] | None:
-        """The next results, up to so many elements, to be joined, if there is one; under the lock."""
+        """Return the next results, up to `want` elements, or None. Called under the lock."""
         results, counts = self._results, self.counts
         made = results.take()
         if made is None:
             return None
-        counted = self._seen and self._wanted > 0  # how far ahead results may be: then what is taken is come to at once
+        # the number of results ahead is limited: a taken result counts as reached
+        counted = self._seen and self._wanted > 0
         taken = results.take_more(made, want) if results.ready and not counted else [made]
         counts.hold(results.nbytes)
         if counts.is_full and self._room():
@@ -403,11 +406,11 @@ class Segment(Worked):
         return taken
 
     def _awaited(self, want: int) -> Stretch | None:
-        """The next result, which is not there yet."""
+        """Wait for the next result and return it."""
         here, helper = CLOCKS.own, on_worker()
         before = here.aside
         self.lane.consumer = here.lane
-        outside = helper and self._scheduler.come_back()  # it waits, or works: neither is a generator that takes long
+        outside = helper and self._scheduler.come_back()  # a wait or other work does not count as time in a generator
         watches = helper and self.lane.is_shared
         if watches:
             self.lane.gate.watch(self)
@@ -439,15 +442,15 @@ class Segment(Worked):
                 self._driver.look(now)
 
     def _may_help(self) -> bool:
-        """Whether a worker that waits for the next result may work here meanwhile.
+        """Return True if a worker that waits for the next result may work here during the wait.
 
-        Where somebody sees what is made, a generator say, pulling may last until the consumer has had what it waits
-        for: once that is under way, nothing more is pulled by the one who is to take it.
+        If pulling has side effects, for example in a generator, a pull may last until the consumer has used the awaited
+        result. While that result is in progress, the consumer must not pull.
         """
         return not self._seen or self._results.waiting == 0
 
     def _sleep(self, *, helper: bool) -> None:
-        """Until there is something to take or to do, or it is time to look."""
+        """Sleep until there is a result or work, or until a sample is due."""
         if helper:
             self._scheduler.begin_waiting()
         try:
@@ -459,7 +462,7 @@ class Segment(Worked):
         finally:
             if helper:
                 self._scheduler.end_waiting()
-        if late:  # nothing has finished for so long that nobody else did
+        if late:  # no other thread has finished anything for a while
             self._scheduler.replace_outside()
             self._driver.look(time.perf_counter())
 
@@ -474,7 +477,7 @@ class Segment(Worked):
         return self._ended and not self.counts.busy and not self._results.ready
 
     def _end(self) -> None:
-        """What there is to say at the end: nothing, if it is one."""
+        """Raise the error of the run at the end, if there is one."""
         self._scope.remove(self)
         fatal, self._fatal = self._fatal, None
         if fatal is not None:
@@ -514,14 +517,14 @@ class Segment(Worked):
         self.lane.retire(self)
 
     def close(self) -> None:
-        """Wait until no worker is inside, then let go of everything upstream.
+        """Wait until no worker is inside, then close everything upstream.
 
-        A worker never waits here: the garbage collector may have called us anywhere inside a user's function, which the
-        workers inside may be waiting for. The last of them lets go then.
+        A worker never waits here. The garbage collector may call this at any place inside a function of the user, for
+        which the workers inside may wait. The last of them then closes the work.
         """
         self.abort()
         for stage in _segments_below(self.work.upstream):
-            stage.abort()  # so that a worker waiting for them comes out
+            stage.abort()  # a worker that waits for the segment comes out
         self._scope.remove(self)
         with self._lock:
             self._left_to_workers = self.counts.busy > 0 and on_worker()

@@ -1,4 +1,4 @@
-"""Task and Work: what workers do for a segment, a piece at a time."""
+"""Task and Work: the units of work of a segment."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from penstock.runtime.free_order import FreeOrder, Log, OutOfTurn, Ranges
 
 @dataclass(slots=True)
 class Task:
-    """A piece of work. Several tasks may fill one result: they share its ticket.
+    """A unit of work. Several tasks with the same ticket may fill one result.
 
-    `after` is the upstream state behind the result, with the ticket's last task; `span` the (first, count) of the
-    upstream elements this task takes.
+    - `after`: The upstream state after the result, in the last task of the ticket.
+    - `span`: The (first, count) of the upstream elements of this task.
     """
 
     ticket: int
@@ -32,85 +32,88 @@ class Task:
 
 
 class Work(ABC):
-    """What a segment does: `pull` by one worker at a time, `run` by many."""
+    """The work of a segment: one worker at a time calls `pull`, and many call `run`."""
 
     label: str
     where: str | None
     upstream: Stage
     transforms: Sequence[Transform] = ()
     sizer: BlockSizer
-    start = 0  # upstream elements of the pass that earlier runs have had
-    numbered = True  # whether that is known: not behind a filter that an earlier run had in the same stage
-    inputs = 1  # upstream elements that an element of the result takes
-    most: int | None = None  # results that may be made ahead by the next task, where somebody sees what is made
+    start = 0  # upstream elements of the iteration that earlier runs have taken
+    numbered = True  # False if `start` is unknown, after a filter that an earlier run had in the same stage
+    inputs = 1  # upstream elements per element of the result
+    most: int | None = None  # results that the next task may compute if pulling has side effects
 
     @abstractmethod
     def pull(self) -> Task | None:
-        """The next task in order, or None at the end. An upstream failure makes a task that fails."""
+        """Return the next task in order, or None at the end. An upstream failure makes a task that fails."""
 
     @abstractmethod
     def run(self, task: Task) -> Stretch | None:
-        """Do it; None while other tasks of the ticket are missing. Failures are part of the stretch, never raised."""
+        """Run a task.
+
+        Return None while other tasks of the ticket are missing. Failures are in the result, never raised.
+        """
 
     def again(self, task: Task) -> Stretch:
-        """Make the result of a ticket by itself, of which this is the last task."""
+        """Compute the result of a ticket again. `task` is its last task."""
         made = self.run(task)
         assert made is not None
         return made
 
     @abstractmethod
     def observe(self, task: Task, made: Stretch | None, seconds: float, cpu: float) -> None:
-        """Learn from a task that `run` has made this of, and what that took: seconds by the clock and of the thread."""
+        """Learn from the result of a task and its cost: seconds of the clock and of the thread."""
 
     @abstractmethod
     def state(self) -> State:
-        """The state behind all tasks pulled so far."""
+        """Return the state after all pulled tasks."""
 
     @abstractmethod
     def count(self) -> int:
-        """Upstream elements in front of what is pulled next, since the beginning of the pass."""
+        """Return the number of upstream elements before the next pull, since the beginning of the iteration."""
 
     @abstractmethod
     def restore(self, state: State, done: Ranges, first: Ranges, start: int) -> None:
-        """Continue from a state, without the upstream elements in `done` and beginning with those in `first`.
+        """Continue from a state, without the upstream elements in `done`, and with the elements in `first` first.
 
-        `start` is how many elements came before it. Only a segment in free order has such elements; its upstream is a
+        `start` elements came before the state. Only a segment in free order has such ranges; its upstream is a
         `FreeOrder`.
         """
 
     @abstractmethod
     def ratios(self) -> Ratios | None:
-        """As those of `ChainedStage`."""
+        """Return the ratios, as in `ChainedStage`."""
 
     def under(self, state: State) -> tuple[State, int]:
-        """The upstream state in a state, and how many elements are to be dropped from there."""
+        """Return the upstream state in a state, and the number of elements to drop after it."""
         return state, 0
 
     def at(self, place: Place) -> tuple[State, int, int]:
-        """The state for a place, the number of the element there, and how many results are to be dropped then."""
+        """Return the state for a place, the number of the element there, and the number of results to drop after it."""
         return place.below, 0 if place.count is None else place.count - place.first, place.first + place.skip
 
     def part(self, count: int) -> None:
-        """As `ChainedStage.part`."""
+        """See `ChainedStage.part`."""
         message = f"{self.label} is one"
         raise AssertionError(message)
 
     def portion(self) -> None:
-        """As `ChainedStage.portion`."""
+        """See `ChainedStage.portion`."""
         message = f"{self.label} drops by itself"
         raise AssertionError(message)
 
     def can_skip(self) -> bool:
-        """As `Stage.can_skip`."""
+        """See `Stage.can_skip`."""
         return False
 
     def skip(self, count: int) -> int:
-        """As `Stage.skip`, in results."""
+        """See `Stage.skip`. Counts results."""
         message = f"{self.label} cannot skip"
         raise AssertionError(message)
 
     def pinned(self) -> int:
-        """How many of the next upstream elements have to be given in their order, because an earlier run did so."""
+        """Return the number of next upstream elements that must come in a fixed order, because an earlier run did."""
         return self.upstream.pinned() if isinstance(self.upstream, FreeOrder) else 0
 
     def close(self) -> None:
@@ -118,10 +121,10 @@ class Work(ABC):
 
 
 class Worked(ChainedStage):
-    """What a segment and its inline form have in common: the states of their work.
+    """The common part of a segment and its inline form: the states of their work.
 
     A place is [state of the work, ranges done, ranges that come first, number of the next element of the input]. Only
-    free order has such ranges; elsewhere the state is one of steps in a row.
+    free order has such ranges. Otherwise the state is the state of a chain of steps.
     """
 
     def __init__(self, work: Work) -> None:
@@ -154,10 +157,10 @@ class Worked(ChainedStage):
 
 
 class Direct(Worked):
-    """A segment without workers: the same work, one task after the other, and a state that segments understand.
+    """A segment without workers: it runs one task after the other, and segments understand its state.
 
-    Where these may give elements in free order it keeps a log as they do: whoever goes on from here with workers gives
-    first what was given here.
+    If segments may return elements in free order, it keeps a log like theirs. A run with workers that resumes here
+    first returns the elements that were returned here.
     """
 
     def __init__(self, work: Work) -> None:

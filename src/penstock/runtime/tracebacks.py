@@ -1,4 +1,4 @@
-"""Tracebacks as the user's own lines: frames of the engine in front of, and between, those of the user are left out."""
+"""Shortens tracebacks to the lines of the user: frames of the engine before and between them are removed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _ELSEWHERE = "in a worker process:\n"
 def folded(error: BaseException) -> TracebackType | None:
     """Return the traceback of an error without the engine's frames, for `raise error.with_traceback(...)`.
 
-    An error that penstock raises about data or functions of the user's needs no frame of the engine, and neither do its
-    causes. Any other error keeps the engine's frames after the last line of the user's, and all of them if there is no
+    An error that penstock raises about data or functions of the user needs no frame of the engine, and neither do its
+    causes. Any other error keeps the engine's frames after the last line of the user, and all of them if there is no
     such line. The lines of an error from a worker process are in its note. PENSTOCK_FULL_TRACEBACK=1 keeps all frames.
     """
     if environment("FULL_TRACEBACK"):
         return error.__traceback__
     explained = isinstance(error, PenstockError) and not isinstance(error, InternalError)
     cause = error.__cause__ or error.__context__
-    if explained and isinstance(error.__context__, PenstockError):  # says the same
+    if explained and isinstance(error.__context__, PenstockError):  # it has the same message
         error.__suppress_context__ = True
     done = {id(error)}  # an error may be the context of its own cause
     while explained and cause is not None and id(cause) not in done:
@@ -35,7 +35,7 @@ def folded(error: BaseException) -> TracebackType | None:
 
 
 def _users(trace: TracebackType | None, *, ending: bool = False) -> TracebackType | None:
-    """Return the frames of the user's code, and with `ending` those of the engine after them."""
+    """Return the frames of the user's code, and with `ending` the engine's frames after them."""
     frames = []
     while trace is not None:
         frames.append(trace)
@@ -49,7 +49,7 @@ def _users(trace: TracebackType | None, *, ending: bool = False) -> TracebackTyp
 
 
 def add_lines(error: BaseException, text: str) -> None:
-    """Say in a note where an error was raised that leaves its process, and loses its traceback."""
+    """Add the traceback to an error as a note, because an error loses its traceback when it leaves its process."""
     error.add_note(f"{_ELSEWHERE}{text}")
 
 

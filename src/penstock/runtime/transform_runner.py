@@ -1,4 +1,4 @@
-"""TransformRunner: runs a segment's transforms on Blocks, here or in a worker process, as its lane's knobs say."""
+"""TransformRunner runs the transforms of a segment on Blocks, here or in a worker process, according to the knobs."""
 
 from __future__ import annotations
 
@@ -27,26 +27,24 @@ from penstock.trace.graph import Allocate
 
 
 def watched(run: RunAll, element_timeout: float) -> Watched:
-    """As `run`, where an element that takes longer than `element_timeout` seconds becomes a failure."""
+    """Return a `run` for which an element that exceeds `element_timeout` seconds becomes a failure."""
     return Watched(run, element_timeout)
 
 
 class Watched:
-    """A `RunAll` whose work is done in a thread of its own, while the caller waits no longer than it has to.
+    """A `RunAll` that works in a separate thread, so that the caller waits no longer than the time limit.
 
-    A Block gets `element_timeout` seconds. If it is not done by then, its thread is left alone (Python cannot end it),
-    and every element is done again with the full time for each. What is done again never meets memory that an
-    abandoned thread may still write to: nothing is allocated outside.
-
-    `run_seconds` and `cpu_seconds` are what the transforms took so far, without what was given up.
+    A Block gets `element_timeout` seconds. If it exceeds them, its thread is abandoned (Python cannot end it), and
+    every element is run alone with the full time. Results get no memory of the caller, because an abandoned thread may
+    still write to it. `run_seconds` and `cpu_seconds` are the cost of the transforms so far, without abandoned ones.
     """
 
-    here = False  # transforms do not run in the thread that calls
+    here = False  # transforms do not run in the calling thread
 
     def __init__(self, run: RunAll, element_timeout: float) -> None:
         self._run = run
         self._timeout = element_timeout
-        self._helpers: deque[_Helper] = deque()  # without work
+        self._helpers: deque[_Helper] = deque()  # idle threads
         self._lock = threading.Lock()
         self.run_seconds = self.cpu_seconds = 0.0
         weakref.finalize(self, _dismiss, self._helpers).atexit = False
@@ -70,7 +68,7 @@ class Watched:
         return in_place(too_late(transforms, self._timeout), transforms, block, numbers)
 
     def _in_time(self, transforms: Sequence[Transform], block: Block, numbers: Numbers) -> Stretch | None:
-        """What becomes of a Block, or None if it is not done in time."""
+        """Run a Block, and return None if it exceeds its time."""
         try:
             helper = self._helpers.pop()
         except IndexError:
@@ -81,7 +79,7 @@ class Watched:
         except queue.Empty:
             helper.dismiss()
             return None
-        except BaseException:  # interrupted: what comes is for nobody
+        except BaseException:  # after an interrupt, no caller needs the answer
             helper.dismiss()
             raise
         self._helpers.append(helper)
@@ -98,20 +96,23 @@ _Question = tuple[Callable[[], Stretch], bool, contextvars.Context, _Answer]
 
 
 class _Helper:
-    """A thread that does one thing after the other."""
+    """A thread that runs one call after the other."""
 
     def __init__(self) -> None:
         self._questions: queue.SimpleQueue[_Question | None] = queue.SimpleQueue()
         threading.Thread(target=_help, args=(self._questions,), name="penstock-watched", daemon=True).start()
 
     def ask(self, call: Callable[[], Stretch]) -> _Answer:
-        """Have it call; what comes of it is in the answer then. In the caller's context, and as much a worker as it."""
+        """Start a call and return the queue of its result.
+
+        It runs in the context of the caller, and counts as the same worker.
+        """
         answer: _Answer = queue.SimpleQueue()
         self._questions.put((call, on_worker(), contextvars.copy_context(), answer))
         return answer
 
     def dismiss(self) -> None:
-        """It ends when it is done with what it does."""
+        """End the thread after its present call."""
         self._questions.put(None)
 
 
@@ -140,26 +141,29 @@ T = TypeVar("T")
 
 
 def transforms_here(element_timeout: float | None) -> RunAll:
-    """Transforms in this process; with a timeout, in a thread that can be given up."""
+    """Return a function that runs transforms in this process.
+
+    With a timeout, it uses a thread that can be abandoned.
+    """
     return run_all if element_timeout is None else watched(run_all, element_timeout)
 
 
 def pool_of(transforms: Sequence[Transform]) -> ProcessPool:
-    """The worker processes for some transforms: those that a function brings, or this process's."""
+    """Return the worker processes for some transforms: those that a function brings, or those of this process."""
     functions = [getattr(transform, "function", None) for transform in transforms]
     own = [function.workers for function in functions if isinstance(function, OwnWorkers)]
     return own[0] if own else process_pool()
 
 
 def task_of(transforms: Sequence[Transform], element_timeout: float | None) -> ProcessTask:
-    """Transforms in worker processes."""
+    """Return transforms as a task for worker processes."""
     return ProcessTask(pool_of(transforms), transforms, element_timeout)
 
 
 def packed(make: Callable[[], T]) -> T:
-    """What needs to be sent to processes, where the user wants them: raises Unworkable if that is not possible.
+    """Pack an object for processes that the user asked for. Raises Unworkable if this fails.
 
-    It is no failure of the input of an interleave for which it is made, and nothing steps over it.
+    The error is no failure of an interleave's input, so no step skips it.
     """
     try:
         return make()
@@ -168,7 +172,10 @@ def packed(make: Callable[[], T]) -> T:
 
 
 class TransformRunner:
-    """Asks the lane's knobs for every Block. Called like `run_all`, by several workers at once."""
+    """Chooses the executor of every Block by the knobs of the lane.
+
+    Called like `run_all`, by several workers at once.
+    """
 
     def __init__(self, lane: Lane, element_timeout: float | None) -> None:
         if lane.choice.here is None:
@@ -196,11 +203,11 @@ class TransformRunner:
 
     @property
     def here(self) -> bool:
-        """Whether transforms run in the thread that calls."""
+        """True if transforms run in the calling thread."""
         return self._timeout is None and self._lane.knobs.executor == "thread"
 
     def prepare(self, transforms: Sequence[Transform]) -> None:
-        """Pack what processes need now. Raises Unworkable where that is not possible."""
+        """Pack the transforms for processes now. Raises Unworkable if this fails."""
         packed(partial(self._lane.choice.task, transforms, self._task))
 
     def _task(self, transforms: Sequence[Transform]) -> ProcessTask:

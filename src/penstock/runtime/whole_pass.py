@@ -1,4 +1,4 @@
-"""A pass over a plan as Blocks, for what takes all of them."""
+"""A whole iteration over a plan as Blocks, for steps that need all of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.runtime.run import Run, Settings
 
 
 def whole_pass(plan: Node, options: Options, epoch: int, settings: Settings) -> Generator[Block, None, None]:
-    """The Blocks of a pass, in order; the first failure ends it. Leaving the loop ends the workers."""
+    """Yield the Blocks of an iteration, in order. The first failure ends it. Closing the generator ends the workers."""
     run = Run(optimise(plan, options), options, epoch, settings)
     sizer = BlockSizer()
     try:

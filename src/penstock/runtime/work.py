@@ -1,4 +1,4 @@
-"""The two kinds of work segments do: Blocks through transforms, and batches filled by several workers."""
+"""The two kinds of work of segments: transforms of Blocks, and batches that several workers fill."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from penstock.runtime.task import Task, Work
 
 
 class BlockWork(Work):
-    """Each upstream Block through the transforms; without transforms, reading ahead."""
+    """Runs the transforms on each upstream Block. Without transforms, it reads ahead."""
 
     def __init__(
         self,
@@ -117,14 +117,14 @@ class BlockWork(Work):
 
 
 class Rows(NamedTuple):
-    """Elements that are whole batches, and their numbers."""
+    """Elements that form whole batches, and their numbers."""
 
     block: Block
     numbers: Numbers
 
 
 class BatchWork(Work):
-    """Batches of results. Several workers fill one that is much work at once; of little ones a task makes many."""
+    """Computes batches. Several workers fill a large batch, and one task computes many small batches."""
 
     def __init__(
         self,
@@ -148,8 +148,8 @@ class BatchWork(Work):
         self._count = 0
         self._ticket = 0
         self._filling: Filling | None = None
-        self._joins = False  # whether the last Blocks could be joined freely
-        self._late: Exception | None = None  # of the element behind the last piece
+        self._joins = False  # True if the last Blocks could be joined without a copy
+        self._late: Exception | None = None  # error of the element after the last piece
         self._ended = False
 
     def pull(self) -> Task | None:
@@ -183,16 +183,16 @@ class BatchWork(Work):
         return self._last_task(piece, first)
 
     def _last_task(self, payload: Piece | Rows, first: int) -> Task:
-        """The last one of its ticket, which takes the elements from number `first` on."""
+        """Return the last task of a ticket, with the elements from number `first` on."""
         self._ticket += 1
         return Task(self._ticket - 1, payload, self._cursor.state(), (first, self._count - first))
 
     def _fill(self, planned: int) -> bool:
-        """Have elements at hand, for a batch of which so many rows are planned; False at the end.
+        """Load elements for a batch that already has `planned` rows. Return False at the end.
 
-        Raises if the next one is a failure. It asks for whole batches where these are little work, so that they need
-        not be put together, and else for no more than the batch lacks, unless what is left over can be joined with
-        what comes.
+        Raises the error if the next element is a failure. If batches are little work, it asks for whole batches, which
+        then need no assembly. Otherwise it asks for the missing rows only, unless surplus rows can be joined with later
+        ones without a copy.
         """
         if self._late is not None:
             error, self._late = self._late, None
@@ -209,9 +209,10 @@ class BatchWork(Work):
         return want if self.most is None else min(want, self.most * self._spec.size)
 
     def _gathered(self, planned: int) -> Rows:
-        """The next elements, of which there are some, with their numbers.
+        """Return the next loaded elements with their numbers.
 
-        Whole batches where they are at hand; else as many as a piece should have, if they can be joined cheaply.
+        The result has whole batches if enough elements are loaded. Otherwise it has the rows of one piece, if they can
+        be joined without a copy.
         """
         size, want = self._spec.size, self._want()
         if planned or want < size:
@@ -234,7 +235,7 @@ class BatchWork(Work):
         return Rows(concat_blocks(blocks), joined(numbers, [block.size for block in blocks]))
 
     def _numbered(self, want: int, passed: int) -> Rows:
-        """Some of the elements at hand, with their numbers; so many of this piece came before."""
+        """Return some of the loaded elements with their numbers. This piece already has `passed` elements."""
         offset = self._cursor.offset
         block = self._cursor.take_available(want)
         numbers = numbers_of(self.upstream, self.start + self._count + passed - offset, self._epoch)
@@ -247,7 +248,7 @@ class BatchWork(Work):
         if work.block is not None:
             try:
                 work.put(self._run(self.transforms, work.block, work.numbers, work.allocate))
-            except MemoryError as error:  # no memory for the batch, or for what it is made of
+            except MemoryError as error:  # no memory for the batch or its elements
                 annotate(error, Context(self._spec.label, self._spec.where, work.filling.number))
                 work.filling.fail(work.row, error)
         return work.filling.finish_piece()
@@ -259,7 +260,7 @@ class BatchWork(Work):
         return self._batches(join(made), (self.start + task.span[0]) // self._spec.size)
 
     def _batches(self, made: Stretch, first: int) -> Stretch:
-        """The batches of some results, from number `first` on. One in which a row failed is a failure."""
+        """Return the batches of some results, from number `first` on. A batch with a failed row is a failure."""
         size = min(self._spec.size, made.size)
         if not made.failures and made.block is not None:
             with suppress(PenstockError):  # then one of the batches is a failure
@@ -322,7 +323,10 @@ class BatchWork(Work):
 
 
 def _own(block: Block) -> Block:
-    """Batches in memory that may be written to, as those are that several workers fill: what is not is a source's."""
+    """Return batches in writable memory, as if several workers had filled them.
+
+    Read-only memory belongs to a source.
+    """
     return block.with_columns(block.structure, [_owned(column) for column in block.columns])
 
 
@@ -335,20 +339,21 @@ def _owned(column: Column) -> Column:
 
 
 def numbers_of(upstream: Stage, first: int, epoch: int) -> Numbers:
-    """The numbers of the Block that a stage gave last, whose first element is number `first` of its own."""
+    """Return the numbers of the last Block of a stage, whose first element is number `first` of the stage."""
     return Numbers(upstream.given if type(upstream) is FreeOrder else first, epoch)
 
 
-PIECE_SECONDS = 0.016  # of work in a piece of a batch: nobody waits for less than the batch
+# seconds of work in a piece of a batch: small pieces bring no gain, because the consumer waits for the whole batch
+PIECE_SECONDS = 0.016
 
 
 def label_of(transforms: Sequence[Transform], batch: BatchTask | None) -> str:
-    """What a segment is called."""
+    """Return the label of a segment."""
     return " · ".join([transform.label for transform in transforms] + ([] if batch is None else [batch.label]))
 
 
 def where_of(transforms: Sequence[Transform], batch: BatchTask | None) -> str | None:
-    """The user's line that made it."""
+    """Return the line of the user that made the segment."""
     if transforms:
         return transforms[-1].where
     return None if batch is None else batch.where
@@ -363,9 +368,9 @@ def work_of(
     run: RunAll = run_all,
     epoch: int = 0,
 ) -> Work:
-    """The work of a segment: the same for all executors, so that they understand each other's states.
+    """Return the work of a segment. It is the same for all executors, so that they can load each other's states.
 
-    `run` takes Blocks through the transforms, here or elsewhere.
+    `run` runs the transforms of Blocks, here or in another process.
     """
     source = upstream if ordered else FreeOrder(upstream)
     if batch is not None:
@@ -375,5 +380,5 @@ def work_of(
 
 
 def reading_ahead(upstream: Stage, max_elements: int, label: str, where: str | None) -> Work:
-    """The work of a prefetch: none but pulling."""
+    """Return the work of a prefetch, which only pulls."""
     return BlockWork(upstream, (), BlockSizer(max_elements // 2) if max_elements > 0 else BlockSizer(), label, where)

@@ -1,4 +1,4 @@
-"""Data sets that a service knows by an id."""
+"""Registration of data sets with a service, under an id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""distributed_save: workers write a saved data set, each the ranges that it makes."""
+"""distributed_save: workers write a saved data set, each worker the ranges that it computes."""
 
 from __future__ import annotations
 
@@ -125,14 +125,14 @@ def _save(dataset: Dataset, path: Any, service: Any, workers: Any, compression: 
 def _both(before: Any, spec: Any) -> Any:
     found = relaxed(before, spec)
     if found is None:
-        message = f"An element of {spec} cannot be stored behind elements of {before}."
+        message = f"An element of {spec} cannot be stored after elements of {before}."
         raise InvalidTypeError(message, hint="A saved data set has elements of one kind: convert them in a map.")
     return found
 
 
 @dataclass(frozen=True)
 class _Write:
-    """What a worker does with a range: it becomes files, and an element that names them."""
+    """A function for workers: write a range to files, and return an element that names these files."""
 
     folder: str
     run: str
@@ -150,7 +150,7 @@ class _Write:
                     block, specs = alike(piece)
                 except PenstockError as error:
                     return failure(error)
-                # whoever else makes this range gives its files other names
+                # The random number gives other names to the files of a worker that computes this range again.
                 name = f"{self.run}/shard_00000_{start:012d}{len(chunks):06d}{secrets.randbelow(10**12):012d}.arrow"
                 chunks.append(json.dumps(writer.write(name, 0, block, specs).to_json()))
         content = pickle.dumps((chunks, alike.spec))

@@ -1,4 +1,4 @@
-"""Starting a service, and finding one."""
+"""Start a service, or connect to a running one."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Where elements come from."""
+"""Sources of elements."""

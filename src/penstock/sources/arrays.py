@@ -70,7 +70,7 @@ class RangeSource(IndexedSource):
 
 @dataclass(frozen=True, eq=False)
 class ArraysSource(IndexedSource):
-    """Slices along axis 0 of the columns a user gave as arrays; nothing is copied but byte strings."""
+    """Slices along axis 0 of the arrays that a user passes. Only byte strings are copied."""
 
     structure: Structure
     columns: tuple[Column, ...] = field(repr=False)
@@ -102,12 +102,16 @@ class ArraysSource(IndexedSource):
 
 
 def slices_source(structure: Structure, leaves: Sequence[Any]) -> ArraysSource:
-    """Elements are slices along the first axis of each leaf; of a list of data sets each is one."""
+    """Return a source of slices along the first axis of each leaf. A list of data sets has one data set per element."""
     columns: list[Column] = []
     sizes: list[int] = []
     for path, leaf in zip(structure.paths(), leaves, strict=True):
         if isinstance(leaf, (list, tuple)) and leaf and all(hasattr(type(item), NESTED) for item in leaf):
             columns.append(ListColumn(list(leaf)))
+            sizes.append(len(leaf))
+            continue
+        if type(leaf) is list and set(map(type, leaf)) == {str}:
+            columns.append(BytesColumn.from_texts(leaf))
             sizes.append(len(leaf))
             continue
         value = as_leaf(leaf)
@@ -124,7 +128,7 @@ def slices_source(structure: Structure, leaves: Sequence[Any]) -> ArraysSource:
             flat = value.reshape(-1).tolist()
             columns.append(BytesColumn.from_values(flat, value.shape[1:], len(value)))
         else:
-            columns.append(DenseColumn(fixed_array(value)))  # nobody can write through it: it is read in every epoch
+            columns.append(DenseColumn(fixed_array(value)))  # read-only, because the array is read in every epoch
         sizes.append(len(value))
     if len(set(sizes)) > 1:
         named = ", ".join(f"{p or 'value'} has {n}" for p, n in zip(structure.paths(), sizes, strict=True))
@@ -137,21 +141,21 @@ def slices_source(structure: Structure, leaves: Sequence[Any]) -> ArraysSource:
 
 
 def single_source(structure: Structure, leaves: Sequence[Any]) -> ArraysSource:
-    """One element that is the given nest."""
+    """Return a source of one element, the given nest."""
     refuse_none(structure)
     columns = [fixed_column(column_of([as_leaf(leaf)])) for leaf in leaves]
     return ArraysSource(structure, tuple(columns), 1, "from_tensors")
 
 
 def strings_source(values: Sequence[str], name: str) -> ArraysSource:
-    """Elements are names of files, as bytes: names that are not UTF-8 too."""
+    """Return a source of file names as bytes, which may be invalid UTF-8."""
     column = BytesColumn.from_values([os.fsencode(value) for value in values])
     return ArraysSource(LEAF, (column,), len(values), name)
 
 
 @dataclass(frozen=True, eq=False)
 class BlockSource(IndexedSource):
-    """The elements of one Block, with their origins. The Block is read again and again: see `read_only`."""
+    """The elements of one Block, with their origins. The Block is read many times, see `read_only`."""
 
     holds_spec: ClassVar[bool] = True
     block: Block = field(repr=False)
@@ -180,7 +184,7 @@ class BlockSource(IndexedSource):
 
 
 def read_only(block: Block) -> Block:
-    """The same elements in arrays that nobody can write through, without a copy."""
+    """Return the Block with read-only views of its arrays, without a copy."""
     return block.with_columns(block.structure, [fixed_column(column) for column in block.columns])
 
 
@@ -189,7 +193,7 @@ _MASK = (1 << 64) - 1
 
 
 class EndlessSource(Source):
-    """A Source whose element number n is a number computed from n."""
+    """A Source that computes element n from the number n."""
 
     @property
     def cardinality(self) -> int:
@@ -197,7 +201,7 @@ class EndlessSource(Source):
 
     @abstractmethod
     def numbers(self, start: int, count: int) -> np.ndarray:
-        """The elements from number `start` on."""
+        """Return the elements from number `start` on."""
 
     def open(self, position: int | None = None) -> Reader:
         return _EndlessReader(self, position or 0)
@@ -217,7 +221,7 @@ class _EndlessReader(Reader):
         return self._at
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing, because no resource is open."""
 
 
 @dataclass(frozen=True)
@@ -262,7 +266,7 @@ class CounterSource(EndlessSource):
     def numbers(self, start: int, count: int) -> np.ndarray:
         if self.dtype.kind == "f":
             numbers: np.ndarray = self.start + np.arange(start, start + count) * self.step
-        else:  # modulo 2**64, of which the lower bits are those of any narrower integer
+        else:  # the lower bits of a result modulo 2**64 are right for every narrower integer
             counts = np.arange(start, start + count, dtype=np.uint64)
             numbers = counts * np.uint64(self.step & _MASK) + np.uint64(self.start & _MASK)
         return numbers.astype(self.dtype)
@@ -279,7 +283,7 @@ def _number(name: str, value: Any, dtype: np.dtype) -> int | float:
 
 
 def counter_source(start: Any, step: Any, dtype: Any) -> CounterSource:
-    """A counter from what a user gives."""
+    """Return a counter with a user's arguments, after a check of the dtype."""
     found = as_dtype(dtype)
     if found is bytes or found.kind not in "iuf":
         message = f"A counter gives integers or floating-point numbers, got dtype={dtype_name(found)}."

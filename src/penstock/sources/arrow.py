@@ -1,6 +1,6 @@
-"""The rows of Arrow tables: of those in memory or mapped into it, as pandas and polars have them, and of files.
+"""The rows of Arrow tables in memory (from pandas, polars and others) and of Arrow IPC files.
 
-Files are of Arrow IPC, in the file or in the stream format.
+Files have the file format or the stream format.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from penstock.sources.arrow_pieces import (
 from penstock.sources.row_files import RowFile, RowFilesSource, gather
 from penstock.sources.source import IndexedSource
 
-_PIECE_BYTES = 1 << 23  # of Arrow memory that becomes columns at a time
-_MOST_ROWS = 1 << 16
-_MOST_PIECES = 64  # whose columns are kept; numbers and text point into the table's memory and cost next to nothing
+_PIECE_BYTES = 1 << 25  # bytes of Arrow memory that are converted to columns at once
+_MOST_ROWS = 1 << 18
+_MOST_PIECES = 16  # pieces whose columns are cached; numbers and strings point into the table and need little memory
 
 
 @dataclass(frozen=True, eq=False)
 class TableSource(IndexedSource):
-    """Rows of a pyarrow.Table as dicts, in the order of `numbers` where they are given.
+    """Rows of a pyarrow.Table as dicts, in the order of `numbers` if they are passed.
 
     Numbers, fixed-size lists and byte strings without nulls are not copied: columns point into the table.
     """
@@ -46,7 +46,7 @@ class TableSource(IndexedSource):
     columns: Columns = field(default_factory=Columns)
     name: str = "from_arrow"
     numbers: np.ndarray | None = field(default=None, repr=False)
-    version: str | None = None  # tells its content apart where reading all of it would take long
+    version: str | None = None  # identifies the content of a table that takes long to read
 
     @property
     def label(self) -> str:
@@ -73,12 +73,12 @@ class TableSource(IndexedSource):
         return self._pieces.rows_at(indices if self.numbers is None else self.numbers[indices])
 
     def __getstate__(self) -> dict[str, Any]:
-        """Columns that were made of the table stay here."""
+        """Leave out the converted columns."""
         return {part.name: getattr(self, part.name) for part in fields(self)}
 
 
 class _Pieces:
-    """Neighbouring rows of a table, made into columns when one of them is asked for. Thread-safe."""
+    """Neighbouring rows of a table, converted to columns when one of them is needed. Thread-safe."""
 
     def __init__(self, table: Any, columns: Columns) -> None:
         if columns.names is not None:
@@ -116,7 +116,7 @@ class _Pieces:
         return block.take(rows - self._starts[number])
 
     def _block(self, number: int) -> Block | None:
-        """A piece as columns; None where one of its rows fails, which is found when that row is asked for."""
+        """Return a piece as columns, or None if a row fails. The failing row raises when it is requested."""
         with self._lock:
             if number not in self._kept:
                 while len(self._kept) >= _MOST_PIECES:
@@ -133,12 +133,12 @@ class _Pieces:
 
 
 _MAGIC = b"ARROW1"
-_MAPPED = 1 << 10  # bytes that a batch costs whose columns point into a mapped file
+_MAPPED = 1 << 10  # estimated bytes of a batch whose columns point into a mapped file
 
 
 @dataclass(frozen=True)
 class ArrowSource(RowFilesSource):
-    """Rows of Arrow files as dicts; local ones are mapped, and what is not compressed is not copied."""
+    """Rows of Arrow files as dicts. Local files are mapped, and uncompressed columns are not copied."""
 
     columns: Columns = field(default_factory=Columns)
 
@@ -150,7 +150,7 @@ class ArrowSource(RowFilesSource):
 
 
 class ArrowRows(RowFile):
-    """One Arrow file: record batches, each read when one of its rows is asked for."""
+    """One Arrow file. Each record batch is read when one of its rows is needed."""
 
     def __init__(self, name: str, columns: Columns) -> None:
         self._name = name
@@ -199,9 +199,10 @@ class ArrowRows(RowFile):
 
 
 class _Batches(ABC):
-    """The record batches of a file, how many rows each has, and the schema.
+    """The record batches of a file, the number of rows of each batch, and the schema.
 
-    A batch of which that cannot be read stands for one row, which fails; `lost` is what is wrong with the first such.
+    A batch with an unreadable number of rows counts as one row, which fails. `lost` is the error of the first such
+    batch.
     """
 
     schema: Any
@@ -210,11 +211,11 @@ class _Batches(ABC):
 
     @abstractmethod
     def get(self, number: int) -> Any:
-        """The pyarrow.RecordBatch with this number."""
+        """Return the pyarrow.RecordBatch with this number."""
 
 
 class _FileBatches(_Batches):
-    """Batches of the file format: read one by one, the wanted columns only."""
+    """Batches of the file format. They are read one by one, with the selected columns only."""
 
     def __init__(self, content: Any, columns: Columns, mapped: np.ndarray | None) -> None:
         import pyarrow as pa
@@ -224,14 +225,14 @@ class _FileBatches(_Batches):
         self._reader = counted = pa.ipc.open_file(content)
         self.schema = self._reader.schema
         wanted = columns.schema(self.schema).names
-        if mapped is None or not self._in_place(mapped):  # then only what is wanted is read, or decompressed
+        if mapped is None or not self._in_place(mapped):  # read or decompress only the selected columns
             self._reader = self._open(content, [self.schema.get_field_index(name) for name in wanted])
             narrow = [i for i, part in enumerate(self.schema) if not pa.types.is_nested(part.type)]
             counted = self._open(content, narrow[:1] or [0])
         self.sizes = [self._size(counted, number) for number in range(counted.num_record_batches)]
 
     def _in_place(self, mapped: np.ndarray) -> bool:
-        """Whether batches point into the mapped file; choosing columns while reading would make copies."""
+        """Return True if batches point into the mapped file. Selecting columns while reading would copy them."""
         try:
             return self._reader.num_record_batches == 0 or _points_into(self._reader.get_batch(0), mapped)
         except Exception:
@@ -246,10 +247,10 @@ class _FileBatches(_Batches):
         try:
             with _possible(self._content):
                 batch = reader.get_batch(number)
-            batch.validate()  # else the number is what a damaged byte says
+            batch.validate()  # a damaged number of rows must not be used
             return int(batch.num_rows)
         except Exception as error:
-            if too_little_memory(error):  # says nothing of how many there are
+            if too_little_memory(error):  # the number of rows stays unknown
                 raise
             self._failed[number] = error
             self.lost = self.lost or error
@@ -263,7 +264,7 @@ class _FileBatches(_Batches):
 
 
 class _StreamBatches(_Batches):
-    """Batches of the stream format, which has no index: they are found, though not copied, when it is opened."""
+    """Batches of the stream format. It has no index, so opening the file finds all batches, without a copy."""
 
     def __init__(self, content: Any, columns: Columns) -> None:
         import pyarrow as pa
@@ -277,7 +278,7 @@ class _StreamBatches(_Batches):
                 for batch in reader:
                     batch.validate()
                     self._found.append(batch)
-        except Exception as error:  # in the place of one element, behind what came before it
+        except Exception as error:  # The damage becomes one failing element after the batches before it.
             if too_little_memory(error):
                 raise
             self.lost = error
@@ -291,16 +292,16 @@ class _StreamBatches(_Batches):
 
 @contextmanager
 def _possible(content: Any) -> Iterator[None]:
-    """A buffer that no compression makes of a local file is damage, however little memory there is for it.
+    """Raise damage for a buffer that is larger than any compressed buffer of a local file can become.
 
-    zstd takes at least 4 bytes for a block of 128 KiB (RFC 8878, 3.1.1.2), LZ4 a byte for 255.
+    zstd needs at least 4 bytes for a block of 128 KiB (RFC 8878, 3.1.1.2), LZ4 needs one byte for 255.
     """
     import pyarrow as pa
 
     try:
         yield
     except MemoryError as error:
-        nbytes = content.size() if isinstance(content, pa.NativeFile) else None  # of a URL it would be one request more
+        nbytes = content.size() if isinstance(content, pa.NativeFile) else None  # a URL would need another request
         if nbytes is None or (asked_for(error) or 0) <= nbytes << 15:
             raise
         message = f"A compressed buffer states more than {nbytes} bytes can hold: {error}"
@@ -314,7 +315,7 @@ def _batches(content: Any, columns: Columns, mapped: np.ndarray | None) -> _Batc
 
 
 def _points_into(batch: Any, content: np.ndarray) -> bool:
-    """Whether a batch holds no memory of its own."""
+    """Return True if a batch has no memory of its own."""
     first = content.ctypes.data
     buffers = [buffer for column in batch.columns for buffer in column.buffers() if buffer is not None]
     return all(first <= buffer.address <= first + len(content) for buffer in buffers)

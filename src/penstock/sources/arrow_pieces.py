@@ -1,4 +1,4 @@
-"""Pieces: neighbouring rows of a file that Arrow reads in one go, and the store of those read last."""
+"""Pieces, which are neighbouring rows of a file that Arrow reads at once, and the cache of recent pieces."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _THREADS = "Raise the limit of threads (ulimit -u, pids.max of the container), o
 
 
 def content_of(name: str) -> tuple[np.ndarray | None, Any]:
-    """A file for pyarrow, and its bytes where it is mapped. One that the system does not map is read in parts."""
+    """Return a file for pyarrow, and its bytes if the file is mapped. Other files are read piecewise."""
     import pyarrow as pa
 
     whole = storage.map_file_or_none(name)
@@ -44,14 +44,14 @@ def content_of(name: str) -> tuple[np.ndarray | None, Any]:
 
 @dataclass(frozen=True)
 class Columns:
-    """What of a file is wanted: which columns, in which order, and what stands in the place of nulls."""
+    """The selected columns of a file, in order, and the values that replace nulls."""
 
     names: tuple[str, ...] | None = None
     fill_null: Mapping[str, Any] | None = None
     decimals: Any = None  # bytes or float64; None for float64 with a warning
 
     def schema(self, schema: Any) -> Any:
-        """The part of a file's pyarrow.Schema that is wanted. Raises InvalidArgumentError for a missing column."""
+        """Return the selected part of a file's pyarrow.Schema. Raises InvalidArgumentError for a missing column."""
         import pyarrow as pa
 
         if len(set(schema.names)) < len(schema.names):
@@ -77,7 +77,7 @@ class Columns:
 
 
 def as_columns(columns: Any, fill_null: Any, decimals: Any = None) -> Columns:
-    """What of a file is wanted, checked."""
+    """Return the selection of a user's arguments, after checks."""
     if isinstance(columns, (str, bytes)):
         message = f"columns is a sequence of names, got {columns!r:.60}."
         raise InvalidTypeError(message, hint=f"Write columns=[{columns!r:.60}].")
@@ -99,12 +99,12 @@ def as_columns(columns: Any, fill_null: Any, decimals: Any = None) -> Columns:
 
 
 class Piece(ABC):
-    """The rows of a file from number `first` up to, not including, number `stop`."""
+    """The rows of a file from number `first` up to `stop` (exclusive)."""
 
     first: int
     stop: int
     nbytes: int
-    lasts = True  # it is the same whenever it is read
+    lasts = True  # reading it again gives the same rows
 
     @abstractmethod
     def rows(self, start: int, stop: int) -> Block: ...
@@ -114,7 +114,7 @@ class Piece(ABC):
 
 
 class ArrowPiece(Piece):
-    """Rows of a record batch; made into columns at once, or row by row where one of them cannot be."""
+    """Rows of a record batch. They are converted at once, or row by row if one of them fails."""
 
     def __init__(self, batch: Any, first: int, columns: Columns, file: str) -> None:
         self.first = first
@@ -129,7 +129,7 @@ class ArrowPiece(Piece):
             try:
                 self._block = self._read(first, self.stop)
             except Exception:
-                self._block = None  # the rows that fail are found, and say why, when they are asked for
+                self._block = None  # each failing row raises its error when it is requested
 
     def rows(self, start: int, stop: int) -> Block:
         if self._block is None:
@@ -145,7 +145,7 @@ class ArrowPiece(Piece):
         part = self._batch.slice(start - self.first, stop - start)
         with reading(self._file):
             found = from_arrow(part, fill_null=self._columns.fill_null, first_row=start)
-        origin = Origin.of_file(self._file, np.full(found.size, -1))  # rows lie in columns, at no byte of their own
+        origin = Origin.of_file(self._file, np.full(found.size, -1))  # a row of a columnar file has no byte offset
         return Block(found.structure, found.columns, found.size, origin)
 
 
@@ -158,7 +158,7 @@ class LostPiece(Piece):
         self.first = first
         self.stop = stop
         self._error = error.with_traceback(None)
-        self.lasts = not isinstance(error, MemoryError)  # there may be more of it the next time
+        self.lasts = not isinstance(error, MemoryError)  # more memory may be free next time
 
     def rows(self, start: int, stop: int) -> Block:
         raise copy.copy(self._error)
@@ -168,14 +168,14 @@ class LostPiece(Piece):
 
 
 def gather_pieces(pieces: list[Piece], rows: np.ndarray) -> Block:
-    """Rows out of pieces that follow each other."""
+    """Return the rows with these numbers from consecutive pieces."""
     firsts = np.array([piece.first for piece in pieces], np.int64)
     groups = np.searchsorted(firsts, rows, side="right") - 1
     return gather(groups, rows, lambda number, part: pieces[number].rows_at(part))
 
 
 def damaged(file: str, error: Exception) -> Exception:
-    """The error for a file that Arrow cannot read. That memory or threads do not suffice is no damage."""
+    """Return the error for a file that Arrow cannot read. A lack of memory or threads is not reported as damage."""
     if too_little_memory(error):
         annotate(error, Context(file=file))
         return error
@@ -188,9 +188,9 @@ def damaged(file: str, error: Exception) -> Exception:
 
 @contextmanager
 def reading(file: str) -> Iterator[None]:
-    """Errors from here say which file they are about; those of libraries, that it cannot be read.
+    """Add the file to errors of the block. Exceptions of libraries become errors that the file cannot be read.
 
-    What a damaged file makes a library raise is of any kind.
+    A damaged file can make a library raise any exception.
     """
     try:
         yield
@@ -205,9 +205,10 @@ def reading(file: str) -> Iterator[None]:
 
 
 def check_places(batch: Any) -> None:
-    """Raise an exception of Arrow's unless what a pyarrow.RecordBatch says of its own memory can be.
+    """Raise an Arrow exception if the buffers of a pyarrow.RecordBatch contradict each other.
 
-    Sizes of all buffers; of those places in them that nobody else looks at, all. Whether a text is UTF-8 is not asked.
+    The check covers the sizes of all buffers, and those positions that no later code checks. It does not check that
+    strings are UTF-8.
     """
     batch.validate()
     for column in batch.columns:
@@ -216,7 +217,7 @@ def check_places(batch: Any) -> None:
 
 
 def _has_places(kind: Any) -> bool:
-    """Whether values of an Arrow type, or inside it, are found by numbers that decoding it takes as they are."""
+    """Return True if an Arrow type contains positions that decoding uses without a check."""
     from pyarrow import types
 
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
@@ -232,9 +233,9 @@ def _has_places(kind: Any) -> bool:
 
 
 class Recent:
-    """What was read last, up to a number of bytes, for as long as its owners live. Thread-safe.
+    """A cache of recent pieces, limited in bytes. It drops pieces of dead owners. Thread-safe.
 
-    The parts that passes are at are counted, too, though their readers keep them.
+    Pieces in use by iterations count too, although their readers hold them.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -243,12 +244,12 @@ class Recent:
         self._changed: Callable[[int], None] = lambda nbytes: None
         self._kept: OrderedDict[tuple[int, int], tuple[list[Piece], int]] = OrderedDict()
         self._owners: set[int] = set()
-        self._read_now: dict[int, int] = {}  # bytes, by owner
-        self._lock = new_rlock()  # an owner may die inside our own critical section, during garbage collection
+        self._read_now: dict[int, int] = {}  # bytes in use, by owner
+        self._lock = new_rlock()  # garbage collection may run an owner's finaliser inside this class's critical section
         in_child(self._begin_anew)
 
     def get(self, owner: Any, number: int, load: Callable[[], list[Piece]]) -> list[Piece]:
-        """Part `number` of what an owner reads."""
+        """Return part `number` of an owner. `load` reads it if it is not cached."""
         key = id(owner), number
         with self._lock:
             found = self._kept.pop(key, None)
@@ -271,7 +272,7 @@ class Recent:
         self._tell()
 
     def at(self, owner: Any, nbytes: int) -> None:
-        """The part that an owner's pass is at has so many bytes."""
+        """Set the bytes of the part that an owner's iteration uses."""
         with self._lock:
             self._know(owner)
             self._read_now[id(owner)] = nbytes
@@ -286,7 +287,7 @@ class Recent:
         self._changed(self._bytes + sum(self._read_now.values()))
 
     def bound(self, nbytes: int) -> None:
-        """Keep no more than so many bytes. Never waits: what another thread is busy with goes with the next part."""
+        """Set the limit in bytes. The call never waits: if the lock is taken, the next part applies the limit."""
         self._most = nbytes
         if self._lock.acquire(blocking=False):
             try:
@@ -295,12 +296,12 @@ class Recent:
                 self._lock.release()
 
     def watch(self, changed: Callable[[int], None]) -> None:
-        """Call `changed` with the bytes kept whenever these change, from any thread; it must be quick."""
+        """Call `changed` with the cached bytes after each change. It is called from any thread and must be quick."""
         self._changed = changed
         self._tell()
 
     def _begin_anew(self) -> None:
-        """In a forked child: another thread of the parent may have been changing it."""
+        """Reset the state in a forked child, because a thread of the parent may have been changing it."""
         self._bytes = sum(cost for _, cost in self._kept.values())
 
     def _forget(self, owner: int) -> None:

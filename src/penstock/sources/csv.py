@@ -23,9 +23,9 @@ from penstock.sources.row_files import ReadRows, RowQueue
 
 @dataclass(frozen=True, kw_only=True)
 class CsvSource(FilesSource):
-    """The wanted columns of every row as a nest of scalars, each row with its file and offset.
+    """The selected columns of every row as a nest of scalars, each row with its file and offset.
 
-    `order` says which column is which leaf of `structure`, where that is not the order of the columns.
+    `order` maps leaves of `structure` to columns, if their orders differ.
     """
 
     format: CsvFormat
@@ -41,7 +41,7 @@ class CsvSource(FilesSource):
 
     @property
     def leaves(self) -> Sequence[int]:
-        """The number of the column of each leaf."""
+        """Return the column number of each leaf."""
         return range(len(self.format.columns)) if self.order is None else self.order
 
     def open_file(self, name: str, place: Place) -> FileReader:
@@ -63,7 +63,7 @@ class _CsvFile(FileReader):
         super().__init__(name, reader)
         self._source = source
         self._rows = RowQueue(name)
-        self._odd_numbers = False  # in the last rows: then they may be in the next ones, too
+        self._odd_numbers = False  # True if the last rows had odd numbers, because the next rows may have some too
 
     def read(self, max_elements: int) -> Block | None:
         while not self._rows:

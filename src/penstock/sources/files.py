@@ -1,4 +1,4 @@
-"""FilesSource and FilesReader: sources that are files, read one after the other."""
+"""FilesSource and FilesReader: files that are read one after the other."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 _OF_A_BUFFER = 1 << 16  # bytes
 
-Place = Any  # where in a file: a byte offset, or a list that begins with one
+Place = Any  # a position in a file: a byte offset, or a list that begins with one
 
 
 class FileReader(ABC):
-    """The elements of one file. An error from `read` is one element that failed; what is behind it comes next.
+    """The elements of one file. An error from `read` stands for one element, and the next `read` continues after it.
 
-    `reader` reads the file itself: it has `tell`, `over` and `close`.
+    `reader` reads the file itself. It has `tell`, `over` and `close`.
     """
 
     def __init__(self, name: str, reader: Any) -> None:
@@ -37,23 +37,23 @@ class FileReader(ABC):
 
     @abstractmethod
     def read(self, max_elements: int) -> Block | None:
-        """The next 1 to `max_elements` elements, or None at the end of the file."""
+        """Return the next 1 to `max_elements` elements, or None at the end of the file."""
 
     def place(self) -> Place:
-        """What `FilesSource.open_file` needs to go on behind what was read."""
+        """Return the position after the last element, for `FilesSource.open_file`."""
         return self._reader.tell()
 
     @property
     def over(self) -> bool:
-        """Whether the rest of the file cannot be read. Asked after an error."""
+        """Return True if the rest of the file cannot be read. Use it after an error."""
         return bool(self._reader.over)
 
     def following(self) -> Place:
-        """The place at which the next file begins."""
+        """Return the position at which the next file begins."""
         return 0
 
     def close(self) -> None:
-        """Let go of the file. Idempotent; Blocks that were handed out stay valid."""
+        """Close the file. Idempotent. Returned Blocks stay valid."""
         self._reader.close()
 
 
@@ -70,7 +70,7 @@ class StringsFile(FileReader):
 
 @dataclass(frozen=True)
 class FilesSource(Source):
-    """Files read one after the other. A position is (number of the file, place in it)."""
+    """Files that are read one after the other. A position is (number of the file, position in it)."""
 
     files: tuple[str, ...]
     compression_type: str | None = None
@@ -80,10 +80,10 @@ class FilesSource(Source):
 
     @abstractmethod
     def open_file(self, name: str, place: Place) -> FileReader:
-        """A reader of one file from a place on; 0 is the start."""
+        """Open one file at a position; 0 is the start."""
 
     def check_call(self) -> None:
-        """Raise for arguments that do not fit the first file, where the call looks into one."""
+        """Raise an error if arguments do not fit the first file."""
 
     @property
     def label(self) -> str:
@@ -100,12 +100,15 @@ class FilesSource(Source):
 
 
 class StringsSource(FilesSource):
-    """Files of byte strings that lie in them as they are given: small ones are read several at a time."""
+    """Files whose byte strings are stored as they are. Small files are read together."""
 
     @classmethod
     @abstractmethod
     def whole(cls, contents: Sequence[bytes]) -> tuple[RecordChunk, np.ndarray] | None:
-        """The strings of several files, with their offsets in these, and how many each has; None: one by one."""
+        """Return the strings of several files, their offsets and the count per file.
+
+        The method returns None if the files must be read one by one.
+        """
 
     def small(self) -> tuple[bytes, int] | None:
         if len(self.files) != 1 or self.compression_type:
@@ -117,7 +120,7 @@ class StringsSource(FilesSource):
     def together(
         cls, sources: Sequence[StringsSource], parts: Sequence[bytes]
     ) -> tuple[Block | None, list[int]] | None:
-        """A buffer has few of the files: who keeps one string keeps all of it."""
+        """Each buffer has few files, because one stored string keeps its whole buffer alive."""
         if len(parts) > 1 and sum(map(len, parts)) > _OF_A_BUFFER:
             middle = len(parts) // 2
             halves = [cls.together(sources[:middle], parts[:middle]), cls.together(sources[middle:], parts[middle:])]
@@ -139,7 +142,7 @@ class StringsSource(FilesSource):
 
 
 class FilesReader(Reader):
-    """One pass over the files of a source. A file that cannot be opened is one element that failed."""
+    """One iteration over the files of a source. A file that cannot be opened is one failed element."""
 
     def __init__(self, source: FilesSource, file: int, place: Place) -> None:
         self._source = source

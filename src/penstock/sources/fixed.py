@@ -1,4 +1,4 @@
-"""The records of files in which all records have one length, in the order of the file and by number."""
+"""Records of one length, in the order of the file and by number."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ _HINT = "Is record_bytes right? Else the file was cut short, or something was ad
 
 @dataclass(frozen=True)
 class FixedLayout:
-    """Where the records of a file are: `record_bytes` each, between a header and a footer."""
+    """The layout of a file: records of `record_bytes` between a header and a footer."""
 
     record_bytes: int
     header_bytes: int = 0
     footer_bytes: int = 0
 
     def records_in(self, name: str, size: int) -> int:
-        """How many records a file of `size` bytes holds; raises InvalidArgumentError for one that cannot be."""
+        """Return the number of records in a file of `size` bytes.
+
+        Raises InvalidArgumentError for an impossible size.
+        """
         body = size - self.header_bytes - self.footer_bytes
         if body < 0:
             message = (
@@ -49,14 +52,14 @@ class FixedLayout:
         return whole
 
     def block(self, name: str, buffer: np.ndarray, starts: np.ndarray, base: int = 0) -> Block:
-        """The records that begin at `starts` in a buffer, which begins at byte `base` of the file."""
+        """Return the records that begin at `starts` in a buffer. The buffer begins at byte `base` of the file."""
         column = BytesColumn((buffer,), starts, np.full(len(starts), self.record_bytes, np.int64))
         return Block.single(column, Origin.of_file(name, starts + base))
 
 
 @dataclass(frozen=True, kw_only=True)
 class FixedLengthSource(FilesSource):
-    """The records of files that are streamed: of any compression, at any place."""
+    """The records of files that are read as streams, with any compression and from any storage."""
 
     layout: FixedLayout
 
@@ -77,7 +80,7 @@ class FixedLengthSource(FilesSource):
 
 
 class _FixedLengthFile(FileReader):
-    """`stop` is where the footer begins; in compressed files only their end can tell."""
+    """A file of records. `stop` is the start of the footer, or None for compressed files, whose size is not known."""
 
     def __init__(self, layout: FixedLayout, window: Window, stop: int | None) -> None:
         super().__init__(window.name, window)
@@ -111,7 +114,7 @@ class _FixedLengthFile(FileReader):
         return layout.block(window.name, window.buffer, starts, window.base)
 
     def _check_end(self, ahead: int) -> None:
-        """At the end of the content exactly a footer is left, behind the header where that was not read yet."""
+        """Check that exactly a footer is left, after the header if it was not read yet."""
         self._over = True
         window, footer = self._window, self._layout.footer_bytes
         if window.left == ahead + footer:
@@ -134,7 +137,7 @@ class _FixedLengthFile(FileReader):
 
 @dataclass(frozen=True, kw_only=True)
 class FixedLengthRowsSource(RowFilesSource):
-    """The records of uncompressed local files, which are mapped: every one can be read on its own."""
+    """The records of uncompressed local files. Files are mapped, so each record can be read on its own."""
 
     layout: FixedLayout
 
@@ -167,7 +170,7 @@ class _FixedLengthRows(RowFile):
         return self._layout.block(self._name, self._content, starts)
 
     def _read(self, starts: np.ndarray) -> Block:
-        """Read rows of a file that the system does not map: neighbours in one piece, others one by one."""
+        """Read rows of a file that is not mapped. Neighbouring rows are read in one piece."""
         size = self._layout.record_bytes
         first = np.flatnonzero(np.diff(starts, prepend=-1 - size) != size)
         parts: list[bytes] = []
@@ -183,4 +186,4 @@ class _FixedLengthRows(RowFile):
         return Block.single(column, Origin.of_file(self._name, starts))
 
     def close(self) -> None:
-        """Blocks point into the map: it goes when nobody holds it."""
+        """Leave the map open, because Blocks point into it. It is freed with the last Block."""

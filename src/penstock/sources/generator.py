@@ -23,12 +23,12 @@ from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, Pen
 from penstock.sources.source import Reader, Source
 
 _OPEN = "Where they are to differ in rank, say output_signature=TensorSpec(None, dtype)."
-_PATIENCE = 0.002  # seconds: what comes slowly is handed over as it is
+_PATIENCE = 0.002  # seconds; elements of a slow iterator are returned in small Blocks
 
 
 @dataclass(frozen=True)
 class GeneratorSource(Source):
-    """`function(*args)` is called once for every pass and iterated; with a signature its elements are checked."""
+    """Calls `function(*args)` for each iteration. If there is a signature, its elements are checked."""
 
     holds_spec: ClassVar[bool] = True
     function: Callable[..., Any]
@@ -56,34 +56,40 @@ class GeneratorSource(Source):
 
 
 class IteratedReader(Reader):
-    """A pass over what can be iterated: in one go as many elements as come within a moment, up to the first failure.
+    """An iteration over any iterator. Each read takes the elements of a moment, up to the first failure.
 
-    Subclasses say what is iterated (`_begin`), what takes elements (`_taking`) and hand on what was taken (`_hand_on`).
-    Its position is the number of elements and failures it has given, negative behind a failure that was the last.
+    Subclasses create the iterator (`_begin`), take elements (`_taking`) and convert them (`_hand_on`). The position is
+    the number of returned elements and failures. It is negative after a failure that ends the iteration.
     """
 
     def __init__(self, position: int) -> None:
         self._skip = position
-        self._given = position  # elements and failures handed on
-        self._count = position  # those taken
+        self._given = position  # number of returned elements and failures
+        self._count = position  # number of taken elements
         self._iterator: Iterator[Any] | None = None
         self._done = position < 0
-        self._made: deque[Block | Exception] = deque()  # still to be given
+        self._made: deque[Block | Exception] = deque()  # pieces that were not returned yet
 
     @abstractmethod
     def _begin(self) -> None:
-        """Make the iterator, moved behind the `_skip` elements that an earlier run had read."""
+        """Create the iterator, after the `_skip` elements that an earlier run has read."""
 
     @abstractmethod
     def _taking(self) -> Callable[[Any], object]:
-        """What takes each of the next elements. It may raise: that one has failed, and those behind it follow."""
+        """Return the function that takes each next element.
+
+        If it raises, that element fails and the next ones follow.
+        """
 
     @abstractmethod
     def _hand_on(self, first: int) -> None:
-        """Put what was taken, from number `first` on, into `_made`, with a failure for what turns out to be none."""
+        """Convert the taken elements, from number `first` on, and add them to `_made`.
+
+        Invalid elements become failures.
+        """
 
     def _fault_of_nothing(self) -> Exception | None:
-        """Return what is wrong with a pass that gave nothing; None if it may be so."""
+        """Return the error for an iteration without elements, or None if it is allowed."""
         return None
 
     def read(self, max_elements: int) -> Block | None:
@@ -97,11 +103,11 @@ class IteratedReader(Reader):
             return piece
         self._given += 1
         if self._done and not self._made:
-            self._given = -self._given  # else what was raised would be raised again where a pass goes on
+            self._given = -self._given  # a resumed iteration must not raise the error again
         raise piece
 
     def _make(self, most: int) -> None:
-        """Elements up to the first failure, and that failure."""
+        """Take elements up to the first failure, and add both to `_made`."""
         deadline = time.perf_counter() + _PATIENCE
         error: Exception | None = None
         try:
@@ -122,7 +128,7 @@ class IteratedReader(Reader):
                 self._done = True
                 error = self._fault_of_nothing() if self._count == self._skip else None
                 break
-            except Exception as raised:  # behind which there is no more to come
+            except Exception as raised:  # an iterator has no more elements after an exception
                 self._done = True
                 error = raised
                 break
@@ -164,7 +170,7 @@ class _GeneratorReader(IteratedReader):
         self._builder = Builder()
 
     def _begin(self) -> None:
-        """A generator has no other way to resume than to give again what it gave."""
+        """Create the generator and skip elements, because a generator cannot resume otherwise."""
         self._iterator = iter(self._source.function(*self._source.args))
         for element in islice(self._iterator, self._skip):
             if self._structure is None and self._same_kind.expected is None:
@@ -182,7 +188,7 @@ class _GeneratorReader(IteratedReader):
         return None
 
     def _learn(self, element: Any) -> None:
-        """Notes of what kind the elements are, which the first that is one says."""
+        """Store the kind of the elements, which the first valid element defines."""
         builder = Builder(None)
         with suppress(Exception):
             builder.add(element)
@@ -197,11 +203,11 @@ class _GeneratorReader(IteratedReader):
         return lambda element: builder.add_leaves(self._checked(element, structure), structure)
 
     def _hand_on(self, first: int) -> None:
-        """The elements of one kind, parted by the failures of those of another."""
+        """Add Blocks of elements of one kind, with failures in the place of other elements."""
         self._made.extend(self._same_kind.pieces(self._builder, first))
 
     def _checked(self, element: Any, structure: Structure) -> list[Any]:
-        """The leaves of an element, those of Python in the dtypes of the signature."""
+        """Return the leaves of an element. Python values are converted to the dtypes of the signature."""
         leaves = structure.flatten_up_to(element)
         for i, (leaf, spec) in enumerate(zip(leaves, self._specs, strict=True)):
             if _is_exactly(leaf, spec):
@@ -218,7 +224,7 @@ class _GeneratorReader(IteratedReader):
 
 
 def _is_exactly(leaf: Any, spec: Any) -> bool:
-    """Whether it is what most leaves are: numpy's, of the dtype and shape that the signature says."""
+    """Return True for the common case: a numpy value with the dtype and shape of the signature."""
     if not (type(leaf) is np.ndarray or isinstance(leaf, np.generic)) or not isinstance(spec, TensorSpec):
         return False
     if not isinstance(spec.dtype, np.dtype) or leaf.dtype != spec.dtype:
@@ -232,12 +238,14 @@ def _is_exactly(leaf: Any, spec: Any) -> bool:
 
 
 _LITERALS = (bool, int, float, complex, list, tuple, range)
-_NUMBERS = {bool: "biufc", int: "biufc", float: "fc", complex: "c"}  # the kinds of dtypes that hold them
-_FITTING = {"b": "biu", "i": "biu", "u": "biu", "f": "biuf", "c": "biufc"}  # dtypes that become one of this kind
+# the kinds of dtypes that Python numbers convert to
+_NUMBERS = {bool: "biufc", int: "biufc", float: "fc", complex: "c"}
+# the kinds of dtypes that convert to each kind
+_FITTING = {"b": "biu", "i": "biu", "u": "biu", "f": "biuf", "c": "biufc"}
 
 
 def _in_dtype(leaf: Any, spec: Any) -> Any:
-    """Python literals take the dtype the signature asks for, as in tf.data; numpy values keep theirs."""
+    """Convert Python literals to the dtype of the signature, as in tf.data. Numpy values keep their dtypes."""
     fitting = _NUMBERS.get(type(leaf))
     dtype = spec.dtype
     if fitting is not None and isinstance(dtype, np.dtype) and dtype.kind in fitting:
@@ -259,14 +267,14 @@ def _in_dtype(leaf: Any, spec: Any) -> Any:
 
 
 def _numbers(leaf: Any, dtype: np.dtype) -> Any:
-    """Python's numbers, and lists and tuples of them, in a dtype that holds them as they are, up to rounding."""
+    """Convert Python numbers, and lists and tuples of them, to a dtype that represents them, up to rounding."""
     if isinstance(leaf, (list, tuple)) and any(hasattr(kind, NESTED) for kind in set(map(type, leaf))):
-        list_leaf(leaf)  # which refuses data sets: numpy would run them
+        list_leaf(leaf)  # raises for data sets, because numpy would iterate over them
     try:
         found, array = np.asarray(leaf), np.asarray(leaf, dtype)
     except (ValueError, TypeError, OverflowError) as error:
         if isinstance(leaf, (list, tuple)):
-            list_leaf(leaf)  # which says it better of a list that is no array at all
+            list_leaf(leaf)  # raises a better message for a list that is no array
         raise _no_number(leaf, dtype) from error
     fits = found.dtype.kind in _FITTING[dtype.kind] or (found.dtype.kind == "f" and not found.size)
     if not fits or (dtype.kind in "iu" and not np.array_equal(found, array)):

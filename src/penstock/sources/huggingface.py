@@ -1,4 +1,4 @@
-"""What Hugging Face's `datasets` holds: rows as they stream in, and columns of its own types as Arrow's."""
+"""Rows of Hugging Face's `datasets`: streams of rows, and conversion of its column types to Arrow's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.sources.source import Reader, Source
 
 @dataclass(frozen=True, eq=False)
 class StreamSource(Source):
-    """The rows of an IterableDataset whose features are known, as dicts: what a table of them would give."""
+    """The rows of an IterableDataset with known features, as dicts. The elements are those of an equal table."""
 
     calls: ClassVar[bool] = True
     holds_spec: ClassVar[bool] = True
@@ -48,7 +48,7 @@ class StreamSource(Source):
 
 
 class _StreamReader(IteratedReader):
-    """Tables of a row each, put together while they come fast."""
+    """Reads tables of one row, and concatenates the rows that arrive within a moment."""
 
     def __init__(self, source: StreamSource, position: int) -> None:
         super().__init__(position)
@@ -67,7 +67,7 @@ class _StreamReader(IteratedReader):
             self._convert(self._tables, first)
 
     def _convert(self, tables: list[Any], first: int) -> None:
-        """Rows as a Block; where one of them fails, each by itself."""
+        """Convert rows to a Block. If one of them fails, convert each row by itself."""
         import pyarrow as pa
 
         try:
@@ -83,10 +83,11 @@ class _StreamReader(IteratedReader):
 
 
 def in_format(dataset: Any, kind: str) -> Any:
-    """An IterableDataset for one pass, in a format of `datasets`.
+    """Return an IterableDataset for one iteration, in a format of `datasets`.
 
-    Its passes keep where they are in objects that all of them share, and look there when they begin: of two at a time
-    in two threads one may begin where the other has ended, and give nothing. So each gets objects of its own.
+    The iterations of a data set store their positions in shared objects, and read them when they begin. Of two
+    iterations in two threads, one may begin at the other's end and yield nothing. So each iteration gets its own copies
+    of these objects.
     """
     found = copy(dataset.with_format(kind))
     examples = getattr(found, "_ex_iterable", None)
@@ -96,7 +97,7 @@ def in_format(dataset: Any, kind: str) -> Any:
 
 
 def _apart(examples: Any) -> Any:
-    """A copy of what gives a stream's examples, and of what that gets them from."""
+    """Return a copy of a stream's examples, and of the objects that they read from."""
     made = copy(examples)
     for name, value in vars(examples).items():
         if name == "_state_dict":
@@ -118,7 +119,7 @@ def _single_rows(dataset: Any, skip: int) -> Iterator[Any]:
 
 
 def contents(value: Any, name: str) -> bytes:
-    """The bytes of an image file, which lies in the table or at a path."""
+    """Return the bytes of an image file, which lies in the table or at a path."""
     if not isinstance(value, dict):
         return bytes(value)
     if value["bytes"]:
@@ -135,9 +136,9 @@ def is_feature(feature: Any, *names: str) -> bool:
 
 
 def plain_columns(table: Any, features: Mapping[str, Any], *, whole: bool = False) -> Any:
-    """The table with columns of the library's own types as Arrow's: files as their bytes, arrays as tensors.
+    """Return the table with columns of the library's types converted to Arrow types: files as bytes, arrays as tensors.
 
-    `whole` reads files that lie at a path, so that a column is of one type whatever rows come.
+    `whole` also reads files at a path, so that a column has one type for all rows.
     """
     import pyarrow as pa
 
@@ -155,7 +156,7 @@ def plain_columns(table: Any, features: Mapping[str, Any], *, whole: bool = Fals
 
 
 def _files(column: Any) -> Any:
-    """Files that are `struct<bytes, path>`: as their bytes, where all of them lie in the table."""
+    """Return files of type `struct<bytes, path>` as bytes, if the table contains all of them."""
     import pyarrow as pa
     import pyarrow.compute
 
@@ -172,7 +173,7 @@ def _files(column: Any) -> Any:
 
 
 def _contents_of(column: Any, name: str) -> Any:
-    """Files as their bytes, wherever they lie."""
+    """Return files as bytes, from the table or from their paths."""
     import pyarrow as pa
 
     found = _files(column)
@@ -186,7 +187,7 @@ def _contents_of(column: Any, name: str) -> Any:
 
 
 def _lists_of_files(column: Any) -> Any:
-    """Lists of files as lists of their bytes."""
+    """Return lists of files as lists of bytes."""
     import pyarrow as pa
 
     chunks = column.chunks
@@ -197,7 +198,7 @@ def _lists_of_files(column: Any) -> Any:
 
 
 def _tensors(column: Any, shape: tuple[int | None, ...]) -> Any:
-    """Nested lists of one shape as `arrow.fixed_shape_tensor`; where an extent differs they stay lists."""
+    """Return nested lists of one shape as `arrow.fixed_shape_tensor`. Lists of variable length stay lists."""
     import pyarrow as pa
 
     storage_of = [chunk.storage for chunk in column.chunks]

@@ -1,4 +1,4 @@
-"""The image files of a directory, with the numbers of the classes they lie in."""
+"""The image files of a directory, with class numbers from its folders."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from penstock.block.structure import LEAF, Structure, flatten
 from penstock.io import storage
 from penstock.sources.source import FetchedSource
 
-_ENOUGH = 1 << 20  # bytes of files that are handed over together
+_ENOUGH = 1 << 20  # bytes of files that are returned together
 _PAIR = flatten((0, 0))[1]
 
 
 @dataclass(frozen=True)
 class ImageFolderSource(FetchedSource):
-    """The contents of files, as (bytes, label) where there are labels. A file that cannot be read is one failure."""
+    """The contents of files, as (bytes, label) if there are labels. A file that cannot be read is one failure."""
 
     files: tuple[str, ...] = field(repr=False)
     labels: tuple[int, ...] | None = field(repr=False)

@@ -1,4 +1,4 @@
-"""Records by number: of TFRecord files, through an index made of their headers, and of ArrayRecord files."""
+"""Records by number: TFRecord files with an index of their headers, and ArrayRecord files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STEP = 1 << 16  # records per call of the kernel
 
 @dataclass(frozen=True)
 class IndexedRecordsSource(RowFilesSource):
-    """Records of uncompressed local TFRecord files; a file's index is made when the file is first opened."""
+    """Records of uncompressed local TFRecord files. A file is indexed when it is first opened."""
 
     kind: ClassVar[str] = "IndexedTFRecordDataset"
 
@@ -37,9 +37,9 @@ class IndexedRecordsSource(RowFilesSource):
 
 
 class RecordRows(RowFile):
-    """One mapped file, and where its records begin. Records and damages have the numbers that a pass gives them.
+    """One mapped file, and the offsets of its records. Records and damaged places are numbered as in an iteration.
 
-    Raises the DataLossError of a file in which there is no record at all, only damage.
+    Raises the DataLossError of a file that has no record at all.
     """
 
     spec = TensorSpec((), bytes)
@@ -69,7 +69,7 @@ class RecordRows(RowFile):
         return np.concatenate(found)
 
     def _damage(self, at: int) -> tuple[DataLossError, int]:
-        """What a pass says about the damage at byte `at`, and where it goes on."""
+        """Return the error of an iteration for the damage at byte `at`, and the byte at which it continues."""
         with RecordReader(self._name, offset=at) as reader:
             try:
                 reader.read(1, 1)
@@ -91,16 +91,16 @@ class RecordRows(RowFile):
         return Block.single(column, Origin.of_file(self._name, chunk.offsets))
 
     def close(self) -> None:
-        """Blocks point into the map: it goes when nobody holds it."""
+        """Leave the map open, because Blocks point into it. It is freed with the last Block."""
 
 
 _HINT = "Write or copy the file again."
-_MOST = 4096  # records of one call
+_MOST = 4096  # records per call
 
 
 @dataclass(frozen=True)
 class ArrayRecordSource(RowFilesSource):
-    """Records of local ArrayRecord files; their number stands at the end of each file."""
+    """Records of local ArrayRecord files. The end of each file states their number."""
 
     kind: ClassVar[str] = "ArrayRecordDataset"
 
@@ -113,7 +113,7 @@ class ArrayRecordSource(RowFilesSource):
 
 
 class ArrayRecordRows(RowFile):
-    """One file, read through the package array_record, which checks the hash of what it reads."""
+    """One file, read by the package array_record, which verifies the hash of the data."""
 
     spec = TensorSpec((), bytes)
 
@@ -122,7 +122,7 @@ class ArrayRecordRows(RowFile):
         if storage.is_url(name):
             message = f"Only local ArrayRecord files are read, got {name!r}."
             raise InvalidArgumentError(message, hint="Copy the file to a local disk first.")
-        with storage.open_read(name):  # the package takes a missing file for an empty one
+        with storage.open_read(name):  # the package treats a missing file as an empty one
             pass
         self._name, self._lock = name, new_lock()
         try:
@@ -149,7 +149,7 @@ class ArrayRecordRows(RowFile):
         return Block.single(column, Origin.of_file(self._name, np.asarray(rows, np.int64)))
 
     def close(self) -> None:
-        """The reader goes when nobody holds it."""
+        """Leave the reader open for other threads. It is freed with its last user."""
 
 
 def reader_class() -> Any:

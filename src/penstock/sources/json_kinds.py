@@ -1,6 +1,6 @@
-"""JsonKinds: which keys the objects of JSON Lines have, and of which kind their values are.
+"""JsonKinds: the keys of JSON Lines objects and the kinds of their values.
 
-By it values become leaves (JsonLeaf).
+JsonLeaf converts the values of one key to leaves.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from penstock.block.tensors import RaggedTensor
 from penstock.errors import InvalidArgumentError, InvalidTypeError, PenstockError
 from penstock.sources.row_files import unreadable
 
-EXACT = 1 << 53  # integers up to here are float64s
+EXACT = 1 << 53  # larger integers may not be exact in float64
 HINT = "defaults={key: value} gives a key a dtype and a value, ps.RaggedTensor([], [0]) for unequal lists."
 Path = tuple[str, ...]
 
 
 def named(path: Path) -> str:
-    """A key as errors call it: with those of the objects around it."""
+    """Return the name of a key for errors, with the keys of enclosing objects."""
     return repr(".".join(path))
 
 
 def leaf_of(path: Path, found: Any) -> Any:
-    """The leaf that a JSON value is; raises InvalidTypeError or InvalidArgumentError with the name of the key."""
+    """Return a JSON value as a leaf. Raises InvalidTypeError or InvalidArgumentError with the name of the key."""
     if found is None:
         message = f"Key {named(path)} is null, and it has no default."
         raise InvalidTypeError(message, hint=HINT)
@@ -52,12 +52,12 @@ def _is_empty(found: Any) -> bool:
 
 
 def _is_wide(number: float) -> bool:
-    """Whether it is an integer that a float64 need not hold, on its way to float32."""
+    """Return True for an integer that float64 may not represent. Conversion to float32 goes through float64."""
     return type(number) is int and not -EXACT <= number <= EXACT
 
 
 def kind_of(leaf: Any) -> tuple[DType, int]:
-    """(dtype, rank)."""
+    """Return (dtype, rank) of a leaf."""
     if isinstance(leaf, bytes):
         return bytes, 0
     if isinstance(leaf, RaggedTensor):
@@ -67,10 +67,10 @@ def kind_of(leaf: Any) -> tuple[DType, int]:
 
 @dataclass(frozen=True, eq=False)
 class JsonLeaf:
-    """The dtype and rank of the values of a key, and what stands in for one that is absent or null.
+    """The dtype and rank of the values of a key, and the default for a missing or null value.
 
-    `ragged` lists may differ in length at every level: those of unequal lists, and those inside lists of objects. There
-    a default that is no RaggedTensor stands in for items.
+    `ragged` lists may have unequal lengths at every level, such as lists inside lists of objects. In a ragged leaf, a
+    default that is no RaggedTensor replaces missing items.
     """
 
     path: Path
@@ -81,7 +81,7 @@ class JsonLeaf:
 
     @classmethod
     def of(cls, path: Path, found: Any, default: Any = None, lists: int = 0) -> JsonLeaf:
-        """Return the kind of the default, or else of the value found first, inside so many lists of objects."""
+        """Return the kind of the default, or of the first value. The value is inside `lists` lists of objects."""
         if default is None and (lists or not _is_regular(found)):
             rank = _depth(found)
             flat = _flat(found, rank)
@@ -90,7 +90,7 @@ class JsonLeaf:
         return cls(path, dtype, rank + lists, default, lists > 0 or isinstance(default, RaggedTensor))
 
     def value(self, found: Any) -> Any:
-        """The leaf that a JSON value is; raises InvalidTypeError for one of another kind."""
+        """Return a JSON value as a leaf. Raises InvalidTypeError for a value of another kind."""
         fill = None if isinstance(self.default, RaggedTensor) else self.default
         if found is None and self.default is not None:
             if not self.ragged or fill is None:
@@ -117,7 +117,10 @@ class JsonLeaf:
         raise InvalidTypeError(message, hint=HINT)
 
     def _admits(self, dtype: DType) -> bool:
-        """Whether numbers of `dtype` may become this one's: integers any number, floats only floats."""
+        """Return True if numbers of `dtype` convert to this dtype.
+
+        Integers convert to any number, floats only to floats.
+        """
         if dtype is bytes or self.dtype is bytes:
             return False
         wanted = np.dtype(self.dtype).kind
@@ -134,16 +137,16 @@ class JsonLeaf:
             return leaf.astype(dtype)
 
     def column(self, found: Sequence[Any]) -> Column | None:
-        """All values at once, where they are scalars or flat lists of this very kind; None asks for one by one.
+        """Convert all values at once, if they are scalars or flat lists of this kind. Otherwise return None.
 
-        `value` says what they are: this is only quicker.
+        This is only a faster form of `value`, which defines the results.
         """
         try:
             if self.rank == 0:
                 return self._scalars(found)
             if self.rank == 1 and set(map(type, found)) == {list}:
                 return self._lists(found)
-        except Exception:  # one of them is the reason, and finds out on its own
+        except Exception:  # one value is the reason, and `value` reports it
             pass
         return None
 
@@ -181,21 +184,24 @@ Defaults = dict[Path, Any]
 
 @dataclass(frozen=True, eq=False)
 class JsonKinds:
-    """The keys of the objects, in their order, each with the kind of its values."""
+    """The keys of the objects, in order, each with the kind of its values."""
 
     leaves: tuple[JsonLeaf, ...]
 
     @classmethod
     def of(cls, first: Mapping[str, Any], defaults: Defaults) -> JsonKinds:
-        """As the first object has them, and `defaults` beside it. Raises InvalidTypeError for what can be no leaf."""
+        """Return the kinds of the first object, and of `defaults`.
+
+        Raises InvalidTypeError for a value that is no leaf.
+        """
         inner = {path[:i] for path in defaults for i in range(1, len(path))}
         found = dict(_walk(first, defaults))
         for path in inner:
-            found.pop(path, None)  # an object that is null: its keys have defaults
+            found.pop(path, None)  # a null object: its keys have defaults
         for path in found:
             for outer in (path[:i] for i in range(1, len(path))):
                 if outer in defaults:
-                    leaf_of(outer, {})  # raises: an object is no value
+                    leaf_of(outer, {})  # raises, because an object is no value
         found |= {path: None for path in defaults if path not in found}
         if not found:
             message = "An object without keys is no element."
@@ -205,7 +211,7 @@ class JsonKinds:
 
     @cached_property
     def structure(self) -> Structure:
-        """The nest of dicts."""
+        """Return the structure as a nest of dicts."""
         nest: dict[str, Any] = {}
         for leaf in self.leaves:
             inner = nest
@@ -216,7 +222,7 @@ class JsonKinds:
 
     @cached_property
     def _names(self) -> list[str] | None:
-        """The keys, where no object is inside another."""
+        """Return the keys, or None if an object is inside another."""
         return None if any(len(leaf.path) > 1 for leaf in self.leaves) else [leaf.path[0] for leaf in self.leaves]
 
     @cached_property
@@ -224,17 +230,17 @@ class JsonKinds:
         return {leaf.path[:i] for leaf in self.leaves for i in range(1, len(leaf.path))}
 
     def values(self, found: dict[str, Any]) -> list[Any]:
-        """The JSON value of each key, None where there is none; raises InvalidTypeError for an object of other keys."""
+        """Return the JSON value of each key, or None. Raises InvalidTypeError for an object with other keys."""
         names = self._names
         if names is not None and len(found) == len(names):
             try:
                 return [found[name] for name in names]
             except KeyError:
-                pass  # said below, with all that differs
+                pass  # the code below reports all differences
         flat = dict(_walk(found, [leaf.path for leaf in self.leaves if leaf.default is not None], self._inner))
         known = [leaf.path for leaf in self.leaves]
         for path in [path for path in flat if path in self._inner and _is_empty(flat[path])]:
-            empty = flat.pop(path)  # lists in which there is no object
+            empty = flat.pop(path)  # lists without objects
             flat |= {inside: empty for inside in known if inside[: len(path)] == path}
         more = [path for path in flat if path not in known and not (path in self._inner and flat[path] is None)]
         less = [leaf.path for leaf in self.leaves if leaf.path not in flat and leaf.default is None]
@@ -247,7 +253,7 @@ class JsonKinds:
         return [flat.get(path) for path in known]
 
     def columns(self, rows: Sequence[list[Any]]) -> tuple[list[Column], list[tuple[int, Exception]]]:
-        """Columns of those rows that are of this kind, none if there is no such row; (number, error) of the others."""
+        """Return the columns of valid rows (none if there are none), and (number, error) of the other rows."""
         made: list[Column | list[Any]] = []
         failures: dict[int, Exception] = {}
         for leaf, found in zip(self.leaves, zip(*rows, strict=True), strict=True):
@@ -265,7 +271,7 @@ class JsonKinds:
         return columns, sorted(failures.items())
 
     def state(self) -> list[Any]:
-        """What `restored` needs beside the defaults, as JSON."""
+        """Return the data that `restored` needs besides the defaults, as JSON."""
         return [[list(leaf.path), dtype_name(leaf.dtype), leaf.rank, leaf.ragged] for leaf in self.leaves]
 
     @classmethod
@@ -277,17 +283,17 @@ class JsonKinds:
 def _column(values: list[Any]) -> Column:
     first = values[0]
     if isinstance(first, np.ndarray) and first.dtype == object and not any(value.size for value in values):
-        return ListColumn(values)  # a BytesColumn without byte strings does not know how many arrays it holds
+        return ListColumn(values)  # a BytesColumn without byte strings cannot know the number of arrays
     return column_of(values)
 
 
 def _one_by_one(leaf: JsonLeaf, found: Sequence[Any], failures: dict[int, Exception]) -> list[Any]:
-    """The values, None where there is none: there the error is noted, if it is the first one of its row."""
+    """Return the values, with None for an invalid one. The first error of each row is stored in `failures`."""
     values = []
     for number, value in enumerate(found):
         try:
             values.append(leaf.value(value))
-        except Exception as error:  # of any kind: what one line holds is no reason to lose the others
+        except Exception as error:  # an error of any kind in one line must not affect the others
             values.append(None)
             failures.setdefault(number, unreadable(f"Key {named(leaf.path)}", error))
     return values
@@ -296,9 +302,11 @@ def _one_by_one(leaf: JsonLeaf, found: Sequence[Any], failures: dict[int, Except
 def _walk(
     found: Mapping[str, Any], given: Collection[Path], inner: set[Path] | None = None, above: Path = ()
 ) -> Iterator[tuple[Path, Any]]:
-    """(path, value) of all that is no object; with `inner`, objects elsewhere count as values, but for empty ones.
+    """Yield (path, value) of all values that are no objects.
 
-    Lists of objects are objects of lists, which also have the keys that are `given` a default.
+    With `inner`, only objects at these paths are opened; empty objects too.
+
+    Lists of objects become objects of lists. These also have the keys in `given`, which have defaults.
     """
     for name, value in found.items():
         path = (*above, name)
@@ -311,7 +319,10 @@ def _walk(
 
 
 def _transposed(items: list[Any], names: Sequence[str]) -> Any:
-    """Lists of objects as an object of lists, with these names and their own; other lists as they are."""
+    """Return a list of objects as an object of lists, with `names` and all keys of the objects.
+
+    Other lists are unchanged.
+    """
     inside = [_transposed(item, names) if isinstance(item, list) else item for item in items]
     objects = [item for item in inside if isinstance(item, dict)]
     if not objects or not all(item is None or isinstance(item, dict) or _is_empty(item) for item in inside):
@@ -321,7 +332,7 @@ def _transposed(items: list[Any], names: Sequence[str]) -> Any:
 
 
 def _lists_around(found: Any, path: Path) -> int:
-    """The number of lists of objects in which the values of a key are."""
+    """Return the number of lists of objects around the values of a key."""
     count = 0
     for name in path[:-1]:
         found = found.get(name) if isinstance(found, dict) else None
@@ -342,7 +353,7 @@ def _is_regular(found: Any) -> bool:
 
 
 def _flat(found: Any, rank: int) -> tuple[list[Any], list[np.ndarray]] | None:
-    """The items of nested lists, and for each level where its lists begin and end; None if an item is no list."""
+    """Return the items of nested lists, and the row splits of each level. Return None if an item is no list."""
     items, splits = [found], []
     for _ in range(rank):
         if not all(isinstance(item, list) for item in items):

@@ -1,7 +1,7 @@
 """The objects of JSON Lines files.
 
-The plain way is `json.loads` for each line, and defines what they are. A kernel reads many lines at once, and leaves to
-the plain way those that it does not know or that are in error.
+`json.loads` per line is the reference and defines the results. A kernel reads many lines at once. It leaves lines that
+are unknown to it or have errors to the reference.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from penstock.sources.json_kinds import Defaults, JsonKinds, JsonLeaf
 from penstock.sources.row_files import ReadRows, RowQueue, unreadable
 
 _NATIVE = Kernels("penstock.sources.json_native")
-_BEHIND = 64  # bytes behind the last line that the kernel may look at
+_BEHIND = 64  # bytes after the last line that the kernel may read
 _LINE_END = 10
 _NONE = np.empty(0, np.int64)
 
 
 class _KernelLines:
-    """Reads lines whose keys and kinds are known, by the kernel `parse`."""
+    """Reads lines with known keys and kinds, with the kernel `parse`."""
 
     def __init__(self, kinds: JsonKinds, native: ModuleType) -> None:
         self._kinds = kinds
         self._native = native
         self._lists = any(leaf.rank for leaf in kinds.leaves)
         defaults = [leaf.default if isinstance(leaf.default, bytes) else b"" for leaf in kinds.leaves]
-        self._texts = np.frombuffer(b"".join(defaults), np.uint8)  # they stand before the texts of the lines
+        self._texts = np.frombuffer(b"".join(defaults), np.uint8)  # the defaults come before the strings of the lines
         self._text_ends = np.cumsum([len(text) for text in defaults])
         keys, slots, objects = b"", list[list[int]](), list[tuple[int, int]]()
         for inside in _objects(kinds):
@@ -61,12 +61,12 @@ class _KernelLines:
 
     @classmethod
     def of(cls, kinds: JsonKinds, native: ModuleType) -> _KernelLines | None:
-        """None where the kernel does not know one of the kinds or keys."""
+        """Return a reader, or None if the kernel does not support a kind or key."""
         if not all(_is_known(leaf.dtype) and leaf.rank < 2 and not leaf.ragged for leaf in kinds.leaves):
             return None
         try:
             return cls(kinds, native)
-        except UnicodeEncodeError:  # a key with half of a surrogate pair
+        except UnicodeEncodeError:  # a key has half of a surrogate pair
             return None
 
     def _kind(self, leaf: JsonLeaf) -> int:
@@ -75,15 +75,16 @@ class _KernelLines:
         return int(kind | json_tables.LIST if leaf.rank else kind)
 
     def columns(self, chunk: RecordChunk) -> tuple[list[Column], np.ndarray]:
-        """(the elements of neighbouring lines as they are one by one, the numbers of the lines that are not there)."""
+        """Return (columns of neighbouring lines, numbers of the lines that are missing in them)."""
         native, count = self._native, len(chunk)
         first, stop = int(chunk.starts[0]), int(chunk.starts[-1] + chunk.lengths[-1])
-        content = ARENA.empty((stop - first + _BEHIND,), np.uint8)  # a copy: nobody changes it meanwhile
+        content = ARENA.empty((stop - first + _BEHIND,), np.uint8)  # a copy, which no other thread can change
         content[: stop - first] = chunk.buffer[first:stop]
         content[stop - first :] = _LINE_END
         texts = ARENA.empty((len(self._texts) + len(content),), np.uint8)
         texts[: len(self._texts)] = self._texts
-        items = ARENA.empty((len(content) * 2 // 3 if self._lists else 0,), np.int64)  # of `"",` two words
+        # an item of `"",` needs two words
+        items = ARENA.empty((len(content) * 2 // 3 if self._lists else 0,), np.int64)
         shape = len(self._kinds.leaves), count
         values, sizes = ARENA.empty(shape, np.int64), ARENA.empty(shape, np.int64)
         missing, odd = np.zeros(shape, np.uint8), np.zeros(count, np.uint8)
@@ -128,7 +129,7 @@ class _KernelLines:
 
 
 def _objects(kinds: JsonKinds) -> list[list[tuple[str, int, JsonLeaf | None]]]:
-    """For each object its keys in order: (name, number of the leaf, the leaf) or (name, number of the object, None)."""
+    """Return the keys of each object: (name, number of the leaf, leaf) or (name, number of the object, None)."""
     found: list[list[tuple[str, int, JsonLeaf | None]]] = [[]]
     numbers: dict[tuple[str, ...], int] = {(): 0}
     for number, leaf in enumerate(kinds.leaves):
@@ -149,7 +150,7 @@ def _is_known(dtype: DType) -> bool:
 
 @cache
 def _limits(dtype: DType) -> tuple[int, int]:
-    """The least and the greatest integer that it may be."""
+    """Return the least and the greatest integer of a dtype."""
     if dtype is bytes or np.dtype(dtype).kind not in "iu":
         return 0, 0
     limits, widest = np.iinfo(np.dtype(dtype).name), np.iinfo(np.int64)
@@ -157,7 +158,7 @@ def _limits(dtype: DType) -> tuple[int, int]:
 
 
 def _numbers(leaf: JsonLeaf, words: np.ndarray) -> np.ndarray:
-    """What the words are, as the leaf's dtype, in memory of their own. Where a value is missing they are anything."""
+    """Return the words converted to the leaf's dtype, as a copy. A missing value has an arbitrary word."""
     dtype = np.dtype(leaf.dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         return (words.view(np.float64) if dtype.kind == "f" else words).astype(dtype)
@@ -166,7 +167,7 @@ def _numbers(leaf: JsonLeaf, words: np.ndarray) -> np.ndarray:
 def _lists(
     leaf: JsonLeaf, begins: np.ndarray, sizes: np.ndarray, absent: np.ndarray, items: np.ndarray, texts: np.ndarray
 ) -> Column:
-    """Lists of words, which begin at places in `items`."""
+    """Return a column of lists of words, which begin at positions in `items`."""
     sizes[absent] = 0
     ends = np.cumsum(sizes)
     gaps = begins - ends + sizes
@@ -188,7 +189,7 @@ def _lists(
     return ListColumn(lists)
 
 
-_AT_ONCE = 4096  # lines, of which the kernel reads many in little more time than few
+_AT_ONCE = 4096  # lines; the kernel reads many in little more time than few
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -196,7 +197,7 @@ _decode = json.JSONDecoder().raw_decode
 class JsonLinesSource(FilesSource):
     """A nest of dicts for every line, each with its file and offset.
 
-    The first line of the pass says which keys there are and of which kind. A place in a file is [offset, those kinds].
+    The first line of an iteration defines the keys and kinds. A position in a file is [offset, these kinds].
     """
 
     defaults: Defaults = field(default_factory=dict)
@@ -224,7 +225,7 @@ class _JsonFile(FileReader):
         self._state = state
         self._rows = RowQueue(name)
         self._kernel: _KernelLines | None = None
-        self._asks = True  # whether the kernel is there
+        self._asks = True  # True until the kernel was looked for
 
     def read(self, max_elements: int) -> Block | None:
         while not self._rows:
@@ -236,7 +237,7 @@ class _JsonFile(FileReader):
         return self._rows.take(max_elements)
 
     def _at_once(self, max_elements: int) -> int:
-        """How many lines to read: one until it is known what is in a line; many for the kernel."""
+        """Return the number of lines to read: one until the kinds are known, many for the kernel."""
         if self._kinds is None:
             return 1
         if self._asks:
@@ -247,7 +248,7 @@ class _JsonFile(FileReader):
         return max_elements if self._kernel is None else max(max_elements, _AT_ONCE)
 
     def _parsed(self, chunk: RecordChunk, offsets: np.ndarray, start: int, stop: int) -> ReadRows:
-        """The objects of some lines of a chunk, of which line i begins at byte `offsets[i]`."""
+        """Return the objects of some lines of a chunk. Line i begins at byte `offsets[i]`."""
         part = chunk.slice(start, stop)
         if self._kernel is None:
             return self._rows_of(*self._one_by_one(part), offsets[stop])
@@ -265,9 +266,9 @@ class _JsonFile(FileReader):
         return self._rows_of(slowly, good, failures, offsets[stop])
 
     def _one_by_one(self, lines: RecordChunk) -> tuple[list[Column], np.ndarray, list[tuple[int, Exception]]]:
-        """(columns of those that can be used, where these begin, where the others begin and their errors)."""
+        """Return (columns of valid lines, their offsets, offsets and errors of the other lines)."""
         rows: list[list[Any]] = []
-        begins: list[int] = []  # of those rows
+        begins: list[int] = []  # offsets of these rows
         failures: list[tuple[int, Exception]] = []
         for line, offset in zip(lines.records(), lines.offsets.tolist(), strict=True):
             try:
@@ -288,7 +289,7 @@ class _JsonFile(FileReader):
     def _rows_of(
         self, columns: list[Column], begins: np.ndarray, failures: list[tuple[int, Exception]], stop: int
     ) -> ReadRows:
-        """Rows that begin at `begins`, and failures between them, up to byte `stop`."""
+        """Return rows that begin at `begins`, and the failures between them, up to byte `stop`."""
         failures.sort(key=lambda failure: failure[0])
         failed = [offset for offset, _ in failures]
         for offset, error in failures:
@@ -302,14 +303,14 @@ class _JsonFile(FileReader):
         return Block(self._known({}).structure, columns, len(begins), Origin.of_file(self._name, begins))
 
     def _known(self, found: dict[str, Any]) -> JsonKinds:
-        """The kinds of all lines, as the first one has them."""
+        """Return the kinds of all lines, which the first line defines."""
         if self._kinds is None:
             self._kinds = JsonKinds.of(found, self._source.defaults)
             self._state = self._kinds.state()
         return self._kinds
 
     def _object(self, line: bytes, offset: int) -> dict[str, Any] | None:
-        """The object of one line, None for an empty one. Raises DataLossError."""
+        """Return the object of one line, or None for an empty line. Raises DataLossError."""
         try:
             text = line.decode().strip(" \t\r")
             if not text:
@@ -324,11 +325,11 @@ class _JsonFile(FileReader):
         except RecursionError as error:
             message = "The line nests objects or lists too deeply."
             raise DataLossError(message) from error
-        except ValueError as error:  # what Python refuses to convert: that takes the longer, the more digits there are
+        except ValueError as error:  # Python refuses long numbers because their conversion takes quadratic time
             message = f"The line holds a number of more than {sys.get_int_max_str_digits()} digits."
             raise DataLossError(message, hint="Write it as a text, or as a floating-point number.") from error
         if end != len(text):
-            message = f"More stands behind the JSON of the line, at its character {end}: {_around(text, end)}."
+            message = f"The line continues after its JSON, at character {end}: {_around(text, end)}."
             raise DataLossError(message, hint="A file of JSON Lines has one object on every line.")
         if not isinstance(found, dict):
             message = f"A line is a JSON object, and this one is {_around(text, 0)}."

@@ -1,10 +1,11 @@
-"""parse: the objects of JSON Lines whose keys and kinds are known, into columns.
+"""parse: a kernel that reads JSON Lines objects with known keys and kinds into columns.
 
-It knows each key's bytes and what is expected next, so that most of a line is compared and not searched. What `json`
-gives for a line is what this gives, or the line is left to `json`: a line in error, or odd in any way, is only noted.
+It knows the bytes of each key and expects a key order. So most of a line is compared instead of searched. Its results
+equal those of `json`. A line with an error or unusual content is only marked, and `json` reads it.
 
-Floats are rounded as Eisel and Lemire do (Lemire, "Number Parsing at a Gigabyte per Second", 2021); the few that this
-cannot decide are left to `json` as well. Several bytes at once are looked at as Mycroft and Lamport did.
+Floats are rounded with the algorithm of Eisel and Lemire (Lemire, "Number Parsing at a Gigabyte per Second", 2021).
+`json` reads the few numbers that the algorithm cannot decide. Several bytes are tested at once with the method of
+Mycroft and Lamport.
 """
 
 from __future__ import annotations
@@ -49,18 +50,18 @@ _I64, _I128 = ir.IntType(64), ir.IntType(128)
 _ONES, _HIGHS = 0x0101010101010101, 0x8080808080808080
 _LINE_END, _SPACE, _QUOTE, _COMMA, _MINUS, _POINT, _ZERO, _COLON = 10, 32, 34, 44, 45, 46, 48, 58
 _OPEN_LIST, _BACKSLASH, _CLOSE_LIST, _OPEN, _CLOSE = 91, 92, 93, 123, 125
-_EXACT = 1 << 53  # integers up to here are float64s
+_EXACT = 1 << 53  # larger integers may not be exact in float64
 _TENS = np.array([10**i for i in range(9)], np.uint64)
-_ESCAPED = np.zeros(256, np.uint8)  # what a backslash makes of a byte, 0 where that is not one byte
+_ESCAPED = np.zeros(256, np.uint8)  # the byte for each escape character, or 0 if there is no single byte
 for _byte, _made in zip(b'"\\/bfnrt', b'"\\/\b\f\n\r\t', strict=True):
     _ESCAPED[_byte] = _made
-_DIGITS = np.full(256, -1)  # hexadecimal ones
+_DIGITS = np.full(256, -1)  # values of hexadecimal digits
 for _byte in b"0123456789abcdefABCDEF":
     _DIGITS[_byte] = int(chr(_byte), 16)
 
 
 def _trailing(typing: Any, word: Any) -> Any:
-    """How many of the lowest bits are 0."""
+    """Return the number of trailing zero bits."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.cttz(args[0], ir.IntType(1)(0))
@@ -69,7 +70,7 @@ def _trailing(typing: Any, word: Any) -> Any:
 
 
 def _leading(typing: Any, word: Any) -> Any:
-    """How many of the highest bits are 0."""
+    """Return the number of leading zero bits."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.ctlz(args[0], ir.IntType(1)(0))
@@ -78,7 +79,7 @@ def _leading(typing: Any, word: Any) -> Any:
 
 
 def _high_product(typing: Any, a: Any, b: Any) -> Any:
-    """The upper 64 bits of a product of 128."""
+    """Return the upper 64 bits of a 128-bit product."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         product = builder.mul(builder.zext(args[0], _I128), builder.zext(args[1], _I128))
@@ -94,7 +95,7 @@ high_product: Any = intrinsic(_high_product)
 
 @inlined
 def put64(buffer: Any, at: Any, word: Any) -> Any:
-    """Eight bytes, little-endian. LLVM makes one store of it."""
+    """Write eight bytes, little-endian. LLVM compiles it to one store."""
     i = U(at)
     buffer[i] = np.uint8(word)
     buffer[i + U(1)] = np.uint8(word >> U(8))
@@ -108,7 +109,7 @@ def put64(buffer: Any, at: Any, word: Any) -> Any:
 
 @inlined
 def behind_space(content: Any, at: Any) -> Any:
-    """The place of the first byte from `at` on that is no space, tab or return."""
+    """Return the position of the first byte from `at` on that is no space, tab or carriage return."""
     while content[U(at)] <= _SPACE and (content[U(at)] == _SPACE or content[U(at)] == 9 or content[U(at)] == 13):
         at += 1
     return at
@@ -116,7 +117,7 @@ def behind_space(content: Any, at: Any) -> Any:
 
 @inlined
 def digits(content: Any, at: Any, value: Any) -> Any:
-    """(the place behind the digits that begin at `at`, `value` with them behind its own), modulo 2**64."""
+    """Return (position after the digits at `at`, `value` followed by these digits), modulo 2**64."""
     count = U(8)
     while count == U(8):
         word = load64(content, at) ^ U(0x3030303030303030)
@@ -125,7 +126,7 @@ def digits(content: Any, at: Any, value: Any) -> Any:
             count = trailing(other) >> U(3)
             if count == U(0):
                 break
-        word <<= (U(8) - count) << U(3)  # the first digit is in the lowest byte: zeros before it
+        word <<= (U(8) - count) << U(3)  # the first digit is in the lowest byte: prepend zeros
         word = (word * U(10)) + (word >> U(8))
         pairs = (word & U(0x000000FF000000FF)) * U(0x000F424000000064)
         pairs += ((word >> U(16)) & U(0x000000FF000000FF)) * U(0x0000271000000001)
@@ -136,9 +137,9 @@ def digits(content: Any, at: Any, value: Any) -> Any:
 
 @helper
 def number(content: Any, at: Any) -> Any:
-    """(the place behind a number, is it an integer, is it negative, digits, power of ten, if some were cut off).
+    """Return (position after a number, is an integer, is negative, digits, power of ten, digits were cut off).
 
-    The place is -1 where there is none, or one with an exponent of many digits. Of digits there are the first 19.
+    The position is -1 if there is no number, or if its exponent has many digits. At most 19 digits are returned.
     """
     minus = content[U(at)] == _MINUS
     at += N(minus)
@@ -173,7 +174,7 @@ def number(content: Any, at: Any) -> Any:
                 continue
             if count < 19:
                 value = value * U(10) + U(content[U(i)] - _ZERO)
-                count += N(value != U(0))  # zeros before all others are no digits
+                count += N(value != U(0))  # leading zeros do not count as digits
             else:
                 power += 1
                 cut = True
@@ -192,7 +193,7 @@ def number(content: Any, at: Any) -> Any:
 
 @helper
 def float_bits(value: Any, power: Any, powers: Any) -> Any:
-    """(True, the bits of the float64 nearest to `value` times ten to the `power`); False where that is not certain."""
+    """Return (True, bits of the float64 nearest to `value` times ten to the `power`), or False if uncertain."""
     if value == U(0):
         return True, U(0)
     if power < LEAST_POWER or power > MOST_POWER:
@@ -212,10 +213,10 @@ def float_bits(value: Any, power: Any, powers: Any) -> Any:
     mantissa = high >> (upper + U(9))
     exponent = ((N(217706) * power) >> N(16)) + 63 + N(upper) - N(zeros) + 1023
     if exponent <= 0:
-        return False, U(0)  # below the least normal one
+        return False, U(0)  # the result is subnormal
     half_way = low <= U(1) and power >= -4 and power <= 23 and mantissa << (upper + U(9)) == high
     if half_way and mantissa & U(3) == U(1):
-        mantissa &= ~U(1)  # to the even one
+        mantissa &= ~U(1)  # round half to even
     mantissa += mantissa & U(1)
     mantissa >>= U(1)
     if mantissa >= U(1 << 53):
@@ -233,7 +234,7 @@ def is_word(content: Any, at: Any, word: Any, mask: Any) -> Any:
 
 @helper
 def other_number(content: Any, at: Any) -> Any:
-    """(the place behind NaN, Infinity or -Infinity, its bits); place -1 for anything else."""
+    """Return (position after NaN, Infinity or -Infinity, its bits), or position -1."""
     if is_word(content, at, 0x4E614E, 0xFFFFFF):
         return at + 3, N(0x7FF8000000000000)
     minus = N(content[U(at)] == _MINUS)
@@ -244,14 +245,14 @@ def other_number(content: Any, at: Any) -> Any:
 
 @inlined
 def hexadecimal(content: Any, at: Any) -> Any:
-    """The number that four hexadecimal digits are, below 0 where they are none."""
+    """Return the value of four hexadecimal digits, or a negative number if they are none."""
     upper = _DIGITS[content[U(at)]] << 12 | _DIGITS[content[U(at + 1)]] << 8
     return upper | _DIGITS[content[U(at + 2)]] << 4 | _DIGITS[content[U(at + 3)]]
 
 
 @helper
 def code_point(content: Any, at: Any, texts: Any, to: Any) -> Any:
-    """(the place behind the digits at `at`, and those of a second half, that behind its UTF-8); place -1 for none."""
+    """Decode an escaped character, with its second surrogate. Return (position after it, end of its UTF-8), or -1."""
     point = hexadecimal(content, at)
     at += 4
     if point >= 0xD800 and point <= 0xDFFF:
@@ -285,7 +286,7 @@ def code_point(content: Any, at: Any, texts: Any, to: Any) -> Any:
 
 @helper
 def wide(content: Any, at: Any) -> Any:
-    """How many bytes the UTF-8 of a character beyond ASCII has that begins at `at`, or 0 where it is none."""
+    """Return the number of UTF-8 bytes of the non-ASCII character at `at`, or 0 if it is invalid."""
     first = content[U(at)]
     second = content[U(at + 1)]
     if second & 0xC0 != 0x80:
@@ -303,7 +304,7 @@ def wide(content: Any, at: Any) -> Any:
 
 @helper
 def text(content: Any, at: Any, texts: Any, to: Any) -> Any:
-    """(the place behind the quote that closes a text, that behind its bytes in `texts`); place -1 for an error."""
+    """Copy a string. Return (position after the closing quote, end of its bytes in `texts`), or position -1."""
     while True:
         word = load64(content, at)
         put64(texts, to, word)
@@ -315,7 +316,7 @@ def text(content: Any, at: Any, texts: Any, to: Any) -> Any:
             at += 8
             to += 8
             continue
-        # The lowest bit is right; those above it may be carried over.
+        # The lowest set bit is right; higher bits may be wrong because of carries.
         count = N(trailing(found) >> U(3))
         at += count
         to += count
@@ -346,7 +347,7 @@ def text(content: Any, at: Any, texts: Any, to: Any) -> Any:
 
 @inlined
 def is_key(content: Any, at: Any, keys: Any, key: Any, size: Any) -> Any:
-    """Whether the `size` bytes at `at` are those of `keys` at `key`; both have seven more."""
+    """Return True if the `size` bytes at `at` equal those of `keys` at `key`. Both arrays have seven more bytes."""
     while size > 8:
         if load64(content, at) != load64(keys, key):
             return False
@@ -358,7 +359,7 @@ def is_key(content: Any, at: Any, keys: Any, key: Any, size: Any) -> Any:
 
 @helper
 def slot_of(content: Any, at: Any, keys: Any, slots: Any, first: Any, end: Any, near: Any) -> Any:
-    """(the slot whose key stands at `at`, the place behind it), or (-1, -1); from the expected one on."""
+    """Return (slot with the key at `at`, position after it), or (-1, -1). The search starts at slot `near`."""
     for i in range(end - first):
         slot = near + i
         if slot >= end:
@@ -372,7 +373,7 @@ def slot_of(content: Any, at: Any, keys: Any, slots: Any, first: Any, end: Any, 
 
 @helper
 def scalar(content: Any, at: Any, slots: Any, slot: Any, powers: Any) -> Any:
-    """(the place behind a number or truth value of the slot's kind, its bits); place -1 for anything else."""
+    """Return (position after a number or truth value of the slot's kind, its bits), or position -1."""
     kind = slots[slot, KIND] & ~LIST
     if kind == BOOL:
         if is_word(content, at, 0x65757274, 0xFFFFFFFF):
@@ -397,7 +398,7 @@ def scalar(content: Any, at: Any, slots: Any, slot: Any, powers: Any) -> Any:
     if at < 0:
         return other_number(content, begin)
     if whole and value > U(_EXACT):
-        return N(-1), N(0)  # `json` makes an integer of it, which becomes a float32 without being a float64
+        return N(-1), N(0)  # `json` reads an exact integer, which becomes a float32 without an intermediate float64
     certain, bits = float_bits(value, power, powers)
     if cut and certain:
         certain, above = float_bits(value + U(1), power, powers)
@@ -411,7 +412,10 @@ def scalar(content: Any, at: Any, slots: Any, slot: Any, powers: Any) -> Any:
 
 @helper
 def items_of(content: Any, at: Any, slots: Any, slot: Any, powers: Any, texts: Any, items: Any, taken: Any) -> Any:
-    """The place behind the list whose bracket is before `at`, its values added to `items`; -1 for an error."""
+    """Add the values of a list to `items`.
+
+    Return the position after it, or -1 for an error. `at` is after the bracket.
+    """
     at = behind_space(content, at)
     if content[U(at)] == _CLOSE_LIST:
         return at + 1
@@ -460,14 +464,14 @@ def line(
     items: Any,
     taken: Any,
 ) -> Any:
-    """Read the line that begins at `at`; the place behind its object, -1 where `json` is to read it."""
+    """Read the line at `at`. Return the position after its object, or -1 if `json` must read the line."""
     at = behind_space(content, at)
     if content[U(at)] != _OPEN:
         return N(-1)
     at += 1
     found = depth = this = N(0)
     near = objects[0, 0]
-    inside = False  # an object, behind a value
+    inside = False  # True inside an object, after a value
     while True:
         at = behind_space(content, at)
         if content[U(at)] == _CLOSE:
@@ -510,7 +514,7 @@ def line(
                 return N(-1)
             at += 4
             if kind != OBJECT:
-                seen[slot] = -row - 1  # as if it was not there
+                seen[slot] = -row - 1  # treat null like a missing key
                 if not slots[slot, DEFAULT]:
                     return N(-1)
         elif kind == TEXT:
@@ -579,17 +583,18 @@ def parse(
 ) -> Any:
     """Read the lines that begin at `starts`.
 
-    A line ends with a newline, and `content` has 64 of them at its end. `keys` holds the keys' bytes and eight more;
-    those of object o are `slots[objects[o, 0] : objects[o, 1]]` in the order in which they are expected; object 0 is
-    the line. `seen` is zero for each slot; `outer` has a row for each object.
+    A line ends with a newline, and `content` has 64 newlines at its end. `keys` has the bytes of the keys, and eight
+    more bytes. The keys of object o are `slots[objects[o, 0] : objects[o, 1]]` in the expected order. Object 0 is the
+    line. `seen` is zero for each slot. `outer` has a row for each object.
 
-    Leaf k of line i is `values[k, i]`: an integer, 0 or 1, the bits of a float64, where a text begins in `texts`, or a
-    list in `items`; both are as long as `content`, and what is taken of `texts` before. `sizes` has the bytes of a text
-    and the words of a list, which are as `values`; a text there is two, where it begins and its bytes. `missing`, all
-    zeros, becomes 1 where there is no value.
+    Leaf k of line i is `values[k, i]`. It is an integer, 0 or 1, or the bits of a float64. For a string it is the start
+    in `texts`, for a list the start in `items`. `texts` is as long as `content` plus the part of `texts` in use before;
+    `items` is as long as `content`. `sizes` has the bytes of a string and the words of a list. The items of a list are
+    encoded like `values`. A string in a list has two words, its start and its size. `missing` is all zeros and becomes
+    1 for missing values.
 
-    `taken` says how much of `texts` and of `items` is taken and how many values are missing. `odd`, all zeros, becomes
-    1 for the lines that `json` has to read.
+    `taken` has the used sizes of `texts` and `items`, and the number of missing values. `odd` is all zeros and becomes
+    1 for lines that `json` must read.
     """
     for row in range(starts.size):
         texts_before = taken[TEXTS]

@@ -1,4 +1,4 @@
-"""What the kernel that reads JSON Lines and its caller say by number, and the powers of ten that it takes."""
+"""Constants that the kernel for JSON Lines and its caller share, and the kernel's powers of ten."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from functools import cache
 import numpy as np
 
 INT, FLOAT, BOOL, TEXT, LIST, OBJECT = 0, 1, 2, 3, 4, 8  # kinds of values; LIST | INT and so on: flat lists
-# What is said of a key: the kind of its value, the leaf or object that this is, where its bytes are with the quote
-# behind them, in two spellings, whether the value may be missing, and between which integers it is.
+# Fields of a slot: the kind of the value; the number of its leaf or object; the positions and sizes of the key's bytes
+# with the closing quote, in two spellings; 1 if the value may be missing; the least and the greatest integer.
 KIND, TO, KEY, SIZE, OTHER_KEY, OTHER_SIZE, DEFAULT, LOW, HIGH = range(9)
 TEXTS, ITEMS, MISSING = range(3)  # see `parse`
 
-LEAST_POWER, MOST_POWER = -342, 308  # of ten, between which a number with 19 digits can be a float64
+LEAST_POWER, MOST_POWER = -342, 308  # a number with 19 digits can be a float64 only between these powers of ten
 
 
 @cache
 def powers_of_ten() -> np.ndarray:
-    """The highest 128 bits of each, as two words: cut off, and of those below 1 rounded up (Lemire, section 4)."""
+    """Return the highest 128 bits of each power, as two words. Negative powers are rounded up (Lemire, section 4)."""
     found = []
     for power in range(LEAST_POWER, MOST_POWER + 1):
         five = 5 ** abs(power)

@@ -1,4 +1,4 @@
-"""The entries of LMDB databases, which LmdbFile reads by number, page by page."""
+"""The entries of LMDB databases. LmdbFile reads them by number, page by page."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from penstock.forked import new_lock
 from penstock.io import storage
 from penstock.sources.row_files import RowFile, RowFilesSource
 
-# The file is a B+tree of pages of one size. Pages 0 and 1 are the two newest headings; a branch page holds the numbers
-# of the pages below it, a leaf page keys with their values, in the order of the keys, and a value that is too long for
-# that lies on overflow pages of its own. `docs/design/0022` says why it is not read through LMDB itself, which maps the
-# file.
+# The file is a B+tree of pages of equal size. Pages 0 and 1 are the two newest meta pages. A branch page has the
+# numbers of the pages below it. A leaf page has keys and values, in the order of the keys. A value that is too long for
+# a leaf lies on overflow pages of its own. `docs/design/0022` explains why LMDB itself, which maps the file, is not
+# used.
 #
-# What a page states is checked against its number and the size of the file before it is used.
+# The fields of a page are checked against its number and the size of the file before they are used.
 
 MAGIC = 0xBEEFC0DE
 _PAGE = struct.Struct("<QHHHH")  # number, unused, flags, end of the list of nodes, begin of the nodes
@@ -41,13 +41,13 @@ _ELSEWHERE, _NAMED, _SEVERAL = 1, 2, 4  # kinds of nodes: on overflow pages, a d
 _EMPTY = (1 << 64) - 1  # the root of a database without entries
 _DEEPEST = 32  # as in LMDB
 _SORTED_VALUES = 4  # a flag of a database: several values for a key
-_PIECE = 1 << 30  # bytes of one call
-_KEPT = 256  # pages kept while one list of entries is read
+_PIECE = 1 << 30  # bytes per read call
+_KEPT = 256  # pages that are cached while one list of entries is read
 _HINT = "Copy or write the database again."
 
 
 class Entry(NamedTuple):
-    """A key and its value, and the place of the value in the file."""
+    """A key and its value, and the offset of the value in the file."""
 
     key: bytes
     value: bytes
@@ -63,9 +63,10 @@ class _Database(NamedTuple):
 
 
 class LmdbFile:
-    """An open file, of which entry `i` is that of the i-th key in LMDB's order. Threads and forked processes share it.
+    """An open file. Entry `i` has the i-th key in LMDB's order. Threads and forked processes may share it.
 
-    `name` is the file, or the folder in which it is called data.mdb; `database` names one of several in it.
+    `name` is the file, or the folder that contains it as data.mdb. `database` names one of several databases in the
+    file.
     """
 
     def __init__(self, name: str, database: bytes | None = None) -> None:
@@ -94,7 +95,10 @@ class LmdbFile:
     # -- entries ------------------------------------------------------------------------------------------------------
 
     def read(self, rows: Iterable[int], most: int | None = None) -> list[Entry]:
-        """The entries with these numbers in this order; with `most` bytes only as many as these hold, at least one."""
+        """Return the entries with these numbers in order.
+
+        With `most`, return at least one, up to this number of bytes.
+        """
         found: list[Entry] = []
         pages: dict[int, bytes] = {}
         size = 0
@@ -112,7 +116,7 @@ class LmdbFile:
         return found
 
     def _place(self, row: int) -> tuple[int, int]:
-        """The page of an entry, and which of those there it is."""
+        """Return the page of an entry, and its index on the page."""
         leaf = int(np.searchsorted(self._starts, row, side="right")) - 1
         return self._leaves[leaf], row - int(self._starts[leaf])
 
@@ -135,7 +139,7 @@ class LmdbFile:
         return Entry(key, page[start : start + size], number * self._page_size + start)
 
     def _node(self, number: int, page: bytes, slot: int) -> tuple[int, int, bytes, int]:
-        """Flags, size of the value, key, and where in the page the value begins."""
+        """Return the flags, the size of the value, the key, and the start of the value in the page."""
         (place,) = struct.unpack_from("<H", page, _PAGE.size + 2 * slot)
         if not _PAGE.size <= place <= len(page) - _NODE.size:
             raise self._damaged(number, "a node does not lie in its page")
@@ -146,10 +150,10 @@ class LmdbFile:
         return flags, low | high << 16, page[place + _NODE.size : start], start
 
     def _overflow(self, number: int, size: int) -> int:
-        """Where on overflow pages a value of that size begins."""
+        """Return the offset of a value of this size on overflow pages."""
         begin = number * self._page_size
         if begin + _OVERFLOW.size + size > self.bytes:
-            raise self._damaged(number, f"a value of {size} bytes would end behind its end")
+            raise self._damaged(number, f"a value of {size} bytes would end after its end")
         stated, _, flags, pages = _OVERFLOW.unpack(self._bytes(begin, _OVERFLOW.size))
         if stated != number or not flags & _OVER or _OVERFLOW.size + size > pages * self._page_size:
             raise self._damaged(number, "there is no value where there should be one")
@@ -158,7 +162,7 @@ class LmdbFile:
     # -- the tree -----------------------------------------------------------------------------------------------------
 
     def _enter(self, database: _Database) -> None:
-        """Look at the heads of all pages of a database: which leaves there are, and the first entry of each."""
+        """Read the page heads of a database: its leaves, and the first entry of each leaf."""
         leaves: list[int] = []
         if database.root != _EMPTY:
             if not 1 <= database.depth <= _DEEPEST:
@@ -172,7 +176,7 @@ class LmdbFile:
         self._leaves, self._starts = leaves, np.cumsum(counts) - counts
 
     def _walk(self, number: int, level: int, leaves: list[int], branches: set[int]) -> None:
-        """Gather the leaf pages below a page that is `level` levels above the ground."""
+        """Collect the leaf pages below a page that is `level` levels above the leaves."""
         if number in branches or len(leaves) > self.bytes // self._page_size:
             raise self._damaged(number, "its pages lead in a circle")
         if level == 1:
@@ -187,16 +191,16 @@ class LmdbFile:
     def _count(self, leaf: int) -> int:
         begin = leaf * self._page_size
         if begin + self._page_size > self.bytes:
-            raise self._damaged(leaf, "a page lies behind its end")
+            raise self._damaged(leaf, "a page lies after its end")
         number, _, flags, lower, upper = _PAGE.unpack(self._bytes(begin, _PAGE.size))
         self._check(leaf, number, flags, lower, upper, _LEAF)
         return int(lower - _PAGE.size) // 2
 
     def _page(self, number: int, kind: int) -> bytes:
-        """A page, of which the head is right."""
+        """Return a page, after a check of its head."""
         begin = number * self._page_size
         if begin + self._page_size > self.bytes:
-            raise self._damaged(number, "a page lies behind its end")
+            raise self._damaged(number, "a page lies after its end")
         page = self._bytes(begin, self._page_size)
         stated, _, flags, lower, upper = _PAGE.unpack_from(page)
         self._check(number, stated, flags, lower, upper, kind)
@@ -210,19 +214,19 @@ class LmdbFile:
     # -- headings -----------------------------------------------------------------------------------------------------
 
     def _heading(self) -> tuple[int, _Database]:
-        """The page size, and the database without a name, of the newer of the two headings."""
+        """Return the page size, and the unnamed database, from the newer of the two meta pages."""
         first = self._heading_at(0)
         if first is None:
             message = "This is no LMDB database, or one of a machine with another order of bytes."
             raise DataLossError(message, hint="An LMDB database is a folder with data.mdb in it.", file=self.name)
         second = self._heading_at(first[1])
-        if second is None or second[1] != first[1]:  # with the older one alone, entries would be missing in silence
+        if second is None or second[1] != first[1]:  # the older page alone would silently lack entries
             message = "The LMDB database is damaged: it has one heading in place of two."
             raise DataLossError(message, hint=_HINT, file=self.name, offset=first[1])
         return max(first, second)[1:]
 
     def _heading_at(self, begin: int) -> tuple[int, int, _Database] | None:
-        """The number of the transaction, the page size and the database of the heading on the page at `begin`."""
+        """Return the transaction number, the page size and the database of the meta page at `begin`."""
         at = begin + _PAGE.size
         length = _HEADING.size + 2 * _DATABASE.size + _LAST.size
         if at + length > self.bytes:
@@ -292,7 +296,7 @@ _ENOUGH = 1 << 22  # bytes of one Block
 
 @dataclass(frozen=True)
 class LmdbSource(RowFilesSource):
-    """Keys and values of local LMDB databases; how many there are, the heading of each says."""
+    """Keys and values of local LMDB databases. The meta page of each database states the number of entries."""
 
     database: bytes | None = None
 
@@ -307,7 +311,7 @@ class LmdbSource(RowFilesSource):
 
 
 class LmdbRows(RowFile):
-    """One database, opened. A damaged entry fails alone; damage in the tree is one failure of the whole."""
+    """One open database. A damaged entry fails alone. Damage in the tree is one failure of the whole database."""
 
     spec = _PAIR
 
@@ -330,7 +334,7 @@ class LmdbRows(RowFile):
         return Block(_STRUCTURE, columns, len(entries), Origin.of_file(self._file.name, places))
 
     def close(self) -> None:
-        """The file is closed when nobody holds it: another thread may be reading."""
+        """Leave the file open, because another thread may be reading. It is closed with its last user."""
 
 
 def _column(values: list[bytes]) -> BytesColumn:

@@ -1,4 +1,4 @@
-"""Slices of the arrays in `.npy` and `.npz` files, whose header is read as NEP 1 has it, without numpy's loader."""
+"""Slices of the arrays in `.npy` and `.npz` files. The header is parsed by NEP 1, without numpy's loader."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 _MAGIC = b"\x93NUMPY"
 _KEYS = {"descr", "fortran_order", "shape"}
-HEADER_LIMIT = 1 << 16  # bytes read in search of the header; numpy warns at 10,000
+HEADER_LIMIT = 1 << 16  # bytes to read for the header; numpy warns at 10,000
 
 
 @dataclass(frozen=True)
 class NpyHeader:
-    """Where the array of a `.npy` file begins, and what it is."""
+    """The offset, dtype, shape and memory order of the array in a `.npy` file."""
 
     offset: int
     dtype: np.dtype
@@ -47,15 +47,15 @@ class NpyHeader:
         return int(self.dtype.itemsize) * prod(self.shape)
 
     def array(self, content: np.ndarray) -> np.ndarray:
-        """The array over the bytes (uint8) behind the header, without a copy."""
+        """Return the array over the bytes (uint8) after the header, without a copy."""
         flat = content[: self.nbytes].view(self.dtype) if self.nbytes else np.empty(0, self.dtype)
         return flat.reshape(self.shape[::-1]).T if self.fortran_order else flat.reshape(self.shape)
 
 
 def read_npy_header(head: bytes, file: str, at: int = 0) -> NpyHeader:
-    """The header in the first bytes of a file (or of a member of one, which begins at byte `at`).
+    """Parse the header in the first bytes of a file, or of a member that begins at byte `at` of a file.
 
-    Raises DataLossError for what is no header, InvalidTypeError for pickled objects.
+    Raises DataLossError for an invalid header, and InvalidTypeError for pickled objects.
     """
     if head[:6] != _MAGIC:
         message = "The file does not begin with a .npy header."
@@ -70,7 +70,7 @@ def read_npy_header(head: bytes, file: str, at: int = 0) -> NpyHeader:
     try:
         found = ast.literal_eval(parsed_expression(text.decode("utf-8" if head[6] == 3 else "latin1").lstrip(" \t")))
         dtype, shape = _checked(found)
-    except Exception as error:  # of any kind: numpy's dtypes and Python's parser raise what they like
+    except Exception as error:  # numpy's dtypes and Python's parser may raise any exception
         message = f"The .npy header is damaged: {text!r:.80}"
         raise DataLossError(message, file=file, offset=at) from error
     if dtype.hasobject:
@@ -96,13 +96,13 @@ def _checked(found: Any) -> tuple[np.dtype, tuple[int, ...]]:
     return np.lib.format.descr_to_dtype(found["descr"]), shape
 
 
-_LOCAL_HEADER = 30  # bytes of a zip member's own header, before its name
-_MOST_TIMES = 1032  # what deflate makes of a byte at most
+_LOCAL_HEADER = 30  # bytes of a zip member's local header, before its name
+_MOST_TIMES = 1032  # highest ratio of deflate compression
 
 
 @dataclass(frozen=True)
 class NumpySource(RowFilesSource):
-    """Slices along the first axis: of the array of a `.npy` file, of all arrays of a `.npz` file together."""
+    """Slices along the first axis: of the array of a `.npy` file, or of all arrays of a `.npz` file together."""
 
     mmap: bool = True
 
@@ -119,7 +119,7 @@ class NumpySource(RowFilesSource):
 
 
 class ArrayRows(RowFile):
-    """Arrays that are sliced together: mapped or in memory, never written to."""
+    """Arrays that are sliced together. They are mapped or in memory, and read-only."""
 
     def __init__(self, name: str, arrays: Any) -> None:
         self._name = name
@@ -149,7 +149,7 @@ class ArrayRows(RowFile):
             return Block(self._structure, [_column(part) for part in parts], size, origin)
 
     def close(self) -> None:
-        """Blocks may point into the arrays: they go when nobody holds them."""
+        """Leave the arrays, because Blocks may point into them. They are freed with the last Block."""
 
 
 def _column(part: np.ndarray) -> Column:
@@ -160,7 +160,10 @@ def _column(part: np.ndarray) -> Column:
 
 
 def npy_array(content: np.ndarray, name: str, at: int = 0) -> Any:
-    """The array in the content of a `.npy` file that begins at byte `at`; of a structured one, a dict of its fields."""
+    """Return the array in the content of a `.npy` file at byte `at`.
+
+    A structured array becomes a dict of its fields.
+    """
     header = read_npy_header(content[:HEADER_LIMIT].tobytes(), name, at)
     data = content[header.offset :]
     if len(data) < header.nbytes:
@@ -172,7 +175,7 @@ def npy_array(content: np.ndarray, name: str, at: int = 0) -> Any:
 
 
 def _members(file: BinaryIO, name: str, mapped: np.ndarray | None) -> dict[str, Any]:
-    """The arrays of a `.npz` file; those that are not compressed point into the mapped file."""
+    """Return the arrays of a `.npz` file. Uncompressed arrays point into the mapped file."""
     import zipfile
 
     size = file.seek(0, os.SEEK_END)
@@ -189,7 +192,10 @@ def _members(file: BinaryIO, name: str, mapped: np.ndarray | None) -> dict[str, 
 
 @contextmanager
 def _reading(name: str) -> Iterator[None]:
-    """Errors from here say which file they are about; those of zipfile, zlib and numpy, that it cannot be read."""
+    """Add the file to errors of the block.
+
+    Exceptions of zipfile, zlib and numpy become errors that it cannot be read.
+    """
     try:
         yield
     except (PenstockError, MemoryError) as error:

@@ -29,7 +29,7 @@ _MOST_ROWS = 1 << 16
 
 @dataclass(frozen=True)
 class ParquetSource(RowFilesSource):
-    """Rows of Parquet files as dicts; their number stands in the files' footers."""
+    """Rows of Parquet files as dicts. The footer of each file states the number of rows."""
 
     columns: Columns = field(default_factory=Columns)
 
@@ -42,7 +42,7 @@ class ParquetSource(RowFilesSource):
 
 
 def _sizes(meta: Any) -> list[int]:
-    """The number of rows of each group; raises ValueError where a footer contradicts itself."""
+    """Return the number of rows of each group. Raises ValueError if a footer contradicts itself."""
     groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
     sizes = [int(group.num_rows) for group in groups]
     if min(sizes, default=0) < 0 or sum(sizes) != meta.num_rows:
@@ -54,7 +54,7 @@ def _sizes(meta: Any) -> list[int]:
 class ParquetRows(RowFile):
     """One Parquet file.
 
-    A pass decodes some megabytes at a time. Access by number decodes whole row groups, and keeps those used last.
+    An iteration decodes some megabytes at a time. Access by number decodes whole row groups, and caches recent ones.
     """
 
     def __init__(self, name: str, columns: Columns) -> None:
@@ -87,7 +87,7 @@ class ParquetRows(RowFile):
         return piece.rows(start, min(stop, piece.stop))
 
     def _find(self, row: int) -> Piece:
-        """The piece with a row: a later one of the group that is being read, or read from the group's start."""
+        """Return the piece with a row: a later piece of the current group, or a piece read from the group's start."""
         group = int(np.searchsorted(self._starts, row, side="right")) - 1
         if group != self._group or (self._piece is not None and row < self._piece.first):
             self._group, self._stream = group, self._pieces(group)

@@ -34,7 +34,7 @@ class RecordsSource(StringsSource):
 
     @classmethod
     def whole(cls, contents: Sequence[bytes]) -> tuple[RecordChunk, np.ndarray] | None:
-        """One walk over all of them; at the end of each a record has to end."""
+        """Scan all files in one call. Each file must end with the end of a record."""
         from penstock.io.tfrecord.reader import whole_files
 
         return whole_files(np.frombuffer(b"".join(contents), np.uint8), [len(content) for content in contents])

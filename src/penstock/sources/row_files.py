@@ -1,4 +1,4 @@
-"""RowFilesSource: files whose rows have numbers, one behind the other, as one indexed source."""
+"""RowFilesSource: files whose rows have numbers, concatenated to one indexed source."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ _MOST_OPEN = 64  # files kept open for access by number
 
 
 class RowFile(ABC):
-    """An open file of `size` rows. A row that fails raises from every call that asks for it.
+    """An open file of `size` rows. A row that fails raises from every call that reads it.
 
-    Where damage hides how many rows there are, `uncounted` says so, and `size` is what a pass gives, failures included.
+    If damage hides the number of rows, `uncounted` is the error. Then `size` is the number of elements of an iteration,
+    with failures.
     """
 
     size: int
@@ -39,19 +40,19 @@ class RowFile(ABC):
 
     @abstractmethod
     def part(self, start: int, stop: int) -> Block:
-        """Rows from `start` on: up to `stop`, fewer where those that lie together end, at least one."""
+        """Return at least one row from `start` on, up to `stop`. Only rows that are stored together are returned."""
 
     @abstractmethod
     def rows_at(self, rows: np.ndarray) -> Block:
-        """The rows with these numbers, in this order. Used by several threads at once."""
+        """Return the rows with these numbers, in order. Several threads may call it at once."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the file. Idempotent; Blocks that were handed out stay valid."""
+        """Close the file. Idempotent. Returned Blocks stay valid."""
 
 
 class _Ordered(RowFile):
-    """A file whose columns come in another order than those of the first file."""
+    """A file whose columns have another order than those of the first file."""
 
     def __init__(self, file: RowFile, structure: Structure) -> None:
         self._file = file
@@ -69,7 +70,7 @@ class _Ordered(RowFile):
 
 
 class RowsReader(FileReader):
-    """A pass over a RowFile; its place is the number of the next row."""
+    """An iteration over a RowFile. Its position is the number of the next row."""
 
     def __init__(self, file: RowFile, row: int) -> None:
         self._file = file
@@ -85,7 +86,7 @@ class RowsReader(FileReader):
                 if stop == start + 1:
                     self._row = stop
                     raise
-                stop = start + (stop - start) // 2  # what comes before the failing row goes first
+                stop = start + (stop - start) // 2  # return the rows before the failing row first
             else:
                 self._row = start + block.size
                 return block
@@ -104,23 +105,25 @@ class RowsReader(FileReader):
 
 @dataclass(frozen=True)
 class RowFilesSource(FilesSource, IndexedSource):
-    """Rows of files. A file that cannot be opened is one failure of a pass; how many rows it has is not known.
+    """The rows of files.
 
-    Where that of one file is not known, the number of all is not either, and no row has a number. All files have the
-    spec of the first that can be opened.
+    A file that cannot be opened is one failure of an iteration, and its number of rows is unknown.
+
+    If the number of rows of one file is unknown, the total is unknown, and no row has a number. All files have the spec
+    of the first file that can be opened.
     """
 
-    chooses_columns: ClassVar[bool] = False  # whether arguments name columns of the files
+    chooses_columns: ClassVar[bool] = False  # True if arguments name columns of the files
 
     @abstractmethod
     def open_rows(self, name: str) -> RowFile:
-        """A file, opened. Cheap beside reading it."""
+        """Open a file. This is cheap compared to reading it."""
 
     def open_file(self, name: str, place: Place) -> FileReader:
         return RowsReader(self.checked(name), place)
 
     def checked(self, name: str) -> RowFile:
-        """A file, opened, whose rows are of the same kind as those of the others."""
+        """Open a file, and check that its rows have the spec of the other files."""
         file = self.open_rows(name)
         expected = self.spec
         if expected is None:
@@ -133,7 +136,7 @@ class RowFilesSource(FilesSource, IndexedSource):
         return file if flatten(file.spec)[1] == structure else _Ordered(file, structure)
 
     def check_call(self) -> None:
-        """Raise for columns that the first file has not, if it is local. What is wrong with a file, a pass says."""
+        """Raise an error if the first file lacks a column, if it is local. Other errors are left to an iteration."""
         if not self.chooses_columns or not self.files or storage.is_url(self.files[0]):
             return
         try:
@@ -144,7 +147,7 @@ class RowFilesSource(FilesSource, IndexedSource):
         except (InvalidArgumentError, InvalidTypeError):
             raise
         except Exception:
-            return  # it is missing or damaged: a failure in its place
+            return  # an iteration reports a missing or damaged file as a failure
 
     @cached_property
     def _first_spec(self) -> Any:
@@ -152,7 +155,7 @@ class RowFilesSource(FilesSource, IndexedSource):
             try:
                 file = self.open_rows(name)
             except Exception:
-                continue  # the pass reports it, in its place
+                continue  # an iteration reports the file as a failure
             file.close()
             return file.spec
         return None
@@ -163,7 +166,8 @@ class RowFilesSource(FilesSource, IndexedSource):
 
     @cached_property
     def _table(self) -> _Table:
-        return _Table(weakref.proxy(self))  # files are closed with the source, and not when somebody looks for cycles
+        # a proxy, so that files are closed with the source and not at a later garbage collection
+        return _Table(weakref.proxy(self))
 
     @property
     def cardinality(self) -> int:
@@ -179,12 +183,12 @@ class RowFilesSource(FilesSource, IndexedSource):
         return self._table.rows_at(indices)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is open stays here."""
+        """Leave out open files."""
         return {part.name: getattr(self, part.name) for part in fields(self)}
 
 
 def _difference(found: Any, expected: Any) -> str:
-    """What of two specs is not the same."""
+    """Return a description of the difference between two specs."""
     leaves = [dict(zip(column_names(flatten(spec)[1]), flatten(spec)[0], strict=True)) for spec in (found, expected)]
     for name in {**leaves[1], **leaves[0]}:
         here, there = (part.get(name, "missing") for part in leaves)
@@ -194,7 +198,7 @@ def _difference(found: Any, expected: Any) -> str:
 
 
 class _Table:
-    """Where the rows of each file begin, and the files opened for access by number. Thread-safe."""
+    """The number of each file's first row, and the files that are open for access by number. Thread-safe."""
 
     def __init__(self, source: RowFilesSource) -> None:
         self._source = source
@@ -202,16 +206,16 @@ class _Table:
         self._open: OrderedDict[int, RowFile] = OrderedDict()
         self._sizes: dict[int, int] = {}
         self._starts: np.ndarray | None = None
-        self._lost = False  # whether a file could not be counted when that was last tried
+        self._lost = False  # True if a file could not be counted in the last attempt
 
     @property
     def size(self) -> int:
-        """The number of all rows. Looks again at a file that could not be counted, and raises what is wrong with it."""
+        """The number of all rows. A file that could not be counted is tried again, and its error is raised."""
         return int(self._begins()[-1])
 
     @property
     def known(self) -> int:
-        """The number of all rows, or UNKNOWN_CARDINALITY. Looks at each file once."""
+        """The number of all rows, or UNKNOWN_CARDINALITY. Each file is counted once."""
         with self._lock:
             if self._starts is None and self._lost:
                 return _UNKNOWN
@@ -221,7 +225,7 @@ class _Table:
                 return _UNKNOWN
 
     def _begins(self) -> np.ndarray:
-        """The number of each file's first row, and the number of all rows."""
+        """Return the number of each file's first row, and the number of all rows."""
         with self._lock:
             if self._starts is None:
                 self._lost = True
@@ -244,7 +248,7 @@ class _Table:
             if file is None:
                 file = self._open[number] = self._source.checked(self._source.files[number])
                 if len(self._open) > _MOST_OPEN:
-                    self._open.popitem(last=False)  # closed once nobody reads from it
+                    self._open.popitem(last=False)  # the file is closed after its last reader
             self._open.move_to_end(number)
             return file
 
@@ -268,10 +272,13 @@ class _Table:
 
 
 def gather(groups: np.ndarray, rows: np.ndarray, read: Callable[[int, np.ndarray], Block]) -> Block:
-    """`rows` in their order, where `read(g, those of group g)` gives those of one group at a time."""
+    """Return `rows` in order. `read(g, rows of group g)` returns the rows of one group, and groups rise with rows.
+
+    The rows are read in rising order, so that neighbours share lines of the processor's cache.
+    """
     if (groups == groups[0]).all():
         return read(int(groups[0]), rows)
-    order = np.argsort(groups, kind="stable")
+    order = np.argsort(rows)
     cuts = np.flatnonzero(np.diff(groups[order])) + 1
     parts = [read(int(groups[part[0]]), rows[part]) for part in np.split(order, cuts)]
     back = np.empty(len(order), np.int64)
@@ -280,25 +287,25 @@ def gather(groups: np.ndarray, rows: np.ndarray, read: Callable[[int, np.ndarray
 
 
 class ReadRows:
-    """`block` holds the rows that can be used, `failures` the others: (number of the row, its error), ascending.
+    """Parsed rows. `block` has the valid rows, `failures` has the others: (row number, error), ascending.
 
-    Row i begins at byte `offsets[i]`, and the one behind the last at the last of them.
+    Row i begins at byte `offsets[i]`. The last offset is the end of the last row.
     """
 
     def __init__(self, block: Block | None, failures: Sequence[tuple[int, Exception]], offsets: np.ndarray) -> None:
         self._block = block
         self._failures = list(reversed(failures))
         self._offsets = offsets
-        self._row = 0  # of the file
-        self._taken = 0  # of the block
+        self._row = 0  # number of the next row, with failures
+        self._taken = 0  # number of rows taken from the block
 
     @property
     def size(self) -> int:
-        """Rows that are left."""
+        """The number of rows that are left."""
         return len(self._offsets) - 1 - self._row
 
     def take(self, most: int) -> Block:
-        """Up to `most` of the rows in front of the next failure, or that failure, raised. There must be one."""
+        """Return up to `most` rows before the next failure, or raise that failure. At least one row must be left."""
         stop = self._failures[-1][0] if self._failures else len(self._offsets) - 1
         if stop == self._row:
             self._row += 1
@@ -311,12 +318,12 @@ class ReadRows:
         return block
 
     def place(self) -> int:
-        """The byte at which the next row begins."""
+        """Return the byte at which the next row begins."""
         return int(self._offsets[self._row])
 
 
 class RowQueue:
-    """Rows that were read and not given yet, in stretches; of a file, where errors can name a byte of one."""
+    """Rows that were parsed and not returned yet. `file` is the file for errors, if offsets are bytes of a file."""
 
     def __init__(self, file: str | None = None) -> None:
         self._file = file
@@ -326,7 +333,7 @@ class RowQueue:
         return bool(self._waiting)
 
     def take(self, most: int) -> Block:
-        """As that of the first stretch. There must be a row."""
+        """Return rows like `ReadRows.take`, from the first stretch. At least one row must be left."""
         first = self._waiting[0]
         try:
             return first.take(most)
@@ -335,14 +342,14 @@ class RowQueue:
                 self._waiting.popleft()
 
     def place(self) -> int:
-        """The byte at which the next row begins."""
+        """Return the byte at which the next row begins."""
         return self._waiting[0].place()
 
     def put(self, offsets: np.ndarray, parse: Callable[[int, int], ReadRows]) -> None:
-        """Add what `parse(start, stop)` makes of neighbouring rows, of which row i begins at byte `offsets[i]`.
+        """Add the result of `parse(start, stop)` for neighbouring rows. Row i begins at byte `offsets[i]`.
 
-        Where it raises, it is asked for fewer of them, down to the one that it raises for: that one has failed, and no
-        other, whatever nobody foresaw.
+        If `parse` raises, it is called for fewer rows, until only the failing row is left. So an unexpected exception
+        affects only one row.
         """
         self._put(0, len(offsets) - 1, offsets, parse)
 
@@ -364,7 +371,7 @@ class RowQueue:
 
 
 def unreadable(what: str, raised: Exception) -> Exception:
-    """The error for a row whose reading raised something; too little memory is no damage."""
+    """Return the error for a row that could not be read. A lack of memory is not reported as damage."""
     if isinstance(raised, (PenstockError, MemoryError)):
         return raised
     message = f"{what} cannot be read: {type(raised).__name__}: {raised!s:.200}"

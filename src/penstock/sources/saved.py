@@ -1,4 +1,4 @@
-"""SavedSource: the elements of a saved data set, by their numbers; local files are mapped."""
+"""SavedSource: the elements of a saved data set, by number. Local files are mapped."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class RoundRobin:
-    """Where the elements of shards of these sizes stand in that order.
+    """The order of elements that takes one element of each shard in turn.
 
     >>> shard, row = RoundRobin([3, 1]).places(np.arange(4))
     >>> shard.tolist(), row.tolist()
@@ -40,12 +40,12 @@ class RoundRobin:
     def __init__(self, sizes: Sequence[int]) -> None:
         ends = sorted({size for size in sizes if size})
         self._active = [np.array([i for i, size in enumerate(sizes) if size >= end]) for end in ends]
-        self._rounds = np.array([0, *ends[:-1]], np.int64)  # from which on only the active shards have elements
+        self._rounds = np.array([0, *ends[:-1]], np.int64)  # from this round on, only the active shards have elements
         lengths = [(end - first) * len(s) for end, first, s in zip(ends, self._rounds, self._active, strict=False)]
         self._begins = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
 
     def places(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(shard, number in it) of the elements with these numbers."""
+        """Return (shard, number in it) of the elements with these numbers."""
         shards, rows = np.empty_like(numbers), np.empty_like(numbers)
         stretch = np.searchsorted(self._begins, numbers, side="right") - 1
         for i in np.unique(stretch).tolist():
@@ -58,12 +58,12 @@ class RoundRobin:
 
 _MOST_OPEN = 1024  # files that are mapped at a time
 _AHEAD = 2  # files
-_LARGE = 1 << 20  # bytes from which on a record batch is given by itself, and not copied beside its neighbours
+_LARGE = 1 << 20  # bytes; a larger record batch is returned alone instead of copied together with its neighbours
 
 
 @cache
 def _looking() -> Pool:
-    """A thread that looks at files before their turn."""
+    """Return a thread that verifies files ahead of time."""
     from penstock.io.remote.system import Pool
 
     return Pool(1, "penstock-saved")
@@ -71,7 +71,7 @@ def _looking() -> Pool:
 
 @dataclass(frozen=True)
 class SavedSource(IndexedSource):
-    """The elements of some shards, one of each in turn; each shard in the order in which it was written."""
+    """The elements of some shards, one of each shard in turn. Each shard keeps the order in which it was written."""
 
     holds_spec: ClassVar[bool] = True
     folder: str
@@ -112,7 +112,7 @@ class SavedSource(IndexedSource):
         return self._table.seam(start, stop)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is open stays here."""
+        """Leave out open files."""
         return {part.name: getattr(self, part.name) for part in fields(self)}
 
 
@@ -133,7 +133,7 @@ class _Batch(Piece):
 
 
 class _Table:
-    """The chunks of the shards, one behind the other; places are counted over all of them. Thread-safe."""
+    """The chunks of the shards, concatenated. Positions count over all chunks. Thread-safe."""
 
     def __init__(self, folder: str, manifest: Manifest, shards: tuple[int, ...], spec: Any) -> None:
         self._folder = folder
@@ -152,7 +152,7 @@ class _Table:
         self._lock = new_rlock()
         self._open: OrderedDict[int, ChunkFile] = OrderedDict()
         self._opening: dict[int, threading.Lock] = {}
-        self._looked_at: set[int] = set()  # or being looked at, before their turn
+        self._looked_at: set[int] = set()  # files that are verified ahead of time, finished or not
         self._verified: set[int] = set()
         self._failed: dict[int, Exception] = {}
         self._last: tuple[int, Piece] | None = None
@@ -166,16 +166,16 @@ class _Table:
             end = min(stop, piece.stop)
             parts.append(piece.rows(start, end))
             start = end
-        return concat_blocks(parts).freeze()  # what is in one file cannot be written to either
+        return concat_blocks(parts).freeze()  # read-only, like the content of a mapped file
 
     def seam(self, start: int, stop: int) -> int:
-        """The end of a large record batch, or the beginning of one behind small ones."""
+        """Return the end of a large record batch, or the start of one after small batches."""
         if self._turns is not None:
             return stop
         end, number = start, int(np.searchsorted(self._begins, start, side="right")) - 1
         while end < stop:
             chunk, begin = self._chunks[number], int(self._begins[number])
-            if chunk.rows < chunk.elements or chunk.bytes >= _LARGE:  # parts of a chunk have a MiB or more
+            if chunk.rows < chunk.elements or chunk.bytes >= _LARGE:  # batches inside a chunk have a MiB or more
                 if end > start:
                     return end
                 batch = (start - begin) // chunk.rows
@@ -195,15 +195,15 @@ class _Table:
         return piece
 
     def _look_ahead(self, number: int, *, in_order: bool) -> None:
-        """Have the next files read while this one is looked at, and looked at while this one is given.
+        """Have the next files verified while the elements of this file are returned.
 
-        The checksums of a file take about as long as a copy of its elements: a pass that goes through large files in
-        order leaves them to a thread, and finds them looked at. What is wrong with one is told to who asks for it.
+        Verifying the checksums of a file takes about as long as copying its elements. An ordered iteration over large
+        files leaves this work to a thread. An error of a file is raised when its elements are requested.
         """
         following = range(number + 1, min(number + 1 + _AHEAD, len(self._chunks)))
         ahead = [other for other in following if other not in self._verified and other not in self._looked_at]
         if in_order and not is_url(self._folder) and all(self._chunks[other].bytes >= _LARGE for other in ahead):
-            with suppress(RuntimeError):  # the system gives no more threads
+            with suppress(RuntimeError):  # the system has no more threads
                 for other in ahead:
                     _looking().submit(partial(self._batch, other, 0))
                     self._looked_at.add(other)
@@ -238,13 +238,13 @@ class _Table:
             return file
         with self._lock:
             opening = self._opening.setdefault(number, new_lock())
-        with opening:  # of several threads one looks at the file, and the others wait for that file alone
+        with opening:  # one thread verifies the file; other threads wait only for this file
             file = self._known(number)
             if file is not None:
                 return file
             try:
                 file = self._opened(number)
-            except MemoryError:  # there may be more of it the next time
+            except MemoryError:  # more memory may be free next time
                 raise
             except Exception as error:
                 self._failed[number] = error.with_traceback(None)
@@ -253,11 +253,11 @@ class _Table:
                 self._opening.pop(number, None)
                 self._open[number] = file
                 if len(self._open) > _MOST_OPEN:
-                    self._open.popitem(last=False)  # Blocks that point into it keep it mapped
+                    self._open.popitem(last=False)  # Blocks that point into the file keep it mapped
             return file
 
     def _known(self, number: int) -> ChunkFile | None:
-        """A file that is open; raises what is wrong with one that was looked at."""
+        """Return an open file, or None. Raises the error of a file that failed verification."""
         with self._lock:
             if number in self._failed:
                 raise copy.copy(self._failed[number])

@@ -16,16 +16,16 @@ from penstock.errors import Context, InvalidArgumentError, as_failure
 from penstock.forked import new_rlock
 from penstock.sources.source import FetchedSource
 
-_PATIENCE = 0.002  # seconds: elements that take long are handed over as they come
-_MOST = 256  # elements of one `__getitems__`
-_PLAIN = (list, tuple, range, np.ndarray)  # whose items come without a call of anybody's code
+_PATIENCE = 0.002  # seconds; slow elements are returned in small Blocks
+_MOST = 256  # elements per call of `__getitems__`
+_PLAIN = (list, tuple, range, np.ndarray)  # indexing these types runs no user code
 
 
 @dataclass(frozen=True, eq=False)
 class SequenceSource(FetchedSource):
     """`sequence[0]` up to `sequence[len(sequence) - 1]`, in one thread at a time.
 
-    Elements have the kind of the first that can be fetched, wherever a pass begins.
+    Elements have the kind of the first element that can be fetched, wherever an iteration begins.
     """
 
     sequence: Any
@@ -62,18 +62,18 @@ class SequenceSource(FetchedSource):
             return pieces if error is None else [*pieces, error]
 
     def _learn(self, before: int) -> None:
-        """What the first element is like, for a pass that begins behind it."""
+        """Learn the kind of the first valid element, for an iteration that begins after it."""
         for index in range(before):
             builder = Builder()
             try:
                 builder.add(self.sequence[index])
             except Exception:
-                continue  # whoever asks for that element is told
+                continue  # reading this element raises the error again
             self._kind.same.build(builder, None)
             return
 
     def _fill(self, builder: Builder, indices: Sequence[int]) -> Exception | None:
-        """Add the first elements; the error of the one behind them, if that is why it ends there."""
+        """Add the first elements. Return the error of the next element if it fails."""
         many = self._at_once(indices[:_MOST])
         if many is not None and len(many) != len(indices[:_MOST]):
             message = f"__getitems__ was asked for {len(indices[:_MOST])} elements and gave {len(many)}."
@@ -90,7 +90,7 @@ class SequenceSource(FetchedSource):
         return None
 
     def _at_once(self, indices: Sequence[int]) -> list[Any] | None:
-        """What `__getitems__` gives, where there is one; if it fails, asking one by one shows for which element."""
+        """Return the result of `__getitems__`, or None. If it fails, fetching one by one finds the failing element."""
         many = getattr(self.sequence, "__getitems__", None)
         if many is None or len(indices) == 1:
             return None
@@ -100,12 +100,12 @@ class SequenceSource(FetchedSource):
             return None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Locks and what was learnt stay here."""
+        """Leave out locks and the learnt kind."""
         return {part.name: getattr(self, part.name) for part in fields(self)}
 
 
 class _Kind:
-    """The nest, dtypes and ranks of the elements, once one was seen, and the lock under which they are fetched."""
+    """The nest, dtypes and ranks of the elements, after the first element, and the lock for fetching."""
 
     def __init__(self) -> None:
         self.lock = new_rlock()

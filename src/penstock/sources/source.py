@@ -1,7 +1,7 @@
-"""Source and Reader: the two interfaces an origin of elements implements.
+"""Source and Reader: the two interfaces of an origin of elements.
 
-IndexedSource is of known size and read in any order; FetchedSource gets its elements one by one, and each may fail;
-SlicedSource has some of the elements of another.
+An IndexedSource has a known size and reads elements in any order. A FetchedSource fetches elements one by one, and each
+may fail. A SlicedSource has a slice of another source.
 """
 
 from __future__ import annotations
@@ -16,51 +16,54 @@ import numpy as np
 
 from penstock.block.block import Block, concat_blocks, joins_freely
 
-_FEW, _LITTLE = 256, 1 << 14  # elements and bytes of what is small
+_FEW, _LITTLE = 256, 1 << 14  # limits of elements and bytes of a small source
 Position = Any  # plain numbers, strings, lists and dicts, so that a checkpoint can be written as JSON
 
 
 class Reader(ABC):
-    """One pass over a source. Used by one thread at a time."""
+    """One iteration over a source. One thread at a time uses it."""
 
     @abstractmethod
     def read(self, max_elements: int) -> Block | None:
-        """The next 1 to `max_elements` elements, or None at the end; fewer where waiting for more would take long.
+        """Return the next 1 to `max_elements` elements, or None at the end.
 
-        An Exception takes the place of one element, behind all that were given; asked again, the reader goes on behind
-        it (with the next record, or the next file), or says that the end has come.
+        It returns fewer if waiting would take long.
+
+        An exception stands for one element, after all elements that were returned. The next call continues after it
+        with the next record or file, or returns None.
         """
 
     @abstractmethod
     def position(self) -> Position:
-        """What `Source.open` needs to go on behind the last element read."""
+        """Return the position after the last element read, for `Source.open`."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of files. Idempotent."""
+        """Close files. Idempotent."""
 
 
 class Source(ABC):
-    """An origin of elements that can be read again and again, from the start or from any position."""
+    """An origin of elements that can be read many times, from the start or from any position."""
 
-    holds_spec: ClassVar[bool] = False  # so that asking for it reads nothing
-    costly_by_number: ClassVar[str | None] = None  # what one element by number costs, where that is more than itself
+    holds_spec: ClassVar[bool] = False  # True if reading `spec` reads no data
+    # the cost of access by number, if it is more than reading the element
+    costly_by_number: ClassVar[str | None] = None
     index_hint: ClassVar[str] = "Write its elements out once with save(); what load() gives can be read by number."
 
     @property
     def calls(self) -> bool:
-        """Return True if reading an element calls code of the user's."""
+        """Return True if reading an element calls user code."""
         return False
 
     @property
     @abstractmethod
     def label(self) -> str:
-        """How errors and `explain` call it."""
+        """The name in errors and in `explain`."""
 
     @property
     @abstractmethod
     def spec(self) -> Any:
-        """The nest of specs of an element, or None where only reading can tell."""
+        """The nest of specs of an element, or None if only reading can find it."""
 
     @property
     @abstractmethod
@@ -69,22 +72,22 @@ class Source(ABC):
 
     @abstractmethod
     def open(self, position: Position | None = None) -> Reader:
-        """A new pass, from the start or from where a Reader's `position` pointed."""
+        """Start a new iteration, from the start or from a Reader's `position`."""
 
     def small(self) -> tuple[Any, int] | None:
-        """All of it, for `together`, and its bytes, where that is little and had at once; None elsewhere.
+        """Return the whole content and its bytes, for `together`, if it is small and quickly read; otherwise None.
 
-        Nobody could see that it is read, and nothing stays open. It never raises: what cannot be read is None, and its
-        reader says why.
+        The call has no side effects, and leaves nothing open. It never raises: it returns None for an unreadable
+        source, and the reader reports the error.
         """
         return None
 
     @classmethod
     def together(cls, sources: Sequence[Any], parts: Sequence[Any]) -> tuple[Block | None, list[int]] | None:
-        """The elements of small sources of this class, one's behind the other's, and how many each has.
+        """Return the elements of small sources of this class, concatenated, and the count per source.
 
-        `parts` is what `small` gave: here a Block, or None for nothing. None where readers are needed after all:
-        something is damaged, or of another kind than what comes before.
+        `parts` has the results of `small`: here a Block, or None for no elements. The method returns None if readers
+        are needed after all, because a part is damaged or has another kind.
         """
         blocks = [part for part in parts if part is not None]
         if not all(joins_freely(blocks[0], block) for block in blocks):
@@ -93,16 +96,15 @@ class Source(ABC):
 
 
 class IndexedSource(Source):
-    """A Source whose element number i can be had without those before it.
+    """A Source that can read element i without the elements before it.
 
-    Its `cardinality` is known, unless it lies in files of which one cannot be counted: then `count` says which and why.
-
-    An element that fails raises from every call that asks for it and from no other, so that asking for fewer finds it;
-    `pieces_at` does that. May be used by several threads at once.
+    Its `cardinality` is known, unless a file cannot be counted. In this case `count` raises the error of the file.
+    An element that fails raises from every call that reads it and from no other call. So smaller reads find the failing
+    element; `pieces_at` does this. Several threads may use the source at once.
     """
 
     def count(self) -> int:
-        """The number of elements. Raises what is wrong with a file for which it is not known."""
+        """Return the number of elements. Raises the error of a file that cannot be counted."""
         return self.cardinality
 
     def __len__(self) -> int:
@@ -110,21 +112,21 @@ class IndexedSource(Source):
 
     @abstractmethod
     def rows(self, start: int, stop: int) -> Block:
-        """The elements from number `start` up to, not including, number `stop`; 0 <= start < stop <= len(self)."""
+        """Return the elements from number `start` up to `stop` (exclusive); 0 <= start < stop <= len(self)."""
 
     @abstractmethod
     def rows_at(self, indices: np.ndarray) -> Block:
-        """The elements with the int64 numbers `indices` (at least one), in that order; numbers may repeat."""
+        """Return the elements with the int64 numbers `indices` (at least one), in this order. Numbers may repeat."""
 
     def seam(self, start: int, stop: int) -> int:
-        """Where a pass that wants these elements is better given those before: all at once would be a large copy.
+        """Return the number at which an iteration should split a read, to avoid a large copy.
 
-        A number behind `start`, and not behind `stop`.
+        The result is greater than `start`, and at most `stop`.
         """
         return stop
 
     def pieces_at(self, indices: np.ndarray) -> Iterator[Block | Exception]:
-        """The same elements, neighbours as one Block, with the error in the place of each one that fails."""
+        """Yield the elements as Blocks of neighbours, with an error in the place of each failing element."""
         try:
             found = self.rows_at(indices)
         except Exception as error:
@@ -141,19 +143,19 @@ class IndexedSource(Source):
         return IndexReader(self, position or 0)
 
     def in_memory(self) -> tuple[Block | None, int] | None:
-        """What `small` gives, for a source that has all its elements in memory."""
+        """Return the result of `small` for a source that has all its elements in memory."""
         try:
             size = self.cardinality
             if not 0 < size <= _FEW:
                 return None if size else (None, 0)
             block = self.rows(0, size)
-        except Exception:  # of numbers that are too large, for one
+        except Exception:  # for example, numbers that are too large
             return None
         return (block, block.nbytes) if block.nbytes <= _LITTLE else None
 
 
 class IndexReader(Reader):
-    """A pass over an IndexedSource in the order of its numbers; its position is the next number."""
+    """An iteration over an IndexedSource in the order of its numbers. Its position is the next number."""
 
     def __init__(self, source: IndexedSource, at: int) -> None:
         self._source = source
@@ -172,7 +174,7 @@ class IndexReader(Reader):
                 if stop == start + 1:
                     self._at = stop
                     raise
-                stop = start + (stop - start) // 2  # what comes before the failing one goes first
+                stop = start + (stop - start) // 2  # return the elements before the failing one first
             else:
                 self._at = stop
                 return found
@@ -182,17 +184,17 @@ class IndexReader(Reader):
         return self._at
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing, because no resource is open."""
 
 
 class FetchedSource(IndexedSource):
-    """Fetching is dear, so that an element which fails is not looked for by fetching its neighbours again."""
+    """A source with expensive elements. A failing element is found without fetching its neighbours again."""
 
     @abstractmethod
     def fetch(self, indices: Sequence[int]) -> list[Block | Exception]:
-        """The elements with the first of these numbers, at least one, with the error in the place of each that failed.
+        """Return the elements with the first of these numbers, with an error in the place of each failing element.
 
-        It may be fewer than were asked for, where they take long.
+        The result has at least one element. It may have fewer than requested, if elements take long.
         """
 
     def rows(self, start: int, stop: int) -> Block:
@@ -251,14 +253,14 @@ class _Reader(Reader):
         return self._at
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing, because no resource is open."""
 
 
 @dataclass(frozen=True)
 class SlicedSource(IndexedSource):
-    """`inner[start:stop:step]`, with what Python means by it for numbers that are not negative.
+    """`inner[start:stop:step]` for numbers that are not negative, with the meaning of Python slices.
 
-    The length of the inner source is asked for when it is needed, and not before.
+    The length of the inner source is read only when it is needed.
     """
 
     inner: IndexedSource
@@ -278,7 +280,7 @@ class SlicedSource(IndexedSource):
 
     @property
     def numbers(self) -> range:
-        """The numbers that the elements have in the inner source."""
+        """The numbers of the elements in the inner source."""
         return range(self.inner.count())[self.start : self.stop : self.step]
 
     @property

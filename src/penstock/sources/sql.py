@@ -29,7 +29,7 @@ _END = -1
 
 @dataclass(frozen=True)
 class SqlSource(Source):
-    """A nest of scalars for every row of the result. A position is the number of rows that were read, -1 at the end."""
+    """A nest of scalars for every row of the result. A position is the number of rows read, or -1 at the end."""
 
     database: str
     query: str
@@ -53,16 +53,16 @@ class SqlSource(Source):
 
 
 class _SqlReader(Reader):
-    """One run of the query; to go on from a position it runs again, and the rows before that are passed over."""
+    """One run of the query. To resume from a position, the query runs again and skips rows."""
 
     def __init__(self, source: SqlSource, read: int) -> None:
         self._source = source
-        self._read = read  # rows fetched
+        self._read = read  # number of rows fetched
         self._rows = RowQueue()
         self._connection: sqlite3.Connection | None = None
         self._cursor: sqlite3.Cursor | None = None
         self._ended = read == _END
-        self._error: Exception | None = None  # comes behind the rows that were fetched before it
+        self._error: Exception | None = None  # raised after the rows that were fetched before it
 
     def read(self, max_elements: int) -> Block | None:
         if not self._rows:
@@ -74,7 +74,7 @@ class _SqlReader(Reader):
         return self._rows.take(max_elements)
 
     def _fetch(self, count: int) -> list[tuple[Any, ...]]:
-        """The next rows of the result. An error of the database is the last thing that comes."""
+        """Return the next rows of the result. An error of the database ends the result."""
         if self._ended:
             return []
         found: list[tuple[Any, ...]] = []
@@ -85,7 +85,8 @@ class _SqlReader(Reader):
                 self._cursor = self._run()
                 for _ in range(self._read):
                     self._cursor.fetchone()
-            found.extend(islice(self._cursor, count))  # keeps what came before an error; fetchmany would lose it
+            # islice keeps the rows before an error; fetchmany would lose them
+            found.extend(islice(self._cursor, count))
         except Exception as error:
             if not found:
                 self._ended = True
@@ -122,7 +123,7 @@ class _SqlReader(Reader):
         return DataLossError(message, file=self._source.database)
 
     def _converted(self, fetched: list[tuple[Any, ...]], start: int, stop: int) -> ReadRows:
-        """The elements that some of the rows fetched last are."""
+        """Return the elements of some of the last fetched rows."""
         found, first = fetched[start:stop], self._read - len(fetched) + start
         source = self._source
         failures: dict[int, Exception] = {}
@@ -151,7 +152,7 @@ class _SqlReader(Reader):
 
 
 def _column(values: Sequence[Any], dtype: DType) -> Column | None:
-    """All values at once, where they have the column's type as they stand; None asks for one by one."""
+    """Convert all values at once, if they have the column's type. Otherwise return None."""
     kinds = set(map(type, values))
     if dtype is bytes:
         return BytesColumn.from_values(values) if kinds == {bytes} else None
@@ -169,20 +170,20 @@ def _column(values: Sequence[Any], dtype: DType) -> Column | None:
 def _one_by_one(
     values: Sequence[Any], dtype: DType, number: int, first: int, failures: dict[int, Exception]
 ) -> list[Any]:
-    """The values, 0 where there is none: there the error is noted, if it is the first one of its row."""
+    """Return the values, with 0 for an invalid one. The first error of each row is stored in `failures`."""
     convert: Callable[[Any, DType], Any] = _text if dtype is bytes else _number
     found = []
     for row, value in enumerate(values):
         try:
             found.append(convert(value, dtype))
-        except Exception as raised:  # of any kind: what one row holds is no reason to lose the others
+        except Exception as raised:  # an error of any kind in one row must not affect the others
             failures.setdefault(row, _in_row(first + row, number, unreadable("The value", raised)))
             found.append(0)
     return found
 
 
 def _in_row(row: int, column: int, error: Exception) -> Exception:
-    """The error for a value, with the place of the value; too little memory has none."""
+    """Return the error for a value, with its row and column. A lack of memory gets no position."""
     if not isinstance(error, PenstockError):
         return error
     message = f"Row {row} of the result, column {column}: {error.message}"
@@ -205,7 +206,7 @@ def _text(value: Any, dtype: DType) -> bytes:
 
 
 def _number(value: Any, dtype: DType) -> Any:
-    """A number whose value the column's type holds: 3.0 is an integer too, 3.5 is not."""
+    """Return a number of the column's type with the same value: 3.0 is a valid integer, 3.5 is not."""
     if value is None or isinstance(value, bytes):
         raise _unfit(value, dtype, f"CAST(column AS {'REAL' if dtype.kind == 'f' else 'INTEGER'})")
     with np.errstate(over="ignore"):

@@ -1,4 +1,4 @@
-"""Windows over files of tokens: raw ones, `.npy` files, and Megatron's pairs of `.bin` and `.idx`."""
+"""Windows over files of tokens: raw files, `.npy` files, and Megatron's pairs of `.bin` and `.idx`."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from penstock.sources.row_files import RowFile, RowFilesSource
 
 DOCUMENTS = ("ignore", "segment_ids", "stop")
 
-# An index is: magic | u64 version | u8 code of the dtype | u64 sequences | u64 bounds of documents, then for each
-# sequence its i32 length, for each sequence the i64 byte at which it begins, and the i64 number of the sequence with
-# which each document begins, of which the last is the number of all sequences. A byte for each sequence may follow.
+# An index is: magic | u64 version | u8 code of the dtype | u64 sequences | u64 bounds of documents. Then it has the i32
+# length and the i64 start byte of each sequence. Then it has the i64 number of the first sequence of each document; the
+# last number is the number of all sequences. One byte per sequence may follow.
 
 _HEADER = Struct("<9sQBQQ")
 _MAGIC = b"MMIDIDX\0\0"
 _CODES = {1: "<u1", 2: "<i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2"}
 _AGAIN = "Write or copy both files again."
 _LOG = logging.getLogger("penstock.sources")
-_MUCH = 20  # a warning tells of more than one token in so many that is left out
+_MUCH = 20  # a warning is issued if more than one token in this number is left out
 
 
 class Tokens(NamedTuple):
-    """The tokens of a file, which begin at byte `offset`, and the number of the token at each end of a document."""
+    """The tokens of a file, which begin at byte `offset`, and the token number of each end of a document."""
 
     values: np.ndarray
     offset: int
@@ -45,7 +45,7 @@ class Tokens(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class TokensSource(RowFilesSource):
-    """Windows of `length` tokens, `step` tokens apart; with `shift` each with the window one token later."""
+    """Windows of `length` tokens, `step` tokens apart. With `shift`, each comes with the window one token later."""
 
     dtype: str | None
     length: int
@@ -101,7 +101,7 @@ class TokensSource(RowFilesSource):
 
 
 class _Windows(RowFile):
-    """The windows of one file: none crosses the end of a file, nor of a document where windows stop there."""
+    """The windows of one file. No window crosses the end of a file, or the end of a document if windows stop there."""
 
     def __init__(self, name: str, tokens: Tokens, source: TokensSource) -> None:
         self._name = name
@@ -110,7 +110,7 @@ class _Windows(RowFile):
         needed = source.length + source.shift
         values, bounds = tokens.values, tokens.bounds
         ends = bounds if source.documents == "stop" and bounds is not None else np.array([0, len(values)])
-        self._begins, sizes = ends[:-1], np.diff(ends)  # of stretches that windows do not leave
+        self._begins, sizes = ends[:-1], np.diff(ends)  # bounds of stretches that contain their windows
         counts = np.maximum((sizes - needed) // self._step + 1, 0)
         self._before = np.cumsum(counts) - counts
         self.size = int(counts.sum())
@@ -141,7 +141,7 @@ class _Windows(RowFile):
         return self._block(starts, starts)
 
     def _block(self, which: slice | np.ndarray, starts: np.ndarray) -> Block:
-        """The windows that begin at these tokens, which `which` takes out of all windows."""
+        """Return the windows that begin at these tokens. `which` selects them from all windows."""
         leaves = [self._taken(self._windows, which)]
         if self._bounds is not None:
             leaves += segments(self._bounds, starts, leaves[0].shape[1])
@@ -155,7 +155,7 @@ class _Windows(RowFile):
         return np.require(windows[which], self._dtype, ("C", "A"))
 
     def close(self) -> None:
-        """Leave the map open: Blocks may point into it, and it ends with the last of them."""
+        """Leave the map open, because Blocks may point into it. It is freed with the last Block."""
 
 
 def segments(bounds: np.ndarray, starts: np.ndarray, length: int) -> list[np.ndarray]:
@@ -178,7 +178,7 @@ def segments(bounds: np.ndarray, starts: np.ndarray, length: int) -> list[np.nda
 
 
 def _content(name: str) -> np.ndarray:
-    """All bytes of a file: mapped, or read where it is not local."""
+    """Return all bytes of a file: mapped, or read if it is not local."""
     mapped = storage.map_file_or_none(name)
     if mapped is not None:
         return mapped
@@ -197,7 +197,7 @@ def _npy(name: str) -> Tokens:
 
 
 def _megatron(name: str) -> Tokens:
-    """The tokens of the `.bin` file beside an index."""
+    """Return the tokens of the `.bin` file that belongs to an index."""
     content = _content(name)
     head = content[: _HEADER.size].tobytes().ljust(_HEADER.size, b"\0")
     magic, version, code, sequences, documents = _HEADER.unpack(head)

@@ -1,4 +1,4 @@
-"""The samples of tar archives: files that follow each other and are called the same but for their suffix."""
+"""The samples of tar archives: consecutive files whose names differ only in their suffix."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from penstock.io import storage
 from penstock.io.window import Window
 from penstock.sources.files import FileReader, FilesSource, Place
 
-# A member is a header of 512 bytes and its data, filled up to a multiple of 512. POSIX (pax) and GNU archives put
-# further members of their own in front of one whose name or size does not fit its header. Source: POSIX.1-2024, pax,
-# "ustar Interchange Format" and "pax Interchange Format"; GNU tar manual, "Basic Tar Format".
+# A member is a header of 512 bytes and its data, padded to a multiple of 512. POSIX (pax) and GNU archives put extra
+# members before a member whose name or size does not fit its header. Source: POSIX.1-2024, pax, "ustar Interchange
+# Format" and "pax Interchange Format"; GNU tar manual, "Basic Tar Format".
 
 BLOCK = 512
 _ZEROS = bytes(BLOCK)
 _SPACES = 8 * ord(" ")
-_MOST_DIGITS = 20  # of a size; Python itself refuses what has thousands
-_SHOWN = 40  # bytes of what is said of a damage
+_MOST_DIGITS = 20  # digits of a size; Python refuses to convert thousands of digits
+_SHOWN = 40  # bytes of the damaged field in an error
 
 _EXTENSIONS = b"xgLKX"  # pax header, global pax header, GNU long name, GNU long link, Solaris pax header
 _FILES = b"0\x007"
 _LINKS = b"12"
-_WITHOUT_DATA = b"123456"  # links, devices, directories, pipes; what is of another type has data that is passed over
+_WITHOUT_DATA = b"123456"  # links, devices, directories, pipes; the data of other types is skipped
 _AT_ONCE = 1 << 20  # bytes
 
 
 class TarDamage(Exception):
-    """What is wrong at byte `at` of the buffer."""
+    """Damage at byte `at` of the buffer."""
 
     def __init__(self, what: str, at: int) -> None:
         super().__init__(what)
@@ -43,7 +43,7 @@ class TarDamage(Exception):
 
 
 class CutShort(TarDamage):
-    """The buffer ends before the member does, which has `wanted` bytes from where it begins."""
+    """The buffer ends before the member does. The member has `wanted` bytes."""
 
     def __init__(self, what: str, at: int, wanted: int) -> None:
         super().__init__(what, at)
@@ -52,7 +52,7 @@ class CutShort(TarDamage):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One member: `begin` is its first header, `start` its data, `stop` where the next one begins."""
+    """One member: `begin` is its first header, `start` its data, `stop` the start of the next member."""
 
     name: bytes
     begin: int
@@ -64,7 +64,7 @@ class Member:
 
 
 def read_member(buffer: np.ndarray, begin: int) -> Member | None:
-    """The member whose first header stands at `begin`, or None at the end of the archive. Raises TarDamage.
+    """Return the member whose first header is at `begin`, or None at the end of the archive. Raises TarDamage.
 
     >>> import io, tarfile
     >>> out = io.BytesIO()
@@ -96,7 +96,7 @@ def read_member(buffer: np.ndarray, begin: int) -> Member | None:
             break
         stop = start + _padded(length)
         if stop > len(view):
-            message = f"the {length} bytes of an extended header end behind the file"
+            message = f"the {length} bytes of an extended header end after the file"
             raise CutShort(message, at, stop - begin)
         body = bytes(view[start : start + length])
         if kind == b"L":
@@ -133,7 +133,7 @@ def _name(head: bytes) -> bytes:
 
 
 def _checked_size(head: bytes, at: int) -> int:
-    """The size that a header states; raises TarDamage when its checksum does not match."""
+    """Return the size that a header states. Raises TarDamage if its checksum does not match."""
     stated = _octal(head[148:156])
     field = head[148:156]
     if stated != sum(head) - sum(field) + _SPACES and stated != _signed_sum(head) - _signed_sum(field) + _SPACES:
@@ -150,18 +150,18 @@ def _checked_size(head: bytes, at: int) -> int:
 
 
 def _octal(text: bytes) -> int | None:
-    """The number in a field of a header; none where there are other bytes than digits, such as a sign."""
+    """Return the number in a header field, or None if it contains other bytes than digits, such as a sign."""
     digits = text.strip(b"\0 ") or b"0"
     return int(digits, 8) if not digits.translate(None, b"01234567") else None
 
 
 def _signed_sum(part: bytes) -> int:
-    """The sum that some old archivers wrote."""
+    """Return the signed checksum that some old archivers wrote."""
     return sum(byte - 256 if byte > 127 else byte for byte in part)
 
 
 def _pax_fields(body: bytes, at: int) -> dict[bytes, bytes]:
-    """The records of a pax header: `length key=value` and a newline, where the length counts all of that."""
+    """Return the records of a pax header: `length key=value` and a newline. The length counts the whole record."""
     found: dict[bytes, bytes] = {}
     place = 0
     while place < len(body) and body[place]:
@@ -187,7 +187,7 @@ _GZIP = b"\x1f\x8b"
 
 @dataclass(frozen=True)
 class WebSource(FilesSource):
-    """Samples as dicts of byte strings. A place is (byte offset, the suffixes of the first sample)."""
+    """Samples as dicts of byte strings. A position is (byte offset, the suffixes of the first sample)."""
 
     suffixes: tuple[str, ...] | None = None
 
@@ -209,12 +209,12 @@ class WebSource(FilesSource):
 
 @dataclass(slots=True)
 class _Sample:
-    """Neighbouring files with one key. Places count from the window's: it may move on while a sample is read."""
+    """Neighbouring files with one key. Positions are relative to the window's, because the window may advance."""
 
     key: bytes
     begin: int
     stop: int = 0
-    files: dict[str, tuple[int, int]] = field(default_factory=dict)  # suffix: place and size
+    files: dict[str, tuple[int, int]] = field(default_factory=dict)  # suffix: position and size
     repeated: str | None = None
     links: list[str] = field(default_factory=list)  # suffixes of files that are links
 
@@ -235,7 +235,7 @@ class _SamplesReader(FileReader):
         self._seen = wanted or seen
         self._picked = wanted is not None
         self._over = False
-        self._last: tuple[np.ndarray, int, Member] | None = None  # the first file of the sample that comes next
+        self._last: tuple[np.ndarray, int, Member] | None = None  # the first file of the next sample
 
     def read(self, max_elements: int) -> Block | None:
         samples: list[_Sample] = []
@@ -246,7 +246,7 @@ class _SamplesReader(FileReader):
                 error = None if sample is None else self._unfit(sample)
             except (_Later, DataLossError):
                 if samples:
-                    break  # first what came before it
+                    break  # return the samples before the error first
                 raise
             if sample is None or (error is not None and samples):
                 break
@@ -263,7 +263,10 @@ class _SamplesReader(FileReader):
         return block
 
     def _sample(self, at: int, *, first: bool) -> _Sample | None:
-        """The sample whose files begin at a place, or None at the end; only for the first is the window moved on."""
+        """Return the sample at a position, or None at the end.
+
+        Only the first sample of a read may advance the window.
+        """
         sample: _Sample | None = None
         while True:
             try:
@@ -329,7 +332,7 @@ class _SamplesReader(FileReader):
             return None
 
     def _unfit(self, sample: _Sample) -> Exception | None:
-        """Why a sample cannot be an element."""
+        """Return the reason why a sample is no valid element, or None."""
         name = sample.key.decode(errors="replace")
         where = Context(file=self._window.name, offset=self._window.tell() + sample.begin)
         if sample.repeated is not None:
@@ -381,7 +384,7 @@ class _SamplesReader(FileReader):
 
 
 def split_name(name: bytes) -> tuple[bytes, str | None]:
-    """The key and the suffix of a file in an archive: what stands before and after the first dot behind the last slash.
+    """Return the key and the suffix of a file in an archive. The first dot after the last slash separates them.
 
     >>> split_name(b"train/0001.seg.PNG"), split_name(b"README")
     ((b'train/0001', 'seg.png'), (b'README', None))

@@ -77,7 +77,7 @@ def data_loader_type() -> type:
         def __init__(self, *args: Any, executor: str = "process", **kwargs: Any) -> None:
             if executor not in ("process", "thread"):
                 message = f'executor must be "process" or "thread", got {executor!r}.'
-                raise InvalidArgumentError(message, hint="Threads are for data sets that draw no random numbers.")
+                raise InvalidArgumentError(message, hint="Threads are for data sets that use no random numbers.")
             super().__init__(*args, **kwargs)
             if self.timeout and not self.num_workers:
                 message = f"timeout={self.timeout!r} is for workers, and num_workers is 0."
@@ -273,7 +273,7 @@ def data_loader_type() -> type:
         def _workers_said(self) -> str:
             _, why = _forking_context(self.multiprocessing_context)
             if why:
-                return f"\nIts worker processes are started anew, and each imports torch: {why}."
+                return f"\nIts worker processes are started again, and each imports torch: {why}."
             return "\nIts worker processes are forked: copies of this program as it is when a pass begins."
 
     DataLoader.__module__, DataLoader.__qualname__ = "penstock.torch", "DataLoader"  # where pickle finds it

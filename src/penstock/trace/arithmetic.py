@@ -285,7 +285,7 @@ def _spec(value: Any, function: Callable[[np.ndarray], Any]) -> list[TensorSpec]
             found.append(np.shape(function(np.broadcast_to(np.zeros((), value.dtype), shape))))
         except (IndexError, ValueError) as error:
             if not unknown:
-                message = f"on a stand-in it raised {type(error).__name__}: {error}"
+                message = f"on a tracer it raised {type(error).__name__}: {error}"
                 raise NotTraceable(message) from None
     if not found or len({len(shape) for shape in found}) > 1 or (unknown and len(found) < 2):
         message = "a view whose shape depends on the element"

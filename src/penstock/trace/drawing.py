@@ -79,7 +79,7 @@ OF_STAND_INS = _OfStandIns(0, Numbers(None))
 
 def _unnumbered() -> FailedPreconditionError:
     message = "A random function was called by a step whose elements have no numbers to draw from."
-    return FailedPreconditionError(message, hint="Draw in a map in front of it, and hand the number on.")
+    return FailedPreconditionError(message, hint="Draw the number in a map before it, and pass it on.")
 
 
 def _generator(name: str) -> tuple[Callable[[], Any], Callable[[Any], object], Callable[[int], object]]:

@@ -6,6 +6,7 @@ The shape is that of JAX's autodidax: a primitive, `bind`, a stand-in value, a l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, Protocol, TypeGuard
@@ -108,6 +109,7 @@ class Equation:
     operands: tuple[Operand, ...]
     params: Mapping[str, Any]
     specs: tuple[LeafSpec, ...]
+    errors: Mapping[str, Any] | None = None  # of `np.errstate`, if they are others than outside of the function
 
 
 class _Computed:
@@ -168,7 +170,8 @@ class Graph(_Computed):
                 results[operand.equation][operand.index] if type(operand) is Ref else _given(operand, keys)
                 for operand in equation.operands
             ]
-            results[i] = equation.primitive.run(operands, equation.params, rows, places.get(i))
+            with nullcontext() if equation.errors is None else np.errstate(**equation.errors):
+                results[i] = equation.primitive.run(operands, equation.params, rows, places.get(i))
             for done in self._unneeded.get(i, ()):
                 results[done] = None  # large intermediates go as soon as nobody needs them
         return [
@@ -268,6 +271,7 @@ class GraphBuilder(_Computed):
     written: set[Ref] = field(default_factory=set)  # what was in memory that has been written into since
     decided: tuple[bool, ...] | None = None  # for the first values that are asked; None if none may be asked
     conditions: list[Ref] = field(default_factory=list)  # that were asked
+    errors: Mapping[str, Any] = field(default_factory=np.geterr)
 
     def sharing(self, ref: Ref) -> set[Ref]:
         """The values that may share memory with one, itself included; an input also stands for what is not known."""
@@ -311,7 +315,8 @@ class GraphBuilder(_Computed):
         self.check_unwritten(operands)
         specs = [self.spec_of(operand) for operand in operands]
         found = tuple(primitive.rule(specs, params))
-        self.equations.append(Equation(primitive, tuple(operands), params, found))
+        errors = None if (now := np.geterr()) == self.errors else now
+        self.equations.append(Equation(primitive, tuple(operands), params, found, errors))
         return [Ref(len(self.equations) - 1, k) for k in range(len(found))]
 
     def finish(self, outputs: Sequence[Operand], structure: Structure) -> Graph:
@@ -399,7 +404,7 @@ _BEHIND = -2  # stands for an equation in operands that are such inputs
 
 
 def changed(equation: Equation, change: Callable[[Operand], Operand]) -> Equation:
-    return Equation(equation.primitive, tuple(map(change, equation.operands)), equation.params, equation.specs)
+    return replace(equation, operands=tuple(map(change, equation.operands)))
 
 
 def _several(values: Sequence[Operand]) -> Structure:

@@ -40,7 +40,7 @@ def _split(index: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     parts = index if type(index) is tuple else (index,)
     count = next((i for i, part in enumerate(parts) if type(part) not in (Place, int)), len(parts))
     if not all(type(part) is slice and is_basic(part) for part in parts[count:]):
-        _refuse("they stand behind slices")
+        _refuse("they come after slices")
     return parts[:count], parts[count:]
 
 

@@ -13,6 +13,7 @@ import sys
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from types import FunctionType, MethodType, ModuleType
@@ -83,6 +84,7 @@ class Parts:
     ends: Ends | None
     unsteady: set[Any]  # the places that its calls have changed so far
     known: int  # how many of them were known when the function was cut
+    is_straight: bool  # whether the function as it is written has to be called for an element if the rest raises
     spent: Spent = field(default_factory=lambda: Spent())
 
     def holds(self) -> bool:
@@ -175,17 +177,20 @@ def parts(function: Any, structure: Structure, specs: Sequence[LeafSpec], unstea
     called = _called(function)
     if called is None or why_not_made(structure) or not (structure.size >= _WIDE or _calls_ours(called)):
         return None
-    whole = None if traced(function, structure, specs).graph is not None else cut(called.function)
-    if whole is None:
+    if traced(function, structure, specs).graph is not None:
         return None
-    tracing = _Tracing(whole, called, structure, specs)
-    tracing.unsteady = unsteady
-    try:
-        return tracing.parts()
-    except NotTraceable:
-        return None
-    except Exception:  # on stand-ins: the real elements decide
-        return None
+    best: Parts | None = None
+    for straight in (False, True):
+        whole = cut(called.function, straight=straight)
+        if whole is None or (best is not None and best.gains):
+            break
+        tracing = _Tracing(whole, called, structure, specs)
+        tracing.unsteady = unsteady
+        with suppress(NotTraceable, Exception):  # on stand-ins: the real elements decide
+            found = tracing.parts()
+            if found is not None and (found.pure or not straight) and (found.gains or best is None):
+                best = found
+    return best
 
 
 def broken_by(function: Callable[..., Any], structure: Structure, specs: Sequence[LeafSpec]) -> str:
@@ -474,7 +479,7 @@ class _Tracing:
         return Parts(
             graph, inputs, tuple(whole.arguments()), tuple(self._steps), names, variables, function,
             self.builder.draws, captured, "; ".join(self.breaks), gains, pure, ends,
-            self.unsteady, len(self.unsteady),
+            self.unsteady, len(self.unsteady), whole.is_straight,
         )  # fmt: skip
 
 

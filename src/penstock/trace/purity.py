@@ -35,7 +35,7 @@ from penstock.functions.ownership import is_frozen, is_penstocks, is_plain_objec
 from penstock.functions.uses import attribute
 from penstock.trace.arithmetic import UFUNCS
 from penstock.trace.numpy_rows import REDUCTIONS
-from penstock.trace.statements import straightened
+from penstock.trace.statements import straightened, unmuted
 from penstock.trace.tracer import FUNCTIONS
 
 _BUILTINS = {
@@ -225,7 +225,7 @@ class _Inspection:
                 return why
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         outer, self._in_top = self._in_top, function is self.top
-        made = straightened(function) if again and self.live is not None and is_users(function) else function
+        made = straightened(function) if again and self.live is not None and is_users(function) else unmuted(function)
         why = self._code(made.__code__, function.__globals__, cells, objects)
         self._in_top = outer
         return why

@@ -182,7 +182,7 @@ def _tried(function: Function, probes: Sequence[Any], params: Mapping[str, Any])
         with np.errstate(all="ignore"):
             return function(*probes, **params)
     except Exception as error:  # the real elements decide whether this is an error, on the user's own line
-        message = f"on a stand-in it raised {type(error).__name__}: {error}"
+        message = f"on a tracer it raised {type(error).__name__}: {error}"
         raise NotTraceable(message) from None
 
 

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeGuard, TypeVar
 
+import numpy as np
+
 from penstock.functions.code import Instruction, codes, steps
 from penstock.functions.definition import Found, compiled, definition, remember
 from penstock.functions.ownership import is_users
@@ -50,6 +52,7 @@ class Cut:
     statements: tuple[ast.stmt, ...]
     local: frozenset[str]
     declared: tuple[ast.stmt, ...] = ()  # global and nonlocal statements, of which each part has its own
+    is_straight: bool = False  # whether exceptions are left to the function as it is written
 
     def part(self, statements: list[ast.stmt], takes: list[str], gives: list[str] | None) -> FunctionType:
         """A function of these statements, from these variables to those, which looks like a part of the whole one."""
@@ -102,8 +105,11 @@ class Cut:
         return FunctionType(made, like.__globals__, like.__name__, None, closure)
 
 
-def cut(function: FunctionType) -> Cut | None:
-    """A function in statements, or None where nothing says what they are or somebody could tell the parts."""
+def cut(function: FunctionType, *, straight: bool = False) -> Cut | None:
+    """Split a function into statements. Return None if its source is unknown or the split has a side effect.
+
+    With `straight`, return the statements that run while nothing raises, or None if these are all statements.
+    """
     code = function.__code__
     if code.co_flags & (0x20 | 0x80 | 0x100 | 0x200) or _sees_all(function):
         return None
@@ -119,26 +125,35 @@ def cut(function: FunctionType) -> Cut | None:
     names = {*function.__globals__, *code.co_varnames, *code.co_cellvars, *code.co_freevars}
     if code.co_cellvars and not all(_done_at_once(statement, names) for statement in body):
         return None
+    if straight:
+        written, body = body, [part for statement in body for part in _straight(statement, function)]
+        if body == written:
+            return None
     linear = _Linear()
     for statement in body:
         linear.add(statement)
     local = frozenset({*code.co_varnames, *code.co_cellvars, *linear.temporary})
-    return Cut(function, found, tuple(linear.found), local, declared)
+    return Cut(function, found, tuple(linear.found), local, declared, straight)
 
 
-def straightened(function: FunctionType) -> FunctionType:
+def straightened(function: FunctionType, kind: type[_Straight] | None = None) -> FunctionType:
     """The function while nothing raises: without what it does about exceptions, where that can be left out."""
     found = definition(function) if function.__code__.co_exceptiontable else None
     if found is None or isinstance(found.node, ast.Lambda):
         return function
-    body = [part for statement in found.node.body for part in _straight(statement, function)]
+    body = [part for statement in found.node.body for part in _straight(statement, function, kind)]
     return Cut(function, found, (), frozenset())._function(found.node.args, body, function)
 
 
-def _straight(statement: ast.stmt, function: FunctionType) -> list[ast.stmt]:
+def unmuted(function: FunctionType) -> FunctionType:
+    """Return the function without `with np.errstate(all="ignore")`, in which numpy gives the same and does not warn."""
+    return straightened(function, _Unmuted) if "errstate" in function.__code__.co_names else function
+
+
+def _straight(statement: ast.stmt, function: FunctionType, kind: type[_Straight] | None = None) -> list[ast.stmt]:
     if not any(isinstance(part, (ast.Try, ast.With)) for part in ast.walk(statement)):
         return [statement]
-    found = _Straight(function).visit(copy.deepcopy(statement))
+    found = (kind or _Straight)(function).visit(copy.deepcopy(statement))
     return found if isinstance(found, list) else [found]
 
 
@@ -157,15 +172,26 @@ class _Straight(ast.NodeTransformer):
         return node.body if all(map(self._does_nothing, node.items)) else node
 
     def _does_nothing(self, item: ast.withitem) -> bool:
-        """Return True for a context that only acts if something raises, made of what is there already."""
         made = item.context_expr
-        if item.optional_vars is not None or not isinstance(made, ast.Call) or made.keywords:
+        if item.optional_vars is not None or not isinstance(made, ast.Call):
             return False
         name, _, attribute = ast.unparse(made.func).partition(".")
         value = None if name in self._own else self._names.get(name)
-        value = vars(value).get(attribute) if isinstance(value, ModuleType) else value
-        quiet = any(value is one for one in (contextlib.suppress, contextlib.nullcontext))
-        return quiet and all(map(_dotted, made.args))
+        return self._is_quiet(made, vars(value).get(attribute) if isinstance(value, ModuleType) else value)
+
+    def _is_quiet(self, made: ast.Call, kind: Any) -> bool:
+        """Return True for a context that only acts if something raises, made of what is there already."""
+        quiet = any(kind is one for one in (contextlib.suppress, contextlib.nullcontext))
+        return quiet and not made.keywords and all(map(_dotted, made.args))
+
+
+class _Unmuted(_Straight):
+    visit_Try = ast.NodeTransformer.generic_visit  # a handler stays
+
+    def _is_quiet(self, made: ast.Call, kind: Any) -> bool:
+        """Return True for a context in which numpy does not warn."""
+        modes = (word.value.value for word in made.keywords if isinstance(word.value, ast.Constant))
+        return kind is np.errstate and not made.args and [*modes] == ["ignore"] * len(made.keywords)
 
 
 _LEAVING = ast.Return, ast.Break, ast.Continue

@@ -67,7 +67,7 @@ class Templates:
     def template(self, value: Any) -> Template:
         if type(value) is Tracer:
             if not isinstance(value.spec, TensorSpec):
-                message = "a sparse, ragged or composite value in front of what is not known"
+                message = "a sparse, ragged or composite value before a value that is not known"
                 raise NotTraceable(message)
             place = self._places.setdefault(value.ref, len(self.outputs))
             if place == len(self.outputs):

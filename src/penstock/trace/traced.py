@@ -87,7 +87,7 @@ def _explored(of: Callable[[GraphBuilder], Any], specs: Sequence[LeafSpec], stru
             text = said(error)
         except NotTraceable:  # it holds a stand-in
             text = "of a value"
-        return Reason.at(_line(error), f"on a stand-in it raised {type(error).__name__}: {text}".splitlines()[0])
+        return Reason.at(_line(error), f"on a tracer it raised {type(error).__name__}: {text}".splitlines()[0])
 
 
 def _line(error: BaseException) -> int | None:

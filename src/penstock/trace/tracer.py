@@ -161,7 +161,7 @@ class Tracer(NDArrayOperatorsMixin):
         try:
             axes = permuted(self._tensor().shape, function)
         except (ValueError, TypeError) as error:
-            msg = f"on a stand-in it raised {type(error).__name__}: {error}"
+            msg = f"on a tracer it raised {type(error).__name__}: {error}"
             raise NotTraceable(msg) from None
         return bind(TRANSPOSE, [self], {"axes": axes})[0]
 

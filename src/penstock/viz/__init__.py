@@ -1,4 +1,4 @@
-"""Looking at data: pictures with their labels as one PNG, everything else as a table."""
+"""Displays of data: images with their labels as one PNG, other elements as a table."""
 
 from penstock.viz.grid import Grid, grid
 from penstock.viz.rows import Rows, table

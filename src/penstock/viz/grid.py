@@ -1,4 +1,4 @@
-"""`grid`: pictures and their labels as one PNG."""
+"""The function `grid` draws images and their labels as one PNG."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from penstock.profiler.views.picture import Picture, text_width
 from penstock.viz.parts import Example, Names, label_names_of, take_apart
 
 _GAP = 10
-_TEXT = 13  # height of a caption's letters
+_TEXT = 13  # height of the letters of a caption
 _LINE = 20
 _NARROWEST = 96  # pixels of a column with captions
-_MOST = 400  # pictures of a grid
-_WIDEST = 1200  # pixels, where columns are not said
+_MOST = 400  # images of a grid
+_WIDEST = 1200  # pixels of a grid without a given number of columns
 
 
 class Grid:
@@ -48,7 +48,7 @@ class Grid:
         return found
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write it as a PNG; folders that are not there are made."""
+        """Write the grid as a PNG. Missing folders are made."""
         where = local(path, "path")
         with writing(where, f"path {str(path)!r}", "Choose another path, in a folder that you may write to."):
             where.parent.mkdir(parents=True, exist_ok=True)
@@ -122,11 +122,11 @@ def drawn(
     columns: int | None = None,
     size: int = 128,
 ) -> Grid:
-    """The grid of examples that have a picture."""
+    """Return the grid of the examples that have an image."""
     shown = [example for example in examples if example.image is not None]
     if not shown:
-        message = "There are no pictures in these elements."
-        hint = "A picture has 2 or 3 axes, or is the content of an image file. For others: penstock.viz.table."
+        message = "There are no images in these elements."
+        hint = "An image has 2 or 3 axes, or is the content of an image file. For others: penstock.viz.table."
         raise InvalidArgumentError(message, hint=hint)
     if not 8 <= size <= 2048 or (columns is not None and columns < 1):
         message = f"size must be from 8 to 2048 pixels and columns at least 1, got size={size}, columns={columns}."
@@ -158,7 +158,7 @@ def drawn(
 
 
 def as_bytes(images: Sequence[Any]) -> list[np.ndarray]:
-    """Pictures as uint8 (height, width, 3), scaled alike.
+    """Return images as uint8 (height, width, 3), all scaled in the same way.
 
     >>> [int(picture.max()) for picture in as_bytes([np.ones((4, 4), np.float32), np.zeros((4, 4), np.float32)])]
     [255, 0]
@@ -183,7 +183,7 @@ def as_bytes(images: Sequence[Any]) -> list[np.ndarray]:
 
 
 def _coloured(image: np.ndarray) -> np.ndarray:
-    """Grey as colour; what is transparent lies on white."""
+    """Convert grey to colour, and put transparent images on white."""
     if image.ndim == 2:
         return np.repeat(image[..., None], 3, axis=2)
     if image.shape[2] == 4:
@@ -193,7 +193,7 @@ def _coloured(image: np.ndarray) -> np.ndarray:
 
 
 def _fitted(image: np.ndarray, size: int) -> np.ndarray:
-    """The picture with a longer side of `size` pixels, or as near below as a whole factor comes."""
+    """Return the image with a longer side of `size` pixels. Enlargement uses the largest integer factor that fits."""
     cv2 = opencv()
     high, wide = image.shape[:2]
     factor = size / max(high, wide)
@@ -207,7 +207,7 @@ def _fitted(image: np.ndarray, size: int) -> np.ndarray:
 
 
 def _cut(text: str, width: float) -> str:
-    """The beginning of a text that is not wider than `width` pixels."""
+    """Return the beginning of a text that is at most `width` pixels wide."""
     if text_width(text, _TEXT) <= width:
         return text
     text = text[:200]

@@ -1,4 +1,4 @@
-"""`take_apart`: elements, batches among them, as single examples: a picture and what is written below it."""
+"""The function `take_apart` splits elements and batches into examples: an image, and the text below it."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from penstock.sources.image_folder import ImageFolderSource
 Names = Sequence[str] | Mapping[int, str]
 _LABELS = ("class_name", "label", "labels", "class", "target", "targets", "cls", "y", "category", "caption", "txt")
 _CHANNELS = (1, 3, 4)
-_LEAST = 4  # rows and columns of a picture; less is a table of numbers
+_LEAST = 4  # rows and columns of an image; a smaller array is a table of numbers
 _PICTURES = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", b"BM", b"RIFF")
 
 
 @dataclass(frozen=True)
 class Example:
-    """`image` is a picture as it came, (height, width) or (height, width, channels); None where there is none."""
+    """An image in its original values, (height, width) or (height, width, channels), or None, and its caption."""
 
     image: np.ndarray | None
     caption: str
 
 
 def leaves(element: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """The values in an element, each with its path: `1`, `image`, `meta.name`."""
+    """Yield the values in an element, each with its path: `1`, `image`, `meta.name`."""
     if isinstance(element, Mapping):
         parts: list[tuple[str, Any]] = [(str(key), value) for key, value in element.items()]
     elif isinstance(element, tuple):
@@ -52,7 +52,7 @@ def leaves(element: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 def take_apart(
     elements: Iterable[Any], n: int, *, image: str | None, label: str | None, label_names: Names | None
 ) -> list[Example]:
-    """At most `n` examples, of no more elements than they need; `image` and `label` are the paths of what is shown."""
+    """Return at most `n` examples, from as few elements as possible. `image` and `label` are the paths of values."""
     found: list[Example] = []
     for element in elements:
         values = dict(leaves(element))
@@ -64,7 +64,7 @@ def take_apart(
         pictures = None if where is None else _pictures(values, where)
         if where is not None and pictures is None:
             message = f"The value {where!r} is no picture: {_kind(values[where])}."
-            raise InvalidArgumentError(message, hint="A picture has 2 or 3 axes, or is the content of an image file.")
+            raise InvalidArgumentError(message, hint="An image has 2 or 3 axes, or is the content of an image file.")
         batched = pictures is not None and pictures[1]
         for number, picture in enumerate(pictures[0] if pictures else [None]):
             rest = {key: _at(value, number) if batched else value for key, value in values.items() if key != where}
@@ -75,7 +75,7 @@ def take_apart(
 
 
 def _pictures(values: Mapping[str, Any], key: str) -> tuple[list[np.ndarray], bool] | None:
-    """The pictures in a value, and whether it is a batch of them; None where it holds none."""
+    """Return the images in a value, and True if it is a batch of them. Return None if the value has no images."""
     value = values[key]
     if isinstance(value, bytes | np.bytes_):
         return ([_decoded(bytes(value))], False) if _is_file(bytes(value)) else None
@@ -100,7 +100,9 @@ def _pictures(values: Mapping[str, Any], key: str) -> tuple[list[np.ndarray], bo
 
 
 def as_rows(value: np.ndarray) -> np.ndarray | None:
-    """A picture as (height, width) or (height, width, channels), also of (channels, height, width); None for others.
+    """Return an image as (height, width) or (height, width, channels), or None for arrays that are no image.
+
+    (channels, height, width) is accepted too.
 
     >>> as_rows(np.zeros((3, 32, 48))).shape, as_rows(np.zeros((32, 48, 1))).shape, as_rows(np.zeros((5, 32, 48)))
     ((32, 48, 3), (32, 48), None)
@@ -119,9 +121,9 @@ def as_rows(value: np.ndarray) -> np.ndarray | None:
 
 
 def _counts(values: Mapping[str, Any], key: str, size: int) -> bool:
-    """Whether an array with `size` rows is a batch, as all values beside it have that many rows.
+    """Return True if an array with `size` rows is a batch, because all other values have that many rows.
 
-    A picture that is 8 pixels high beside a vector of 8 numbers would look the same: three axes are asked for first.
+    An image of 8 rows beside a vector of 8 numbers would look the same. The array must therefore have three axes.
     """
     others = [value for name, value in values.items() if name != key]
     return (
@@ -150,9 +152,10 @@ def _at(value: Any, number: int) -> Any:
 
 
 def _caption(values: Mapping[str, Any], label: str | None, names: Names | None) -> str:
-    """The label, by its name where that is known; without a label, the values that are short."""
+    """Return the label, by its name if that is known. Without a label, return the short values."""
     if label is None:
-        last = {key: key.lower().split(".")[-2:] for key in values}  # of WebDataset also what is before the suffix
+        # in WebDataset keys, the part before the suffix counts too
+        last = {key: key.lower().split(".")[-2:] for key in values}
         label = next((key for wanted in _LABELS for key in values if wanted in last[key]), None)
     if label is None and len(values) == 1:
         (label,) = values  # (image, label)
@@ -163,7 +166,7 @@ def _caption(values: Mapping[str, Any], label: str | None, names: Names | None) 
 
 
 def named(value: Any, names: Names | None) -> str:
-    """A label as text: its name for a number, that of the largest for a vector of one 1 and many 0.
+    """Return a label as text. A number is replaced by its name, and a one-hot vector by the name of its largest value.
 
     >>> named(np.int64(1), ["cat", "dog"]), named(np.array([1.0, 0.0]), ["cat", "dog"]), named(b"bird", None)
     ('dog', 'cat', 'bird')
@@ -187,7 +190,7 @@ def _is_short(value: Any) -> bool:
 
 
 def text_of(value: Any, most: int = 200) -> str:
-    """A value in one line."""
+    """Return a value as one line of text."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item() if value.dtype == object else value[()]
     if isinstance(value, list | np.ndarray) and len(value) == 1 and np.ndim(value[0]) == 0:
@@ -207,7 +210,7 @@ def text_of(value: Any, most: int = 200) -> str:
 
 
 def _text(content: bytes, most: int) -> str:
-    """Bytes as text where they are text, else how many they are."""
+    """Return bytes as text if they are text, otherwise their number."""
     try:
         text = content[: 4 * most].decode()
     except UnicodeDecodeError as error:
@@ -223,7 +226,7 @@ def _kind(value: Any) -> str:
 
 
 def label_names_of(data: Any) -> Names | None:
-    """The names of a folder's classes, or of the one label of a data set of the catalog; None where none are known."""
+    """Return the names of the classes of a folder, or of the one label of a catalog data set, or None."""
     names = getattr(data, "class_names", None)
     if isinstance(names, list):
         return names

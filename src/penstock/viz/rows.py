@@ -1,4 +1,4 @@
-"""`table`: elements as rows, on a terminal and in a notebook."""
+"""The function `table` shows elements as rows, on a terminal and in a notebook."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Rows:
         from rich.console import Console
 
         out = io.StringIO()
-        # As text in a notebook too: rich would show it there instead, beside what the notebook shows.
+        # The repr is text in a notebook too. Otherwise rich would display a second table there.
         Console(file=out, width=120, color_system=None, highlight=False, force_jupyter=False).print(self)
         return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
 

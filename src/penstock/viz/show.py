@@ -1,4 +1,4 @@
-"""`show`: pictures as a grid, anything else as a table."""
+"""The function `show` shows images as a grid, other elements as a table."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def show(data: Any, n: int = 9, **settings: Any) -> Grid | Rows:
 
 
 def _kept(data: Any, read: list[Any]) -> Iterator[Any]:
-    """The elements, which are also put into `read`: they are made once."""
+    """Yield the elements, and append each to `read`, so that each is computed only once."""
     for element in data:
         read.append(element)
         yield element

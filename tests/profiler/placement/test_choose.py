@@ -59,7 +59,7 @@ def test_little_is_not_worth_it(seconds):
     dear = Spot("map#1", "map(random)", seconds=10.0, nbytes=1e6, why_not="draws from random.random")
     found = choose([Spot("scan#1", "range", seconds=seconds, nbytes=8e3), dear], MEMORY, 100)
     assert found.spot is None
-    assert found.reason == f"all that could be kept, up to scan#1, takes only {seconds} s of CPU time in a pass"
+    assert found.reason == f"all that could be kept, up to scan#1, takes only {seconds} s of CPU time in an iteration"
 
 
 def test_nothing_measured_and_nowhere_to_go():

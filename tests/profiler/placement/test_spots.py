@@ -43,9 +43,9 @@ REFUSED = {
     "all in another order": (lambda: numbers().shuffle(ps.ALL), "not known to give the same"),
     "behind a shuffle": (lambda: numbers().shuffle(4).map(lambda x: x + 1), "another order in every epoch"),
     "beside a shuffle": (lambda: ps.Dataset.zip(numbers(), numbers().shuffle(4)), "another order in every epoch"),
-    "random numbers": (lambda: numbers().map(lambda x: x + random.random()), "draws from random.random"),
-    "element keys": (lambda: numbers().map(lambda x: x + ps.element_key()), "draws from ps.element_key"),
-    "random filters": (lambda: numbers().filter(lambda x: np.random.rand() < 0.5), "draws from np.random.rand"),
+    "random numbers": (lambda: numbers().map(lambda x: x + random.random()), "uses random numbers of random.random"),
+    "element keys": (lambda: numbers().map(lambda x: x + ps.element_key()), "uses random numbers of ps.element_key"),
+    "random filters": (lambda: numbers().filter(lambda x: np.random.rand() < 0.5), "numbers of np.random.rand"),
     "effects": (lambda: numbers().map(noted), "may not be left out: it"),
     "a generator": (
         lambda: ps.Dataset.from_generator(generated, output_signature=ps.TensorSpec((), np.int64)),

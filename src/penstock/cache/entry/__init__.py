@@ -1,1 +1,1 @@
-"""Entries: folders that passes of several processes fill, one behind the other, and read meanwhile."""
+"""Cache entries: folders that several processes fill, one after the other, while other processes read them."""

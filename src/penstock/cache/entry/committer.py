@@ -1,4 +1,7 @@
-"""Committer: the files of an entry, written by who holds its lock; each step leaves a whole prefix of the elements."""
+"""Committer writes the files of an entry under its lock.
+
+After each step the files contain a complete prefix of the elements.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +27,19 @@ _CHUNKS = "chunks"
 
 
 class Committer:
-    """Writes behind what an entry holds. Removes what an earlier one left that nobody knows of.
+    """Appends elements to an entry, and removes unlisted files of an earlier writer.
 
-    `manifest` says what the entry is made of, if it is new. `alike` knows the spec of the elements so far, `made_by`
-    what goes on from the states. All methods raise OSError where the disk, or its owner, does not let them.
+    A Committer at a URL has a lease, which cannot exclude a second writer (see `Lease`). Its chunks therefore have
+    unique names, and it removes no chunk. If another writer has completed the entry, the Committer changes nothing.
 
-    Behind a URL somebody else may write at the same time (`Lease`): chunks have names that nobody else gives, and
-    nothing is removed. Who finds the entry complete leaves it so.
+    All methods raise OSError if the disk or the permissions prevent the write.
+
+    Args:
+        entry: The entry, refreshed after the lock was taken.
+        lock: The lock or lease of the entry.
+        manifest: The manifest of the entry if the entry is new.
+        alike: Records the spec of the elements so far.
+        made_by: The fingerprint of the input that can resume from the committed states.
     """
 
     def __init__(self, entry: Entry, lock: Lock | Lease, manifest: Manifest, alike: Alike, made_by: str) -> None:
@@ -53,7 +62,7 @@ class Committer:
     def _begin(self, entry: Entry, manifest: Manifest) -> None:
         if self._mine:
             if entry.manifest is None:
-                storage.remove(file_in(self.folder, JOURNAL))  # of one whose manifest is gone
+                storage.remove(file_in(self.folder, JOURNAL))  # a journal without its manifest
                 write_manifest(self.folder, manifest, replace=True)
             self._manifest = entry.manifest or manifest
             self._commits = entry.commits() if entry.manifest is not None else []
@@ -61,18 +70,18 @@ class Committer:
             return
         (self._folder / _CHUNKS).mkdir(parents=True, exist_ok=True)
         if entry.manifest is None:
-            (self._folder / JOURNAL).unlink(missing_ok=True)  # of one whose manifest is gone
+            (self._folder / JOURNAL).unlink(missing_ok=True)  # a journal without its manifest
             write_manifest(self.folder, manifest, replace=True)
         self._manifest = entry.manifest or manifest
         self._commits = entry.commits()
         self._journal = os.open(self._folder / JOURNAL, os.O_WRONLY | os.O_CREAT | os.O_APPEND | OWN, 0o666)
         self._end = entry.journal_end if self._commits else 0
-        os.ftruncate(self._journal, self._end)  # a torn line
+        os.ftruncate(self._journal, self._end)  # removes an incomplete line
         self._remove_strays()
 
     @property
     def elements(self) -> int:
-        """How many are committed."""
+        """Number of committed elements."""
         return self._commits[-1].elements if self._commits else 0
 
     def _remove_strays(self) -> None:
@@ -85,7 +94,7 @@ class Committer:
             path.unlink(missing_ok=True)
 
     def commit(self, shards: dict[int, list[Kept]], state: Any) -> None:
-        """Write elements, by their shards, and the state of the input behind them: all of them, or none."""
+        """Write the elements of each shard, and the state of the input after them: all of them, or none."""
         chunks = [
             self._writer.write(self._name(shard, part), shard, block, specs)
             for shard in sorted(shards)
@@ -114,7 +123,7 @@ class Committer:
         self._end += len(line)
 
     def complete(self) -> None:
-        """Say that all elements are there."""
+        """Mark the entry as complete."""
         if self._mine and read_manifest(self.folder).complete:
             return
         self._say_complete()
@@ -127,12 +136,12 @@ class Committer:
         write_manifest(self.folder, self._manifest, replace=True)
 
     def write_again(self, number: int, kept: Sequence[Kept]) -> None:
-        """Write chunk `number`, counted over all commits, anew: it was damaged."""
+        """Write the damaged chunk `number`, counted over all commits, again."""
         if self._mine and self._manifest.complete:
             self._write_again_of_complete(number, kept)
             return
         places = [(place, at) for place, commit in enumerate(self._commits) for at in range(len(commit.chunks))]
-        if number >= len(places):  # the journal does not know it
+        if number >= len(places):  # the journal does not list the chunk
             return
         place, at = places[number]
         commit = self._commits[place]
@@ -150,7 +159,10 @@ class Committer:
             self._say_complete()
 
     def _write_again_of_complete(self, number: int, kept: Sequence[Kept]) -> None:
-        """The same behind a URL: the journal there may be that of another writer, who came later and was stopped."""
+        """Write a damaged chunk of a complete entry at a URL again.
+
+        The manifest lists the chunks here. The journal may belong to a later writer that was stopped.
+        """
         chunks = list(self._manifest.chunks)
         if number >= len(chunks):
             return
@@ -160,11 +172,14 @@ class Committer:
         write_manifest(self.folder, self._manifest, replace=True)
 
     def _name_again(self, before: Chunk, number: int) -> str:
-        """Behind a URL another one than it had: whoever reads what was there knows its checksums."""
+        """Return the name of the rewritten chunk.
+
+        At a URL the name is new, because running readers expect the old checksums under the old name.
+        """
         return f"{_CHUNKS}/again_{number:06d}{self._mine}_{token_hex(4)}.arrow" if self._mine else before.file
 
     def close(self) -> None:
-        """Let go of the files and the lock. Idempotent."""
+        """Close the files and release the lock. Idempotent."""
         journal, self._journal = self._journal, -1
         if journal >= 0:
             os.close(journal)

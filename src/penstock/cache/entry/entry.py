@@ -1,6 +1,6 @@
-"""Entry: what a folder that is filled by passes holds so far, and how to go on behind it.
+"""Entry describes the committed elements of a cache entry, and the states from which an input can resume.
 
-With what removes entries: one, all, or those of a folder that were not wanted for the longest time.
+The module also removes entries: one, all, or the least recently used ones of a folder.
 """
 
 from __future__ import annotations
@@ -25,28 +25,37 @@ from penstock.io.saved.manifest import NAME, Manifest, file_in, read_manifest
 
 @dataclass(frozen=True)
 class Point:
-    """Where the input can go on: its state in front of element number `elements`, None for the start."""
+    """A position at which the input can resume.
+
+    Args:
+        elements: Number of elements before this position.
+        state: State of the input at this position. None: the start.
+    """
 
     elements: int
     state: Any
 
 
 class Entry:
-    """As it was when `refresh` was called last, in a folder that may be a URL of one.
+    """The state of a cache entry at the last call of `refresh`. The folder may be a URL.
 
-    `manifest` is None before a pass began to write.
-
-    Its elements have an order: that of the chunks, in the order in which they were committed.
+    `manifest` is None until an iteration begins to write. The order of the elements is the order in which their chunks
+    were committed.
     """
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.manifest: Manifest | None = None
-        self._seen: Any = None  # which manifest it was
+        self._seen: Any = None  # stamp of the manifest
         self._journal = Journal(folder)
 
     def refresh(self) -> None:
-        """Look at the files. Raises DataLossError and FailedPreconditionError for a manifest that cannot be read."""
+        """Read the files again.
+
+        Raises:
+            DataLossError: If the manifest is damaged.
+            FailedPreconditionError: If this version cannot read the manifest.
+        """
         try:
             now = stamp(file_in(self.folder, NAME))
             if now is None or now != self._seen:
@@ -59,12 +68,12 @@ class Entry:
             self._journal.refresh()
 
     def forget(self) -> None:
-        """Take it for one that no pass has begun to write."""
+        """Treat the entry as an entry that no iteration has begun to write."""
         self.manifest = self._seen = None
         self._journal = Journal(self.folder)
 
     def manifest_as_of(self, now: Any) -> Manifest | None:
-        """The manifest, if it is the one that has this `stamp`."""
+        """Return the manifest if it has the stamp `now`, else None."""
         return self.manifest if now is not None and now == self._seen else None
 
     @property
@@ -73,7 +82,7 @@ class Entry:
 
     @property
     def run(self) -> str | None:
-        """What tells it from one that was written anew."""
+        """Identifier that changes when the entry is written again from the start."""
         return None if self.manifest is None else self.manifest.run
 
     @property
@@ -84,25 +93,29 @@ class Entry:
 
     @property
     def elements(self) -> int:
-        """How many are committed."""
+        """Number of committed elements."""
         if self.manifest is not None and self.manifest.complete:
             return self.manifest.elements
         return self._journal.elements
 
     @property
     def spec(self) -> Any:
-        """The nest of specs of what is committed, as JSON."""
+        """The nest of specs of the committed elements, as JSON."""
         if self.complete or not self._journal.commits:
             return None if self.manifest is None else self.manifest.spec
         return self._journal.commits[-1].spec
 
     def element_spec(self) -> Any:
-        """The nest of specs of what is committed. Raises InvalidTypeError for a class that is not loaded."""
+        """Return the nest of specs of the committed elements.
+
+        Raises:
+            InvalidTypeError: If a class of the spec is not loaded.
+        """
         assert self.manifest is not None
         return replace(self.manifest, spec=self.spec).element_spec()
 
     def point(self, elements: int, made_by: str) -> Point:
-        """The last place at or in front of so many elements from which an input that is `made_by` the same goes on."""
+        """Return the last position up to element `elements` from which an input with this fingerprint can resume."""
         if self.complete:
             self._journal.refresh()
         for commit in reversed(self._journal.commits):
@@ -111,27 +124,27 @@ class Entry:
         return Point(0, None)
 
     def goes_on(self, made_by: str) -> bool:
-        """Whether an input that is `made_by` this goes on behind all that is committed, or from the start."""
+        """Return True if an input with this fingerprint can resume after all committed elements."""
         return self.point(self.elements, made_by).elements == self.elements
 
     def commits(self) -> list[Commit]:
-        """What the journal said at the last look; of a complete entry, which no look reads the journal of, says now."""
+        """Return the commits of the journal. For a complete entry this reads the journal, which `refresh` does not."""
         if self.complete:
             self._journal.refresh()
         return list(self._journal.commits)
 
     @property
     def journal_first(self) -> int:
-        """The number of the commit that the last object of a journal behind a URL begins with."""
+        """Number of the first commit in the last object of a journal at a URL."""
         return self._journal.first
 
     @property
     def journal_end(self) -> int:
-        """The byte of the journal behind which nothing holds."""
+        """Number of valid bytes in the journal."""
         return self._journal.end
 
     def chunk_at(self, element: int) -> tuple[int, int]:
-        """(number of the chunk, number of its first element) that an element is in."""
+        """Return the number of the chunk that contains an element, and the number of its first element."""
         begin = 0
         for number, chunk in enumerate(self.chunks):
             if element < begin + chunk.elements:
@@ -141,14 +154,14 @@ class Entry:
         raise IndexError(message)
 
     def part(self, first: int) -> Manifest:
-        """The chunks from number `first` on as a saved data set of one shard, so that they come in their order."""
+        """Return the chunks from number `first` on as a saved data set of one shard, which keeps their order."""
         assert self.manifest is not None
         chunks = tuple(replace(chunk, shard=0) for chunk in self.chunks[first:])
         return replace(self.manifest, chunks=chunks, spec=self.spec, complete=True)
 
 
 def stamp(name: str) -> Any:
-    """What changes when a file is replaced; None where that cannot be told."""
+    """Return a value that changes when the file is replaced, or None if the storage reports no version."""
     if not storage.is_url(name):
         found = Path(name).stat()
         return found.st_mtime_ns, found.st_ino, found.st_size
@@ -157,11 +170,17 @@ def stamp(name: str) -> Any:
 
 
 _LOG = logging.getLogger("penstock.cache")
-KEY = re.compile("[0-9a-f]{32}")  # what the folder of an entry is called
+KEY = re.compile("[0-9a-f]{32}")  # name of the folder of an entry
 
 
 class Kept(NamedTuple):
-    """An entry: its folder, the bytes of its files, and whether a process wants it to stay."""
+    """An entry for listings.
+
+    Args:
+        folder: The folder of the entry.
+        nbytes: Number of bytes of its files.
+        in_use: True if a process uses the entry, so that it must stay.
+    """
 
     folder: Path
     nbytes: int
@@ -169,16 +188,16 @@ class Kept(NamedTuple):
 
 
 def remove(folder: str) -> bool:
-    """Remove an entry; False for one that somebody writes to, who would not notice. Raises OSError, PenstockError."""
+    """Remove an entry. Return False if another process writes to it. Raises OSError and PenstockError."""
     if storage.is_url(folder):
         return remove_remote(folder, NAME)
     lock = None
     try:
-        with suppress(Unlockable):  # then nobody writes
+        with suppress(Unlockable):  # a file system without locks has no writers
             lock = take(folder)
             if lock is None:
                 return False
-        Path(folder, NAME).unlink(missing_ok=True)  # first: without it there is no entry, however this ends
+        Path(folder, NAME).unlink(missing_ok=True)  # first, so that an interrupted removal leaves no entry
         shutil.rmtree(folder)
     finally:
         if lock is not None:
@@ -187,10 +206,14 @@ def remove(folder: str) -> bool:
 
 
 def remove_remote(folder: str, first: str) -> bool:
-    """Remove a folder at a URL, of its files that one first without which nobody looks at the others.
+    """Remove a folder at a URL under a lease, file `first` before all others.
 
-    Done under a lease. False where somebody else has one, or has taken this one, because it could not be renewed in
-    time: what is there then is theirs.
+    Readers ignore the other files without `first`.
+
+    Returns:
+        False if another process has the lease, or has taken it because the renewal came too late. The files that are
+            then in
+        the folder belong to that process.
     """
     lease = take_lease(folder)
     if lease is None:
@@ -202,23 +225,24 @@ def remove_remote(folder: str, first: str) -> bool:
             storage.remove(file_in(folder, name))
         if not lease.ours:
             return False
-        storage.remove(folder)  # where there are folders; while the lease is held: who takes the next one loses nothing
+        # Some stores have folders. The lease is still valid here, so the next holder loses no files.
+        storage.remove(folder)
     finally:
         lease.release()
     return True
 
 
 def size_of(folder: Path) -> int:
-    """The bytes of all files in a folder."""
+    """Return the number of bytes of all files in a folder."""
     found = 0
     for path in folder.rglob("*"):
-        with suppress(FileNotFoundError, PermissionError):  # removed meanwhile, or somebody else's
+        with suppress(FileNotFoundError, PermissionError):  # another process has removed the file, or owns it
             found += path.lstat().st_size
     return found
 
 
 def kept_below(folder: Path) -> Iterator[Kept]:
-    """The entries in the folders of a folder."""
+    """Yield the entries in the folders of a folder."""
     for entry in folder.glob("*/*"):
         if KEY.fullmatch(entry.name) and entry.is_dir():
             lock = unused(str(entry))
@@ -228,7 +252,7 @@ def kept_below(folder: Path) -> Iterator[Kept]:
 
 
 def make_room(folder: Path, most: int, own: Path) -> None:
-    """Remove entries below a folder until those beside `own` have at most so many bytes: the longest unused first."""
+    """Remove the least recently used entries of a folder until all entries except `own` have at most `most` bytes."""
     others = [kept for kept in kept_below(folder) if kept.folder != own]
     total = sum(kept.nbytes for kept in others)
     for kept in sorted(others, key=lambda kept: last_used(str(kept.folder))):
@@ -240,7 +264,7 @@ def make_room(folder: Path, most: int, own: Path) -> None:
         try:
             removed = remove(str(kept.folder))
         except OSError as error:
-            _LOG.warning("%s, a cache that nobody uses, could not be removed: %s", kept.folder, error)
+            _LOG.warning("%s, a cache that is not in use, could not be removed: %s", kept.folder, error)
             continue
         finally:
             lock.release()

@@ -1,9 +1,11 @@
-"""Locks on the files of an entry, and a lease behind a URL: who may write it, and who wants it to stay.
+"""Locks on the files of an entry, and leases of entries at a URL.
 
-The kernel lets go of locks when their holder dies. Behind a URL nothing can be locked: an object says who writes, and
-how long ago. Two processes may both take a lease, if they ask in the same moment or their clocks differ by a minute.
-Then both write, each its own chunks, and one of their journals stands in the end: an entry is right in any case, and
-half of the work was in vain.
+A lock has one of two purposes: it excludes other writers, or it prevents the removal of the entry. The kernel releases
+a lock when its process dies.
+
+Files at a URL cannot be locked. An object there names the writer and the time of its last renewal. Two processes may
+both take a lease, if they ask at the same moment or their clocks differ by a minute. Then both write their own chunks,
+and one of their journals remains. The entry is right in any case, but half of the work is lost.
 """
 
 from __future__ import annotations
@@ -30,42 +32,44 @@ from penstock.io.saved.manifest import file_in
 
 NAME = "writer.lock"
 _USERS = "users.lock"
-# A symbolic link in the place of a file of ours would have us write into whatever file it names.
+# A symbolic link in the place of a lock file could lead the writer to any other file.
 OWN = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP}
 
 
 class Unlockable(OSError):
-    """Files on this system, or file system, cannot be locked."""
+    """This system, or this file system, cannot lock files."""
 
 
 class Lock:
-    """Held until `release`. What is in its file says who holds it, for messages alone."""
+    """A lock that lasts until `release`. Its file names the holder, for messages only."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
         in_child(self.forget)
 
     def release(self) -> None:
-        """Let others write. Idempotent."""
+        """Release the lock. Idempotent."""
         import fcntl
 
         if self._handle >= 0:
-            with suppress(OSError):  # closing it does the same, but for a child that has just been forked
+            with suppress(OSError):  # close() releases the lock too, unless a child process has just been forked
                 fcntl.flock(self._handle, fcntl.LOCK_UN)
         self.forget()
 
     def forget(self) -> None:
-        """In a forked child: it has a copy of the open file, which would keep the lock when its parent is gone."""
+        """Close the copy of the file in a forked child, where it would keep the lock after the death of the parent."""
         handle, self._handle = self._handle, -1
         if handle >= 0:
             os.close(handle)
 
 
 def take(folder: str) -> Lock | None:
-    """The lock of the entry in a folder, or None while somebody else holds it.
+    """Return the lock for a writer of an entry, or None if another process has the lock.
 
-    Raises Unlockable where there are no locks, and OSError where its file cannot be made.
+    Raises:
+        Unlockable: If the file system has no locks.
+        OSError: If the lock file cannot be opened.
     """
     name = Path(folder, NAME)
     while True:
@@ -81,7 +85,7 @@ def take(folder: str) -> Lock | None:
         except BaseException:
             os.close(handle)
             raise
-        os.close(handle)  # the entry was removed, and perhaps made again, while we took it
+        os.close(handle)  # the entry was removed, and perhaps made again, before the lock was taken
 
 
 def _locked(handle: int, kind: str, *, wait: bool = False) -> bool:
@@ -101,16 +105,19 @@ def _locked(handle: int, kind: str, *, wait: bool = False) -> bool:
 
 
 def use(folder: str) -> Lock:
-    """What keeps an entry from being removed unasked (`unused`), and says that it was wanted now. Makes its folder.
+    """Return a lock that prevents the removal of an entry, and record the time of this use.
 
-    Raises OSError where that cannot be.
+    The folder of the entry is made if it is missing.
+
+    Raises:
+        OSError: If the folder or the lock cannot be made.
     """
     name = Path(folder, _USERS)
     while True:
         name.parent.mkdir(parents=True, exist_ok=True)
         try:
             handle = os.open(name, os.O_RDWR | os.O_CREAT | OWN, 0o666)
-        except FileNotFoundError:  # removed between the two
+        except FileNotFoundError:  # another process removed the folder after mkdir
             continue
         try:
             _locked(handle, "LOCK_SH", wait=True)
@@ -120,11 +127,11 @@ def use(folder: str) -> Lock:
         except BaseException:
             os.close(handle)
             raise
-        os.close(handle)  # it was removed while we waited
+        os.close(handle)  # another process removed the file during the wait
 
 
 def hold(folder: str) -> Lock | None:
-    """A lock of a folder itself, without a file in it; None while somebody else holds it. Raises OSError."""
+    """Return a lock on the folder itself, without a lock file, or None if another process has it. Raises OSError."""
     handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         if _locked(handle, "LOCK_EX"):
@@ -137,7 +144,10 @@ def hold(folder: str) -> Lock | None:
 
 
 def unused(folder: str) -> Lock | None:
-    """A lock that nobody gets who wants to `use` the entry in a folder; None where somebody does, or did not say so."""
+    """Return a lock that excludes callers of `use`.
+
+    None if a process uses the entry, or if no process has ever called `use` for it.
+    """
     try:
         handle = os.open(Path(folder, _USERS), os.O_RDWR | OWN)
     except OSError:
@@ -155,7 +165,7 @@ def unused(folder: str) -> Lock | None:
 
 
 def last_used(folder: str) -> int:
-    """When `use` was called last for the entry in a folder, in nanoseconds; 0 for never."""
+    """Return the time of the last call of `use` for an entry, in nanoseconds. 0: never."""
     try:
         return Path(folder, _USERS).stat().st_mtime_ns
     except OSError:
@@ -175,13 +185,13 @@ def _myself() -> dict[str, Any]:
 
 
 def holder(folder: str) -> dict[str, Any] | None:
-    """Tell who writes to the entry in a folder: host, pid and since when, as far as known; None if nobody does."""
+    """Return host, pid and start time of the writer of an entry, as far as known. None if there is no writer."""
     try:
         handle = os.open(Path(folder, NAME), os.O_RDONLY)
     except OSError:
         return None
     try:
-        with suppress(OSError):  # where nobody can tell, nobody writes
+        with suppress(OSError):  # a file system without locks has no writers
             if not _locked(handle, "LOCK_SH"):
                 return _said(os.pread(handle, 1 << 12, 0))
         return None
@@ -192,22 +202,18 @@ def holder(folder: str) -> dict[str, Any] | None:
 def _said(content: bytes) -> dict[str, Any]:
     try:
         found = json.loads(content)
-    except ValueError:  # it has taken the lock a moment ago, it is not ours, or damaged
+    except ValueError:  # the writer took the lock a moment ago, or the file is damaged or of another program
         return {}
     return found if isinstance(found, dict) else {}
 
 
-# Two processes may both take one, if they ask in the same moment or their clocks differ by a minute. Then both write,
-# each its own chunks, and one of their journals stands in the end: an entry is right in any case, and half of the work
-# was in vain.
-
 _LOG = logging.getLogger("penstock.cache")
-_HOLDS = 60.0  # seconds behind which who does not renew it is taken for dead
-_RENEWED = 15.0  # seconds from one time to the next
+_HOLDS = 60.0  # seconds after the last renewal until other processes regard the holder as dead
+_RENEWED = 15.0  # seconds between two renewals
 
 
 class Lease:
-    """Held until `release`; a thread renews it."""
+    """The lease of an entry at a URL. A thread renews it until `release`."""
 
     def __init__(self, folder: str) -> None:
         self._name = file_in(folder, NAME)
@@ -220,35 +226,35 @@ class Lease:
 
     @property
     def ours(self) -> bool:
-        """Whether nobody else has taken it."""
+        """True if no other process has taken the lease."""
         found = _written(self._name)
         return found is not None and found.get("token") == self._token
 
     @property
     def lasts(self) -> bool:
-        """Whether nobody can have taken it for dead, or else nobody has: a renewal may have come too late."""
+        """True if the lease is certainly valid. After a late renewal this reads the object."""
         return time.monotonic() - self._said_at < _HOLDS - _RENEWED or self.ours
 
     def release(self) -> None:
-        """Let others write. Idempotent."""
+        """Remove the lease. Idempotent."""
         if self._over.is_set():
             return
         self._over.set()
         try:
-            with self._saying:  # else it would be there again behind that
+            with self._saying:  # otherwise a renewal could write the object again after its removal
                 if self.ours:
                     storage.remove(self._name)
         except (PenstockError, OSError) as error:
             _LOG.info("%s could not be removed, and holds others up for a minute: %s", redacted(self._name), error)
 
     def forget(self) -> None:
-        """In a forked child: it is the parent's."""
+        """Stop in a forked child: the lease belongs to the parent."""
         self._over = threading.Event()
         self._over.set()
 
     def _say(self) -> None:
         since = datetime.now(UTC).isoformat(timespec="seconds")
-        self._said_at = time.monotonic()  # before it is sent: others count from then
+        self._said_at = time.monotonic()  # before the write, because other processes count from this moment
         told = {"host": socket.gethostname(), "pid": os.getpid(), "since": since, "at": time.time()}
         write_whole(self._name, json.dumps({**told, "token": self._token}).encode())
 
@@ -258,12 +264,12 @@ class Lease:
                 with self._saying:
                     if not self._over.is_set():
                         self._say()
-            except (PenstockError, OSError) as error:  # what is written says more
+            except (PenstockError, OSError) as error:  # the next write to the entry reports the error
                 _LOG.info("%s could not be renewed: %s", redacted(self._name), error)
 
 
 def take_lease(folder: str) -> Lease | None:
-    """The lease of the entry at a URL; None while somebody else has it. Raises PenstockError and OSError."""
+    """Return the lease of the entry at a URL, or None if another process has it. Raises PenstockError and OSError."""
     found = _written(file_in(folder, NAME))
     if found is not None and _alive(found):
         return None
@@ -275,7 +281,7 @@ def take_lease(folder: str) -> Lease | None:
 
 
 def writer_of(folder: str) -> dict[str, Any] | None:
-    """Tell who writes to an entry, at a URL too: host, pid and since when, as far as known; None if nobody does."""
+    """Return host, pid and start time of the writer of an entry, also at a URL. None if there is no writer."""
     if not storage.is_url(folder):
         return holder(folder)
     found = _written(file_in(folder, NAME))

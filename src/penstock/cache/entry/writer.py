@@ -1,6 +1,6 @@
-"""EntryWriter: the thread that writes what a pass makes into its entry, behind what is committed.
+"""EntryWriter commits the elements of an iteration to its entry, in a thread.
 
-It knows which entries this process writes to at the moment, as their passes must not wait for each other.
+The module also records the entries that this process writes to, so that its iterations do not wait for each other.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from penstock.forked import in_child
 from penstock.hints import redacted
 from penstock.io import storage
 
-_BLOCK = 1 << 10  # bytes that a Block costs beside its elements
+_BLOCK = 1 << 10  # bytes that a Block costs in addition to its elements
 
 
 class CommitBuffer:
-    """Elements by their shards, and the state of the input behind them. `nbytes` is what they cost.
+    """Collects elements by shard, with the state of the input after them, for one commit.
 
-    Some `expected` bytes will come.
+    `nbytes` is the memory that the elements use. `expected` is the number of bytes of a full buffer.
     """
 
     def __init__(self, expected: int) -> None:
@@ -44,7 +44,7 @@ class CommitBuffer:
         self._shards: dict[int, ColumnBuffer] = {}
 
     def add(self, block: Block, specs: list[LeafSpec], shards: np.ndarray | None, state: Any) -> None:
-        """The next elements, of these shards (0). If this is interrupted, what is here is of no use any more."""
+        """Add the next elements to these shards. Default: shard 0. After an interrupt, the buffer must be discarded."""
         for shard, part in by_shard(block, shards):
             if shard not in self._shards:
                 self._shards[shard] = waiting_of(shards, part, self._expected)
@@ -53,18 +53,20 @@ class CommitBuffer:
         self.nbytes += block.nbytes + _BLOCK
 
     def shards(self) -> dict[int, list[Kept]]:
-        """The elements of each shard."""
+        """Return the elements of each shard."""
         return {shard: waiting.kept() for shard, waiting in self._shards.items()}
 
 
-_IDLE = 1.0  # seconds without a new element, after which a pass has been left standing
+_IDLE = 1.0  # seconds without a new element, after which an iteration counts as abandoned
 _EXIT_PATIENCE = 30.0  # seconds that interpreter exit waits for the disk
 
 
 class Work(Protocol):
-    """What a thread writes. `leaving`: it has been told to end; `over`: it has let go of the entry.
+    """The work of a thread that writes an entry.
 
-    `fed` is when it got its last element, on the clock of `time.monotonic`.
+    - `leaving`: True after the thread was asked to end.
+    - `over`: Set after the thread has released the entry.
+    - `fed`: Time of the last element, on the clock of `time.monotonic`.
     """
 
     leaving: bool
@@ -72,10 +74,10 @@ class Work(Protocol):
     over: threading.Event
 
     def leave(self, *, complete: bool) -> None:
-        """Commit and let go of the entry."""
+        """Ask the thread to commit its elements and release the entry."""
 
     def forget(self) -> None:
-        """In a forked child: there is no thread."""
+        """Reset the object in a forked child, which has no such thread."""
 
 
 _WORKS: dict[str, Work] = {}  # by folder
@@ -86,24 +88,30 @@ def _name(folder: str) -> str:
 
 
 def begin(folder: str, work: Work) -> None:
-    """An entry is written to from now on."""
+    """Record that `work` writes to an entry."""
     _prepare()
     _WORKS[_name(folder)] = work
 
 
 def end(folder: str, work: Work) -> None:
-    """It is not any more."""
+    """Record that `work` no longer writes to an entry."""
     if _WORKS.get(_name(folder)) is work:
         del _WORKS[_name(folder)]
 
 
 def is_writing(folder: str) -> bool:
-    """Whether a pass of this process writes to an entry; returns when one that has ended has let go of it."""
+    """Return True if an iteration of this process writes to an entry.
+
+    If an iteration has ended, wait until its thread has released the entry.
+    """
     return _still(folder, idle=math.inf)
 
 
 def goes_on_writing(folder: str) -> bool:
-    """The same; a pass that has been left standing for a while is taken the entry from."""
+    """Return True if an active iteration of this process writes to an entry.
+
+    An iteration without a new element for a while loses the entry.
+    """
     return _still(folder, idle=_IDLE)
 
 
@@ -125,7 +133,7 @@ def _prepare() -> None:
 
 
 def _leave() -> None:
-    """At interpreter exit: what passes have made is committed."""
+    """Commit the elements of all iterations at interpreter exit."""
     works = list(_WORKS.values())
     for work in works:
         if not work.leaving:
@@ -141,18 +149,21 @@ def _forget() -> None:
 
 
 _LOG = logging.getLogger("penstock.cache")
-_BYTES = 1 << 24  # that wait to become chunks
-_SECONDS = 5.0  # that they wait at most
-_QUEUE = 1 << 26  # bytes that the pass may be ahead of the disk
+_BYTES = 1 << 24  # bytes that wait until they are committed as chunks
+_SECONDS = 5.0  # longest wait of an element in seconds
+_QUEUE = 1 << 26  # waiting bytes at which the iteration waits for the disk
 
-_Message = CommitBuffer | bool | None  # to commit; the end, and whether all elements are there; the first of some wait
+# A CommitBuffer is committed. A bool ends the thread: True if all elements were added. None starts the wait of
+# _SECONDS.
+_Message = CommitBuffer | bool | None
 
 
 class EntryWriter:
-    """Elements go in by `add`, which joins them; a thread commits what is there, 16 MiB or 5 seconds at a time.
+    """Joins elements, and commits them in a thread after 16 MiB or 5 seconds.
 
-    When it cannot write any more (a full disk, a lost permission) it says so once, what is committed stays, and what is
-    added from then on is dropped. It ends by `complete`, by `finish`, or when nobody holds it any more.
+    If the thread cannot write any more (a full disk, a lost permission), it logs one warning. Committed elements stay,
+    and later elements are dropped. The thread ends after `complete`, after `finish`, or when the EntryWriter is
+    garbage-collected.
     """
 
     def __init__(self, committer: Committer, alike: Alike, label: str) -> None:
@@ -161,7 +172,7 @@ class EntryWriter:
         begin(committer.folder, work)
         try:
             threading.Thread(target=work.run, name="penstock-entry", daemon=True).start()
-        except RuntimeError as error:  # the system gives no more threads
+        except RuntimeError as error:  # the system cannot start another thread
             end(committer.folder, work)
             committer.close()
             raise OSError(errno.EAGAIN, str(error)) from error
@@ -169,30 +180,32 @@ class EntryWriter:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the elements that wait."""
+        """Number of bytes of the elements that wait."""
         return self._work.nbytes
 
     def add(self, block: Block, shards: np.ndarray | None, state: Any) -> None:
-        """The next elements, of these shards (0), and the state of the input behind them.
+        """Add the next elements to these shards, with the state of the input after them. Default: shard 0.
 
-        Waits while the disk is behind. Raises InvalidTypeError for elements that cannot be stored, or are of another
-        kind than those before.
+        The call waits if the disk is too slow.
+
+        Raises:
+            InvalidTypeError: If the elements cannot be stored, or differ in structure or rank from earlier elements.
         """
         kept, specs = self._alike(block)
         self._work.put(kept, specs, shards, state)
 
     def finish(self) -> None:
-        """Commit what was added, and let others write. Returns at once, and never takes a lock. Idempotent."""
+        """Commit the added elements, and release the entry. Returns at once, and never takes a lock. Idempotent."""
         self._work.leave(complete=False)
 
     def complete(self) -> None:
-        """Commit what was added as the last elements there are; returns when that is done, or has failed."""
+        """Commit the added elements, and mark the entry as complete. Returns after the commit, or after its failure."""
         self._work.leave(complete=True)
         self._work.over.wait()
 
 
 class _Work:
-    """What the thread does. It does not hold the EntryWriter, so that one that is lost ends it."""
+    """The work of the thread. It has no reference to the EntryWriter, so that garbage collection can end the thread."""
 
     def __init__(self, committer: Committer, label: str) -> None:
         self.messages: SimpleQueue[_Message] = SimpleQueue()
@@ -223,7 +236,7 @@ class _Work:
                 return
             try:
                 self._gather(block, specs, shards, state)
-            except BaseException:  # an interrupt, too: nothing may be written behind a part of a Block
+            except BaseException:  # Also after an interrupt: an incomplete Block must not be followed by others.
                 self._gathered, self.failed = CommitBuffer(_BYTES), True
                 raise
 
@@ -238,12 +251,12 @@ class _Work:
             self.messages.put(self._taken())
 
     def _taken(self) -> CommitBuffer:
-        """What waits; what comes from now on is gathered anew. To be called with the lock."""
+        """Return the buffer of waiting elements, and begin a new one. The caller holds the lock."""
         taken, self._gathered = self._gathered, CommitBuffer(_BYTES)
         return taken
 
     def _drop(self) -> None:
-        """What was added behind the end is written by nobody."""
+        """Drop elements that were added after the end."""
         while not self.messages.empty():
             self.messages.get()
         with self._changed:
@@ -257,8 +270,8 @@ class _Work:
         except Exception as error:
             self.failed = True
             _LOG.warning(
-                "%s: nothing is written in the rest of this pass, which goes on without: %s. "
-                "%d elements are kept in %s; the next pass goes on behind them.",
+                "%s: nothing is written in the rest of this iteration: %s. "
+                "%d elements are kept in %s; the next iteration continues after them.",
                 self._label,
                 error,
                 self._committer.elements,
@@ -279,7 +292,7 @@ class _Work:
                 message = self.messages.get(timeout=None if due is None else max(due - monotonic(), 0))
             except Empty:
                 with self._changed:
-                    if not self.messages.empty():  # what was gathered before comes first
+                    if not self.messages.empty():  # a full buffer was queued earlier, and must be committed first
                         continue
                     message = self._taken()
             if message is None:

@@ -1,4 +1,4 @@
-"""AGNewsSubset: 127,600 articles of news of four kinds."""
+"""AGNewsSubset: 127,600 news articles of four kinds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FILE = "ag_news_csv.tar.gz"
 
 
 class AGNewsSubset(Builder):
-    """The titles and first sentences of articles, of four kinds: 120,000 to train and 7,600 to test."""
+    """The titles and first sentences of articles of four kinds: 120,000 for training and 7,600 for test."""
 
     VERSION = "1.0.0"
     EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 120_000, "test": 7_600}

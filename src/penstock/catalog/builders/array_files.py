@@ -1,4 +1,4 @@
-"""`read_idx`, `read_mat`: arrays in the formats in which MNIST and its likes, and MATLAB, keep them."""
+"""The functions `read_idx` and `read_mat` read arrays in the formats of MNIST and MATLAB."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ _DTYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E
 
 
 def read_idx(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
-    """The array in an IDX file, compressed by gzip or not: two zeros, a type, the number of dimensions, sizes, values.
+    """Return the array in an IDX file, which may be compressed by gzip.
+
+    The file has two zeros, a type, the number of dimensions, the sizes and the values.
 
     Raises:
-        DataLossError: it is no such file, or not whole.
+        DataLossError: If the file is no IDX file, or is incomplete.
     """
     content = Path(path).read_bytes()
     if content.startswith(b"\x1f\x8b"):
@@ -43,11 +45,11 @@ def read_idx(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
 
 
 def read_mat(path: str | os.PathLike[str], *names: str) -> list[np.ndarray[Any, Any]]:
-    """The arrays called `names` in a MATLAB file of version 5, with the shapes that they have there; whole, in memory.
+    """Return the arrays called `names` in a MATLAB file of version 5, with their shapes in the file.
 
     Raises:
-        MissingDependencyError: scipy, which reads the format, is not installed.
-        DataLossError: it is no such file, or not whole, or an array is missing.
+        MissingDependencyError: If scipy, which reads the format, is not installed.
+        DataLossError: If the file is no MATLAB file or is incomplete, or if an array is missing.
     """
     matlab = optional_package("scipy.io.matlab", "Reading MATLAB files", "mat")
     try:

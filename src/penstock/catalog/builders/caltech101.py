@@ -1,4 +1,4 @@
-"""Caltech101: 9,144 pictures of objects of 101 classes, and of none."""
+"""Caltech101: 9,144 images of objects of 101 classes and of a background class."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _NAMES = (
     "starfish stegosaurus stop_sign strawberry sunflower tick trilobite umbrella watch water_lilly wheelchair "
     "wild_cat windsor_chair wrench yin_yang"
 )
-_TRAIN = 30  # of each class
+_TRAIN = 30  # images of each class
 
 
 class Caltech101(Builder):
-    """Pictures of objects: of each class 30 drawn at random to train, and the others to test.
+    """Images of objects: 30 random images of each class for training, and the others for test.
 
-    They are drawn by tfds's generator and seed, from names that are sorted; tfds draws from names in the order in which
-    the file system lists them, so that its splits differ from machine to machine, and from these.
+    The random choice uses the generator and seed of tfds on sorted names. tfds itself uses the order of the file
+    system, so its splits differ from machine to machine, and from these.
     """
 
     VERSION = "3.0.2"
@@ -59,7 +59,7 @@ class Caltech101(Builder):
                 }
             ),
             description=(
-                "Pictures of objects of 101 classes, 40 to 800 of each, of 200 to 300 pixels, and pictures of none of "
+                "Images of objects of 101 classes, 40 to 800 of each, of 200 to 300 pixels, and images of none of "
                 "them, the class background_google."
             ),
             supervised_keys=("image", "label"),
@@ -84,20 +84,20 @@ class Caltech101(Builder):
 
 
 def _drawn(folder: Path) -> Iterator[tuple[str, bool]]:
-    """Each picture, and whether it is one to train with."""
-    random = np.random.RandomState(1234)  # tfds's; its stream will never change
+    """Yield each image, and True if it is for training."""
+    random = np.random.RandomState(1234)  # as in tfds; its sequence will never change
     for kind in sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and _is_seen(entry.name)):
         names = sorted(entry.name for entry in os.scandir(folder / kind) if _is_seen(entry.name))
         if len(names) < _TRAIN:
             message = f"there are {len(names)} pictures of {kind!r}, and {_TRAIN} are wanted to train with."
             raise DataLossError(message, hint="Delete the folder, and it is unpacked again.", file=str(folder))
         chosen = set(random.choice(names, _TRAIN, replace=False).tolist())
-        # The odd file that is no picture takes part in the draw, as with tfds.
+        # A file that is no image takes part in the random choice, as in tfds.
         yield from ((f"{kind}/{name}", name in chosen) for name in names if name.endswith(".jpg"))
 
 
 def _is_seen(name: str) -> bool:
-    """Whether tfds would unpack a file of that name."""
+    """Return True if tfds would unpack a file of that name."""
     return not name.startswith(".") and not name.endswith("~")
 
 

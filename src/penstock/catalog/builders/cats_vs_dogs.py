@@ -1,4 +1,4 @@
-"""CatsVsDogs: 23,262 photographs, after 1,738 that cannot be used."""
+"""CatsVsDogs: 23,262 photographs, without 1,738 unusable ones."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from penstock.catalog.info import DatasetInfo
 _URL = "https://download.microsoft.com/download/3/E/1/3E1C3F21-ECDB-4869-8368-6DEBA77B919F/kagglecatsanddogs_5340.zip"
 _NAME = re.compile(r"PetImages[\\/](Cat|Dog)[\\/]\d+\.jpg")
 _CORRUPT = 1738
-# tfds looks for "JFIF" in what peeking into a zip gives, which is this many bytes; with another number of them other
-# pictures are left out.
+# tfds searches "JFIF" in this many bytes, the size of a peek into a zip. Another size would exclude other images.
 _HEAD = 512
 
 
 class CatsVsDogs(Builder):
-    """Photographs of cats and dogs, of all sizes; written as JPEG once more, as tfds does since 4.0.1."""
+    """Photographs of cats and dogs of all sizes. They are encoded as JPEG again, as in tfds since 4.0.1."""
 
     VERSION = "4.0.1"
     RELEASE_NOTES: ClassVar[Mapping[str, str]] = {
@@ -75,14 +74,14 @@ class CatsVsDogs(Builder):
 
 
 class _Pictures:
-    """From the name of a file in the archive to its example."""
+    """Makes the example of a file in the archive from its name."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     @cached_property
     def _archive(self) -> zipfile.ZipFile:
-        return zipfile.ZipFile(self._path)  # may be read by several threads
+        return zipfile.ZipFile(self._path)  # several threads may read it
 
     def names(self) -> list[str]:
         return [name for name in self._archive.namelist() if _NAME.fullmatch(posixpath.normpath(name))]
@@ -94,10 +93,10 @@ class _Pictures:
             return Skipped(path, "it is no JPEG file (JFIF)")
         found = _NAME.fullmatch(path)
         assert found is not None
-        # Decoding and encoding once mends files that decoders complain of; 95 is the quality that TensorFlow writes.
+        # Decoding and encoding repairs files with warnings; 95 is the quality of TensorFlow.
         recoded = image.encode_jpeg(image.decode_image(content), quality=95)
         return path, {"image": recoded, "image/filename": path, "label": found[1].lower()}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Each process opens the archive for itself."""
+        """Drop the open archive, because each process opens its own."""
         return {"_path": self._path}

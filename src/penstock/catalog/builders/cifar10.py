@@ -1,4 +1,4 @@
-"""Cifar10: 60,000 small pictures of ten classes."""
+"""Cifar10: 60,000 small images of ten classes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PIXELS = 3 * 32 * 32
 
 
 class Cifar10(Builder):
-    """Pictures of 32 by 32 pixels, of ten classes: 50,000 to train and 10,000 to test."""
+    """Images of 32 by 32 pixels, of ten classes: 50,000 for training and 10,000 for test."""
 
     VERSION = "3.0.2"
     EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 50_000, "test": 10_000}
@@ -38,7 +38,7 @@ class Cifar10(Builder):
         "train": [f"data_batch_{number}.bin" for number in range(1, 6)],
         "test": ["test_batch.bin"],
     }
-    # The labels in the order in which they precede the pixels, and the files with their names.
+    # The labels, in their order before the pixels, and the files with their names.
     LABELS: ClassVar[Mapping[str, str]] = {"label": "batches.meta.txt"}
 
     def _info(self) -> DatasetInfo:
@@ -50,7 +50,7 @@ class Cifar10(Builder):
                     "label": features.ClassLabel(num_classes=10),
                 }
             ),
-            description="Colour pictures of 32 by 32 pixels, 6,000 of each of 10 classes.",
+            description="Colour images of 32 by 32 pixels, 6,000 of each of 10 classes.",
             supervised_keys=("image", "label"),
             homepage=HOMEPAGE,
             citation=CITATION,
@@ -73,7 +73,7 @@ class Cifar10(Builder):
         for file in files:
             content = np.fromfile(file, np.uint8)
             if len(content) % (ahead + _PIXELS):
-                message = f"a file of {len(content)} bytes does not hold whole pictures of {ahead + _PIXELS} bytes."
+                message = f"a file of {len(content)} bytes does not hold whole images of {ahead + _PIXELS} bytes."
                 raise DataLossError(message, hint="Was it cut short?", file=str(file))
             for row in content.reshape(-1, ahead + _PIXELS):
                 labels = dict(zip(self.LABELS, row[:ahead].tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""Cifar100: 60,000 small pictures of a hundred classes."""
+"""Cifar100: 60,000 small images of a hundred classes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _URL = "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz"
 
 
 class Cifar100(Cifar10):
-    """Pictures of 32 by 32 pixels, of 100 classes in 20 groups: 50,000 to train and 10,000 to test."""
+    """Images of 32 by 32 pixels, of 100 classes in 20 groups: 50,000 for training and 10,000 for test."""
 
     URL: ClassVar[str] = _URL
     CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
@@ -34,7 +34,7 @@ class Cifar100(Cifar10):
                     "coarse_label": features.ClassLabel(num_classes=20),
                 }
             ),
-            description="Colour pictures of 32 by 32 pixels, 600 of each of 100 classes, which form 20 groups.",
+            description="Colour images of 32 by 32 pixels, 600 of each of 100 classes, which form 20 groups.",
             supervised_keys=("image", "label"),
             homepage=HOMEPAGE,
             citation=CITATION,

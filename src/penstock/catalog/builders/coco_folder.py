@@ -1,4 +1,4 @@
-"""CocoFolder: pictures with boxes around things, as COCO lays them out."""
+"""CocoFolder: images with boxes around objects, in the layout of COCO."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from penstock.catalog.info import DatasetInfo
 from penstock.errors import DataLossError, InvalidArgumentError, NotFoundError
 
 _OTHER_TASKS = ("captions_", "panoptic_", "person_keypoints_", "stuff_")
-_BESIDE = ("_annotations.coco.json", "annotations.json")  # the name of a file of annotations among its pictures
+_BESIDE = ("_annotations.coco.json", "annotations.json")  # names of a file of annotations in the folder of its images
 _LAYOUTS = (
-    "annotations/instances_<split>.json with the pictures in <split>/ or images/<split>/, or "
-    "<split>/_annotations.coco.json with the pictures beside it"
+    "annotations/instances_<split>.json with the images in <split>/ or images/<split>/, or "
+    "<split>/_annotations.coco.json with the images beside it"
 )
 
 
@@ -33,17 +33,17 @@ class _Picture(NamedTuple):
 
 
 class CocoFolder(Items):
-    """Pictures and the JSON that says what is on them, by split: `annotations/instances_train2017.json`, `train2017/`.
+    """Images and the JSON that describes them, by split: `annotations/instances_train2017.json` and `train2017/`.
 
-    Or `train/_annotations.coco.json` with the pictures beside it. Examples are those of tfds's coco: "image",
-    "image/filename", "image/id" and "objects", of each "id", "area", "bbox", "label" and "is_crowd", in the order of
-    their ids. Boxes are shares of the picture's height and width; what of them lies outside is cut off. A split of
-    which the JSON is `image_info_<split>.json`, as those to test, has no objects. Files for other tasks, such as
-    captions, are passed over.
+    The layout `train/_annotations.coco.json`, with the images in the same folder, is read too. Examples have the
+    features of tfds's coco: "image", "image/filename", "image/id" and "objects". Each object has "id", "area", "bbox",
+    "label" and "is_crowd". Objects are in the order of their ids. Boxes are fractions of the height and width of the
+    image, clipped to the image. A split described by `image_info_<split>.json`, such as a test split, has no objects.
+    Files for other tasks, such as captions, are ignored.
 
     Raises:
-        NotFoundError: there is no such JSON, or the pictures are not where they are looked for.
-        DataLossError: a JSON is not what COCO describes.
+        NotFoundError: If there is no such JSON, or if the images are in none of the expected folders.
+        DataLossError: If a JSON does not have COCO's format.
     """
 
     def __init__(self, data_dir: Given = None) -> None:
@@ -76,7 +76,7 @@ class CocoFolder(Items):
                     "objects": features.Sequence(objects),
                 }
             ),
-            description="Pictures with boxes around things.",
+            description="Images with boxes around things.",
         )
 
     def _items(self) -> Mapping[str, Sequence[_Picture]]:
@@ -99,7 +99,7 @@ def _example(picture: _Picture) -> dict[str, Any]:
 
 
 def _annotations(folder: Path) -> dict[str, Path]:
-    """The file that describes each split."""
+    """Return the file that describes each split."""
     found: dict[str, Path] = {}
     for path in sorted([*folder.glob("annotations/*.json"), *folder.glob("*.json"), *folder.glob("*/*.json")]):
         if path.name in _BESIDE:
@@ -118,7 +118,7 @@ def _annotations(folder: Path) -> dict[str, Path]:
 
 
 def _split(folder: Path, split: str, path: Path) -> tuple[list[str], list[_Picture]]:
-    """The names of the classes, and the pictures in the order of their ids."""
+    """Return the names of the classes, and the images in the order of their ids."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         listed = sorted(content["images"], key=lambda image: image["id"])
@@ -156,7 +156,7 @@ def _object(
 
 
 def _place(folder: Path, split: str, path: Path, first: list[str]) -> Path:
-    """The folder of the pictures of a split: the first that has the first picture."""
+    """Return the folder of the images of a split: the first folder that contains the first image."""
     places = [folder / split, folder / "images" / split, folder / split / "images", folder / "images", path.parent]
     if path.name in _BESIDE:
         places = [path.parent, path.parent / "images"]

@@ -17,7 +17,7 @@ _URL = "https://biometrics.nist.gov/cs_links/EMNIST/gzip.zip"
 
 @dataclass(frozen=True, kw_only=True)
 class EMNISTConfig(BuilderConfig):
-    """One grouping: how many classes it has, and how many examples."""
+    """One grouping, with its number of classes and of examples."""
 
     classes: int
     train: int
@@ -25,7 +25,7 @@ class EMNISTConfig(BuilderConfig):
 
 
 class EMNIST(MNIST):
-    """Letters and digits of 28 by 28 pixels; as published they lie on their side: transpose them to read them."""
+    """Letters and digits of 28 by 28 pixels. The published images are transposed."""
 
     VERSION = "3.1.0"
     RELEASE_NOTES: ClassVar[Mapping[str, str]] = {
@@ -53,7 +53,7 @@ class EMNIST(MNIST):
     def _info(self) -> DatasetInfo:
         return self._described_as(
             "Handwritten letters and digits of NIST's Special Database 19 in the format of MNIST. As published, the "
-            "pictures are mirrored and turned by 90 degrees; transposed, they are as they were written.",
+            "images are mirrored and turned by 90 degrees; transposed, they are as they were written.",
             features.ClassLabel(num_classes=self._config.classes),
             homepage="https://www.nist.gov/itl/products-and-services/emnist-dataset",
             citation=(

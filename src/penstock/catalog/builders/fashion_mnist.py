@@ -26,7 +26,7 @@ _NAMES = (
 
 
 class FashionMNIST(MNIST):
-    """Pieces of clothing in MNIST's format: 60,000 gray pictures to train and 10,000 to test."""
+    """Pieces of clothing in MNIST's format: 60,000 gray images for training and 10,000 for test."""
 
     URL: ClassVar[str] = _URL
     CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
@@ -46,7 +46,7 @@ class FashionMNIST(MNIST):
 
     def _info(self) -> DatasetInfo:
         return self._described_as(
-            "Pictures of Zalando's articles in the format of MNIST: gray, 28 by 28 pixels, of 10 classes.",
+            "Images of Zalando's articles in the format of MNIST: gray, 28 by 28 pixels, of 10 classes.",
             features.ClassLabel(names=_NAMES),
             homepage="https://github.com/zalandoresearch/fashion-mnist",
             citation=(

@@ -32,7 +32,7 @@ _LISTS = {"train": "train.json", "validation": "test.json"}
 
 
 class Food101(Builder):
-    """Photographs of 101 dishes: of each 750 to train, which were not cleaned, and 250 that were, to validate."""
+    """Photographs of 101 dishes: 750 of each for training, with some wrong labels, and 250 for validation."""
 
     VERSION = "2.0.0"
     EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 75_750, "validation": 25_250}
@@ -69,7 +69,7 @@ class Food101(Builder):
 
 
 def _pictures(path: Path) -> list[tuple[str, str]]:
-    """(label, name of the picture) of each that a list names."""
+    """Return the label and the name of each image in a list."""
     listed = json.loads(path.read_text(encoding="utf-8"))
     return [(label, name) for label, names in listed.items() for name in names]
 

@@ -1,4 +1,4 @@
-"""ImageFolder: pictures in a folder for each split and class."""
+"""ImageFolder: images in a folder for each split and class."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ENDINGS = (".jpg", ".jpeg", ".png")
 class ImageFolder(Items):
     """Builder of the images in `data_dir/train/cat/1.jpg` and so on: a split, a class, a file.
 
-    It reads what tfds's ImageFolder reads.
+    It reads the same folders as tfds's ImageFolder.
 
     Examples have "image", "label" and "image/filename", the path. Classes are numbered in the order of their names. The
     order of the examples is random, and depends on the name of the split only.
@@ -59,7 +59,7 @@ class ImageFolder(Items):
     def _pictures(self) -> dict[str, list[Path]]:
         found = {split.name: list(_pictures(split)) for split in _folders(self._folder)}
         if not any(found.values()):
-            message = f"there are no pictures split/class/name{_ENDINGS[0]} in {str(self._folder)!r}."
+            message = f"there are no images split/class/name{_ENDINGS[0]} in {str(self._folder)!r}."
             hint = f"Names end in {', '.join(_ENDINGS)}."
             if any(_files(folder) for folder in _folders(self._folder)):
                 hint = (
@@ -80,7 +80,7 @@ class ImageFolder(Items):
                     "label": features.ClassLabel(names=self._classes),
                 }
             ),
-            description="Pictures in a folder for each split and class.",
+            description="Images in a folder for each split and class.",
             supervised_keys=("image", "label"),
         )
 

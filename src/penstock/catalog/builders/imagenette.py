@@ -1,4 +1,4 @@
-"""Imagenette: 13,394 photographs of ten classes of ImageNet that are told apart easily."""
+"""Imagenette: 13,394 photographs of ten classes of ImageNet that are easily distinguished."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SPLITS = {"train": "train", "validation": "val"}
 
 @dataclass(frozen=True, kw_only=True)
 class ImagenetteConfig(BuilderConfig):
-    """A size of the pictures, and one of two ways of splitting them: "-v2" has 70% to train with."""
+    """A size of the images, and one of two ways to split them: "-v2" has 70% for training."""
 
     folder: str
 

@@ -1,4 +1,4 @@
-"""IMDBReviews: 100,000 reviews of films."""
+"""IMDBReviews: 100,000 film reviews."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SPLITS = {
 
 
 class IMDBReviews(Builder):
-    """Reviews of films that praise or damn: 25,000 to train, 25,000 to test; 50,000 "unsupervised", with label -1."""
+    """Positive and negative film reviews: 25,000 for training and test each, 50,000 "unsupervised" with label -1."""
 
     VERSION = "1.0.0"
     RELEASE_NOTES: ClassVar[Mapping[str, str]] = {"1.0.0": "New split API (https://tensorflow.org/datasets/splits)"}

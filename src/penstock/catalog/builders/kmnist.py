@@ -14,7 +14,7 @@ _URL = "http://codh.rois.ac.jp/kmnist/dataset/kmnist/"
 
 
 class KMNIST(MNIST):
-    """Ten characters of old Japanese script in MNIST's format: 60,000 gray pictures to train and 10,000 to test."""
+    """Ten characters of old Japanese script in MNIST's format: 60,000 gray images for training and 10,000 for test."""
 
     URL: ClassVar[str] = _URL
     CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {

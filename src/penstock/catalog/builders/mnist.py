@@ -17,13 +17,13 @@ _URL = "https://storage.googleapis.com/cvdf-datasets/mnist/"
 
 
 def file_names(split: str) -> tuple[str, str]:
-    """The files with the images and the labels of a split, of MNIST and of its likes."""
+    """Return the names of the files with the images and the labels of a split of MNIST or a similar data set."""
     prefix = "train" if split == "train" else "t10k"
     return f"{prefix}-images-idx3-ubyte.gz", f"{prefix}-labels-idx1-ubyte.gz"
 
 
 class MNIST(Builder):
-    """Handwritten digits, 28 by 28 pixels, gray: 60,000 to train and 10,000 to test."""
+    """Handwritten digits, 28 by 28 pixels, gray: 60,000 for training and 10,000 for test."""
 
     VERSION = "3.0.1"
     EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 60_000, "test": 10_000}
@@ -45,7 +45,7 @@ class MNIST(Builder):
 
     def _info(self) -> DatasetInfo:
         return self._described_as(
-            "Handwritten digits, each a gray picture of 28 by 28 pixels.",
+            "Handwritten digits, each a gray image of 28 by 28 pixels.",
             features.ClassLabel(num_classes=10),
             homepage="http://yann.lecun.com/exdb/mnist/",
             citation=(
@@ -75,7 +75,7 @@ class MNIST(Builder):
     def _generate_examples(self, images: Path, labels: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         pictures, classes = read_idx(images), read_idx(labels)
         if pictures.shape[1:] != (28, 28) or classes.shape != pictures.shape[:1]:
-            message = f"there are pictures of shape {pictures.shape} and labels of shape {classes.shape}."
+            message = f"there are images of shape {pictures.shape} and labels of shape {classes.shape}."
             raise DataLossError(message, hint="28 by 28 pixels, and a label for each, were expected.", file=str(images))
         for number, (picture, label) in enumerate(zip(pictures, classes, strict=True)):
             yield number, {"image": picture[:, :, None], "label": int(label)}

@@ -31,14 +31,14 @@ _NAMES = (
     "hippeastrum, bee balm, ball moss, foxglove, bougainvillea, camellia, mallow, mexican petunia, bromelia, "
     "blanket flower, trumpet creeper, blackberry lily"
 )
-# The arrays with the numbers of the pictures of each split.
+# The arrays with the numbers of the images of each split.
 _SPLITS = {"train": "trnid", "test": "tstid", "validation": "valid"}
 
 
 class OxfordFlowers102(Builder):
-    """Photographs of flowers: ten of each kind to train and ten to validate, and 6,149 to test.
+    """Photographs of flowers: ten of each kind for training and ten for validation, and 6,149 for test.
 
-    What picture is in which split stands in MATLAB files, which scipy reads: `pip install 'penstock[mat]'`.
+    The splits are in MATLAB files, which scipy reads: `pip install 'penstock[mat]'`.
     """
 
     VERSION = "2.1.1"
@@ -83,7 +83,7 @@ class OxfordFlowers102(Builder):
         (kinds,) = (found.reshape(-1).tolist() for found in read_mat(labels, "labels"))
         numbers = [found.reshape(-1).tolist() for found in read_mat(splits, *_SPLITS.values())]
         if not all(1 <= number <= len(kinds) for part in numbers for number in part):
-            message = f"a split names a picture that is none of 1 to {len(kinds)}."
+            message = f"a split names an image that is none of 1 to {len(kinds)}."
             raise DataLossError(message, hint="Delete the file, and it is downloaded again.", file=str(splits))
         folder = dl_manager.extract(archive) / "jpg"
         return {

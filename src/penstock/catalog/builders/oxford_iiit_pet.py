@@ -25,7 +25,7 @@ _BREEDS = (
     "Ragdoll Russian_Blue saint_bernard samoyed scottish_terrier shiba_inu Siamese Sphynx staffordshire_bull_terrier "
     "wheaten_terrier yorkshire_terrier"
 )
-# Files of other formats, or of which decoders complain.
+# Files of other formats, or with decoding warnings.
 _RECODED = (
     "beagle_116 chihuahua_121 Abyssinian_5 Abyssinian_34 Egyptian_Mau_14 Egyptian_Mau_139 Egyptian_Mau_145 "
     "Egyptian_Mau_156 Egyptian_Mau_167 Egyptian_Mau_177 Egyptian_Mau_186 Egyptian_Mau_191"
@@ -36,9 +36,9 @@ _JPEG = b"\xff\xd8\xff"
 
 
 class OxfordIIITPet(Builder):
-    """Photographs of cats and dogs of 37 breeds: 3,680 to train, with the boxes of their heads, and 3,669 to test.
+    """Photographs of cats and dogs of 37 breeds: 3,680 for training, with boxes of the heads, and 3,669 for test.
 
-    The twelve files that tfds names, and any other that is no JPEG, are written as JPEG once more.
+    The twelve files that tfds lists, and any other file that is no JPEG, are encoded as JPEG again.
     """
 
     VERSION = "4.0.0"
@@ -95,12 +95,12 @@ def _lines(path: Path) -> list[str]:
 
 
 def _pet(images: Path, annotations: Path, line: str) -> tuple[str, dict[str, Any]]:
-    """The example of a line such as "Abyssinian_100 1 1 1": a file, its breed, its species, its number."""
+    """Return the example of a line such as "Abyssinian_100 1 1 1": file, breed, species, number."""
     name, breed, species, _ = line.split()
     content = (images / f"{name}.jpg").read_bytes()
     if name in _RECODED.split() or not content.startswith(_JPEG):
         pixels = image.decode_image(content, expand_animations=False)
-        pixels = pixels[:, :, :3] if pixels.shape[2] == 4 else pixels  # JPEG knows no transparency
+        pixels = pixels[:, :, :3] if pixels.shape[2] == 4 else pixels  # JPEG has no transparency
         content = image.encode_jpeg(np.ascontiguousarray(pixels), quality=95)
     return f"{name}.jpg", {
         "file_name": f"{name}.jpg",
@@ -113,7 +113,7 @@ def _pet(images: Path, annotations: Path, line: str) -> tuple[str, dict[str, Any
 
 
 def _head(path: Path) -> features.BBox:
-    """The box in an annotation; one of no size where there is no annotation, as for what is to be tested."""
+    """Return the box in an annotation, or an empty box if there is no annotation, as for the test split."""
     if not path.is_file():
         return _NO_BOX
     try:

@@ -1,4 +1,4 @@
-"""SpeechCommands: 100,503 sounds of a second, of ten words, other words and silence."""
+"""SpeechCommands: 100,503 sounds of one second: ten words, other words and silence."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _VALIDATION_NOISE = f"{_NOISE}/running_tap.wav"
 
 
 class SpeechCommands(Builder):
-    """Sounds of a second at 16 kHz: ten words to be spotted, others, "_unknown_", and "_silence_".
+    """Sounds of one second at 16 kHz: ten words to recognise, other words, "_unknown_", and "_silence_".
 
-    85,511 to train, 10,102 to validate and 4,890 to test. The silence to train and to validate is cut from long
-    recordings of noise, a second every half second; that to test is recorded so. A file that cannot be decoded, which
-    tfds leaves out without a word, is an error: there should be none.
+    There are 85,511 sounds for training, 10,102 for validation and 4,890 for test. The silence for training and
+    validation is cut from long recordings of noise, one second every half second. The silence for test consists of
+    separate recordings. A file that cannot be decoded is an error, although tfds skips it: there should be none.
     """
 
     VERSION = "0.0.3"
@@ -75,7 +75,7 @@ class SpeechCommands(Builder):
         }
 
     def _listed(self, dl_manager: DownloadManager, path: Path) -> tuple[set[str], set[str]]:
-        """The files to train and to validate with: the archive lists the latter and those to test."""
+        """Return the files for training and validation. The archive lists the files for validation and test."""
         files: set[str] = set()
         lists: dict[str, set[str]] = {}
         for name, file in dl_manager.iter_archive(path):

@@ -1,4 +1,4 @@
-"""Stl10: 113,000 pictures of ten classes, most of them without a label."""
+"""Stl10: 113,000 images of ten classes, most of them without a label."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIDE = 96
 
 
 class Stl10(Builder):
-    """Pictures of 96 by 96 pixels: 5,000 to train, 8,000 to test, and 100,000 "unlabelled", with the label -1."""
+    """Images of 96 by 96 pixels: 5,000 for training, 8,000 for test, and 100,000 "unlabelled", with the label -1."""
 
     VERSION = "1.0.0"
     EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 5_000, "test": 8_000, "unlabelled": 100_000}
@@ -34,7 +34,7 @@ class Stl10(Builder):
                 {"image": features.Image(shape=(_SIDE, _SIDE, 3)), "label": features.ClassLabel(num_classes=10)}
             ),
             description=(
-                "Colour pictures of 96 by 96 pixels from ImageNet: few with a label, of ten classes, and many without, "
+                "Colour images of 96 by 96 pixels from ImageNet: few with a label, of ten classes, and many without, "
                 "of these and of similar things."
             ),
             supervised_keys=("image", "label"),

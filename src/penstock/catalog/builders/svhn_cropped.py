@@ -20,10 +20,10 @@ _SHAPE = (32, 32, 3)
 
 
 class SvhnCropped(Builder):
-    """Digits of house numbers, 32 by 32 pixels: 73,257 to train, 26,032 to test and 531,131 easier ones, "extra".
+    """Digits of house numbers, 32 by 32 pixels: 73,257 for training, 26,032 for test, and 531,131 "extra" ones.
 
-    The files are MATLAB's, which scipy reads (`pip install 'penstock[mat]'`), a split at a time: "extra" takes 1.7 GB
-    of memory while it is prepared.
+    The split "extra" has easier images. scipy reads the MATLAB files (`pip install 'penstock[mat]'`), one split at a
+    time. The preparation of "extra" uses 1.7 GB of memory.
     """
 
     VERSION = "3.1.0"
@@ -68,8 +68,8 @@ class SvhnCropped(Builder):
         pictures, digits = read_mat(path, "X", "y")
         digits = digits.reshape(-1)
         if pictures.shape != (*_SHAPE, len(digits)) or not ((digits >= 1) & (digits <= 10)).all():
-            message = f"there are pictures of shape {pictures.shape} and {len(digits)} labels."
-            raise DataLossError(message, hint="Pictures in the last axis, and labels 1 to 10, were expected.")
+            message = f"there are images of shape {pictures.shape} and {len(digits)} labels."
+            raise DataLossError(message, hint="Expected the images along the last axis and labels from 1 to 10.")
         for number, digit in enumerate(digits.tolist()):
             picture = np.ascontiguousarray(pictures[..., number])
             # The digit 0 has the label 10 in the file.

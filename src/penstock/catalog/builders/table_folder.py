@@ -1,4 +1,4 @@
-"""CsvFolder and ParquetFolder: tables of which the splits are told by the names of files or folders."""
+"""CsvFolder and ParquetFolder: tables whose splits are recognised by the names of files or folders."""
 
 from __future__ import annotations
 
@@ -19,19 +19,23 @@ from penstock.dataset.make_datasets import lines_before_header
 from penstock.dataset.table_files import ParquetDataset
 from penstock.errors import DataLossError, InvalidArgumentError, InvalidTypeError, NotFoundError
 
-# "train-00003-of-00010", "train-00003-of-00010-1f2e3d4c", "train_3"; what is before it is the split.
+# The suffix in "train-00003-of-00010", "train-00003-of-00010-1f2e3d4c", "train_3". The rest is the name of the split.
 _PART = re.compile(r"[-_.](\d+-of-\d+(-[0-9a-f]+)?|\d+)$")
 
 
 class TableFolder(InPlace):
-    """Rows of tables, as dicts of their columns, with the splits that the files' names tell.
+    """Rows of tables, as dicts of their columns, with splits by the names of the files.
 
-    `train.csv`, `train-00000-of-00004.csv` and `train_0.csv` in the folder, or in `data` in it, belong to the split
-    "train", and so does every table in the folder `train`. Rows are in the order of the files' names.
+    `train.csv`, `train-00000-of-00004.csv` and `train_0.csv` in the folder, or in its subfolder `data`, belong to the
+    split "train". Every table in the folder `train` belongs to it too. Rows are in the order of the files' names.
 
-    `columns` are read, or all; `fill_null` says what stands for a null, `{"label": -1}`, which is else an error;
-    `supervised_keys=("text", "label")` names the columns of `as_supervised=True`. Values are what
-    `Dataset.from_arrow` makes of them.
+    The values are those of `Dataset.from_arrow`.
+
+    Args:
+        data_dir: The folder.
+        columns: Names of the columns to read. Default: all columns.
+        fill_null: Replacements of nulls, such as `{"label": -1}`. Other nulls are errors.
+        supervised_keys: Names of the columns for `as_supervised=True`, such as `("text", "label")`.
     """
 
     ENDINGS: ClassVar[tuple[str, ...]]
@@ -50,7 +54,7 @@ class TableFolder(InPlace):
 
     @abstractmethod
     def _table(self, files: list[str]) -> Dataset:
-        """The rows of some files, with numbers."""
+        """Return the rows of some files as a data set with indices."""
 
     def _listed(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
@@ -94,7 +98,7 @@ class TableFolder(InPlace):
 
 
 class ParquetFolder(TableFolder):
-    """Parquet files by split; see `TableFolder`. Their ends are read to count the rows, and row groups as needed."""
+    """Parquet files by split; see `TableFolder`. Rows are counted by the metadata; row groups are read on demand."""
 
     ENDINGS = (".parquet",)
 
@@ -103,9 +107,10 @@ class ParquetFolder(TableFolder):
 
 
 class CsvFolder(TableFolder):
-    """CSV files with a first row of names, by split; see `TableFolder`. They are read whole, into memory.
+    """CSV files with a first row of names, by split; see `TableFolder`. The files are read into memory.
 
-    Kinds are told by the values: int64, float64, bool, times and text; an empty field is a null, an empty text empty.
+    The values determine the types: int64, float64, bool, times and text. An empty field is a null in a column of
+    numbers, and an empty text in a column of text.
     """
 
     ENDINGS = (".csv", ".csv.gz")
@@ -131,7 +136,7 @@ class CsvFolder(TableFolder):
 
 
 class _Chosen:
-    """From a row to what `keys`, a nest of names, stand for."""
+    """Returns the values of a row for `keys`, a nest of names."""
 
     def __init__(self, keys: Any) -> None:
         self._keys = keys
@@ -141,7 +146,7 @@ class _Chosen:
 
 
 def _feature(name: str, column: Any) -> features.Feature:
-    """What describes a column."""
+    """Return the feature that describes a column."""
     if isinstance(column, Mapping):
         return features.FeaturesDict({key: _feature(f"{name}/{key}", inner) for key, inner in column.items()})
     if not isinstance(column, TensorSpec) or column.shape is None:  # such as a list of lists

@@ -1,1 +1,1 @@
-"""Downloads: fetched in parallel, gone on with, verified, cached by checksum; archives read and unpacked with care."""
+"""Downloads: fetched in parallel, resumed, verified, cached by checksum. Archives: read and unpacked safely."""

@@ -1,4 +1,4 @@
-"""Archives: their files one after the other, or unpacked into a folder; what would leave the folder is refused."""
+"""Archives: their files as a stream, or unpacked into a folder. A member that leaves the folder is an error."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from penstock.errors import DataLossError, InvalidArgumentError
 _CHUNK = 1 << 20
 _TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tbz2", ".tar.xz", ".txz")
 _BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, gzip.BadGzipFile)
-_ENCRYPTED = 1  # the bit of a zip's member that says so
-_AGAIN = "Delete it and get it again: a download is fetched anew by the next call."
+_ENCRYPTED = 1  # flag of an encrypted member of a zip
+_AGAIN = "Delete it: the next call downloads it again."
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What an archive may unpack to: `ratio` times its own size, or `free` bytes if that is more; `members` files."""
+    """The limits of an archive: `ratio` times its own size, or `free` bytes if that is more, and `members` files."""
 
     ratio: int = 200
     free: int = 1 << 30
@@ -37,7 +37,7 @@ class Limits:
 
 
 def kind_of(path: Path) -> str:
-    """Which kind of archive a file is, by its name and its first bytes: "zip", "tar", "gz", or "" for none.
+    """Return the kind of an archive by its name and its first bytes: "zip", "tar", "gz", or "" for another file.
 
     >>> kind_of(Path("images.tar.gz")), kind_of(Path("train-images-idx3-ubyte.gz")), kind_of(Path("setid.mat"))
     ('tar', 'gz', '')
@@ -62,14 +62,14 @@ def kind_of(path: Path) -> str:
 
 
 def iter_archive(path: str | os.PathLike[str], limits: Limits = Limits()) -> Iterator[tuple[str, BinaryIO]]:
-    """The name and the content of each file in an archive, in their order; read as a stream, never unpacked to disk.
+    """Yield the name and the content of each file in an archive, in order. The archive is not unpacked to disk.
 
-    A content is read before the next is asked for. Names come without "./" and the like. As with tfds, links, devices,
-    hidden files and those ending in "~" are passed over.
+    Read each content before the next step of the iteration. Names have no "./" parts. As in tfds, links, devices,
+    hidden files and files that end in "~" are skipped.
 
     Raises:
-        DataLossError: the archive is damaged, or unpacks to far more than it is; also while a content is read.
-        InvalidArgumentError: it is no archive, or one that needs a password.
+        DataLossError: If the archive is damaged or too large when unpacked. A read of a content may raise it too.
+        InvalidArgumentError: If the file is no archive, or needs a password.
     """
     path = Path(path)
     guard = _Guard(path, limits)
@@ -87,11 +87,12 @@ def extract(
     advance: Callable[[int], None] = lambda count: None,
     limits: Limits = Limits(),
 ) -> None:
-    """Unpack an archive into the folder `to`, which appears when all is there; `advance` is told the bytes written.
+    """Unpack an archive into the folder `to`, which appears when it is complete. `advance` gets the written bytes.
 
     Raises:
-        InvalidArgumentError: a name, or a link, leads out of the folder; it is no archive, or needs a password.
-        DataLossError: the archive is damaged, or unpacks to far more than it is.
+        InvalidArgumentError: If a name or a link leads out of the folder, or if the file is no archive or needs a
+            password.
+        DataLossError: If the archive is damaged, or too large when unpacked.
     """
     path, to = Path(path), Path(to)
     work = to.with_name(f"{to.name}.incomplete")
@@ -121,7 +122,7 @@ def extract(
 
 
 def safe(name: str, archive: Path) -> PurePosixPath:
-    """The relative path of a member; raises InvalidArgumentError for one that leads out of the folder.
+    """Return the relative path of a member. Raises InvalidArgumentError if the path leads out of the folder.
 
     >>> safe("images/cat.jpg", Path("a.zip")).name
     'cat.jpg'
@@ -136,7 +137,7 @@ def safe(name: str, archive: Path) -> PurePosixPath:
 
 
 def _members(path: Path, guard: _Guard, links: Path | None) -> Iterator[tuple[str, Any, int]]:
-    """(name, content, mode) of each file; links are made below `links`, or passed over."""
+    """Yield (name, content, mode) of each file. Links are made below `links`, or skipped."""
     kind = kind_of(path)
     if kind == "zip":
         yield from _of_zip(path, guard)
@@ -175,12 +176,12 @@ def _of_tar(path: Path, guard: _Guard, links: Path | None) -> Iterator[tuple[str
                     yield member.name, guard.counted(content, member.size), member.mode
             elif (member.issym() or member.islnk()) and links is not None:
                 _link(member, links, path)
-        while rest := plain.read(_CHUNK):  # the checksum comes last, behind what tar looks at
+        while rest := plain.read(_CHUNK):  # read the rest too, because the checksum comes after the end of the tar data
             guard.add(len(rest))
 
 
 def _unpacked(path: Path) -> Any:
-    """A tar file without its compression. tarfile's own way through a tar.gz passes over the checksum."""
+    """Open a tar file without its compression. tarfile's own decompression of a tar.gz ignores the checksum."""
     with path.open("rb") as file:
         first = file.read(6)
     if first.startswith(b"\x1f\x8b"):
@@ -206,7 +207,7 @@ def _link(member: tarfile.TarInfo, folder: Path, archive: Path) -> None:
         if leads_to.is_file() and not leads_to.is_symlink():
             shutil.copyfile(leads_to, target)
         return
-    # What a link points to is copied when it is there already; a link itself could be written through later.
+    # An existing target of a link is copied. A link itself could later be used to write outside the folder.
     if leads_to.is_file() and not leads_to.is_symlink():
         shutil.copyfile(leads_to, target)
 
@@ -216,7 +217,7 @@ def _through_link(target: Path, folder: Path) -> bool:
 
 
 class _Guard:
-    """Counts what comes out of an archive."""
+    """Counts the unpacked bytes and files of an archive."""
 
     def __init__(self, path: Path, limits: Limits) -> None:
         self.path, self._limits = path, limits
@@ -247,14 +248,14 @@ class _Guard:
 
 
 class _Counted:
-    """A file of which what is read is counted."""
+    """A file whose reads are counted."""
 
     def __init__(self, content: Any, guard: _Guard) -> None:
         self._content, self._guard = content, guard
 
     def read(self, size: int = -1) -> bytes:
         if size is not None and size >= 0:
-            with _told(self._guard.path):  # whoever reads is outside of the loop over the archive
+            with _told(self._guard.path):  # the reader is outside the loop over the archive
                 found: bytes = self._content.read(size)
             self._guard.add(len(found))
             return found
@@ -281,7 +282,7 @@ def _told(path: Path) -> Iterator[None]:
     except _BROKEN as error:
         raise _damaged(error, path) from error
     except OSError as error:
-        if error.errno is not None:  # of the file system; bz2 says so of its data
+        if error.errno is not None:  # an error of the file system; bz2 raises OSError without errno for damaged data
             raise
         raise _damaged(error, path) from error
     except NotImplementedError as error:

@@ -1,6 +1,7 @@
-"""`fetch`: one file over HTTP, gone on with where it stopped, tried again where that helps.
+"""The function `fetch` downloads one file over HTTP, with resumption and retries.
 
-requests does the HTTP: connections, redirects, TLS, proxies and `~/.netrc`. What is here: ranges, checksums, patience.
+requests handles HTTP: connections, redirects, TLS, proxies and `~/.netrc`. This module handles ranges, checksums and
+waits.
 """
 
 from __future__ import annotations
@@ -18,17 +19,18 @@ from typing import Any, BinaryIO, NoReturn
 
 from penstock.errors import DataLossError, FailedPreconditionError, NotFoundError
 
-_CHUNK = 1 << 16  # what has come of one is lost when a server stalls within it
+_CHUNK = 1 << 16  # bytes that are lost when a server stalls
 _AGAIN = {408, 425, 429, 500, 502, 503, 504}
-_PACKED = (".gz", ".tgz", ".Z", ".bz2", ".xz", ".zst")  # servers name what the file itself is packed with
-_TOLD = 1.0  # seconds of waiting that a user is told of
-_LONGEST_WAIT = 300.0  # a server that asks for more is not waited for
+# servers report the compression of the file itself as its encoding
+_PACKED = (".gz", ".tgz", ".Z", ".bz2", ".xz", ".zst")
+_TOLD = 1.0  # seconds of a wait that is reported to the user
+_LONGEST_WAIT = 300.0  # longest wait that a server may ask for
 _TIMEOUT = (30.0, 60.0)  # seconds to connect, and between two pieces
 
 
 @dataclass(frozen=True)
 class Patience:
-    """How often, and after what times, a request is made again; without progress that many times in a row."""
+    """The number of attempts without progress, and the waits between them."""
 
     tries: int = 8
     first: float = 0.5
@@ -37,21 +39,21 @@ class Patience:
     draw: Callable[[], float] = random.random
 
     def pause(self, failures: int, asked: float | None) -> float:
-        """Seconds to wait after so many failures; `asked` is what the server asked for."""
+        """Return the seconds to wait after `failures` failures. `asked` is the wait that the server asked for."""
         pause: float = min(self.first * 2 ** (failures - 1), self.longest) * (0.5 + self.draw() / 2)
         return max(pause, asked or 0.0)
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """What came: how many bytes, and their SHA-256."""
+    """The size of a downloaded file in bytes, and its SHA-256."""
 
     size: int
     sha256: str
 
 
 class Interrupted(Exception):
-    """The connection ended early, or the server asks to come again."""
+    """The connection ended early, or the server asks for another attempt later."""
 
     def __init__(self, reason: str, wait: float | None = None) -> None:
         super().__init__(reason)
@@ -69,13 +71,22 @@ def fetch(
     patience: Patience = Patience(),
     session: Any = None,
 ) -> Fetched:
-    """Fetch `url` into the file `part`, going on behind what is in it; `size` is what it should have, if known.
+    """Download `url` to the file `part`, and resume after its present content.
 
-    `note` is told what is waited for.
+    Args:
+        url: Address of the file.
+        part: File to write.
+        size: Expected number of bytes, if it is known.
+        advance: Called with the number of new bytes.
+        expect: Called with the total number of bytes.
+        note: Called with a message about a wait.
+        patience: Number of attempts and waits.
+        session: A session of requests. Default: a new one.
 
     Raises:
-        NotFoundError: the server has no such file. FailedPreconditionError: it refuses, or cannot be reached.
-        DataLossError: it has another size than it should.
+        NotFoundError: If the server has no such file.
+        FailedPreconditionError: If the server refuses, or cannot be reached.
+        DataLossError: If the file has another size than expected.
     """
     own = session is None
     session = new_session() if own else session
@@ -104,17 +115,17 @@ def fetch(
 
 
 def new_session() -> Any:
-    """A session of requests."""
+    """Return a session of requests."""
     import requests
 
     made = requests.Session()
-    made.headers["Accept-Encoding"] = "identity"  # what is verified and gone on with is the file as it lies there
+    made.headers["Accept-Encoding"] = "identity"  # checksums and ranges relate to the file as it is on the server
     made.headers["User-Agent"] = "penstock"
     return made
 
 
 class _Download:
-    """The state of one download: what of it is in the file, and how the server called that version of it."""
+    """The state of one download: the content so far, and the server's identifier of this version."""
 
     def __init__(
         self, url: str, part: Path, expected: int | None, advance: Callable[[int], None], expect: Callable[[int], None]
@@ -123,7 +134,7 @@ class _Download:
         self._advance, self._expect = advance, expect
         self._note = part.with_name(f"{part.name}.json")
         self.digest, self.size = hashlib.sha256(), 0
-        self._version: dict[str, Any] = {}  # of the file on the server, by its headers
+        self._version: dict[str, Any] = {}  # version of the file on the server, by its headers
         self._take_up()
 
     def _take_up(self) -> None:
@@ -150,7 +161,7 @@ class _Download:
         self.digest, self.size = hashlib.sha256(), 0
 
     def go_on(self, session: Any) -> None:
-        """One request; returns when the file is whole."""
+        """Make one request. Returns when the file is complete."""
         import requests
 
         if self._expected is not None and self.size == self._expected:
@@ -174,7 +185,8 @@ class _Download:
         if status in _AGAIN:
             reason = f"the server answered {status} {response.reason}"
             raise Interrupted(reason, _retry_after(response.headers.get("Retry-After")))
-        if status == 416 and self.size:  # there is nothing behind what we have: it is whole, or of another version
+        # nothing comes after the present content: it is complete, or of another version
+        if status == 416 and self.size:
             if _total(response.headers.get("Content-Range")) == self.size:
                 return
             self._has_changed()
@@ -184,7 +196,7 @@ class _Download:
             total = _total(response.headers.get("Content-Range"))
         else:
             if self.size:
-                self._begin_anew()  # the range was ignored, or the file is another one now
+                self._begin_anew()  # the server ignored the range, or the file has changed
             length = response.headers.get("Content-Length")
             total = int(length) if length is not None else None
         if self._expected is not None and total is not None and total != self._expected:
@@ -245,7 +257,7 @@ def wrong_size(url: str, expected: int, found: int) -> DataLossError:
 
 
 def _retry_after(text: str | None) -> float | None:
-    """Seconds to wait, of a header that gives them or a date."""
+    """Return the seconds to wait, from a header with seconds or a date."""
     if not text:
         return None
     try:
@@ -259,12 +271,12 @@ def _retry_after(text: str | None) -> float | None:
 
 
 def _start(content_range: str | None) -> int | None:
-    """Where the bytes of "bytes 100-199/1000" begin."""
+    """Return the first byte of a range such as "bytes 100-199/1000"."""
     found = (content_range or "").removeprefix("bytes ").partition("-")[0]
     return int(found) if found.isdecimal() else None
 
 
 def _total(content_range: str | None) -> int | None:
-    """How many bytes the whole of "bytes 100-199/1000" or "bytes */1000" has."""
+    """Return the total number of bytes of a range such as "bytes 100-199/1000" or "bytes */1000"."""
     found = (content_range or "").rpartition("/")[2]
     return int(found) if found.isdecimal() else None

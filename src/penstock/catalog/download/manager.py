@@ -1,4 +1,4 @@
-"""DownloadManager: what a builder asks for its files."""
+"""DownloadManager: provides a builder with its files."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ class Checksum:
 
 @dataclass
 class DownloadManager:
-    """Fetches, verifies, keeps and unpacks the files of one data set.
+    """Downloads, verifies, caches and unpacks the files of one data set.
 
-    Files lie in `folder` under their checksum, so that no file is fetched twice and two versions never mix. `checksums`
-    are by address; a file without one is kept by its address.
+    Files are stored in `folder` under their checksum, so no file is downloaded twice and versions never mix.
+    `checksums` are by address. A file without a checksum is stored under its address.
     """
 
     folder: Path
@@ -68,11 +68,12 @@ class DownloadManager:
     downloaded_bytes: int = 0
 
     def download(self, urls: Any) -> Any:
-        """The files at `urls`: an address, or a nest (list, dict) of them, for a path or the same nest of paths.
+        """Download the files at `urls`, an address or a nest (list, dict) of addresses. Return the same nest of paths.
 
         Raises:
-            DataLossError: a file is not what it should be; it is kept aside.
-            NotFoundError, FailedPreconditionError: it cannot be had.
+            DataLossError: If a file has the wrong size or checksum. The file is kept under another name.
+            NotFoundError: If the server has no such file.
+            FailedPreconditionError: If a file cannot be downloaded.
         """
         nest, addresses = _flat(urls)
         distinct = list(dict.fromkeys(addresses))
@@ -87,7 +88,7 @@ class DownloadManager:
         return nest(found)
 
     def extract(self, paths: Any) -> Any:
-        """The folders into which archives are unpacked; for the nest of paths that `download` gave."""
+        """Unpack archives into folders, and return the folders for the nest of paths that `download` returned."""
         nest, given = _flat(paths)
         found = {}
         for path in dict.fromkeys(given):
@@ -101,20 +102,20 @@ class DownloadManager:
         return nest(found)
 
     def download_and_extract(self, urls: Any) -> Any:
-        """`extract(download(urls))`; files that are no archives stay files."""
+        """Return `extract(download(urls))`. Files that are no archives are returned as they are."""
         paths = self.download(urls)
         nest, given = _flat(paths)
         return nest({path: self.extract(path) if archive.kind_of(Path(path)) else Path(path) for path in given})
 
     def iter_archive(self, path: str | os.PathLike[str]) -> Iterator[tuple[str, BinaryIO]]:
-        """The name and the content of each file in an archive, read as a stream."""
+        """Yield the name and the content of each file in an archive as a stream."""
         return archive.iter_archive(path)
 
     def manual(self, *names: str) -> Path:
-        """The folder of files that must be downloaded by hand, in which there are those called `names`.
+        """Return the folder of files that the user must download. It must contain the files `names`.
 
         Raises:
-            FailedPreconditionError: they are not there; it says what to put where.
+            FailedPreconditionError: If files are missing. The message names them and the folder.
         """
         folder = self.manual_dir or self.folder / "manual"
         missing = [name for name in names if not (folder / name).exists()]
@@ -125,7 +126,7 @@ class DownloadManager:
             raise FailedPreconditionError(message, hint=hint)
         return folder
 
-    # -- how --------------------------------------------------------------------------------------------------------
+    # -- implementation ---------------------------------------------------------------------------------------------
 
     def _progress(self) -> Progress:
         if self.progress is None:
@@ -136,7 +137,7 @@ class DownloadManager:
         return self.checksums.get(url, Checksum())
 
     def place(self, url: str) -> Path:
-        """Where the file at an address is kept."""
+        """Return the path of the file of an address."""
         known = self._checksum(url)
         key = known.sha256 or hashlib.sha256(url.encode()).hexdigest()
         name = known.filename or unquote(Path(urlsplit(url).path).name) or "file"
@@ -192,7 +193,7 @@ class DownloadManager:
             aside = part.with_name(f"{part.name.removesuffix('.part')}.wrong")
             part.replace(aside)
             part.with_name(f"{part.name}.json").unlink(missing_ok=True)
-            hint = "It is kept aside. Was it changed by those who publish it, or damaged on its way? Try once more."
+            hint = "It is kept aside. Was it changed by those who publish it, or damaged on its way? Try again."
             raise DataLossError(wrong, hint=hint, file=str(aside))
 
     def _check_space(self, urls: list[str], sizes: list[int | None]) -> None:
@@ -206,7 +207,7 @@ class DownloadManager:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Errors over what is kept here name the folder."""
+        """Convert errors of writes to errors that name the folder."""
         try:
             with writing(self.folder, f"download_dir {str(self.folder)!r}", _SETTING):
                 yield
@@ -226,7 +227,7 @@ class DownloadManager:
 
 
 class _Held:
-    """One process, and one thread of it, at a time works on what lies in a folder."""
+    """Lets one thread of one process at a time work in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -248,7 +249,7 @@ class _Held:
 
 
 class _Total:
-    """The progress of several files together; what they come to is learnt from the servers, if it is not known."""
+    """The progress of several files together. The servers report the total if it is not known."""
 
     def __init__(self, step: Step, learnt: dict[str, int] | None) -> None:
         self._step, self._learnt = step, learnt
@@ -267,7 +268,7 @@ class _Total:
 
 
 def _flat(nest: Any) -> tuple[Callable[[Mapping[Any, Any]], Any], list[Any]]:
-    """A function that puts what belongs to each leaf into the same nest, and the leaves."""
+    """Return the leaves of a nest, and a function that puts the values of the leaves into the same nest."""
     if isinstance(nest, Mapping):
         parts = {key: _flat(inner) for key, inner in nest.items()}
         return lambda found: {key: make(found) for key, (make, _) in parts.items()}, _leaves(parts.values())

@@ -1,4 +1,4 @@
-"""What the values of an example are, how they are stored in a record and how they come back. Names as in tfds."""
+"""The features of examples: their values, their form in a record and their decoding. The names are those of tfds."""
 
 from penstock.catalog.features.audio import Audio
 from penstock.catalog.features.bbox import BBox, BBoxFeature

@@ -1,4 +1,4 @@
-"""BBoxFeature: a box in a picture."""
+"""BBoxFeature: a box in an image."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class BBoxFeature(Tensor):
         super().__init__(shape=(4,), dtype=np.float32, doc=doc)
         if bbox_format is not None and bbox_format not in _FORMATS:
             message = f"bbox_format must be one of {', '.join(_FORMATS)}, got {bbox_format!r}."
-            raise InvalidArgumentError(message, hint="tfds writes REL_YXYX unless it is told otherwise.")
+            raise InvalidArgumentError(message, hint="tfds writes REL_YXYX by default.")
         self.bbox_format = bbox_format
 
     def encode_example(self, value: Any, name: str) -> Any:
@@ -60,7 +60,7 @@ class BBoxFeature(Tensor):
         relative = self.bbox_format in ("REL_YXYX", "REL_XYXY")
         if relative and not ((box >= 0) & (box <= 1)).all():
             message = f"feature {name!r} must be shares of height and width, from 0 to 1, got {box.tolist()}."
-            raise InvalidArgumentError(message, hint="Divide by the size of the picture.")
+            raise InvalidArgumentError(message, hint="Divide by the size of the image.")
         if self.bbox_format in ("YXYX", "REL_YXYX") and (box[:2] > box[2:]).any():
             message = f"feature {name!r} must have ymin <= ymax and xmin <= xmax, got {box.tolist()}."
             raise InvalidArgumentError(message, hint="The order is ymin, xmin, ymax, xmax.")

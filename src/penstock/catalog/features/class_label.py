@@ -1,4 +1,4 @@
-"""ClassLabel: which of a list of classes."""
+"""ClassLabel: one of a list of classes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ClassLabel(Tensor):
 
     @property
     def names(self) -> list[str]:
-        """The names of the classes; their numbers as text where they have none."""
+        """The names of the classes, or their numbers as text."""
         return list(map(str, range(self.num_classes or 0))) if self._names is None else list(self._names)
 
     @names.setter
@@ -78,11 +78,11 @@ class ClassLabel(Tensor):
 
     @property
     def has_names(self) -> bool:
-        """Whether the classes are called something else than their numbers."""
+        """True if the classes have names other than their numbers."""
         return self._names is not None
 
     def str2int(self, name: str) -> int:
-        """The number of the class called `name`; of classes without names, the number that the text is."""
+        """Return the number of the class called `name`. For classes without names, `name` is a number as text."""
         count = self._count()
         if self._names is None and name.isdecimal() and int(name) < count:
             return int(name)
@@ -92,7 +92,7 @@ class ClassLabel(Tensor):
         return self._names.index(name)
 
     def int2str(self, number: int) -> str:
-        """The name of class `number`; the number itself as text where classes have no names."""
+        """Return the name of class `number`, or the number as text if the classes have no names."""
         count = self._count()
         if not 0 <= number < count:
             message = f"a class number must be from 0 to {count - 1}, got {number}."
@@ -126,7 +126,7 @@ class ClassLabel(Tensor):
             path.write_text("".join(f"{label}\n" for label in self._names), encoding="utf-8")
 
     def load_metadata(self, folder: Path, name: str) -> None:
-        """Take the names of the classes from `<feature>.labels.txt`, where there is one."""
+        """Read the names of the classes from `<feature>.labels.txt`, if it exists."""
         path = folder / f"{name}.labels.txt"
         if path.is_file():
             self._names = tuple(_lines(path))

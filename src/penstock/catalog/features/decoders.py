@@ -1,4 +1,4 @@
-"""What is done with stored values in place of decoding them."""
+"""Decoders that replace the decoding of stored values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SkipDecoding:
 
 
 class _Decoding:
-    """A function in place of a feature's own decoding."""
+    """A function that replaces the decoding of a feature."""
 
     def __init__(self, function: Callable[..., Any], feature: Feature) -> None:
         self._function, self._feature = function, feature
@@ -43,7 +43,7 @@ class _Decoding:
 
 
 class Decoder:
-    """A function of `(stored value, feature)` in place of a feature's own decoding; `make_decoder` makes one.
+    """A function of `(stored value, feature)` that replaces the decoding of a feature. See `make_decoder`.
 
     >>> @make_decoder()
     ... def length(stored, feature):
@@ -56,7 +56,7 @@ class Decoder:
         self._function = function
 
     def __call__(self, *args: Any) -> Decoder:
-        """The decoder whose function gets `args`, too; tfds asks for parentheses."""
+        """Return a decoder whose function also gets `args`. tfds requires the call."""
         return Decoder(lambda stored, feature: self._function(stored, feature, *args))
 
     def of(self, feature: Any) -> _Decoding:
@@ -102,5 +102,5 @@ class PartialDecoding:
         self.wanted, self.decoders = features, decoders
 
     def of(self, features: Any) -> Any:
-        """The part of `features` that is wanted."""
+        """Return the wanted part of `features`."""
         return features.part(self.wanted)

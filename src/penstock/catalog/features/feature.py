@@ -1,4 +1,4 @@
-"""Feature: the interface of all kinds of values, and what of them lies in a record."""
+"""Feature: the interface of all kinds of values, and their form in a record."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from penstock.block.spec import RaggedTensorSpec, TensorSpec
 from penstock.block.tensors import RaggedTensor
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 
-# The longest a single value of a record may claim to be, once it is decompressed.
+# The largest decompressed size of a single value of a record.
 MOST_BYTES = 1 << 31
 
 
 @dataclass(frozen=True)
 class Stored:
-    """One entry of a record: `dtype` is `bytes` or a numpy dtype, `None` in the shape a size that differs.
+    """One entry of a record: `dtype` is `bytes` or a numpy dtype, and None in `shape` is a variable size.
 
-    Of the dimensions the first `sequence_rank` come from sequences around the value.
+    The first `sequence_rank` dimensions come from sequences around the value.
     """
 
     shape: tuple[int | None, ...]
@@ -32,12 +32,12 @@ class Stored:
     default: Any = None
 
     def repeated(self, length: int | None) -> Stored:
-        """The same in a sequence."""
+        """Return the entry of a sequence of these values."""
         return replace(self, shape=(length, *self.shape), sequence_rank=self.sequence_rank + 1)
 
     @property
     def wire_dtype(self) -> Any:
-        """What the record holds: bytes, int64 or float32."""
+        """The dtype in the record: bytes, int64 or float32."""
         if self.dtype is bytes:
             return bytes
         return np.float32 if self.dtype.kind == "f" else np.int64
@@ -64,12 +64,12 @@ class Documentation:
     value_range: str | None = None
 
 
-# How a feature is described: by a text, or by a `Documentation`.
+# The description of a feature: a text or a `Documentation`.
 Doc = str | Documentation | None
 
 
 def documentation(doc: Any) -> Documentation:
-    """A description in the one form."""
+    """Return a description as a `Documentation`."""
     if isinstance(doc, Documentation):
         return doc
     if doc is not None and not isinstance(doc, str):
@@ -78,7 +78,7 @@ def documentation(doc: Any) -> Documentation:
     return Documentation(doc)
 
 
-# Of the sequences in which a value stands, the outermost first; None where the length differs.
+# Lengths of the sequences around a value, the outermost first; None: variable.
 Lengths = tuple[int | None, ...]
 
 
@@ -94,32 +94,32 @@ class Feature(ABC):
         True
     """
 
-    # Where `features.json` sends tfds for the same feature.
+    # Class of tfds for the same feature, for `features.json`.
     tfds_class: str
     doc = Documentation()
 
     @abstractmethod
     def encode_example(self, value: Any, name: str) -> Any:
-        """Check `value` and return what `stored` describes; `name` is for the error text."""
+        """Check `value` and return the form that `stored` describes. Errors mention `name`."""
 
     @abstractmethod
     def stored(self) -> StoredNest:
-        """What a record holds of this feature."""
+        """Return the form of this feature in a record."""
 
     @abstractmethod
     def decode_example(self, stored: Any) -> Any:
-        """The value that users see, from the stored one."""
+        """Return the value for the user from the stored value."""
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """The entry of this feature in tfds's `features.json`, less the class name."""
+        """Return the entry of this feature in tfds's `features.json`, without the class name."""
 
     def spec(self, lengths: Lengths = ()) -> Any:
-        """The nest of specs of what users see, where it stands in sequences of `lengths`; None where only it tells."""
+        """Return the nest of specs of decoded values in sequences of `lengths`, or None if only a value shows it."""
         return None
 
     def decode_batch(self, stored: Any) -> Any:
-        """The values of a sequence, from the stored ones; they must be of one shape."""
+        """Return the values of a sequence from the stored ones. They must have the same shape."""
         values = [np.asarray(self.decode_example(one)) for one in rows_of(stored)]
         if not values:
             return self.empty_batch()
@@ -131,21 +131,21 @@ class Feature(ABC):
         return np.stack(values)
 
     def empty_batch(self) -> Any:
-        """What a sequence of none gives."""
+        """Return the value of an empty sequence."""
         leaf = self.stored()
         shape = leaf.shape if isinstance(leaf, Stored) else ()
         dtype = object if not isinstance(leaf, Stored) or leaf.dtype is bytes else leaf.dtype
         return np.empty((0, *(size or 0 for size in shape)), dtype)
 
     def restore(self, stored: Any, rank: int, decoders: Any = None) -> Any:
-        """What users see of a stored value that stands in `rank` sequences, one in the other."""
+        """Return the decoded value of a stored value in `rank` nested sequences."""
         using = self if decoders is None else decoders.of(self)
         if rank == 0:
             return using.decode_example(stored)
         return using.decode_batch(stored) if rank == 1 else map_flat(using.decode_batch, stored)
 
     def entry(self) -> dict[str, Any]:
-        """The whole entry in `features.json`."""
+        """Return the complete entry in `features.json`."""
         told = {"description": self.doc.desc, "valueRange": self.doc.value_range}
         return {
             "pythonClassName": self.tfds_class,
@@ -158,7 +158,7 @@ class Feature(ABC):
         return f"{type(self).__name__}({', '.join(f'{name}={fact}' for name, fact in facts.items())})"
 
     def facts(self) -> dict[str, Any]:
-        """What `repr` says of it: shape and dtype where it has them, as tfds does."""
+        """Return the properties for `repr`: shape and dtype if the feature has them, as in tfds."""
         found: dict[str, Any] = {}
         if hasattr(self, "shape"):
             found["shape"] = self.shape
@@ -169,14 +169,14 @@ class Feature(ABC):
         return found
 
     def save_metadata(self, folder: Path, name: str) -> None:  # noqa: B027 - most features have none
-        """Write files that belong to the feature, such as the names of classes, into `folder`."""
+        """Write the files of the feature, such as the names of classes, into `folder`."""
 
     def load_metadata(self, folder: Path, name: str) -> None:  # noqa: B027 - most features have none
-        """Take up what `save_metadata` has written."""
+        """Read the files that `save_metadata` has written."""
 
 
 def spec_in_sequences(shape: tuple[int | None, ...], dtype: Any, lengths: Lengths) -> TensorSpec | RaggedTensorSpec:
-    """The spec of values of `shape` in sequences: stacked in one, a ragged tensor in several.
+    """Return the spec of values of `shape` in sequences: stacked in one sequence, a ragged tensor in several.
 
     >>> spec_in_sequences((2,), np.int64, (None,))
     TensorSpec(shape=(None, 2), dtype=int64)
@@ -186,7 +186,7 @@ def spec_in_sequences(shape: tuple[int | None, ...], dtype: Any, lengths: Length
 
 
 def rows_of(stored: Any) -> list[Any]:
-    """The stored values of a sequence one by one; those of a dict as dicts."""
+    """Return the stored values of a sequence as a list. Values of a dict are dicts."""
     if isinstance(stored, Mapping):
         columns = {name: list(values) for name, values in stored.items()}
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -194,7 +194,7 @@ def rows_of(stored: Any) -> list[Any]:
 
 
 def map_flat(function: Any, stored: Any) -> Any:
-    """`function` of the innermost values of a ragged tensor, in the same rows."""
+    """Apply `function` to the innermost values of a ragged tensor, and return them in the same rows."""
     if isinstance(stored, Mapping):
         first = next(iter(stored.values()))
         if not isinstance(first, RaggedTensor):
@@ -207,7 +207,7 @@ def map_flat(function: Any, stored: Any) -> Any:
 
 
 def shape_json(shape: tuple[int | None, ...]) -> dict[str, Any]:
-    """A shape as tfds writes it: sizes as text, -1 where unknown, no entry for scalars.
+    """Return a shape in tfds's JSON: sizes as text, -1 for an unknown size, no entry for a scalar.
 
     >>> shape_json((None, 3))
     {'dimensions': ['-1', '3']}
@@ -218,7 +218,7 @@ def shape_json(shape: tuple[int | None, ...]) -> dict[str, Any]:
 
 
 def shape_of_json(entry: Mapping[str, Any]) -> tuple[int | None, ...]:
-    """The shape of which `shape_json` makes `entry`.
+    """Return the shape of an entry that `shape_json` made.
 
     >>> shape_of_json({"dimensions": ["-1", "3"]})
     (None, 3)
@@ -227,7 +227,7 @@ def shape_of_json(entry: Mapping[str, Any]) -> tuple[int | None, ...]:
 
 
 def dtype_name(dtype: Any) -> str:
-    """The name of a dtype in `features.json`.
+    """Return the name of a dtype in `features.json`.
 
     >>> dtype_name(bytes), dtype_name(np.dtype(bool))
     ('string', 'bool')
@@ -236,7 +236,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 def repr_of_dict(name: str, features: Mapping[str, Feature]) -> str:
-    """How features by name are shown, as tfds does: sorted, one below the other."""
+    """Return the repr of a dict of features as in tfds: sorted, one per line."""
     lines = [f"{name}({{"]
     for key in sorted(features):
         lines += [f"    {line}" for line in f"{key!r}: {repr_inside(features[key])},".split("\n")]
@@ -244,20 +244,20 @@ def repr_of_dict(name: str, features: Mapping[str, Feature]) -> str:
 
 
 def repr_inside(feature: Feature) -> str:
-    """How a feature in another one is shown: a plain scalar by its dtype."""
+    """Return the repr of a feature inside another one. A plain scalar is shown as its dtype."""
     from penstock.catalog.features.tensor import Tensor
 
     return dtype_name(feature.dtype) if type(feature) is Tensor and not feature.shape else repr(feature)
 
 
 def fits(shape: tuple[int | None, ...], found: tuple[int, ...]) -> bool:
-    """Whether an array of shape `found` is one of `shape`."""
+    """Return True if an array of shape `found` fits `shape`."""
     return len(shape) == len(found) and all(
         want is None or want == have for want, have in zip(shape, found, strict=True)
     )
 
 
 def child_name(parent: str, name: str) -> str:
-    """The name under which the files of a feature in another one lie: `objects` and `label` give `objects-label`."""
+    """Return the file name of a nested feature: `objects` and `label` give `objects-label`."""
     name = name.replace("/", ".")
     return f"{parent.replace('/', '-')}-{name}" if parent else name

@@ -1,4 +1,4 @@
-"""FeaturesDict: features by name, and the record that holds an example of them."""
+"""FeaturesDict: features by name, and the record of an example."""
 
 from __future__ import annotations
 
@@ -86,13 +86,13 @@ class FeaturesDict(Feature, Mapping[str, Feature]):
         return self.codec.pack(self.encode_example(example, ""))
 
     def deserialize(self, record: bytes, decoders: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The example that `serialize` stored in `record`; `decoders` stand in for the decoding of some features."""
+        """Return the example in a `record` from `serialize`. `decoders` replace the decoding of some features."""
         found: dict[str, Any] = self.restore(self.codec.unpack(record), 0, decoders)
         return found
 
     @property
     def codec(self) -> wire.Codec:
-        """How examples lie in records; made when it is first needed."""
+        """The codec of examples in records, made on first use."""
         if self._codec is None:
             self._codec = wire.Codec(self.stored())
         return self._codec
@@ -101,7 +101,7 @@ class FeaturesDict(Feature, Mapping[str, Feature]):
         return {**self.__dict__, "_codec": None}
 
     def part(self, wanted: Any, name: str = "") -> FeaturesDict:
-        """Keep the features that are `wanted`: names, or a dict of names to True or to what is wanted of each."""
+        """Return the wanted features: names, or a dict from names to True or to the wanted part of a feature."""
         from penstock.catalog.features.sequence import Sequence
 
         if isinstance(wanted, list | tuple | set | frozenset):
@@ -190,7 +190,7 @@ class FeaturesDict(Feature, Mapping[str, Feature]):
 
 
 def to_feature(value: Any, name: str = "") -> Feature:
-    """A feature as it is given: itself, a dict of features, or the dtype of a scalar."""
+    """Return a feature for a feature, a dict of features, or the dtype of a scalar."""
     if isinstance(value, Feature):
         return value
     if isinstance(value, Mapping):

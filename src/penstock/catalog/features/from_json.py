@@ -1,4 +1,4 @@
-"""From an entry of tfds's `features.json` to the feature."""
+"""Makes features from the entries of tfds's `features.json`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.errors import DataLossError, UnimplementedError
 
 FILE_NAME = "features.json"
 
-# What a feature of a user's own is made of: its entry in `features.json`, less the class name.
+# Makes a user's own feature from its entry in `features.json` without the class name.
 Reader = Callable[[dict[str, Any]], Feature]
 _OWN: dict[str, Reader] = {}
 
@@ -41,10 +41,10 @@ def register(tfds_class: str, reader: Reader) -> None:
 
 
 def load_features(folder: Path) -> FeaturesDict:
-    """The features that `features.json` in `folder` describes, with the names of their classes.
+    """Return the features of `features.json` in `folder`, with the names of their classes.
 
     Raises:
-        DataLossError: the file is missing, or is not what tfds writes.
+        DataLossError: If the file is missing, or does not have the format of tfds.
     """
     path = folder / FILE_NAME
     try:
@@ -61,11 +61,11 @@ def load_features(folder: Path) -> FeaturesDict:
 
 
 def feature_of(name: str, entry: Mapping[str, Any]) -> Feature:
-    """The feature that an entry of `features.json` describes; `UnknownFeature` for one that nothing here knows."""
+    """Return the feature of an entry of `features.json`, or an `UnknownFeature` for an unknown kind."""
     class_name = str(entry.get("pythonClassName") or entry.get("type") or "")
     if class_name in _OWN:
         return _OWN[class_name]({key: value for key, value in entry.items() if key != "pythonClassName"})
-    if "content" in entry:  # as tfds wrote it before 4.5
+    if "content" in entry:  # the format of tfds before 4.5
         entry = _of_old(entry)
     short = class_name.rpartition(".")[2]
     make = _MAKERS.get(short)
@@ -84,7 +84,7 @@ _OLD_KINDS |= {"FeaturesDict": "featuresDict", "Tensor": "tensor", "Scalar": "te
 
 
 def _of_old(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry of the older kind, {"type", "content", "proto_cls"}, in the words of the newer one."""
+    """Convert an entry of the older format, {"type", "content", "proto_cls"}, to the newer one."""
     content = entry["content"]
     content = json.loads(content) if isinstance(content, str) else content
     short = str(entry["type"]).rpartition(".")[2]
@@ -177,7 +177,7 @@ _KINDS = {name: (kind,) for name, kind in _OLD_KINDS.items()}
 
 
 class UnknownFeature(Feature):
-    """Stands for a feature of a kind that is not known here, until somebody asks for its value."""
+    """A feature of an unknown kind. It raises an error when its value is used."""
 
     def __init__(self, name: str, entry: dict[str, Any]) -> None:
         self.name, self.tfds_class, self._entry = name, str(entry.get("pythonClassName") or entry.get("type")), entry

@@ -1,4 +1,4 @@
-"""Image: a picture, stored compressed; LabeledImage: one whose pixels are numbers of classes."""
+"""Image: an image, stored compressed. LabeledImage: an image whose pixels are numbers of classes."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ class Image(Feature):
             message = f"dtype must be uint8, or for PNG uint16 or float32, got {self.dtype}."
             raise InvalidArgumentError(message, hint="Any other array is a Tensor.")
         if self.dtype == np.float32 and shape[2] != 1:
-            message = f"a float32 picture has one channel, got shape {shape}."
+            message = f"a float32 image has one channel, got shape {shape}."
             raise InvalidArgumentError(message, hint="The four bytes of each number take the four channels of a PNG.")
 
     def encode_example(self, value: Any, name: str) -> bytes:
-        if isinstance(value, np.ndarray) or hasattr(value, "__array_interface__"):  # which Pillow's pictures have
+        if isinstance(value, np.ndarray) or hasattr(value, "__array_interface__"):  # images of Pillow have the latter
             return self._encoded(np.asarray(value), name)
         if isinstance(value, str | os.PathLike):
             value = Path(value).read_bytes()
@@ -95,7 +95,7 @@ class Image(Feature):
         wanted = self.encoding_format
         if wanted is not None and not value.startswith(_MAGIC[wanted]):
             message = f"feature {name!r} must be {wanted.upper()}, but its bytes begin with {value[:4]!r}."
-            raise InvalidArgumentError(message, hint="Change encoding_format in _info(), or decode the picture first.")
+            raise InvalidArgumentError(message, hint="Change encoding_format in _info(), or decode the image first.")
         return value
 
     def _encoded(self, array: NDArray[Any], name: str) -> bytes:
@@ -184,7 +184,7 @@ class LabeledImage(Image):
 
     @property
     def has_names(self) -> bool:
-        """As of a `ClassLabel`."""
+        """True if the classes have names. See `ClassLabel`."""
         return self._label.has_names
 
     def facts(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Sequence, Video and Dataset: values of one kind, any number of them."""
+"""Sequence, Video and Dataset: any number of values of one kind."""
 
 from __future__ import annotations
 
@@ -62,12 +62,15 @@ class Sequence(Feature):
 
     @property
     def shape(self) -> Any:
-        """That of the values with one more dimension: `length`, or None. By name where the values are dicts."""
+        """The shape of the values with one more dimension: `length`, or None.
+
+        A dict of shapes if the values are dicts.
+        """
         return _in_front(self.length, getattr(self.feature, "shape", None))
 
     @property
     def dtype(self) -> Any:
-        """That of the values."""
+        """The dtype of the values."""
         return getattr(self.feature, "dtype", None)
 
     def encode_example(self, value: Any, name: str) -> Any:
@@ -176,7 +179,7 @@ def _in_front(length: int | None, shape: Any) -> Any:
 
 
 def _rows(value: Any, name: str) -> list[Any]:
-    """The values one by one, from a list of them or a dict of lists."""
+    """Return the values as a list, from a list of them or a dict of lists."""
     if isinstance(value, Mapping):
         columns = {key: _rows(column, name) for key, column in value.items()}
         lengths = {len(column) for column in columns.values()}
@@ -204,5 +207,5 @@ def _repeated(stored: StoredNest, length: int | None) -> StoredNest:
 
 
 def empty_of(stored: StoredNest) -> Any:
-    """What a sequence of none is encoded as."""
+    """Return the encoding of an empty sequence."""
     return [] if isinstance(stored, Stored) else {name: empty_of(part) for name, part in stored.items()}

@@ -1,4 +1,4 @@
-"""Tensor, Scalar and Text: numbers, and strings, of one shape."""
+"""Tensor, Scalar and Text: numbers and strings of one shape."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from penstock.catalog.features.feature import (
 )
 from penstock.errors import DataLossError, InvalidArgumentError, InvalidTypeError
 
-# For each kind of dtype the kinds of values that it takes without a change of meaning.
+# For each kind of dtype, the kinds of values that it represents without a change of meaning.
 _TAKES = {"b": "b", "i": "biu", "u": "biu", "f": "biuf"}
 _ENCODINGS = ("none", "bytes", "zlib")
 
@@ -88,7 +88,7 @@ class Tensor(Feature):
         return {"shape": np.array(array.shape, np.int64), "value": content} if self._has_shape else content
 
     def checked(self, value: Any, name: str, shape: tuple[int | None, ...]) -> Any:
-        """`value` as an array of the dtype, or as a nest of bytes; raises where it does not fit."""
+        """Return `value` as an array of the dtype, or as a nest of bytes. Raises an error if it does not fit."""
         if value is None:
             message = f"feature {name!r} must have a value, got None."
             raise InvalidTypeError(message, hint="Make it optional in _info(): Scalar(…, optional=True).")
@@ -96,7 +96,7 @@ class Tensor(Feature):
             return _strings(value, name, shape)
         array = np.asarray(value)
         if array.size == 0 and array.dtype == np.float64 and not isinstance(value, np.ndarray):
-            array = array.astype(self.dtype)  # an empty list has no kind
+            array = array.astype(self.dtype)  # an empty list has no dtype
         if not fits(shape, array.shape):
             message = f"feature {name!r} must have shape {shape}, got {array.shape}."
             raise InvalidArgumentError(message, hint="Change the value, or the shape in _info().")
@@ -202,7 +202,7 @@ class Text(Tensor):
 
     def __init__(self, *, optional: bool = False, doc: Doc = None) -> None:
         super().__init__(shape=(), dtype=bytes, optional=optional, doc=doc)
-        if self.optional:  # which an entry of tfds's Text does not say, so that tfds cannot read its own
+        if self.optional:  # tfds's entry of Text has no such flag, so tfds cannot read its own optional Text
             self.tfds_class = Scalar.tfds_class
 
     def to_json(self) -> dict[str, Any]:
@@ -210,12 +210,12 @@ class Text(Tensor):
 
 
 def as_dtype(dtype: Any) -> Any:
-    """`bytes`, or a numpy dtype of numbers that a record can hold.
+    """Return `bytes`, or a numpy dtype of numbers that a record can store.
 
     >>> as_dtype("string"), as_dtype(np.int32)
     (<class 'bytes'>, dtype('int32'))
     """
-    if dtype is None:  # which numpy takes for float64
+    if dtype is None:  # numpy interprets None as float64
         message = "a feature must have a dtype, got None."
         raise InvalidTypeError(message, hint="For strings use features.Text().")
     if dtype in (bytes, str, "string", "object", np.object_, np.bytes_, np.str_):

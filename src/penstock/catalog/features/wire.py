@@ -1,8 +1,8 @@
 """Codec: nests of stored values as the flat entries of a tf.train.Example, in tfds's layout.
 
-Names of nested features are joined by "/". A sequence is a list of its values; in a sequence of sequences the values of
-all lie under `<name>/ragged_flat_values`, and the lengths of the inner ones, from the outermost to the innermost
-dimension, under `<name>/ragged_row_lengths_0`, `…_1`.
+Names of nested features are joined by "/". A sequence is a list of its values. A sequence of sequences has all its
+values under `<name>/ragged_flat_values`. The lengths of the inner sequences, from the outermost to the innermost
+dimension, are under `<name>/ragged_row_lengths_0`, `…_1`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FLAT, _LENGTHS = "ragged_flat_values", "ragged_row_lengths_"
 
 
 class Codec:
-    """From the values that `stored` describes to a record, and back."""
+    """Converts values of the form `stored` to a record, and back."""
 
     def __init__(self, stored: StoredNest) -> None:
         self._stored = stored
@@ -30,12 +30,12 @@ class Codec:
         self._specs: dict[str, Any] = {}
         for name, leaf in self._leaves.items():
             self._specs.update(_specs(name, leaf))
-        # What is parsed is what is wanted in most data sets: then only the others are looked at.
+        # In most data sets the parser returns the final values. Only the others need a conversion.
         self._changed = [name for name, leaf in self._leaves.items() if not _is_plain(leaf)]
         self._is_flat = isinstance(stored, Mapping) and list(stored) == list(self._leaves)
 
     def pack(self, values: Mapping[str, Any]) -> bytes:
-        """A record of `values`."""
+        """Return a record of `values`."""
         entries: dict[str, Any] = {}
         for name, value in _flat(values, "", self._stored):
             leaf = self._leaves[name]
@@ -53,7 +53,7 @@ class Codec:
         return encode_example(entries)
 
     def unpack(self, record: bytes) -> Any:
-        """The nest of values in a record."""
+        """Return the nest of values in a record."""
         found = parse_single_example(record, self._specs)
         if self._is_flat and not self._changed:
             return found
@@ -63,7 +63,7 @@ class Codec:
 
 
 def _is_plain(leaf: Stored) -> bool:
-    """Whether the parser gives the value as it is wanted."""
+    """Return True if the parser returns the final value."""
     same = leaf.dtype is bytes or leaf.dtype == leaf.wire_dtype
     return same and leaf.sequence_rank < 2 and (None not in leaf.shape or len(leaf.shape) == 1)
 
@@ -114,14 +114,14 @@ def _joined(value: Any, rank: int) -> Any:
 
 
 def _values(value: Any, leaf: Stored) -> Any:
-    """What `encode_example` takes for the values of one entry; an empty one keeps its kind."""
+    """Return the values of one entry for `encode_example`. An empty entry keeps its dtype."""
     if leaf.dtype is bytes:
         if isinstance(value, bytes):
             return value
         return ByteStrings(value.reshape(-1).tolist() if isinstance(value, np.ndarray) else value)
     array = np.asarray(value, leaf.dtype)
     if array.dtype == np.uint64:
-        return array.view(np.int64)  # records know int64 only: the same bits
+        return array.view(np.int64)  # records have int64 only, so the bits are stored as int64
     return array.astype(leaf.wire_dtype)
 
 

@@ -1,4 +1,4 @@
-"""Found: an entry as it lies in its folder, and the search for entries."""
+"""Found: a description of an entry, and the search for entries in a folder."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ if TYPE_CHECKING:
     from penstock.io.saved.manifest import Manifest
     from penstock.plan.content_key import MadeOf
 
-SHOWN = 12  # digits of a key, for people
-_LISTED = 5  # keys in an error
+SHOWN = 12  # displayed digits of a key
+_LISTED = 5  # keys in an error message
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What is known of an entry without reading its elements.
+    """The properties of an entry that can be read without its elements.
 
-    `manifest` is None, and `problem` says why, where it cannot be read; `writer` is who writes to it now.
+    If the manifest cannot be read, `manifest` is None and `problem` is the reason. `writer` is the process that writes
+    to the entry now.
     """
 
     folder: Path
@@ -32,7 +33,7 @@ class Found:
     bytes: int
     complete: bool
     writer: dict[str, Any] | None
-    changed: int | None  # when a file of it was last written to, in nanoseconds; None where the store does not say
+    changed: int | None  # time of the last write to one of its files, in nanoseconds; None: not known
 
     @property
     def key(self) -> str:
@@ -44,7 +45,7 @@ class Found:
 
     @property
     def made(self) -> MadeOf:
-        """What it is made of. Raises FailedPreconditionError where its manifest cannot be read."""
+        """The parts that the entry is made of. Raises FailedPreconditionError if its manifest cannot be read."""
         from penstock.plan.content_key.difference import made_by
 
         if self.manifest is None:
@@ -61,9 +62,12 @@ class Found:
 
 
 def entries_in(path: str) -> list[Found]:
-    """The entries in a folder, which may be a URL of one, the newest first.
+    """Return the entries in a folder or at a URL, the newest first.
 
-    Raises NotFoundError and InvalidArgumentError for another folder, FailedPreconditionError for one that is closed.
+    Raises:
+        NotFoundError: If the folder does not exist.
+        InvalidArgumentError: If the folder contains no entries but other files.
+        FailedPreconditionError: If the folder cannot be read.
     """
     from penstock.hints import redacted
     from penstock.io.saved.manifest import NAME
@@ -91,13 +95,13 @@ def entries_in(path: str) -> list[Found]:
 
 
 def _named_by_keys(folder: Path) -> Iterator[Path]:
-    """The folders of entries; those of automatic caches are in one for each plan."""
+    """Yield the folders of entries. Entries of automatic caches are in one more folder per plan."""
     from penstock.cache.entry.entry import KEY
 
     for entry in folder.iterdir():
         if KEY.fullmatch(entry.name) and entry.is_dir():
             inside: list[Path] = []
-            with suppress(PermissionError):  # `_look` says so
+            with suppress(PermissionError):  # `_look` reports the error
                 inside = [inner for inner in entry.iterdir() if KEY.fullmatch(inner.name) and inner.is_dir()]
             yield from inside or [entry]
 
@@ -133,7 +137,12 @@ def _look(folder: Path) -> Found:
 
 
 def chosen(entries: Sequence[Found], key: str) -> Found:
-    """The entry whose key begins with some digits. Raises NotFoundError; InvalidArgumentError for several, or none."""
+    """Return the entry whose key begins with `key`.
+
+    Raises:
+        NotFoundError: If no key begins with these digits.
+        InvalidArgumentError: If there are no digits, or several keys begin with them.
+    """
     if not key:
         message = "A key is empty, and every key begins so."
         raise InvalidArgumentError(message, hint="Give its first digits; `penstock cache ls` lists them.")

@@ -72,7 +72,7 @@ def _state(entry: Found) -> str:
 
 
 def _steps(entry: Found) -> str:
-    """`range(0, 6, 1) · map(decode) · batch(2)`."""
+    """Return the steps of an entry, such as `range(0, 6, 1) · map(decode) · batch(2)`."""
     if entry.manifest is None:
         return ""
     heads = [part.text for part in entry.made.parts if part.path == part.step and "#" in part.path]

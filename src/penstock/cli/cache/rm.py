@@ -21,12 +21,12 @@ def add_to(actions: Any) -> None:
     parser.add_argument("keys", metavar="KEY", nargs="*", help="the first digits of a key")
     parser.add_argument("--all", action="store_true", help="all entries")
     parser.add_argument("--incomplete", action="store_true", help="those that no pass has completed")
-    parser.add_argument("--older-than", type=float, metavar="DAYS", help="those that nobody has written to since then")
+    parser.add_argument("--older-than", type=float, metavar="DAYS", help="those that were not written to since then")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Remove them and say so; the status is 1 if one had to stay."""
+    """Remove the entries and print them. Return status 1 if an entry could not be removed."""
     from penstock.hints import size_text
 
     entries = _wanted(arguments)
@@ -57,7 +57,7 @@ def _wanted(arguments: argparse.Namespace) -> list[Found]:
     found = []
     for entry in entries:
         if entry.changed is None:
-            message = f"{redacted(str(entry.folder))} lies where nobody is told when a file was written."
+            message = f"{redacted(str(entry.folder))} lies in a place that does not tell when a file was written."
             raise FailedPreconditionError(message, hint="Give keys: `penstock cache ls` says when each was created.")
         if time.time_ns() - entry.changed > arguments.older_than * _DAY:
             found.append(entry)
@@ -65,7 +65,7 @@ def _wanted(arguments: argparse.Namespace) -> list[Found]:
 
 
 def _writable(entries: list[Found]) -> list[Found]:
-    """All of them, unless one that was asked for by its key is being written."""
+    """Return the entries without duplicates. Raises FailedPreconditionError if a process writes to one."""
     for entry in entries:
         if entry.writer is not None:
             message = f"{entry.key[:SHOWN]} is being written by {entry.written_by}. Nothing was removed."
@@ -74,7 +74,7 @@ def _writable(entries: list[Found]) -> list[Found]:
 
 
 def _remove(entry: Found) -> bool:
-    """As `cache.entry.removal.remove`."""
+    """Remove an entry. Return False if a process writes to it."""
     from penstock.cache.entry.entry import remove
 
     try:

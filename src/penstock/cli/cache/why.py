@@ -22,7 +22,7 @@ def add_to(actions: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what differs, a line each."""
+    """Print the differences, one per line."""
     from penstock.plan.content_key.difference import differences
 
     new, old = _pair(entries_in(arguments.path), arguments.keys)
@@ -37,7 +37,7 @@ def _named(entry: Found) -> str:
 
 
 def _pair(entries: list[Found], keys: list[str]) -> tuple[Found, Found]:
-    """The newer one of the two comes first, as the entries do."""
+    """Return two entries, the newer first."""
     if len(keys) > 2:
         message = f"Two entries are compared, and {len(keys)} keys were given."
         raise FailedPreconditionError(message, hint="Give at most two.")

@@ -23,7 +23,7 @@ def add_to(actions: Any) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Print it."""
+    """Print the description of a data set."""
     from penstock.errors import FailedPreconditionError
     from penstock.hints import redacted, size_text
 

@@ -22,7 +22,7 @@ def add_to(actions: Any) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Print a line for each prepared version, and one for each data set of which none is."""
+    """Print a line for each prepared version, and one for each data set without a prepared version."""
     from penstock import catalog
     from penstock.hints import size_text
 
@@ -56,9 +56,9 @@ def _preparable(name: str) -> dict[str, Any]:
     try:
         kind = builder_class(name)
         size = kind().expected_download_size if kind is not None else None
-    except ImportError as error:  # of a package that names its builder
+    except ImportError as error:  # of the package that provides the builder
         return {**row, "problem": f"not prepared, and its builder cannot be imported: {error}"}
-    except Exception:  # of one that wants arguments
+    except Exception:  # the builder needs arguments
         return row
     return row if size is None else {**row, "download_bytes": size}
 
@@ -71,13 +71,13 @@ def _to_do(row: dict[str, Any]) -> str:
 
 
 def _prepared(given: Any) -> list[dict[str, Any]]:
-    """What is known of each folder of a version, damaged ones included."""
+    """Return the description of each folder of a version, including damaged ones."""
     from penstock.catalog.data_dir import data_dirs, entries
     from penstock.catalog.info import FILE_NAME
 
     found: dict[Path, dict[str, Any]] = {}
     for data_dir in data_dirs(given):
-        entries(data_dir)  # which says so where one may not look
+        entries(data_dir)  # raises an error for a folder without permission
         for pattern in (f"*/*/{FILE_NAME}", f"*/*/*/{FILE_NAME}"):
             for file in sorted(data_dir.glob(pattern)):
                 if not any(part.startswith("incomplete.") for part in file.relative_to(data_dir).parts):

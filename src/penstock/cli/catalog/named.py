@@ -1,4 +1,4 @@
-"""What the sub-commands of `penstock catalog` share: the builder that a name on the command line stands for."""
+"""The common part of `penstock catalog`: finds the builder of a name on the command line."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ DATA_DIR = "where prepared data lives (default: $PENSTOCK_DATA_DIR, else ~/penst
 
 
 def add_name(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
-    """The arguments that name a data set; `builder_of` reads them."""
+    """Add the arguments that name a data set for `builder_of`."""
     text = "the data set: name, name/config, name:version, or module:Class[/config] for a builder of your own"
     parser.add_argument("name", metavar="NAME", nargs=None if needed else "?", help=text)
     parser.add_argument("--data-dir", metavar="DIR", help=DATA_DIR)
 
 
 def builder_of(chosen: argparse.Namespace, **arguments: Any) -> Any:
-    """The builder of that name, or the one at module:Class; the current folder is looked in."""
+    """Return the builder with that name, or the class at module:Class. The current folder is on the import path."""
     from penstock import catalog
     from penstock.catalog.registry import class_at
 
@@ -35,9 +35,13 @@ def builder_of(chosen: argparse.Namespace, **arguments: Any) -> Any:
 
 
 def prepared_builder(chosen: argparse.Namespace) -> Any:
-    """The builder of a data set that is prepared: as its arguments made it, or, where there is one alone, as found.
+    """Return the builder of a prepared data set.
 
-    Raises FailedPreconditionError where nothing is prepared.
+    If no data set with exactly these arguments is prepared, but a single prepared version matches the name, that
+    version is returned.
+
+    Raises:
+        FailedPreconditionError: If nothing is prepared.
     """
     from penstock.catalog.data_dir import data_dirs
     from penstock.catalog.folder import FolderBuilder, find_folder
@@ -52,7 +56,7 @@ def prepared_builder(chosen: argparse.Namespace) -> Any:
     if builder.is_prepared:
         return builder
     parts = chosen.name.partition(":")[0].split("/")
-    if len(parts) == 1:  # the config is one of the builder's arguments, as with shapes, or the only one that is there
+    if len(parts) == 1:  # the config comes from the builder's arguments, as with shapes, or only one config is prepared
         version = chosen.name.partition(":")[2]
         found = find_folder(data_dirs(chosen.data_dir), builder.name, None, version if version[:1].isdigit() else None)
         if found is not None:

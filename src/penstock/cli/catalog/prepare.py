@@ -1,4 +1,4 @@
-"""`penstock catalog prepare NAME`, for short `penstock prepare NAME`."""
+"""`penstock catalog prepare NAME`, or `penstock prepare NAME` for short."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Prepare the data set and say where it is."""
+    """Prepare the data set and print its folder."""
     from penstock import catalog
     from penstock.hints import redacted
 

@@ -22,7 +22,7 @@ def add_to(actions: Any) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Remove it and say how much that was; the status is 1 where the answer is no."""
+    """Remove the data set and print its size. Return status 1 if the user answers no."""
     from penstock.cache.entry.entry import remove_remote
     from penstock.catalog.info import FILE_NAME
     from penstock.errors import FailedPreconditionError
@@ -31,7 +31,7 @@ def run(chosen: argparse.Namespace) -> int:
 
     builder = prepared_builder(chosen)
     folder: Path = builder.data_path
-    parts = builder.info.full_name.split("/")  # asked while the folder is there
+    parts = builder.info.full_name.split("/")  # read before the folder is removed
     size = size_text(sum(nbytes for nbytes, _ in storage.states_below(folder)))
     named = redacted(str(folder))
     if not chosen.yes and not _agreed(named, size):
@@ -39,11 +39,11 @@ def run(chosen: argparse.Namespace) -> int:
         return 1
     if storage.is_url(folder):
         if not remove_remote(str(folder), FILE_NAME):
-            message = f"{named} is being removed, or prepared, by somebody else."
+            message = f"{named} is being removed, or prepared, by another process."
             raise FailedPreconditionError(message, hint="Try again when they have done it.")
         print(f"removed {named}, {size}")
         return 0
-    # Under another name first: nobody finds a data set of which a part is gone.
+    # The folder is renamed first, so that no process finds an incomplete data set.
     away = folder.with_name(f"incomplete.removed-{uuid.uuid4().hex[:8]}")
     try:
         folder.rename(away)
@@ -62,6 +62,6 @@ def _agreed(folder: str, size: str) -> bool:
     from penstock.errors import FailedPreconditionError
 
     if not sys.stdin.isatty():
-        message = f"remove asks before it removes {folder} ({size}), and nobody can answer here."
+        message = f"remove asks before it removes {folder} ({size}), and there is no terminal to answer."
         raise FailedPreconditionError(message, hint="Give --yes.")
     return input(f"Remove {folder} ({size})? [y/N] ").strip().lower() in ("y", "yes")

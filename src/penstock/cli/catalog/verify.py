@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.cli.catalog.named import add_name, prepared_builder
 
-_SHOWN = 5  # problems of a shard
+_SHOWN = 5  # displayed problems of a shard
 
 
 def add_to(actions: Any) -> None:
@@ -19,12 +19,12 @@ def add_to(actions: Any) -> None:
     )
     parser = actions.add_parser("verify", help="read a prepared data set and look for damage", description=text)
     add_name(parser)
-    parser.add_argument("--decode", action="store_true", help="decode every example too, pictures included")
+    parser.add_argument("--decode", action="store_true", help="decode every example too, images included")
     parser.set_defaults(run=run)
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Print a line for each split, and on stderr what is wrong."""
+    """Print a line for each split on stdout, and the damage on stderr."""
     from penstock.catalog.progress import Progress
 
     builder = prepared_builder(chosen)
@@ -46,7 +46,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _read(builder: Any, file: str, length: int, *, decode: bool, step: Any) -> tuple[int, list[str]]:
-    """How many examples of a shard are whole, and what is wrong with the others."""
+    """Return the number of intact examples of a shard, and messages about the others."""
     from penstock.catalog.read import DecodeExample
     from penstock.catalog.shards import ShardsSource, Stretch
     from penstock.dataset.dataset import Dataset
@@ -57,7 +57,7 @@ def _read(builder: Any, file: str, length: int, *, decode: bool, step: Any) -> t
     try:
         if length:
             source.check_shard(0)
-    except (PenstockError, OSError) as error:  # once, and not for each of its examples
+    except (PenstockError, OSError) as error:  # one message for the shard, not one per example
         return 0, [_line(error, file)]
     examples = Dataset._of(Scan(source=source))
     if decode:
@@ -68,7 +68,7 @@ def _read(builder: Any, file: str, length: int, *, decode: bool, step: Any) -> t
         for _ in range(length):
             try:
                 next(found)
-            except Exception as error:  # of a codec, or of a builder's own feature
+            except Exception as error:  # a codec, or a feature of the user, may raise any error
                 failed += 1
                 if failed <= _SHOWN:
                     wrong.append(_line(error, file))

@@ -64,7 +64,7 @@ complex64, complex128, string = DTYPES["complex64"], DTYPES["complex128"], DTYPE
 bool = DTYPES["bool"]
 half, double = float16, float64
 
-# Names of `tf.math` and others that TensorFlow has at its top level too.
+# Names of `tf.math` and other modules that TensorFlow also has at its top level.
 _FROM = {
     "calling": """case cond enable_eager_execution enable_v2_behavior executing_eagerly foldl function map_fn
         numpy_function py_func py_function scan switch_case vectorized_map while_loop""",

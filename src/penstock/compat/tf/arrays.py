@@ -1,4 +1,4 @@
-"""Tensors made, reshaped, joined, and taken apart: what TensorFlow has at its top level for arrays."""
+"""Functions that make, reshape, join and split tensors, from TensorFlow's top level."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _cast_bfloat16(x: Any, dtype: Any) -> Any:
 
 @known
 def cast(x: Any, dtype: Any, name: Any = None) -> Any:
-    """The same numbers in another dtype; floats are cut off towards zero where they become integers."""
+    """Return the same numbers in another dtype. Floats are truncated towards zero when they become integers."""
     wanted = as_dtype(dtype)
     if isinstance(x, ps.SparseTensor):
         return raised(x).with_values(cast(raised(x).values, wanted))
@@ -41,7 +41,7 @@ def cast(x: Any, dtype: Any, name: Any = None) -> Any:
 
 
 def _numbers(value: Any) -> Any:
-    """A shape, or a list of axes, in Python's integers."""
+    """Return a shape, or a list of axes, as Python integers."""
     if isinstance(value, (int, np.integer)):
         return int(value)
     return tuple(int(item) for item in np.asarray(value).reshape(-1).tolist())
@@ -57,7 +57,7 @@ def _axis(axis: Any) -> Any:
 
 
 def inside(axis: Any) -> Any:
-    """An axis of an element, in the array of a Block of them."""
+    """Return the axis of an element as an axis of a Block."""
     return axis + 1 if axis >= 0 else axis
 
 
@@ -71,7 +71,7 @@ def _converted(value: Any, dtype: Any, shape: Any) -> Any:
 
 @op("constant")
 def constant(value: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """A value as a tensor: Python's integers become int32, floats float32, text bytes.
+    """Return a value as a tensor: Python's integers become int32, floats float32, text bytes.
 
     >>> constant([1, 2]).dtype
     tf.int32
@@ -125,7 +125,7 @@ def ones_like(input: Any, dtype: Any = None) -> Any:
 
 
 def _fill_rule(dims: Any, value: Any) -> Any:
-    """The extents are known where they are the same for every element."""
+    """Return the spec of `fill`. Extents are known if they are equal for all elements."""
     if isinstance(dims, ps.TensorSpec):
         if len(dims.shape) != 1 or dims.shape[0] is None:
             message = "fill of a shape whose rank differs between elements"
@@ -142,7 +142,7 @@ def _fill_rule(dims: Any, value: Any) -> Any:
 
 @op("fill", rule=_fill_rule)
 def fill(dims: Any, value: Any) -> Any:
-    """An array of `dims` that holds `value` everywhere."""
+    """Return an array of shape `dims` in which every value is `value`."""
     filler = whole(value)
     return np.full(_extents(dims), filler, filler.dtype)[()]
 
@@ -160,7 +160,7 @@ def _range_rule(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None
 
 @known
 def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: Any = None) -> Any:
-    """The numbers from `start` in steps of `delta`; int32 for Python's integers, float32 for its floats."""
+    """Return the numbers from `start` in steps of `delta`: int32 for Python's integers, float32 for floats."""
     first, last = lowered(start), lowered(limit)
     if type(first) is type(last) is Tracer and type(delta) is int and delta == 1 and dtype is None:
         length = distance(first.builder.equations, first.ref, last.ref)
@@ -199,10 +199,10 @@ def _shape(input: Any, out_type: Any) -> Any:
 
 @known
 def _shape_call(input: Any, out_type: Any = "int32", name: Any = None) -> Any:
-    """The shape as a vector, int32; of a stand-in whose shape is known it is the same for all elements."""
+    """Return the shape as an int32 vector. The known shape of a tracer is a constant."""
     if isinstance(input, ps.RaggedTensor):
         return _rows.DynamicRaggedShape(array_of(input), out_type)
-    spec = getattr(lowered(input), "spec", None)  # of a Tracer
+    spec = getattr(lowered(input), "spec", None)  # for a Tracer
     if isinstance(spec, ps.TensorSpec) and None not in (spec.shape or (None,)):
         return constant(np.asarray(spec.shape, as_dtype(out_type).dtype))
     return _shape(input, out_type)
@@ -242,8 +242,9 @@ def _reshaped_rule(tensor: Any, shape: Any) -> Any:
 
 @op("reshape", rule=_reshaped_rule, block=_wide)
 def reshape(tensor: Any, shape: Any) -> Any:
-    """The same numbers in another shape; one extent may be -1."""
-    return np.reshape(array_of(tensor), _extents(shape))[()]
+    """Return the same numbers in another shape. One extent may be -1."""
+    array = array_of(tensor)
+    return np.reshape(array.flat_values if is_ragged(array) else array, _extents(shape))[()]
 
 
 @op("expand_dims", block=lambda input, axis: np.expand_dims(input, inside(_numbers(axis))))  # noqa: A006
@@ -281,7 +282,7 @@ def _squeezed_rule(spec: Any, axis: Any = None, squeeze_dims: Any = None) -> Any
 @op("squeeze", rule=_squeezed_rule)
 def squeeze(input: Any, axis: Any = None, squeeze_dims: Any = None) -> Any:
     wanted = squeeze_dims if axis is None else axis
-    return np.squeeze(array_of(input), None if wanted is None else _numbers(wanted) or None)[()]
+    return _rows.squeezed(array_of(input), None if wanted is None else _numbers(wanted))
 
 
 def _transposed(a: Any, perm: Any = None, conjugate: bool = False) -> Any:
@@ -296,7 +297,7 @@ def transpose(a: Any, perm: Any = None, conjugate: bool = False) -> Any:
 
 
 def _joined(function: Callable[..., Any], values: Any, axis: Any) -> Any:
-    """The form for Blocks of what joins values of one dtype; a constant among them has fewer dimensions."""
+    """Apply a joining function to Blocks. Returns None if dtypes or dimensions differ, as with a constant."""
     if not isinstance(values, (tuple, list)) or not all(isinstance(part, np.ndarray) for part in values):
         return None
     kinds = {(part.ndim, part.dtype) for part in values}
@@ -305,7 +306,7 @@ def _joined(function: Callable[..., Any], values: Any, axis: Any) -> Any:
 
 @op("stack", alike="values", block=lambda values, axis=0: _joined(np.stack, values, axis))
 def stack(values: Any, axis: Any = 0) -> Any:
-    """Values of one shape side by side along a new axis."""
+    """Stack values of one shape along a new axis."""
     parts = [array_of(part) for part in values] if isinstance(values, (list, tuple)) else []
     if is_ragged(*parts):
         return _rows.joined(parts, int(axis) % (len(parts[0].shape) + 1))
@@ -314,7 +315,7 @@ def stack(values: Any, axis: Any = 0) -> Any:
 
 @op("concat", alike="values", block=lambda values, axis: _joined(np.concatenate, values, axis))
 def concat(values: Any, axis: Any) -> Any:
-    """Values one after the other along an axis that they have."""
+    """Concatenate values along an existing axis."""
     if not isinstance(values, np.ndarray) and any(isinstance(part, ps.RaggedTensor) for part in values):
         return _concat_ragged([array_of(part) for part in values], axis)
     parts = [values] if isinstance(values, np.ndarray) else [whole(value) for value in values]
@@ -322,7 +323,7 @@ def concat(values: Any, axis: Any) -> Any:
 
 
 def _concat_ragged(parts: list[Any], axis: Any) -> Any:
-    """Ragged tensors below each other, or row beside row."""
+    """Concatenate ragged tensors along their rows or within each row."""
     rows = list(map(_rows.rows_of, parts))
     if int(axis) == 0:
         return ps.RaggedTensor.stack([row for part in rows for row in part])
@@ -341,8 +342,12 @@ def unstack(value: Any, num: Any = None, axis: Any = 0) -> Any:
 
 @op("split")
 def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None) -> Any:
-    """An array in parts: so many of one size, or of these sizes, one of which may be -1."""
+    """Split an array into a number of equal parts, or into parts of these sizes. One size may be -1."""
     array, at, wanted = array_of(value), _numbers(axis), _numbers(num_or_size_splits)
+    if is_ragged(array) and at == 0:
+        rows = split(np.arange(len(array)), num_or_size_splits)
+        return tuple(_rows.chosen(array, np.asarray(part)) for part in rows)
+    array = whole(array)
     if isinstance(wanted, int):
         return tuple(np.split(array, wanted, at))
     sizes = list(wanted)
@@ -382,7 +387,7 @@ def broadcast_to(input: Any, shape: Any) -> Any:
 
 @op("pad")
 def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0) -> Any:
-    """Rows added in front of and behind each axis: constant, REFLECT or SYMMETRIC."""
+    """Add values before and after each axis: constant, REFLECT or SYMMETRIC."""
     array = whole(tensor)
     widths = np.asarray(paddings).reshape(-1, 2).tolist()
     if mode.upper() != "CONSTANT":
@@ -403,13 +408,13 @@ def bitcast(input: Any, type: Any) -> Any:
 
 @known
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
-    """The value as numpy has it; None for what is not known before the elements come."""
+    """Return the value as numpy has it, or None if it is not known before the elements come."""
     return None if isinstance(lowered(tensor), Tracer) else array_of(tensor)
 
 
 @known
 def timestamp(name: Any = None) -> Any:
-    """Seconds since 1970, float64."""
+    """Return the seconds since 1970 as float64."""
     if _reading.builder is not None:
         message = "it asks for the time"
         raise NotTraceable(message)
@@ -417,7 +422,7 @@ def timestamp(name: Any = None) -> Any:
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether a value is a tensor already."""
+    """Return True if a value is a tensor."""
     return isinstance(x, (Tensor, ps.RaggedTensor, ps.SparseTensor))
 
 
@@ -439,5 +444,5 @@ def _ensured_rule(x: Any, shape: Any) -> Any:
 
 @op("ensure_shape", rule=_ensured_rule, block=lambda x, shape: _of_shape(x, shape, rows=True))
 def ensure_shape(x: Any, shape: Any) -> Any:
-    """The value itself; raises InvalidArgumentError for another shape. None is any extent in it, or any shape."""
+    """Return the value, or raise InvalidArgumentError for another shape. None is any extent, or any shape."""
     return _of_shape(x, shape)

@@ -1,4 +1,4 @@
-"""`tf.autograph`: nothing is translated, Python runs as it is written."""
+"""`tf.autograph`: Python code runs unchanged."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from penstock.compat.teaching import Namespace, missing_in
 
 
 def do_not_convert(func: Any = None) -> Any:
-    """The function itself."""
+    """Return the function unchanged."""
     return func if func is not None else lambda decorated: decorated
 
 
 def set_verbosity(level: Any, alsologtostdout: Any = False) -> None:
-    """Nothing to do."""
+    """Do nothing."""
 
 
 experimental = Namespace("tf.autograph.experimental", do_not_convert=do_not_convert)

@@ -170,7 +170,7 @@ def _signature(wanted: Any) -> Any:
 
 @known
 def vectorized_map(fn: Any, elems: Any, fallback_to_while_loop: Any = True, warn: Any = True) -> Any:
-    """Do what `map_fn` does."""
+    """Call `map_fn`."""
     return map_fn(fn, elems)
 
 
@@ -184,7 +184,7 @@ def foldl(fn: Any, elems: Any, initializer: Any = None, *args: Any, **other: Any
 
 
 def scan(fn: Any, elems: Any, initializer: Any = None, *args: Any, **other: Any) -> Any:
-    """Do what `foldl` does, and return all results."""
+    """Call `fn` with the result so far and each row in turn, as in `foldl`, and return all results."""
     rows = list(raised(whole(elems)))
     states = [raised(array_of(initializer)) if initializer is not None else rows.pop(0)]
     for row in rows:

@@ -1,4 +1,4 @@
-"""`tf.config`: what the start of a script asks. Devices are those of the framework that trains."""
+"""`tf.config`: functions for the start of a script. The training framework manages the devices."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.compat.teaching import Namespace, missing_in
 
 
 def list_physical_devices(device_type: str | None = None) -> list[Any]:
-    """None: the framework that trains knows the devices."""
+    """Return an empty list, because the training framework knows the devices."""
     return []
 
 
@@ -16,11 +16,11 @@ list_logical_devices = list_physical_devices
 
 
 def run_functions_eagerly(run_eagerly: Any) -> None:
-    """Nothing to do: functions are Python."""
+    """Do nothing, because functions are Python functions."""
 
 
 def set_visible_devices(devices: Any, device_type: Any = None) -> None:
-    """Nothing to do: nothing here takes a device."""
+    """Do nothing, because penstock uses no devices."""
 
 
 set_soft_device_placement = run_functions_eagerly

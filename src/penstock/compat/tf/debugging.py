@@ -42,7 +42,7 @@ def Assert(condition: Any, data: Any = (), summarize: Any = None, name: Any = No
 
 @op("debugging.check_numerics")
 def check_numerics(tensor: Any, message: Any) -> Any:
-    """The value itself. Raise InvalidArgumentError if a number of it is infinite or none."""
+    """Return the value. Raises InvalidArgumentError if a number is infinite or NaN."""
     assert_all_finite(tensor, message=message)
     return array_of(tensor)
 
@@ -55,7 +55,7 @@ def assert_rank(x: Any, rank: Any, message: Any = None, name: Any = None) -> Non
 
 
 def assert_shapes(shapes: Any, data: Any = None, summarize: Any = None, message: Any = None, name: Any = None) -> None:
-    """Raise InvalidArgumentError unless values have these shapes; a letter stands for one extent in all of them."""
+    """Raise InvalidArgumentError unless values have these shapes. A letter stands for the same extent everywhere."""
     extents: dict[Any, int] = {}
     for value, wanted in shapes.items() if isinstance(shapes, dict) else shapes:
         found = np.shape(whole(value))

@@ -1,4 +1,4 @@
-"""`tf.distribute`: the single replica that a process of penstock is, for code that asks how its data is divided."""
+"""`tf.distribute`: a strategy with one replica, for code that asks how its data is sharded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.compat.tf.scopes import name_scope
 
 @dataclass(frozen=True)
 class InputContext:
-    """The part of the data that a process reads: by default all of it."""
+    """The shard of a process: by default all data."""
 
     num_input_pipelines: int = 1
     input_pipeline_id: int = 0

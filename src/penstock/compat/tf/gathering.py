@@ -1,4 +1,4 @@
-"""Parts of tensors by their place or by their values: slices, gather and scatter, masks, sorting."""
+"""Functions that select parts of tensors: slices, gather and scatter, masks, sorting."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def _rows_of_constant(indices: Any, params: Any) -> Any:
     return _gathered(params, indices, 0, 0)
 
 
-_taken = op("gather", block=_rows_of_constant)(_rows_of_constant)  # for all indices of a Block at once
+_taken = op("gather", block=_rows_of_constant)(_rows_of_constant)  # computes all indices of a Block at once
 
 
 @known
 def gather(
     params: Any, indices: Any, validate_indices: Any = None, axis: Any = None, batch_dims: int = 0, name: Any = None
 ) -> Any:
-    """Rows by their numbers."""
+    """Return the rows with these indices."""
     table = array_of(params)
     if isinstance(lowered(indices), Tracer) and isinstance(table, np.ndarray) and not batch_dims and axis in (None, 0):
         return _taken(indices, table)
@@ -68,8 +68,11 @@ def _gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any =
 
 @op("gather_nd")
 def gather_nd(params: Any, indices: Any, batch_dims: int = 0) -> Any:
-    """Parts by the numbers along the first axes, which the last axis of `indices` holds."""
-    array, at = whole(params), whole(indices)
+    """Return parts by indices along the first axes. The last axis of `indices` has the indices."""
+    array, at = array_of(params), whole(indices)
+    if is_ragged(array) and not batch_dims:
+        return _rows.parts(array, at)
+    array = whole(array)
     if batch_dims:
         return np.stack([gather_nd(one, own, batch_dims - 1) for one, own in zip(array, at, strict=True)])
     flat: Any = np.int64(0)
@@ -104,12 +107,12 @@ def _where_true(condition: Any) -> Any:
 
 @known
 def where(condition: Any, x: Any = None, y: Any = None, name: Any = None) -> Any:
-    """`x` where the condition holds and `y` elsewhere; with the condition alone the places where it holds."""
+    """Return `x` where the condition is True, otherwise `y`. Without `x` and `y`, return the indices of True values."""
     return _where_true(condition) if x is None and y is None else _where(condition, x, y)
 
 
 def _hot(indices: Any, *others: Any, **named: Any) -> Any:
-    """The form for Blocks of one_hot along the last axis, with all else the same for every element."""
+    """Compute one_hot for Blocks along the last axis, if all other arguments are equal for all elements."""
     along = named.get("axis", others[3] if len(others) > 3 else None)
     if along not in (None, -1) or any(map(np.ndim, (*others, *named.values()))):
         return None
@@ -120,7 +123,7 @@ def _hot(indices: Any, *others: Any, **named: Any) -> Any:
 def one_hot(
     indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: Any = None, dtype: Any = None
 ) -> Any:
-    """A row of zeros with a one in the place of each index; numbers out of range have none."""
+    """Return a row of zeros with a one at each index. Indices out of range give zeros only."""
     at = whole(indices)
     if at.dtype.kind not in "iu":
         message = f"one_hot takes whole numbers as indices; these are {at.dtype}."
@@ -165,20 +168,20 @@ def _unique(x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def unique(x: Any, out_idx: Any = "int32", name: Any = None) -> Any:
-    """Each value once, in the order in which they come first, and for every element the number of its value."""
+    """Return each distinct value in the order of first occurrence, and for every element the index of its value."""
     values, at, _ = _unique(x)
     return Unique(constant(values), constant(at, out_idx))
 
 
 def unique_with_counts(x: Any, out_idx: Any = "int32", name: Any = None) -> Any:
-    """As `unique`, and how often each value comes."""
+    """Return the results of `unique` and the count of each value."""
     values, at, counts = _unique(x)
     return UniqueWithCounts(constant(values), constant(at, out_idx), constant(counts, out_idx))
 
 
 @op("tensor_scatter_nd_update")
 def tensor_scatter_nd_update(tensor: Any, indices: Any, updates: Any) -> Any:
-    """A copy of `tensor` with other values in the places `indices`."""
+    """Return a copy of `tensor` with other values at `indices`."""
     found = np.array(array_of(tensor))
     found[tuple(np.moveaxis(whole(indices), -1, 0))] = array_of(updates)
     return found
@@ -220,7 +223,7 @@ def argsort(values: Any, axis: int = -1, direction: str = "ASCENDING", stable: b
 
 
 def _spans(begin: Any, end: Any, strides: Any, masks: tuple[int, ...]) -> tuple[Any, ...]:
-    """What stands in the brackets of the slice that `strided_slice` describes."""
+    """Return the index expression of a `strided_slice`."""
     begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask = masks
     starts, stops = _extents(begin), _extents(end)
     steps = (1,) * len(starts) if strides is None else _extents(strides)
@@ -250,21 +253,21 @@ def strided_slice(
     new_axis_mask: int = 0,
     shrink_axis_mask: int = 0,
 ) -> Any:
-    """`x[begin:end:strides]` for several axes; bits of the masks say where a bound is left out."""
+    """Return `x[begin:end:strides]` for several axes. Bits of the masks mark omitted bounds."""
     masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
     return whole(input_)[_spans(begin, end, strides, masks)]
 
 
 @op("unravel_index")
 def unravel_index(indices: Any, dims: Any) -> Any:
-    """Numbers in the flattened array as places in one of shape `dims`: a row for each of its axes."""
+    """Return indices of a flattened array as indices of an array of shape `dims`, a row for each axis."""
     at = whole(indices)
     return np.stack(np.unravel_index(at, _extents(dims))).astype(at.dtype)
 
 
 @known
 def dynamic_partition(data: Any, partitions: Any, num_partitions: Any, name: Any = None) -> Any:
-    """The rows of each number below `num_partitions`, a tensor for each."""
+    """Return the rows of each partition number below `num_partitions`, as one tensor each."""
     count = int(num_partitions)
     return [boolean_mask(data, _equal_to(partitions, number)) for number in builtins.range(count)]
 
@@ -276,7 +279,7 @@ def _equal_to(values: Any, number: Any) -> Any:
 
 @op("dynamic_stitch")
 def dynamic_stitch(indices: Any, data: Any) -> Any:
-    """One array of the rows of several: row `i` of `data` goes to the place that `indices` has for it."""
+    """Merge the rows of several arrays: row `i` of `data` goes to the place in `indices`."""
     places = [whole(at).reshape(-1) for at in indices]
     parts = [whole(rows) for rows in data]
     extra = parts[0].shape[np.ndim(whole(indices[0])) :]

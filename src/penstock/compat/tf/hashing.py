@@ -1,6 +1,6 @@
-"""The hashes that TensorFlow spreads texts over buckets with: FarmHash's Fingerprint64, SipHash-2-4, and Hash64.
+"""The hashes with which TensorFlow assigns texts to buckets: FarmHash's Fingerprint64, SipHash-2-4, and Hash64.
 
-Fingerprint64 is written once for Python's integers and for arrays of uint64, whose texts are all in one size class.
+The same code of Fingerprint64 serves Python's integers and arrays of uint64, whose texts must be in one size class.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from penstock.block.column import BytesColumn
 
 _MASK = (1 << 64) - 1
 _K0, _K1, _K2 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F
-_CLASSES = (0, 3, 7, 16, 32, 64)  # the most bytes of a text of each class; longer ones have one for each 64 bytes
-Word = Callable[[Any], Any]  # the eight bytes from a place in a text on
+_CLASSES = (0, 3, 7, 16, 32, 64)  # most bytes of each class of texts; longer texts have a class per 64 bytes
+Word = Callable[[Any], Any]  # returns the eight bytes at a place in a text
 
 
 def _rotated(value: Any, shift: int) -> Any:  # to the right
@@ -43,7 +43,7 @@ def _words(words: np.ndarray, begins: np.ndarray, at: Any) -> Any:
 
 
 def fingerprint64(text: bytes) -> int:
-    """FarmHash's Fingerprint64: the same number on every machine and in every version.
+    """Return FarmHash's Fingerprint64, which is the same on every machine and in every version.
 
     >>> fingerprint64(b"") == 0x9AE16A3B2F90404F, fingerprint64(b"penstock") % 1000
     (True, 362)
@@ -53,7 +53,7 @@ def fingerprint64(text: bytes) -> int:
 
 
 def fingerprints(column: BytesColumn) -> np.ndarray:
-    """`fingerprint64` of all texts of a column, as uint64.
+    """Return `fingerprint64` of all texts of a column, as uint64.
 
     >>> fingerprints(BytesColumn.from_values([b"", b"penstock"])) % 1000
     array([263, 362], dtype=uint64)
@@ -70,7 +70,7 @@ def fingerprints(column: BytesColumn) -> np.ndarray:
 
 
 def _fingerprint(word: Word, size: Any, least: int) -> Any:
-    """`least` is the size of a text of the class, from which the class follows."""
+    """Compute the fingerprint. `least` is the size of one text of the class, which determines the class."""
     mul = (_K2 + size * 2) & _MASK
     if least <= 16:
         return _up_to_16(word, size, mul, least)
@@ -122,7 +122,7 @@ def _longer(word: Word, size: Any, least: int) -> Any:
     v, w = (0, 0), (0, 0)
     whole = range(0, (least - 1) // 64 * 64, 64)
     for part, at in enumerate((*whole, size - 64)):
-        last = part == len(whole)  # the last 64 bytes, of which the part before has taken some
+        last = part == len(whole)  # the last 64 bytes, some of which belong to the previous part too
         mul, times = (_K1 + ((z & 0xFF) << 1), 9) if last else (_K1, 1)
         if last:
             w = (w[0] + ((size - 1) & 63), w[1])
@@ -141,7 +141,7 @@ def _longer(word: Word, size: Any, least: int) -> Any:
 
 
 def siphash(text: bytes, key0: int, key1: int) -> int:
-    """SipHash-2-4 under a key of 128 bits.
+    """Return SipHash-2-4 with a key of 128 bits.
 
     >>> hex(siphash(bytes(range(15)), 0x0706050403020100, 0x0F0E0D0C0B0A0908))
     '0xa129ca6149be45e5'
@@ -174,7 +174,7 @@ def siphash(text: bytes, key0: int, key1: int) -> int:
 
 
 def hash64(text: bytes) -> int:
-    """TensorFlow's own Hash64, a form of MurmurHash.
+    """Return TensorFlow's own Hash64, a form of MurmurHash.
 
     >>> hash64(b"") % 1000, hash64(b"hello world foo") % 1000
     (899, 794)

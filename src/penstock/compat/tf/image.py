@@ -1,4 +1,4 @@
-"""`tf.image`: the functions of `penstock.image`, on tensors, with TensorFlow 1's names beside."""
+"""`tf.image`: the functions of `penstock.image` for tensors, including TensorFlow 1's names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _resized(
 
 
 _resize = through(ps.image.resize)
-_described = (ps.image.resize.__doc__ or "").partition("    Example:")[0]  # its example has an array
+_described = (ps.image.resize.__doc__ or "").partition("    Example:")[0]  # its example uses an array
 resize = resize_images = named(_resized, "resize", _described)
 resize_image_with_crop_or_pad = resize_with_crop_or_pad = through(ps.image.resize_with_crop_or_pad)
 resize_image_with_pad = resize_with_pad = through(ps.image.resize_with_pad)
@@ -42,7 +42,7 @@ transpose_image = through(ps.image.transpose)
 
 @known
 def resize_bilinear(images: Any, size: Any, align_corners: bool = False, name: Any = None) -> Any:
-    """TensorFlow 1's name for `resize`."""
+    """Call `resize`, under TensorFlow 1's name."""
     return resize(images, size)
 
 
@@ -60,7 +60,7 @@ def _overlap(one: np.ndarray, others: np.ndarray) -> np.ndarray:
 def non_max_suppression(
     boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5, score_threshold: Any = float("-inf")
 ) -> Any:
-    """The numbers of the boxes that are kept: the best ones, none of which overlaps a better one too much."""
+    """Return the indices of the best boxes, without boxes that overlap a better one too much."""
     corners = whole(boxes, np.float32)
     corners = np.concatenate(
         [np.minimum(corners[:, :2], corners[:, 2:]), np.maximum(corners[:, :2], corners[:, 2:])], 1
@@ -112,7 +112,7 @@ rgb_to_yuv, yuv_to_rgb = _recoloured("rgb_to_yuv", _YUV), _recoloured("yuv_to_rg
 
 @op("image.sobel_edges")
 def sobel_edges(image: Any) -> Any:
-    """The slopes of images (batch, height, width, channels) downwards and to the right, along a new last axis."""
+    """Return the vertical and horizontal gradients of images (batch, height, width, channels) along a new last axis."""
     array = np.pad(whole(image), [(0, 0), (1, 1), (1, 1), (0, 0)], "reflect")
     down = array[:, :, :-2] + 2 * array[:, :, 1:-1] + array[:, :, 2:]
     across = array[:, :-2] + 2 * array[:, 1:-1] + array[:, 2:]
@@ -120,7 +120,7 @@ def sobel_edges(image: Any) -> Any:
 
 
 def _spread(extent: int, size: int, stride: int, rate: int, padding: str) -> tuple[int, int, int]:
-    """How many patches lie along an axis, and how many rows of zeros before and behind it they need."""
+    """Return the number of patches along an axis, and the rows of zeros before and after it."""
     reach = (size - 1) * rate + 1
     if padding == "VALID":
         return max(-(-(extent - reach + 1) // stride), 0), 0, 0
@@ -131,7 +131,7 @@ def _spread(extent: int, size: int, stride: int, rate: int, padding: str) -> tup
 
 @op("image.extract_patches")
 def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: Any) -> Any:
-    """Patches of images (batch, height, width, channels), each as one row of numbers along the last axis."""
+    """Return patches of images (batch, height, width, channels), each as one row of numbers along the last axis."""
     array = whole(images)
     (_, height, width, _), (_, down, right, _), (_, tall, wide, _) = sizes, strides, rates
     rows, above, below = _spread(array.shape[1], height, down, tall, padding.upper())

@@ -28,7 +28,7 @@ def matrix_transpose(a: Any) -> Any:
 
 @op("linalg.diag")
 def diag(diagonal: Any) -> Any:
-    """Matrices that have these values on their diagonals, and zeros elsewhere."""
+    """Return matrices with these values on their diagonals, and zeros elsewhere."""
     values = whole(diagonal)
     return values[..., None] * np.eye(values.shape[-1], dtype=values.dtype)
 
@@ -54,7 +54,7 @@ def trace(x: Any) -> Any:
 
 @op("linalg.band_part")
 def band_part(input: Any, num_lower: Any, num_upper: Any) -> Any:
-    """A matrix of which only the diagonals next to the main one are kept; a negative number keeps all on that side."""
+    """Keep only diagonals near the main diagonal. A negative number keeps all on its side."""
     array, lower, upper = whole(input), int(num_lower), int(num_upper)
     behind = np.arange(array.shape[-1]) - np.arange(array.shape[-2])[:, None]
     kept = ((lower < 0) | (behind >= -lower)) & ((upper < 0) | (behind <= upper))
@@ -79,7 +79,7 @@ def cross(a: Any, b: Any) -> Any:
 
 @op("linalg.normalize")
 def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None) -> Any:
-    """A tensor divided by its norm, and that norm."""
+    """Return a tensor divided by its norm, and the norm."""
     array = whole(tensor)
     length = lowered(norm(array, ord, axis, keepdims=True))
     return array / length, length

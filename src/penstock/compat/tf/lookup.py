@@ -22,7 +22,7 @@ from penstock.errors import InvalidArgumentError, InvalidTypeError
 
 
 class TextFileIndex:
-    """Columns of a line that are none: all of it, and its number."""
+    """Special columns of a line: the whole line, and its number."""
 
     WHOLE_LINE, LINE_NUMBER = -2, -1
 
@@ -37,7 +37,7 @@ class KeyValueTensorInitializer:
 
 
 class TextFileInitializer(KeyValueTensorInitializer):
-    """Keys and values from the lines of a file: its columns by number, or those of `TextFileIndex`."""
+    """Keys and values from columns of the lines of a file, by index or by `TextFileIndex`."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ def _looked_up(keys: Any, table: StaticHashTable) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class StaticHashTable:
-    """A table that stays as it is: `lookup` gives the values of keys, and `default_value` for any other key.
+    """An immutable table: `lookup` returns the values of keys, and `default_value` for unknown keys.
 
     >>> from penstock.compat import tf
     >>> table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["cat", "dog"], [0, 1]), -1)
@@ -126,7 +126,7 @@ class StaticHashTable:
         return map(self._values.get, keys, repeat(np.asarray(one_text(self.default_value)).tolist()))
 
     def export(self, name: Any = None) -> Any:
-        """The keys and the values."""
+        """Return the keys and the values."""
         return raised(self.initializer.keys), raised(self.initializer.values)
 
     def size(self, name: Any = None) -> Any:
@@ -135,9 +135,9 @@ class StaticHashTable:
 
 @dataclass(frozen=True, eq=False)
 class StaticVocabularyTable(StaticHashTable):
-    """A table of integers; keys that are not there are spread over the numbers behind the last by their hash.
+    """A table of integers. Unknown keys get one of the numbers after the last, by their hash.
 
-    The buckets are TensorFlow's: `tf.strings.to_hash_bucket_fast` of the text, or of the digits of a number.
+    The buckets are those of TensorFlow: `tf.strings.to_hash_bucket_fast` of the text, or of the digits of a number.
     """
 
     buckets: int = 1
@@ -173,9 +173,9 @@ def table_from_dataset(
     key_dtype: Any = "string",
     name: Any = None,
 ) -> StaticHashTable:
-    """A table of the pairs of a data set, of the first `vocab_size` of them.
+    """Return a table of the pairs of a data set, or of the first `vocab_size` pairs.
 
-    Keys that are not there get the default value, or one of `num_oov_buckets` numbers behind the last.
+    Unknown keys get the default value, or one of `num_oov_buckets` numbers after the last.
     """
     pairs = dataset if vocab_size is None else dataset.take(int(vocab_size))
     initializer = DatasetInitializer(pairs, key_dtype)
@@ -193,7 +193,7 @@ def index_table_from_dataset(
     key_dtype: Any = "string",
     name: Any = None,
 ) -> StaticHashTable:
-    """A table from the elements of a data set to their numbers.
+    """Return a table from the elements of a data set to their indices.
 
     >>> from penstock.compat import tf
     >>> table = index_table_from_dataset(tf.data.Dataset.from_tensor_slices(["cat", "dog"]))

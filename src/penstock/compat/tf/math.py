@@ -15,7 +15,7 @@ from penstock.compat.op import known, named, op
 from penstock.compat.operators import calculated, check, matched
 from penstock.compat.teaching import Namespace, missing_in
 from penstock.compat.tf.arrays import _axis, inside
-from penstock.compat.tf.rows import flat
+from penstock.compat.tf.rows import by_rows, flat
 from penstock.compat.values import Tensor, array_of, raised, whole
 from penstock.errors import InvalidArgumentError
 
@@ -265,7 +265,10 @@ argmax, argmin = _place("argmax", np.argmax), _place("argmin", np.argmin)
 def _running(name: str, function: Any, start: int) -> Any:
     @op(f"math.{name}")
     def call(x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Any:
-        array = np.moveaxis(whole(x), axis, 0)
+        given = array_of(x)
+        if isinstance(given, RaggedTensor):
+            return by_rows(call, given, axis, exclusive, reverse)
+        array = np.moveaxis(whole(given), axis, 0)
         found = function.accumulate(array[::-1] if reverse else array, dtype=array.dtype)
         if exclusive:
             found = np.concatenate([np.full_like(found[:1], start), found[:-1]])
@@ -351,7 +354,10 @@ def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: Any = 
 
 @op("math.softmax")
 def softmax(logits: Any, axis: int = -1) -> Any:
-    array = whole(logits)
+    given = array_of(logits)
+    if isinstance(given, RaggedTensor):
+        return by_rows(softmax, given, axis)
+    array = whole(given)
     powers = np.exp(array - array.max(axis, keepdims=True))
     return powers / powers.sum(axis, keepdims=True)
 

@@ -1,4 +1,4 @@
-"""`tf.nest`: functions over the leaves of nested tuples, lists and dicts; what else there is, is a leaf."""
+"""`tf.nest`: functions over the leaves of nested tuples, lists and dicts. Other objects are leaves."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _like(structure: Any, parts: list[Any]) -> Any:
 
 @known
 def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
-    """The leaves, those of dicts in the order of their keys.
+    """Return the leaves. Those of dicts are in the order of their keys.
 
     >>> flatten({"b": (2, 3), "a": 1})
     [1, 2, 3]
@@ -42,7 +42,7 @@ def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
 
 @known
 def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> Any:
-    """`func` of each leaf, or of the leaves that have the same place in several structures.
+    """Apply `func` to each leaf, or to the leaves at the same place in several structures.
 
     >>> map_structure(lambda x, y: x + y, {"a": 1, "b": (2,)}, {"a": 10, "b": (20,)})
     {'a': 11, 'b': (22,)}
@@ -65,7 +65,7 @@ def _mapped(func: Callable[..., Any], structures: tuple[Any, ...]) -> Any:
 
 @known
 def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool = False) -> Any:
-    """A structure like this one, of other leaves.
+    """Return a structure like this one with other leaves.
 
     >>> pack_sequence_as({"a": 0, "b": (0,)}, [1, 2])
     {'a': 1, 'b': (2,)}

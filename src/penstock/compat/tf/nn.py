@@ -1,4 +1,4 @@
-"""`tf.nn`: what input pipelines use of it. Layers and losses are `tf.keras`'s."""
+"""`tf.nn`: the functions that input pipelines use. Layers and losses are in `tf.keras`."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ for _name in ["in_top_k", "l2_normalize", "log_softmax", "moments", "sigmoid", "
     globals()[_name] = getattr(_math, _name)
 
 
-@op("nn.relu")
+@op("nn.relu", exact=True, ragged=True)
 def relu(features: Any) -> Any:
     array = array_of(features)
     return np.maximum(array, np.zeros((), np.asarray(array).dtype))
 
 
 def _pooled(name: str, over: str) -> Any:
-    """Pooling of images (batch, height, width, channels)."""
+    """Return a pooling function for images (batch, height, width, channels)."""
 
     @op(f"nn.{name}")
     def call(input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NHWC") -> Any:

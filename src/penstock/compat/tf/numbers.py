@@ -13,7 +13,7 @@ from penstock.compat.values import whole
 
 @op("saturate_cast")
 def saturate_cast(value: Any, dtype: Any) -> Any:
-    """`tf.cast`, with what does not fit moved to the nearest value that does."""
+    """Cast a value, and replace values out of range by the nearest possible value."""
     array, wanted = whole(value), as_dtype(dtype).dtype
     if wanted.kind in "iu":
         limits = np.iinfo(wanted)

@@ -15,7 +15,7 @@ from penstock.errors import InvalidArgumentError
 
 
 def _rank(rows: Any) -> int:
-    """How deep lists lie in each other."""
+    """Return the depth of nested lists."""
     return 1 + max((_rank(row) for row in rows), default=0) if isinstance(rows, (list, tuple)) else np.ndim(rows)
 
 
@@ -33,7 +33,7 @@ def constant(
     name: Any = None,
     row_splits_dtype: Any = "int64",
 ) -> Any:
-    """Lists of differing length, in lists, as a RaggedTensor; a list without lists in it is an array.
+    """Return nested lists of different lengths as a RaggedTensor. A list without lists becomes an array.
 
     >>> constant([[[1], [2, 3]], []]).shape
     TensorShape([2, None, None])
@@ -45,7 +45,7 @@ def constant(
 
 
 def stack(values: Any, axis: Any = 0, name: Any = None) -> Any:
-    """Arrays that differ in their first extent, as the rows of a RaggedTensor."""
+    """Stack arrays with different first extents as the rows of a RaggedTensor."""
     if int(axis) != 0:
         message = f"tf.ragged.stack takes axis=0, got axis={axis!r}."
         raise InvalidArgumentError(
@@ -59,7 +59,7 @@ def stack(values: Any, axis: Any = 0, name: Any = None) -> Any:
 
 @op("ragged.range")
 def range(starts: Any, limits: Any = None, deltas: Any = 1, dtype: Any = None, row_splits_dtype: Any = "int64") -> Any:
-    """The numbers from each start to each limit, as the rows of a RaggedTensor.
+    """Return the numbers from each start to each limit as the rows of a RaggedTensor.
 
     >>> range([3, 0], [5, 2]).to_list()
     [[3, 4], [0, 1]]
@@ -78,7 +78,7 @@ def range(starts: Any, limits: Any = None, deltas: Any = 1, dtype: Any = None, r
 
 @op("ragged.boolean_mask")
 def boolean_mask(data: Any, mask: Any) -> Any:
-    """The values where the mask holds, in the rows that they stood in."""
+    """Return the values where the mask is True, in their rows."""
     rows, kept = array_of(data), array_of(mask)
     if not isinstance(rows, ps.RaggedTensor):
         rows = ps.RaggedTensor.stack(list(whole(rows)))
@@ -91,7 +91,7 @@ def boolean_mask(data: Any, mask: Any) -> Any:
 
 @known
 def map_flat_values(op: Any, *args: Any, **kwargs: Any) -> Any:
-    """`op` of the numbers of ragged tensors, in the rows that they stand in."""
+    """Apply `op` to the flat values of ragged tensors, and keep their rows."""
     ragged = next(arg for arg in (*args, *kwargs.values()) if isinstance(arg, ps.RaggedTensor))
     flat = [arg.flat_values if isinstance(arg, ps.RaggedTensor) else arg for arg in args]
     named = {key: arg.flat_values if isinstance(arg, ps.RaggedTensor) else arg for key, arg in kwargs.items()}

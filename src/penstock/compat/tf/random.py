@@ -1,7 +1,7 @@
-"""`tf.random`: numbers drawn for an element follow from the data set's seed and the element.
+"""`tf.random`: random numbers of an element depend on the seed of the data set and on the element.
 
-Outside of a data set each call gives other numbers; after `set_seed` the same ones in every run, in the order of the
-calls. They are other numbers than TensorFlow's.
+Outside a data set each call returns other numbers. After `set_seed`, every run returns the same numbers, in the order
+of the calls. The numbers differ from those of TensorFlow.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from penstock.errors import InvalidArgumentError
 from penstock.image.drawn import uniforms
 from penstock.keys import draws, fold
 
-_FEW = 256  # numbers that are drawn from the key itself: a generator takes longer to make
+_FEW = 256  # numbers that are computed directly from the key, which is faster than a generator
 
 
 def set_seed(seed: Any) -> None:
-    """Let everything random follow from `seed`: what is drawn from now on, and the data sets made from now on."""
+    """Set the seed of later random numbers, and of data sets that are made later."""
     seeds.set(None if seed is None else int(seed))
 
 
@@ -59,7 +59,7 @@ def _drawn(name: str, block: Callable[..., Any] | None = None) -> Callable[[Call
 
 
 def _uniform_block(shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32", *, key: np.ndarray) -> Any:
-    """The form for Blocks of a few numbers within bounds that are the same for all elements."""
+    """Compute a few numbers for Blocks, if the bounds are equal for all elements."""
     parts = (shape, minval, maxval)
     few = not any(isinstance(part, np.ndarray) for part in parts) and math.prod(_extents(shape)) <= _FEW
     wide = few and as_dtype(dtype).dtype.kind in "iu" and not 0 < int(maxval or 0) - int(minval) < 2**32
@@ -67,7 +67,7 @@ def _uniform_block(shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any =
 
 
 def _uniform(key: Any, shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32") -> Any:
-    """Numbers in [minval, maxval); floats in [0, 1) by default. An array of keys gives a few for each."""
+    """Return numbers in [minval, maxval), by default floats in [0, 1). An array of keys gives numbers for each key."""
     wanted = as_dtype(dtype).dtype
     extents = _extents(shape)
     count, keys = math.prod(extents), np.asarray(key, np.uint64)
@@ -91,14 +91,14 @@ def _uniform(key: Any, shape: Any, minval: Any = 0, maxval: Any = None, dtype: A
 
 @_drawn("normal")
 def _normal(key: int, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32") -> Any:
-    """Numbers of the normal distribution."""
+    """Return numbers of the normal distribution."""
     drawn = _generator(key).standard_normal(_extents(shape))
     return np.asarray(drawn * float(stddev) + float(mean), as_dtype(dtype).dtype)[()]
 
 
 @_drawn("truncated_normal")
 def _truncated(key: int, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32") -> Any:
-    """Numbers of the normal distribution that lie within two standard deviations."""
+    """Return numbers of the normal distribution within two standard deviations."""
     generator, extents = _generator(key), _extents(shape)
     found = generator.standard_normal(extents)
     while (far := np.abs(found) > 2).any():
@@ -108,7 +108,7 @@ def _truncated(key: int, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: 
 
 @op("random.gamma", draws=True)
 def gamma(shape: Any, alpha: Any, beta: Any = None, dtype: Any = "float32", *, key: int = 0) -> Any:
-    """Numbers of the gamma distributions of `alpha` and `beta`: `shape` of each."""
+    """Return numbers of the gamma distributions of `alpha` and `beta`: `shape` of each."""
     form, rate = np.broadcast_arrays(whole(alpha), whole(1.0 if beta is None else beta))
     found = _generator(key).standard_gamma(form, (*_extents(shape), *form.shape)) / rate
     return np.asarray(found, as_dtype(dtype).dtype)[()]
@@ -116,7 +116,7 @@ def gamma(shape: Any, alpha: Any, beta: Any = None, dtype: Any = "float32", *, k
 
 @op("random.poisson", draws=True)
 def poisson(shape: Any, lam: Any, dtype: Any = "float32", *, key: int = 0) -> Any:
-    """Numbers of the Poisson distributions of `lam`: `shape` of each."""
+    """Return numbers of the Poisson distributions of `lam`: `shape` of each."""
     mean = whole(lam)
     return np.asarray(_generator(key).poisson(mean, (*_extents(shape), *mean.shape)), as_dtype(dtype).dtype)[()]
 
@@ -129,9 +129,9 @@ truncated_normal, stateless_truncated_normal = _truncated
 def log_uniform_candidate_sampler(
     true_classes: Any, num_true: Any, num_sampled: Any, unique: Any, range_max: Any, *, key: int = 0
 ) -> Any:
-    """Draw classes, low numbers more often, as for words in the order of their frequency.
+    """Choose random classes, low numbers more often, as for words in order of frequency.
 
-    Returns the classes, and how often the true classes and these are expected among so many.
+    Returns the classes, and the expected counts of the true classes and of these classes.
     """
     generator, found, tries = _generator(key), list[int](), 0
     while len(found) < int(num_sampled):
@@ -149,13 +149,13 @@ def log_uniform_candidate_sampler(
 
 @op("random.shuffle", draws=True)
 def shuffle(value: Any, *, key: int = 0) -> Any:
-    """The rows in another order."""
+    """Return the rows in random order."""
     return _generator(key).permutation(whole(value), axis=0)
 
 
 @op("random.categorical", draws=True)
 def categorical(logits: Any, num_samples: Any, dtype: Any = "int64", *, key: int = 0) -> Any:
-    """Classes drawn by the logits in each row."""
+    """Return random classes with probabilities by the logits in each row."""
     scores = whole(logits, np.float64)
     noise = _generator(key).gumbel(size=(scores.shape[0], int(num_samples), scores.shape[1]))
     return np.argmax(scores[:, None, :] + noise, -1).astype(as_dtype(dtype or "int64").dtype)
@@ -167,7 +167,7 @@ def _key(seed: Any) -> int:
 
 @op("random.split")
 def split(seed: Any, num: Any = 2, alg: Any = None) -> Any:
-    """Seeds made of one, as the rows of an array."""
+    """Return several seeds that are derived from one, as the rows of an array."""
     key = _key(seed)
     rows = [[fold(key, row, part) >> 1 for part in (0, 1)] for row in range(int(num))]
     return np.array(rows, np.uint64).astype(whole(seed).dtype)
@@ -175,19 +175,19 @@ def split(seed: Any, num: Any = 2, alg: Any = None) -> Any:
 
 @op("random.fold_in")
 def fold_in(seed: Any, data: Any, alg: Any = None) -> Any:
-    """A seed made of one and of a number."""
+    """Return a seed that is derived from a seed and a number."""
     key = _key(seed)
     return np.array([fold(key, int(data), part) >> 1 for part in (0, 1)], np.uint64).astype(whole(seed).dtype)
 
 
 @op("random.stateless_shuffle")
 def stateless_shuffle(value: Any, seed: Any, alg: Any = None) -> Any:
-    """The rows in another order, from `seed` alone."""
+    """Return the rows in an order that depends only on `seed`."""
     return _generator(_key(seed)).permutation(whole(value), axis=0)
 
 
 class Generator:
-    """Numbers of a seed, in the order in which they are drawn. Inside a `map` use `tf.random.uniform`."""
+    """Random numbers of a seed, in the order of the calls. Inside a `map` use `tf.random.uniform`."""
 
     def __init__(self, seed: int) -> None:
         self._seed, self._count = seed, 0

@@ -1,4 +1,4 @@
-"""`tf.raw_ops`: operations of data code by TensorFlow's own names, with keyword arguments.
+"""`tf.raw_ops`: operations of data code under TensorFlow's internal names, with keyword arguments.
 
 >>> import penstock.compat.tf.raw_ops as raw_ops
 >>> raw_ops.StringLower(input="Ab").numpy()
@@ -12,7 +12,7 @@ from typing import Any
 from penstock.compat import tf
 from penstock.compat.teaching import unknown
 
-_NAMES = {  # those whose arguments have the same names in both
+_NAMES = {  # functions whose arguments have the same names in both
     "tf": "reshape expand_dims squeeze shape size rank fill tile one_hot identity range",
     "io": """read_file write_file decode_jpeg decode_png decode_gif decode_bmp decode_image encode_png decode_base64
         encode_base64 decode_compressed matching_files parse_tensor""",

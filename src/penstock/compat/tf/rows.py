@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import penstock as ps
-from penstock.compat.values import array_of, is_ragged, stacked
+from penstock.compat.values import array_of, is_ragged, lowered, stacked
 from penstock.errors import InvalidArgumentError
 
 
@@ -37,10 +37,28 @@ def gathered(params: Any, at: Any, axis: int, batch_dims: int, gather: Callable[
         return np.stack([gather(row, at, None, axis - 1) for row in rows_of(params)])
     if not np.ndim(below(at, len(params))):
         return params[int(at)]
-    found = stacked([params[row] for row in np.reshape(at, -1).tolist()], params)
+    found = chosen(params, at)
     for extent in reversed(np.shape(at)[1:]):
         found = ps.RaggedTensor(found, np.arange(0, len(found) + 1, extent))
     return found
+
+
+def chosen(params: Any, at: Any) -> ps.RaggedTensor:
+    """Return the rows of these numbers, as a ragged tensor."""
+    return stacked([params[row] for row in np.reshape(at, -1).tolist()], params)
+
+
+def parts(params: ps.RaggedTensor, at: np.ndarray) -> Any:
+    """Return the parts of a ragged tensor by the numbers along its first axes, as `gather_nd` does."""
+    if at.ndim == 1:
+        return parts(params, at[None])[0]
+    found: list[Any] = []
+    for numbers in at.reshape(-1, at.shape[-1]).tolist():
+        part: Any = params
+        for number in numbers:
+            part = part[below(number, len(part))]
+        found.append(part)
+    return np.stack(found) if at.shape[-1] > params.ragged_rank else ps.RaggedTensor.stack(found)
 
 
 def places(condition: Any) -> np.ndarray:
@@ -67,6 +85,40 @@ def reversed_(value: Any, axes: Sequence[int]) -> Any:
     inner = [axis - 1 for axis in axes if axis]
     rows = [reversed_(row, inner) for row in rows_of(value)]
     return stacked(rows[::-1] if 0 in axes else rows, value)
+
+
+def by_rows(function: Callable[..., Any], value: ps.RaggedTensor, axis: int, *settings: Any) -> Any:
+    """Apply a function along an axis, which is not the first, to each row of a ragged tensor."""
+    below_first = axis + len(value.shape) - 1 if axis < 0 else axis - 1
+    if below_first < 0:
+        message = "Ragged tensors have no columns along axis 0."
+        raise InvalidArgumentError(message, hint="Name the axis of the rows: axis=1, or axis=-1.")
+    return stacked([lowered(function(row, below_first, *settings)) for row in rows_of(value)], value)
+
+
+def squeezed(value: Any, axes: Any) -> Any:
+    """Remove axes of extent 1 from a tensor."""
+    if not is_ragged(value):
+        return np.squeeze(value, None if axes == () else axes)[()]
+    if axes is None:
+        message = "squeeze of a ragged tensor needs an axis."
+        raise InvalidArgumentError(message, hint="Name the axis of extent 1: tf.squeeze(x, axis=1).")
+    rank, rows = len(value.shape), value
+    for axis in sorted((at % rank for at in np.reshape(axes, -1).tolist()), reverse=True):
+        rows = _without(rows, axis)
+    return rows
+
+
+def _without(value: Any, axis: int) -> Any:
+    if not is_ragged(value):
+        return np.squeeze(value, axis)
+    if axis > 1:
+        return ps.RaggedTensor(_without(value.values, axis - 1), value.row_splits)
+    lengths = [len(value)] if axis == 0 else value.row_lengths.tolist()
+    if any(length != 1 for length in lengths):
+        message = f"squeeze removes axes of extent 1, got axis {axis} of the lengths {lengths!r:.60}."
+        raise InvalidArgumentError(message)
+    return value.values if axis else value[0]
 
 
 def joined(parts: Sequence[Any], axis: int) -> Any:

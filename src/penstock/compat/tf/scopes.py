@@ -1,4 +1,4 @@
-"""Functions that decide where and in which order a graph runs. Statements run in order here, so they change nothing."""
+"""Functions for the place and order of a graph. Statements run in order here, so these functions change nothing."""
 
 from __future__ import annotations
 

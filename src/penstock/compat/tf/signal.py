@@ -21,7 +21,7 @@ linear_to_mel_weight_matrix = op("signal.linear_to_mel_weight_matrix")(audio.lin
 
 
 def _transform(name: str, function: Callable[..., Any], *, real: str = "") -> Any:
-    """A Fourier transform over the last axis, in the precision of what it is given."""
+    """Return a Fourier transform over the last axis, in the precision of its input."""
 
     def length_of(fft_length: Any) -> Any:
         found = None if fft_length is None else [int(part) for part in whole(fft_length).reshape(-1)]
@@ -59,7 +59,7 @@ def stft(
     pad_end: Any = False,
     name: Any = None,
 ) -> Any:
-    """The spectrum of each frame of a signal: (..., frames, fft_length // 2 + 1), complex64 of float32.
+    """Return the spectrum of each frame of a signal: (..., frames, fft_length // 2 + 1), complex64 for float32.
 
     >>> stft(np.zeros(16000, np.float32), frame_length=255, frame_step=128).shape
     TensorShape([124, 129])

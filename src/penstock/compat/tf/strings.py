@@ -1,7 +1,7 @@
 """`tf.strings`: functions of text, which is `bytes`.
 
-Most are functions of a column of byte strings, so that they do all elements of a Block at once. Regular expressions are
-RE2's, as in TensorFlow: Arrow has them for text that is UTF-8, and does not check that it is.
+Most functions take a column of byte strings, so that they process all elements of a Block at once. Regular expressions
+are those of RE2, as in TensorFlow. Arrow provides them for UTF-8 text, without a check of the encoding.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from penstock.errors import InvalidArgumentError
 
 
 def _each(function: Callable[..., Any], dtype: Any, *values: Any) -> Any:
-    """`function` of each text, or of those in one place of several arrays."""
+    """Apply `function` to each text, or to the texts at the same place of several arrays."""
     held = [array_of(value) for value in values]
     if any(isinstance(value, ps.RaggedTensor) for value in held):
         return over_flat(lambda *parts: _each(function, dtype, *parts), held)
@@ -42,9 +42,9 @@ def _each(function: Callable[..., Any], dtype: Any, *values: Any) -> Any:
 def by_column(name: str, rule: Any = None, *, listed: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Declare a function of a column of byte strings, its first parameter, as the operation `name`.
 
-    It returns a column, an array or a list with one result for each byte string, or a tuple of them. Its other
-    parameters are the same for all of them, or arrays with one number for each. A `listed` function takes the byte
-    strings as a list.
+    The function returns a column, an array or a list with one result for each byte string, or a tuple of these. Its
+    other parameters are equal for all byte strings, or arrays with one number for each. A `listed` function takes the
+    byte strings as a list.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -58,7 +58,7 @@ def by_column(name: str, rule: Any = None, *, listed: bool = False) -> Callable[
                 given = _flat(input) if listed else input
                 return _shaped(function(given, *args, **kwargs), input.starts.shape, values=False)
             except InvalidArgumentError:
-                return None  # the element that is wrong raises it
+                return None  # the element with the error raises it again
 
         @functools.wraps(function)
         def of_value(input: Any, *args: Any, **kwargs: Any) -> Any:
@@ -79,7 +79,7 @@ def by_column(name: str, rule: Any = None, *, listed: bool = False) -> Callable[
 
 
 def _shaped(found: Any, shape: tuple[int, ...], *, values: bool) -> Any:
-    """Results in the shape of the texts; byte strings as `values`, or as a column."""
+    """Return results in the shape of the texts. Byte strings are returned as `values`, or as a column."""
     if isinstance(found, tuple):
         return tuple(_shaped(part, shape, values=values) for part in found)
     if isinstance(found, list):
@@ -92,7 +92,7 @@ def _shaped(found: Any, shape: tuple[int, ...], *, values: bool) -> Any:
 
 
 def _text(value: Any) -> bytes:
-    """One text, as a parameter of a function."""
+    """Return a parameter of a function as bytes."""
     return value.encode() if isinstance(value, str) else bytes(value)
 
 
@@ -115,13 +115,13 @@ def _matched(name: str, column: BytesColumn, *args: Any, **kwargs: Any) -> Any:
 
 @by_column("strings.regex_replace", listed=True)
 def regex_replace(input: list[bytes], pattern: Any, rewrite: Any, replace_global: bool = True) -> Any:
-    r"""Replace each match of a pattern, or the first one; `\1` in `rewrite` is the first group. Patterns are RE2's."""
+    r"""Replace each match of an RE2 pattern, or the first match. `\1` in `rewrite` is the first group."""
     wanted, into = _text(pattern), _text(rewrite)
     letters = _letters(wanted) if replace_global and len(into) < 2 and into != b"\\" else b""
     if letters and all(map(bytes.isascii, input)):
         table, deleted = (bytes.maketrans(letters, into * len(letters)), b"") if into else (None, letters)
         return [text.translate(table, deleted) for text in input]
-    if not replace_global:  # Arrow would look for `^` and `\b` in each match alone
+    if not replace_global:  # Arrow would match `^` and `\b` within each match alone
         wanted = rb"\A(\C*?)(" + wanted + rb")"
         into = rb"\1" + re.sub(rb"\\([0-7\\])", _two_groups_on, into)
     return strings_of(_matched("replace_substring_regex", BytesColumn.from_values(input), wanted, into))
@@ -145,7 +145,7 @@ def _two_groups_on(found: re.Match[bytes]) -> bytes:
 
 @by_column("strings.regex_full_match")
 def regex_full_match(input: BytesColumn, pattern: Any) -> Any:
-    """Return True where all of a text matches a pattern of RE2."""
+    """Return True if a whole text matches a pattern of RE2."""
     return np.asarray(_matched("match_substring_regex", input, rb"\A(?:" + _text(pattern) + rb")\z"))
 
 
@@ -156,19 +156,19 @@ def _with_case(input: list[bytes], name: str, encoding: str) -> list[bytes]:
 
 @by_column("strings.lower", listed=True)
 def lower(input: list[bytes], encoding: str = "") -> Any:
-    """Texts with the letters A to Z in lower case, or with `encoding="utf-8"` all letters."""
+    """Return texts with the letters A to Z in lower case, or with `encoding="utf-8"` all letters."""
     return _with_case(input, "lower", encoding)
 
 
 @by_column("strings.upper", listed=True)
 def upper(input: list[bytes], encoding: str = "") -> Any:
-    """Texts with the letters a to z in upper case, or with `encoding="utf-8"` all letters."""
+    """Return texts with the letters a to z in upper case, or with `encoding="utf-8"` all letters."""
     return _with_case(input, "upper", encoding)
 
 
 @by_column("strings.strip")
 def strip(input: BytesColumn) -> Any:
-    """Texts without the ASCII white space at their ends."""
+    """Return texts without ASCII white space at their ends."""
     from pyarrow import compute
 
     return strings_of(compute.ascii_trim_whitespace(_text_array(input)))
@@ -181,7 +181,7 @@ def _flat(column: BytesColumn) -> list[bytes]:
 
 @by_column("strings.length")
 def length(input: BytesColumn, unit: str = "BYTE") -> Any:
-    """The number of bytes, or with `unit="UTF8_CHAR"` of characters; int32."""
+    """Return the number of bytes, or with `unit="UTF8_CHAR"` of characters, as int32."""
     if unit != "UTF8_CHAR":
         return input.lengths.reshape(-1).astype(np.int32)
     data, starts, lengths = input.apart().packed()
@@ -191,7 +191,7 @@ def length(input: BytesColumn, unit: str = "BYTE") -> Any:
 
 @by_column("strings.substr")
 def substr(input: BytesColumn, pos: Any, len: Any, unit: str = "BYTE") -> Any:
-    """The `len` bytes, or characters of UTF-8, of a text from `pos` on; a negative `pos` counts from the end."""
+    """Return `len` bytes, or UTF-8 characters, of a text from `pos` on. A negative `pos` counts from the end."""
     data, starts, lengths = input.apart().packed()
     places, first, counts = np.arange(data.size + 1), starts, lengths
     if unit == "UTF8_CHAR":
@@ -204,13 +204,13 @@ def substr(input: BytesColumn, pos: Any, len: Any, unit: str = "BYTE") -> Any:
     for row in np.flatnonzero((begin < 0) | (begin > counts)).tolist():
         message = f"pos {np.broadcast_to(pos, counts.shape)[row]} out of range for string {_flat(input)[row]!r:.60}"
         raise InvalidArgumentError(message)
-    rest = 0 if unit == "UTF8_CHAR" else counts  # what a negative length stands for
+    rest = 0 if unit == "UTF8_CHAR" else counts  # the meaning of a negative length
     end = np.minimum(begin + np.where(np.less(len, 0), rest, len), counts)
     return BytesColumn((data,), places[first + begin], places[first + end] - places[first + begin])
 
 
 def _joined(inputs: Any, separator: Any = "") -> Any:
-    """`join` of columns of one shape and of texts that are the same for every element."""
+    """Join columns of one shape and texts that are equal for all elements."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -226,7 +226,7 @@ def _joined(inputs: Any, separator: Any = "") -> Any:
 
 @by_column("strings.to_hash_bucket_fast")
 def to_hash_bucket_fast(input: BytesColumn, num_buckets: Any) -> Any:
-    """The FarmHash of a text (Fingerprint64) modulo `num_buckets`, as TensorFlow has it."""
+    """Return the FarmHash of a text (Fingerprint64) modulo `num_buckets`, as in TensorFlow."""
     return (fingerprints(input) % np.uint64(num_buckets)).astype(np.int64)
 
 
@@ -246,7 +246,8 @@ def _splitter(sep: Any, maxsplit: int) -> Callable[[bytes], list[bytes]]:
 
 def _pieces(text: bytes, sep: bytes, maxsplit: int) -> list[bytes]:
     found = text.split(sep or None, maxsplit) if maxsplit else [text]
-    return [*found, b""] if not sep and 0 < maxsplit == len(found) else found  # as TensorFlow: the rest is a part
+    # in TensorFlow, the empty rest is a part too
+    return [*found, b""] if not sep and 0 < maxsplit == len(found) else found
 
 
 def _as_rows(rows: list[list[bytes]]) -> Any:
@@ -258,7 +259,7 @@ def _one_row(parts: list[bytes]) -> np.ndarray:
 
 
 def _of_texts(texts: Any, parts: Callable[[bytes], list[bytes]]) -> Any:
-    """The parts of a text; of several texts as the rows of a ragged tensor, below the dimensions that there are."""
+    """Return the parts of a text, or of several texts as the rows of a ragged tensor below the existing dimensions."""
     if isinstance(texts, bytes):
         return _one_row(parts(texts))
     if isinstance(texts, ps.RaggedTensor):
@@ -277,7 +278,7 @@ def _split_block(input: Any, sep: Any = None, maxsplit: int = -1) -> Any:
 
 @op("strings.split", rule=_vector, block=_split_block, text=True)
 def split(input: Any, sep: Any = None, maxsplit: int = -1) -> Any:
-    """The parts of a text between separators, by default white space; of several texts a RaggedTensor."""
+    """Split a text at separators, by default white space. Several texts give a RaggedTensor."""
     return _of_texts(array_of(input), _splitter(sep, maxsplit))
 
 
@@ -288,7 +289,7 @@ def bytes_split(input: Any) -> Any:
 
 @op("strings.join", block=_joined, text=True)
 def join(inputs: Any, separator: Any = "") -> Any:
-    """Texts in one place of several arrays, joined."""
+    """Join the texts at the same place of several arrays."""
     return _each(lambda *texts: _text(separator).join(texts), object, *inputs)
 
 
@@ -311,7 +312,7 @@ def reduce_join(inputs: Any, axis: Any = None, keepdims: bool = False, separator
 
 def _number(text: bytes, kind: str) -> Any:
     try:
-        if b"_" in text:  # Python's spelling
+        if b"_" in text:  # Python accepts `_` in numbers, TensorFlow does not
             raise ValueError
         return int(text) if kind in "iu" else float(text)
     except ValueError:
@@ -335,7 +336,7 @@ def _shown(value: Any, precision: int, shortest: bool, width: int, fill: str, sc
         text = f"{value:.{6 if precision < 0 else precision}{letter}}"
     else:
         text = str(value)
-    if fill in ("0", "-"):  # as printf has them: zeros behind the sign, blanks on the right
+    if fill in ("0", "-"):  # as in printf: zeros after the sign, blanks on the right
         return (text.zfill(width) if fill == "0" else text.ljust(width)).encode()
     return text.rjust(max(width, 0), fill or " ").encode()
 
@@ -344,7 +345,7 @@ def _shown(value: Any, precision: int, shortest: bool, width: int, fill: str, sc
 def as_string(
     input: Any, precision: int = -1, scientific: bool = False, shortest: bool = False, width: int = -1, fill: str = ""
 ) -> Any:
-    """Numbers as text, with six digits behind the point where `precision` says nothing."""
+    """Return numbers as text, by default with six digits after the point."""
     return _each(lambda value: _shown(value, precision, shortest, width, fill, scientific), object, input)
 
 
@@ -361,7 +362,7 @@ def format(template: Any, inputs: Any, placeholder: str = "{}", summarize: int =
 
 @op("strings.unicode_decode", rule=lambda *args, **kwargs: ps.TensorSpec(_vector(*args).shape, np.int32))
 def unicode_decode(input: Any, input_encoding: str, errors: str = "replace") -> Any:
-    """The numbers of the characters of a text; of several texts a RaggedTensor."""
+    """Return the code points of a text. Several texts give a RaggedTensor."""
 
     def codes(text: bytes) -> list[Any]:
         return [ord(letter) for letter in text.decode(input_encoding, errors)]
@@ -397,7 +398,7 @@ _REPLACEMENT = 0xFFFD
 
 @op("strings.unicode_split", rule=_vector)
 def unicode_split(input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533) -> Any:
-    """The characters of a text, each as UTF-8; of several texts a RaggedTensor."""
+    """Return the characters of a text, each as UTF-8. Several texts give a RaggedTensor."""
 
     def parts(text: bytes) -> list[bytes]:
         return [letter.encode() for letter in _decoded(text, input_encoding, errors, replacement_char)]
@@ -414,7 +415,7 @@ def unicode_transcode(
     replacement_char: int = 65533,
     replace_control_characters: bool = False,
 ) -> Any:
-    """Text in another encoding; what is no text of the first one becomes `replacement_char`."""
+    """Convert text to another encoding. Invalid text becomes `replacement_char`."""
 
     def written(text: bytes) -> bytes:
         found = _decoded(text, input_encoding, errors, replacement_char)
@@ -444,7 +445,7 @@ def ngrams(
     padding_width: Any = None,
     preserve_short_sequences: bool = False,
 ) -> Any:
-    """The runs of `ngram_width` neighbouring texts (of each of several widths) along the last axis, joined.
+    """Join each run of `ngram_width` neighbouring texts (one or several widths) along the last axis.
 
     >>> ngrams(["a", "b", "c"], 2).numpy().tolist()
     [b'a b', b'b c']
@@ -467,13 +468,13 @@ def ngrams(
 
 @op("strings.to_hash_bucket")
 def to_hash_bucket(input: Any, num_buckets: Any) -> Any:
-    """TensorFlow's own hash of a text modulo `num_buckets`."""
+    """Return TensorFlow's own hash of a text modulo `num_buckets`."""
     return _each(lambda text: hash64(text) % int(num_buckets), np.int64, input)
 
 
 @op("strings.to_hash_bucket_strong")
 def to_hash_bucket_strong(input: Any, num_buckets: Any, key: Any) -> Any:
-    """The SipHash of a text under a key of two integers, modulo `num_buckets`, as TensorFlow has it."""
+    """Return the SipHash of a text with a key of two integers, modulo `num_buckets`, as in TensorFlow."""
     return _each(lambda text: siphash(text, *map(int, key)) % int(num_buckets), np.int64, input)
 
 

@@ -11,13 +11,13 @@ from penstock.compat.values import array_of, lowered, raised, whole
 
 
 class TensorArray:
-    """Tensors by their numbers. Write `array = array.write(index, value)`, as in TensorFlow."""
+    """Tensors by index. Write `array = array.write(index, value)`, as in TensorFlow."""
 
     def __init__(self, dtype: Any, size: Any = 0, *args: Any, **options: Any) -> None:
         self.dtype, self._values = as_dtype(dtype), [None] * int(size)
 
     def write(self, index: Any, value: Any, name: Any = None) -> TensorArray:
-        """Set a value. The array grows if it needs to."""
+        """Set a value. The array grows if needed."""
         at = int(lowered(index))
         self._values += [None] * (at + 1 - len(self._values))
         self._values[at] = value

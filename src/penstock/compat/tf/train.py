@@ -29,7 +29,7 @@ class _Message:
             getattr(mine, add)(theirs)
 
     def CopyFrom(self, other: Any) -> None:
-        """Take the values of another message in place of its own."""
+        """Replace all values by those of another message."""
         vars(self).update(vars(copy.deepcopy(other)))
 
     def Clear(self) -> None:
@@ -37,12 +37,12 @@ class _Message:
         self.CopyFrom(type(self)())
 
     def HasField(self, name: str) -> bool:
-        """Return True if a message inside this one holds values."""
+        """Return True if an inner message has values."""
         return bool(getattr(self, name) != type(getattr(self, name))())
 
     @classmethod
     def FromString(cls, serialized: Any) -> Any:
-        """The message that `serialized` holds."""
+        """Return the message in `serialized`."""
         found: Any = cls()
         found.ParseFromString(serialized)
         return found
@@ -102,7 +102,7 @@ class Feature(_Message):
     __hash__ = None
 
     def MergeFrom(self, other: Any) -> None:
-        """Add the values of another feature, or take them where they are of another kind."""
+        """Add the values of another feature, or replace the values if the kinds differ."""
         kind = other.WhichOneof()
         if kind is not None and kind != self.WhichOneof():
             self.CopyFrom(other)
@@ -114,7 +114,7 @@ class Feature(_Message):
         return self.WhichOneof() == name
 
     def SerializeToString(self, deterministic: bool = True) -> bytes:
-        """The serialized message."""
+        """Return the serialized message."""
         return encode_feature(self._encodable(), "feature")
 
     def _encodable(self) -> Any:
@@ -134,7 +134,7 @@ class Feature(_Message):
 
 
 class _Map(dict[str, Any]):
-    """Messages by name; one that is asked for is made, as in protobuf."""
+    """Messages by name. A missing message is made on access, as in protobuf."""
 
     def __init__(self, kind: type, values: Any = None) -> None:
         super().__init__(values or {})
@@ -154,7 +154,7 @@ class Features(_Message):
         self.feature = _Map(Feature, feature)
 
     def SerializeToString(self, deterministic: bool = True) -> bytes:
-        """The serialized message."""
+        """Return the serialized message."""
         return encode_features({name: item._encodable() for name, item in self.feature.items()})
 
     def __iter__(self) -> Iterator[str]:
@@ -173,18 +173,18 @@ class Example(_Message):
         self.features = Features() if features is None else features
 
     def SerializeToString(self, deterministic: bool = True) -> bytes:
-        """The serialized message."""
+        """Return the serialized message."""
         return ps.io.encode_example({name: item._encodable() for name, item in self.features.feature.items()})
 
     def ParseFromString(self, serialized: Any) -> int:
-        """Take the content of a serialized message."""
+        """Replace the content by that of a serialized message."""
         decoded = ps.io.decode_example(lowered(serialized))
         self.features = Features({name: Feature._of(values) for name, values in decoded.items()})
         return len(serialized)
 
 
 class _Repeated(list[Feature]):
-    """Features in their order; `add()` appends one, as in protobuf."""
+    """A list of features. `add()` appends one, as in protobuf."""
 
     def add(self) -> Feature:
         self.append(Feature())
@@ -220,7 +220,7 @@ class SequenceExample(_Message):
         self.feature_lists = FeatureLists() if feature_lists is None else feature_lists
 
     def SerializeToString(self, deterministic: bool = True) -> bytes:
-        """The serialized message."""
+        """Return the serialized message."""
         context = {name: item._encodable() for name, item in self.context.feature.items()}
         lists = {
             name: [step._encodable() for step in item.feature] for name, item in self.feature_lists.feature_list.items()
@@ -228,7 +228,7 @@ class SequenceExample(_Message):
         return ps.io.SequenceExample(context, lists).SerializeToString()
 
     def ParseFromString(self, serialized: Any) -> int:
-        """Take the content of a serialized message."""
+        """Replace the content by that of a serialized message."""
         read = ps.io.SequenceExample.FromString(lowered(serialized))
         self.context = Features({name: Feature._of(values) for name, values in read.context.items()})
         lists = {name: FeatureList(map(Feature._of, steps)) for name, steps in read.feature_lists.items()}
@@ -248,7 +248,7 @@ class _Restored:
 class Checkpoint:
     """Iterators, variables and models whose state is saved together.
 
-    An iterator's state is its place and not its elements. A Keras model is saved by its weights.
+    The state of an iterator is its position, not its elements. A Keras model is saved by its weights.
     """
 
     def __init__(self, **objects: Any) -> None:
@@ -257,12 +257,12 @@ class Checkpoint:
         self._count = 0
 
     def save(self, file_prefix: Any, options: Any = None) -> str:
-        """Write `file_prefix-1`, and with each call the next number."""
+        """Write `file_prefix-1`, and the next number with each call."""
         self._count += 1
         return self.write(f"{os.fspath(file_prefix)}-{self._count}")
 
     def write(self, file_prefix: Any, options: Any = None) -> str:
-        """Write the state to this file, whole or not at all."""
+        """Write the state to this file atomically."""
         states, arrays = {}, {}
         for name, held in self._objects.items():
             if hasattr(held, "state_dict"):
@@ -280,7 +280,7 @@ class Checkpoint:
         return str(path)
 
     def restore(self, save_path: Any, options: Any = None) -> _Restored:
-        """Take the state of a file; nothing where it is None, as `latest_checkpoint` is before the first."""
+        """Restore the state of a file. None, as from `latest_checkpoint` before the first save, changes nothing."""
         if save_path is None:
             return _Restored()
         path = Path(os.fspath(save_path))
@@ -319,7 +319,7 @@ def _set_weights(held: Any, arrays: list[np.ndarray]) -> None:
 
 
 class CheckpointManager:
-    """Checkpoints in a folder, the newest of which are kept."""
+    """Checkpoints in a folder, of which the newest are kept."""
 
     def __init__(
         self, checkpoint: Any, directory: Any, max_to_keep: int | None, checkpoint_name: str = "ckpt", **other: Any
@@ -339,7 +339,7 @@ class CheckpointManager:
         return found[-1] if found else None
 
     def save(self, checkpoint_number: Any = None, **other: Any) -> str:
-        """Write the next checkpoint, and remove those that are too many."""
+        """Write the next checkpoint, and remove surplus old ones."""
         last = self.latest_checkpoint
         number = int(last.rpartition("-")[2]) + 1 if last else 1
         number = number if checkpoint_number is None else int(checkpoint_number)
@@ -350,13 +350,13 @@ class CheckpointManager:
         return made
 
     def restore_or_initialize(self) -> str | None:
-        """Take the state of the newest checkpoint, if there is one."""
+        """Restore the newest checkpoint, if there is one."""
         self.checkpoint.restore(self.latest_checkpoint)
         return self.latest_checkpoint
 
 
 def latest_checkpoint(checkpoint_dir: Any, latest_filename: Any = None) -> str | None:
-    """The newest checkpoint that a `CheckpointManager` wrote into a folder."""
+    """Return the newest checkpoint that a `CheckpointManager` wrote into a folder."""
     return CheckpointManager(Checkpoint(), checkpoint_dir, None).latest_checkpoint
 
 

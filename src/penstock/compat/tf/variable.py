@@ -1,4 +1,4 @@
-"""Variable: a value that is changed in place."""
+"""Variable: a value that changes in place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tf.keras`: Keras 3, imported at the first use, with the functions and layers that read these data sets."""
+"""`tf.keras`: Keras 3, imported on first use, with functions and layers that read penstock's data sets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.compat.values import array_of, lowered
 from penstock.errors import InvalidArgumentError, optional_package
 
 _TABLE = "tf.lookup.StaticVocabularyTable, or tf.data.experimental.index_table_from_dataset, in a map"
-_NEED_TENSORFLOW = {  # as Keras has these layers
+_NEED_TENSORFLOW = {  # Keras has these layers only with TensorFlow
     "TextVectorization": f"Write tf.strings.lower, regex_replace and split, and {_TABLE}.",
     "StringLookup": f"Write {_TABLE}.",
     "IntegerLookup": f"Write {_TABLE}.",
@@ -27,7 +27,7 @@ _NEED_TENSORFLOW = {  # as Keras has these layers
 
 
 class _Part:
-    """A module of Keras's in which some names are those of penstock."""
+    """A module of Keras in which penstock replaces some names."""
 
     def __init__(self, path: str, ours: Mapping[str, Any], missing: Mapping[str, str] = MappingProxyType({})) -> None:
         self._path, self._ours, self._missing = path, ours, missing
@@ -38,7 +38,7 @@ class _Part:
             owner = f"tf.{self._path}"
             raise unknown(owner, name, self._missing, ())
         found = getattr(_keras(self._path), name)
-        if name in self._ours:  # under the name of its module, Keras loads what it has saved
+        if name in self._ours:  # the class has the module of Keras, so that Keras can load saved layers
             found = type(name, (self._ours[name], found), {"__module__": found.__module__})
         setattr(self, name, found)
         return found
@@ -61,7 +61,7 @@ def _taught() -> None:
     theirs = adapters.get_data_adapter
 
     def get_data_adapter(x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Keras's own, which knows no Dataset of penstock's."""
+        """Return the data adapter of Keras, or penstock's for a Dataset."""
         if isinstance(x, Dataset):
             return x.to_keras(class_weight=kwargs.get("class_weight"))
         return theirs(x, *args, **kwargs)
@@ -70,7 +70,7 @@ def _taught() -> None:
 
 
 def _inputs(ds: ps.Dataset) -> Iterator[Any]:
-    """Yield the inputs of each batch: of `(x, y)` only x."""
+    """Yield the inputs of each batch: x of `(x, y)`."""
     for batch in ds.iterator():
         yield np.asarray(batch[0] if isinstance(batch, tuple) else batch)
 
@@ -113,7 +113,7 @@ class _Discretization:
 
 
 def _reading(name: str) -> Any:
-    """A function of penstock under the name and with the parameters that Keras has for it."""
+    """Return a function of penstock with the name and the parameters of Keras."""
     made = getattr(ps, name)
 
     @functools.wraps(made)
@@ -121,7 +121,8 @@ def _reading(name: str) -> Any:
         if format != "tf":
             message = f'format must be "tf", got {format!r}.'
             raise InvalidArgumentError(message, hint="ds.to_torch() and ds.to_jax() make loaders of the data set.")
-        lists = array_of if name.startswith("timeseries") else lowered  # others take lists of labels and of arrays
+        # other functions take lists of labels and of arrays
+        lists = array_of if name.startswith("timeseries") else lowered
         values = [lists(value) if isinstance(value, list) else lowered(value) for value in args]
         return adopted(made(*values, **{key: lowered(value) for key, value in kwargs.items()}))
 

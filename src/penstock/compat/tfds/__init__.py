@@ -76,7 +76,7 @@ _NOT_HERE = ("try_gcs", "file_format")
 
 
 class _Builder(core.Tensors):
-    """A builder of the catalog, whose data sets are those of `tf.data` here."""
+    """A builder of the catalog whose data sets are those of `tf.data`."""
 
     def __init__(self, builder: Any) -> None:
         self._builder = builder
@@ -90,13 +90,13 @@ class _Builder(core.Tensors):
         self._builder.download_and_prepare(download_dir=download_dir, **kwargs)
 
     def as_data_source(self, split: Any = None, *, decoders: Any = None, **kwargs: Any) -> Any:
-        """The examples of a split, or of each, as sequences of numpy values."""
+        """Return the examples of a split, or of each split, as sequences of numpy values."""
         read = partial(self._builder.as_dataset, decoders=decoders)
         names = {name: name for name in self._builder.info.splits} if split is None else split
         return map_leaves(lambda one: _Source(read(one), self._builder.info), names)
 
     def as_dataset(self, split: Any = None, **kwargs: Any) -> Any:
-        """The examples of a split."""
+        """Return the examples of a split."""
         mock = testing.mocked()
         if mock is not None and mock.as_dataset_fn is not None:
             return mock.as_dataset_fn(self, split, **kwargs)
@@ -110,18 +110,18 @@ class _Builder(core.Tensors):
 
 
 def builder(name: str, *, try_gcs: Any = False, **builder_kwargs: Any) -> Any:
-    """The builder of the data set `name`."""
+    """Return the builder of the data set `name`."""
     made, mock = catalog.builder(name, **builder_kwargs), testing.mocked()
     return _Builder(made if mock is None else mock.prepared(made))
 
 
 def builder_from_directory(builder_dir: Any) -> Any:
-    """The builder of a data set that was prepared in a folder."""
+    """Return the builder of a data set that was prepared in a folder."""
     return _Builder(catalog.builder_from_directory(builder_dir))
 
 
 def builder_from_directories(builder_dirs: Any, **kwargs: Any) -> Any:
-    """The builder of a data set whose parts lie in several folders."""
+    """Return the builder of a data set in several folders."""
     return _Builder(catalog.builder_from_directories(builder_dirs, **kwargs))
 
 
@@ -160,7 +160,7 @@ def load(
 
 
 def as_numpy(dataset: Any) -> Any:
-    """The elements of a data set as numpy values, and tensors as arrays; in a nest as well."""
+    """Return the elements of a data set as numpy values, and tensors as arrays, also in a nest."""
     if isinstance(dataset, ps.Dataset):
         return _Numpy(dataset)
     if isinstance(dataset, (tuple, list)):
@@ -171,7 +171,7 @@ def as_numpy(dataset: Any) -> Any:
 
 
 class _Numpy:
-    """Passes over a data set that give numpy values."""
+    """Iterations over a data set that return numpy values."""
 
     def __init__(self, dataset: ps.Dataset) -> None:
         self._dataset = dataset
@@ -184,7 +184,7 @@ class _Numpy:
 
 
 class _Source(Sequence[Any]):
-    """The examples of a split by their numbers, as numpy values."""
+    """The examples of a split by index, as numpy values."""
 
     def __init__(self, dataset: ps.Dataset, info: Any) -> None:
         self._dataset, self.dataset_info = dataset, info
@@ -221,9 +221,9 @@ def data_source(
     download_and_prepare_kwargs: Any = None,
     try_gcs: Any = False,
 ) -> Any:
-    """The data set `name`, prepared if that has not been done, as sequences: `source[i]`, `len(source)`.
+    """Prepare the data set `name` if needed, and return sequences: `source[i]`, `len(source)`.
 
-    They go to torch's DataLoader, to Grain and to `ps.Dataset.from_sequence`, each in any order.
+    torch's DataLoader, Grain and `ps.Dataset.from_sequence` accept these sequences, in any order of access.
     """
     made = builder(name, data_dir=data_dir, **(builder_kwargs or {}))
     if download:
@@ -232,12 +232,12 @@ def data_source(
 
 
 def ImageFolder(root_dir: Any, *, shape: Any = None, dtype: Any = None) -> Any:
-    """The builder of pictures in folders: `root_dir/split/class/name.jpg`."""
+    """Return the builder of images in folders: `root_dir/split/class/name.jpg`."""
     return _Builder(catalog.ImageFolder(root_dir, shape=shape, dtype=np.uint8 if dtype is None else plain(dtype)))
 
 
 def as_dataframe(ds: Any, ds_info: Any = None) -> Any:
-    """The examples as a `pandas.DataFrame`: a column for each leaf, those of dicts named `outer/inner`.
+    """Return the examples as a `pandas.DataFrame`: a column for each leaf, named `outer/inner` for nested dicts.
 
     Raises MissingDependencyError without pandas.
     """
@@ -246,7 +246,7 @@ def as_dataframe(ds: Any, ds_info: Any = None) -> Any:
 
 
 def _named(value: Any, name: str) -> Any:
-    """The leaves of an element with the paths to them."""
+    """Yield the leaves of an element with their paths."""
     if isinstance(value, (dict, tuple)):
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _named(inner, f"{name}/{key}" if name else str(key))
@@ -257,8 +257,8 @@ def _named(value: Any, name: str) -> Any:
 def show_examples(
     ds: Any, ds_info: Any = None, *, rows: int = 3, cols: int = 3, image_key: Any = None, **other: Any
 ) -> Any:
-    """The first examples: pictures with their labels as a grid, anything else as a table."""
-    if not isinstance(ds, ps.Dataset):  # as tfds took them once
+    """Show the first examples: images with their labels as a grid, other examples as a table."""
+    if not isinstance(ds, ps.Dataset):  # the order of arguments in old versions of tfds
         ds, ds_info = ds_info, ds
     kind = None if ds_info is None else ds_info.features.get("label")
     names = getattr(kind, "names", None)
@@ -272,16 +272,16 @@ def _has_picture(ds: Any) -> bool:
 
 
 class BenchmarkResult(NamedTuple):
-    """What a pass took: `stats` with a row for the first batch, one for the others, and one for all."""
+    """The measurements of an iteration: `stats` has rows for the first batch, the other batches, and all."""
 
     stats: Any
     raw_stats: Any
 
 
 def benchmark(ds: Any, *, num_iter: int | None = None, batch_size: int = 1) -> BenchmarkResult:
-    """Take `num_iter` batches, by default all, and print how many examples come in a second.
+    """Read `num_iter` batches, by default all, and print the number of examples per second.
 
-    `ds.explain(analyze=True)` says which step takes the time. Raises MissingDependencyError without pandas.
+    `ds.explain(analyze=True)` shows which step takes the time. Raises MissingDependencyError without pandas.
     """
     pandas = optional_package("pandas", "tfds.benchmark", "pandas")
     begun = time.perf_counter()
@@ -301,9 +301,9 @@ def benchmark(ds: Any, *, num_iter: int | None = None, batch_size: int = 1) -> B
 
 @dataclass
 class DownloadConfig:
-    """How a data set is downloaded: of tfds's settings, `manual_dir` says where files of your own lie.
+    """Settings of a download. `manual_dir` is the folder of your own files.
 
-    Checksums are always compared; statistics are always known.
+    Checksums are always compared, and statistics are always known.
     """
 
     manual_dir: Any = None
@@ -322,12 +322,12 @@ class DownloadConfig:
 
 
 def display_progress_bar(enable: bool = True) -> None:
-    """Show, or do not show, bars while data sets are prepared."""
+    """Show or hide progress bars while data sets are prepared."""
     (enable_progress_bar if enable else disable_progress_bar)()
 
 
 def is_dataset_on_gcs(dataset_name: str) -> bool:
-    """False: nothing is read from TensorFlow's bucket."""
+    """Return False, because nothing is read from TensorFlow's bucket."""
     return False
 
 
@@ -343,7 +343,7 @@ download = Namespace("tfds.download", DownloadConfig=DownloadConfig, DownloadMan
 def split_for_jax_process(
     split: Any, *, process_index: int | None = None, process_count: int | None = None, drop_remainder: bool = False
 ) -> Any:
-    """The part of a split that this process of JAX reads."""
+    """Return the shard of a split that this process of JAX reads."""
     if process_index is None or process_count is None:
         jax = optional_package("jax", "split_for_jax_process", "jax")
         process_index = jax.process_index() if process_index is None else process_index

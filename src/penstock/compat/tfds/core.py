@@ -1,4 +1,4 @@
-"""`tfds.core`: what a builder derives from, and describes itself with."""
+"""`tfds.core`: the base classes and descriptions of builders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.errors import InvalidArgumentError
 
 
 class Version(str):
-    """A version such as "1.2.0": text that compares by its numbers.
+    """A version such as "1.2.0". It is a string that compares by its numbers.
 
     >>> Version("1.10.0") > "1.9.3", Version("1.2.0").match("1.*.*"), Version("1.2.0").minor
     (True, True, 2)
@@ -42,7 +42,7 @@ class Version(str):
     patch = property(lambda self: self.tuple[2])
 
     def match(self, other_version: str) -> bool:
-        """Whether this is the version, where * stands for any number."""
+        """Return True if the version matches. `*` matches any number."""
         return all(one in ("*", mine) for mine, one in zip(self.split("."), str(other_version).split("."), strict=True))
 
     def __lt__(self, other: Any) -> bool:
@@ -59,13 +59,13 @@ class Version(str):
 
 
 def DatasetInfo(*, builder: Any = None, **kwargs: Any) -> _DatasetInfo:
-    """What is known about a data set; the builder knows its name and version itself."""
+    """Return a description of a data set. The builder itself knows its name and version."""
     return _DatasetInfo(**kwargs)
 
 
 @dataclass
 class ReadConfig(_ReadConfig):
-    """Settings of reading. Those that say only how fast tfds reads have no effect.
+    """Settings of reads. Settings that only affect the speed of tfds have no effect.
 
     `try_autocache` caches the examples in memory if `dataset_size` is at most 250 MiB, unless each epoch shuffles
     shards.
@@ -85,7 +85,7 @@ class ReadConfig(_ReadConfig):
     file_format: Any = None
 
     def files(self, found: list[FileInstruction]) -> list[FileInstruction]:
-        """The shards that this pipeline reads, in the order of the user's function."""
+        """Return the shards that this pipeline reads, in the order of the user's function."""
         found = found if self.experimental_interleave_sort_fn is None else self.experimental_interleave_sort_fn(found)
         context = self.input_context
         return found if context is None else found[context.input_pipeline_id :: context.num_input_pipelines]
@@ -98,14 +98,14 @@ class ReadConfig(_ReadConfig):
 
 
 class Tensors:
-    """What a builder has in tfds besides: data sets of tensors, which are cached where they are small."""
+    """The additional methods of tfds's builders: data sets of tensors, which are cached if they are small."""
 
-    _builder: Any = None  # whose data sets they are, where it is not this one
+    _builder: Any = None  # the builder that makes the data sets, if it is not this one
     version = property(lambda self: Version(self.info.version))
     data_dir = property(lambda self: str(self.data_path))
 
     def as_dataset(self: Any, split: Any = None, **kwargs: Any) -> Any:
-        """The examples of a split, of a nest of them, or of each; with `batch_size=-1` as one batch."""
+        """Return the examples of a split, of a nest of splits, or of all splits. `batch_size=-1` gives one batch."""
         parent: Any = self._builder or super()
         read = parent.as_dataset
         names = {name: name for name in self.info.splits} if split is None else split
@@ -137,7 +137,7 @@ class GeneratorBasedBuilder(Tensors, Builder):
     """A builder under tfds's name; see `penstock.catalog.Builder`."""
 
     def dataset_info_from_configs(self, **kwargs: Any) -> _DatasetInfo:
-        """The description of the data set, of these arguments."""
+        """Return the description of the data set with these arguments."""
         return _DatasetInfo(**kwargs)
 
 

@@ -1,4 +1,4 @@
-"""`tfds.decode`: what is done with stored features in place of decoding them."""
+"""`tfds.decode`: decoders that replace the decoding of stored features."""
 
 from typing import Any
 

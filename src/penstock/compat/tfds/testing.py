@@ -1,4 +1,4 @@
-"""`tfds.testing`: `mock_data`, under which data sets of the catalog hold made-up examples."""
+"""`tfds.testing`: `mock_data`, with which data sets of the catalog have invented examples."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from penstock.errors import FailedPreconditionError
 
 _SPLITS = ("train", "test", "validation")
 _LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz ", np.uint8)
-_EXTENTS = (5, 50)  # of what an open extent is drawn
+_EXTENTS = (5, 50)  # range of a random extent
 
 _active: list[_Mock] = []
 
 
 class _Mock:
-    """What `mock_data` was asked for, and the builders that it has stood in for."""
+    """The settings of `mock_data`."""
 
     def __init__(
         self, folder: str, num_examples: int, num_sub_examples: int, max_value: Any, as_dataset_fn: Any
@@ -31,7 +31,7 @@ class _Mock:
         self._sub, self._most = num_sub_examples, max_value
 
     def prepared(self, builder: Any) -> Builder:
-        """A builder with the name and the features of this one, which has prepared made-up examples."""
+        """Return a builder with the name and features of this one, which has prepared invented examples."""
         made, shown = _Made(builder, self), not progress._disabled
         progress.disable_progress_bar()
         try:
@@ -42,7 +42,7 @@ class _Mock:
         return made
 
     def example(self, description: Any, number: int, split: str) -> dict[str, Any]:
-        """A made-up example: the same in every run."""
+        """Return an invented example, the same in every run."""
         return self._value(description, np.random.default_rng([number, *split.encode()]))  # type: ignore[no-any-return]
 
     def _value(self, feature: Any, rng: np.random.Generator) -> Any:
@@ -83,7 +83,7 @@ class _Mock:
 
 
 class _Made(Builder):
-    """Stands in for a builder while `mock_data` holds."""
+    """Replaces a builder inside `mock_data`."""
 
     VERSION = "1.0.0"
 
@@ -111,7 +111,7 @@ class _Made(Builder):
 
 
 def mocked() -> _Mock | None:
-    """What holds now, if anything does."""
+    """Return the present settings, or None outside `mock_data`."""
     return _active[-1] if _active else None
 
 
@@ -126,10 +126,11 @@ def mock_data(
     data_dir: Any = None,
     mock_array_record_data_source: Any = None,
 ) -> Iterator[None]:
-    """In this block `tfds.load` and `tfds.builder` give made-up examples that have the features of the data set.
+    """Let `tfds.load` and `tfds.builder` return invented examples with the features of the data set.
 
-    Nothing is downloaded. Each split has `num_examples`, a sequence of any length `num_sub_examples` values. They are
-    written and read as real ones are, so that splits, slices and decoders work; they are the same in every run.
+    Nothing is downloaded. Each split has `num_examples` examples, and a sequence of variable length `num_sub_examples`
+    values. The examples are written and read like real ones, so splits, slices and decoders work. They are the same in
+    every run.
 
     >>> from penstock.compat import tfds
     >>> with tfds.testing.mock_data(num_examples=5):

@@ -1,4 +1,4 @@
-"""Recipes of augmentation: random parts, covered rectangles, mixed batches, drawn lists of operations."""
+"""Augmentations: random parts, covered rectangles, mixed batches, random operations."""
 
 from penstock.image.augment.covering import (
     cutout,

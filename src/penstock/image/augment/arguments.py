@@ -1,6 +1,6 @@
-"""The numbers that augmentation takes, checked, and rectangles of random area and form.
+"""Checks of the numbers that augmentations take, and random rectangles.
 
-Those are drawn as torchvision's RandomResizedCrop and RandomErasing draw them.
+Rectangles have the distributions of torchvision's RandomResizedCrop and RandomErasing.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 def check_range(op: str, name: str, values: Any, low: float, high: float = math.inf) -> tuple[float, float]:
-    """`values` as two floats from `low` to `high`, the smaller first.
+    """Return `values` as two floats from `low` to `high`, the smaller first.
 
     >>> check_range("random_resized_crop", "scale", [0.5, 1], 0, 1)
     (0.5, 1.0)
 
     Raises:
-        InvalidArgumentError: no such pair.
+        InvalidArgumentError: If `values` is no such pair.
     """
     pair = numbers(values)
     if (
@@ -41,13 +41,13 @@ def check_range(op: str, name: str, values: Any, low: float, high: float = math.
 
 
 def check_positive(op: str, name: str, value: Any) -> float:
-    """`value` as a finite float above 0.
+    """Return `value` as a finite float above 0.
 
     >>> check_positive("mixup", "alpha", 1)
     1.0
 
     Raises:
-        InvalidArgumentError: it is none.
+        InvalidArgumentError: If the value is invalid.
     """
     number = numbers(value)
     if number.ndim == 0 and number.dtype.kind in "iuf" and np.isfinite(number) and number > 0:
@@ -57,13 +57,13 @@ def check_positive(op: str, name: str, value: Any) -> float:
 
 
 def check_probability(op: str, value: Any) -> float:
-    """`value` as a float from 0 to 1.
+    """Return `value` as a float from 0 to 1.
 
     >>> check_probability("random_erasing", 1)
     1.0
 
     Raises:
-        InvalidArgumentError: it is none.
+        InvalidArgumentError: If the value is invalid.
     """
     number = numbers(value)
     if number.ndim == 0 and number.dtype.kind in "iuf" and 0 <= number <= 1:
@@ -76,7 +76,7 @@ ATTEMPTS = 10
 
 
 def tried(key: int, area: int, scale: tuple[float, float], ratio: tuple[float, float]) -> Iterator[tuple[int, int]]:
-    """Ten pairs of sides: the area uniform in `scale` times `area`, the first by the second log-uniform in `ratio`.
+    """Yield ten random pairs of sides. The area is uniform in `scale` times `area`, the ratio log-uniform in `ratio`.
 
     >>> list(tried(1, 100, (1.0, 1.0), (4.0, 4.0)))[0]
     (20, 5)
@@ -89,7 +89,7 @@ def tried(key: int, area: int, scale: tuple[float, float], ratio: tuple[float, f
 
 
 def placed(key: int, size: tuple[int, int], inside: tuple[int, int]) -> list[int]:
-    """(top, left, height, width) of a rectangle of this size somewhere inside, every place as likely.
+    """Return (top, left, height, width) of a rectangle of this size at a random position inside.
 
     >>> placed(1, (5, 7), (5, 7))
     [0, 0, 5, 7]

@@ -1,4 +1,4 @@
-"""Cover a rectangle of each image: with one value (cutout), or one of random area and form, also with noise (erasing).
+"""Cover a rectangle of each image: with one value (cutout), or a random rectangle also with noise (erasing).
 
 DeVries and Taylor, "Improved regularization with cutout", 2017; Zhong et al., "Random erasing data augmentation", 2017.
 """
@@ -75,7 +75,9 @@ def _covered(op: str, images: npt.NDArray[Any], mask_size: Any, offset: Any, con
 
 
 def rectangles(op: str, shape: Sequence[int], mask_size: Any, offset: Any) -> npt.NDArray[np.int64]:
-    """What to cover of each image of this shape: (top, left, height, width), (N, 4); may lie outside.
+    """Return the rectangle to cover in each image of this shape: (top, left, height, width), (N, 4).
+
+    It may lie outside.
 
     >>> rectangles("cutout", (3, 4, 1), 2, (0, 1)).tolist()
     [[-1, 0, 2, 2]]
@@ -98,7 +100,7 @@ def rectangles(op: str, shape: Sequence[int], mask_size: Any, offset: Any) -> np
 
 
 def somewhere(key: Keys, shape: Sequence[int], **how: Any) -> dict[str, Any]:
-    """The centre of the rectangle in an image of this shape, or in each image of a batch: any pixel."""
+    """Return a random centre of the rectangle for an image of this shape, or for each image of a batch."""
     return {"offset": _somewhere("random_cutout", key, shape), **how}
 
 
@@ -126,7 +128,7 @@ def random_cutout(
 ) -> npt.NDArray[Any]:
     """Call `cutout` with a random centre, another one for each image of a batch (N, H, W, C).
 
-    In a data set it follows from its seed, the epoch and the element's number, see `element_key`.
+    In a data set the result depends on its seed, the epoch and the element's number, see `element_key`.
 
     Args:
         images: Any number type.
@@ -206,7 +208,7 @@ def erase(
 
 
 def _drawn(key: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Noise: of floats with mean 0 and variance 1 (Box and Muller 1958), of integers every value from 0 as likely."""
+    """Return noise. Floats have mean 0 and variance 1 (Box and Muller 1958); integers are uniform from 0 on."""
     count = int(np.prod(shape))
     if dtype.kind == "f":
         pairs = units(key, 0, 2 * count)
@@ -220,7 +222,10 @@ def _drawn(key: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArra
 def some_box(
     key: Keys, shape: Sequence[int], *, probability: Any, scale: Any, ratio: Any, value: Any
 ) -> dict[str, Any]:
-    """What to erase of an image of this shape, or of each image of a batch; a rectangle without area is nothing."""
+    """Return the random arguments of `erase` for an image of this shape, or for each image of a batch.
+
+    A rectangle without area erases nothing.
+    """
     return _some_box("random_erasing", key, shape, probability, scale, ratio, value)
 
 
@@ -275,7 +280,7 @@ def random_erasing(
 
     Args:
         image: Any number type; a batch is (N, H, W, C).
-        probability: That something is erased, 0 to 1.
+        probability: Probability of erasing a rectangle, 0 to 1.
         scale: The least and the most of the image's area that is erased, 0 to 1.
         ratio: The least and the most of height / width, above 0.
         value: A number, one for each channel, or "random": noise from 0 to the largest value of an integer dtype, with
@@ -312,7 +317,7 @@ def stateless_random_erasing(
     Args:
         image: Any number type; a batch is (N, H, W, C).
         seed: An integer or a pair of integers. The result depends on the seed and the arguments only.
-        probability: That something is erased, 0 to 1.
+        probability: Probability of erasing a rectangle, 0 to 1.
         scale: The least and the most of the image's area that is erased, 0 to 1.
         ratio: The least and the most of height / width, above 0.
         value: A number, one for each channel, or "random": noise from 0 to the largest value of an integer dtype, with

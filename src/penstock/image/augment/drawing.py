@@ -101,7 +101,7 @@ def _table(op: str, colors: Any, channels: int, dtype: np.dtype[Any]) -> npt.NDA
 
 
 def _pixels(boxes: npt.NDArray[Any], height: int, width: int) -> npt.NDArray[np.int64]:
-    """First row and column, last row and column: in float32, and cut off towards 0."""
+    """Return the first row and column, and the last row and column, computed in float32 and truncated."""
     last = np.array([height - 1, width - 1] * 2, np.float32)
     places = boxes.astype(np.float32) * last
     found: npt.NDArray[np.int64] = np.clip(places, -(2.0**31), 2.0**31).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Mix the images of a batch, and their labels in the same shares, which have a beta distribution."""
+"""Mix the images of a batch, and their labels in equal shares. The shares have a beta distribution."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def beta(key: int, alpha: float) -> float:
-    """A number from 0 to 1 with the distribution Beta(alpha, alpha): X / (X + Y) of two gamma variates.
+    """Return a number from 0 to 1 with the distribution Beta(alpha, alpha): X / (X + Y) of two gamma variates.
 
     >>> 0.0 < beta(1, 0.2) < 1.0
     True
@@ -33,10 +33,10 @@ def beta(key: int, alpha: float) -> float:
 
 
 def _log_gamma(key: int, alpha: float) -> float:
-    """The logarithm of a number with the distribution Gamma(alpha), as it may be too small for a float.
+    """Return the logarithm of a number with the distribution Gamma(alpha). The number may be too small for a float.
 
-    Marsaglia and Tsang, "A simple method for generating gamma variables", 2000: from alpha + 1, which their method
-    takes, down to alpha by the power of a uniform number.
+    Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. Their method needs a larger alpha, so
+    it runs with alpha + 1. The power of a uniform number then leads to alpha.
     """
     d = alpha + 1 - 1 / 3
     c = 1 / math.sqrt(9 * d)
@@ -52,14 +52,16 @@ def _log_gamma(key: int, alpha: float) -> float:
 
 
 def weights_of(op: str, labels: Any, count: int, num_classes: int | None) -> npt.NDArray[np.float32]:
-    """Labels of `count` images as shares of classes, (count, K): integers become 1 for their class and 0 elsewhere.
+    """Return labels of `count` images as shares of classes, (count, K).
+
+    An integer becomes 1 for its class and 0 elsewhere.
 
     >>> weights_of("mixup", [2, 0], 2, 3).tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
 
     Raises:
         InvalidArgumentError: another shape, classes that do not fit, or a label that is none of them.
-        InvalidTypeError: not numbers.
+        InvalidTypeError: If the values are not numbers.
     """
     array = numbers(labels)
     if array.dtype.kind not in "biuf":
@@ -110,8 +112,8 @@ def mixup(
         labels: Integers (N,), or shares of classes (N, K).
         alpha: Above 0; 0.2 mixes most images little, 1.0 makes all shares equally likely.
         seed: An integer. Equal seeds give equal results for the same batch.
-        num_classes: How many classes there are; needed for integer labels.
-        per_image: A share for each image.
+        num_classes: Number of classes, needed for integer labels.
+        per_image: If True, each image has its own share.
 
     Returns:
         float32 images (float64 stay), in the range they had; float32 labels (N, K) that add up as they did.
@@ -160,8 +162,8 @@ def cutmix(
         labels: Integers (N,), or shares of classes (N, K).
         alpha: Above 0; 1.0 makes all shares equally likely.
         seed: An integer. Equal seeds give equal results for the same batch.
-        num_classes: How many classes there are; needed for integer labels.
-        per_image: A rectangle for each image.
+        num_classes: Number of classes, needed for integer labels.
+        per_image: If True, each image has its own rectangle.
 
     Returns:
         New images of the same dtype; float32 labels (N, K) that add up as they did.
@@ -208,7 +210,7 @@ def _partners(key: int, count: int) -> list[int]:
 
 
 def _box(key: int, height: int, width: int, alpha: float) -> tuple[int, int, int, int]:
-    """Top, bottom, left and right of what is cut, as torchvision's CutMix rounds it."""
+    """Return top, bottom, left and right of the pasted rectangle, rounded as in torchvision's CutMix."""
     half = 0.5 * math.sqrt(1 - beta(key, alpha))
     place = fold(key, 3)
     row, column = draw(place, 0, height), draw(place, 1, width)

@@ -1,4 +1,4 @@
-"""The operations of RandAugment and TrivialAugment: what each does, and how much at a magnitude."""
+"""The operations of RandAugment and TrivialAugment, and the amount of each at a magnitude."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from penstock.image.geometry.projective import transform
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-# A factor of 1 gives the image, 0 black or grey alone, and more than 1 leads away from it. The arithmetic is float32:
-# `poorer + factor * (image - poorer)`, which leaves alone what both have; fractions are cut off. Grey levels and their
-# mean are torchvision's. `tf.image` has other definitions: `adjust_brightness`, `adjust_saturation`, `adjust_contrast`.
+# A factor of 1 returns the image, 0 returns black or grey, and a factor above 1 strengthens the image. The arithmetic
+# is float32: `poorer + factor * (image - poorer)`, truncated. Equal values of both stay unchanged. Grey levels and
+# their mean are torchvision's. `tf.image` has other definitions: `adjust_brightness`, `adjust_saturation`,
+# `adjust_contrast`.
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,7 +32,7 @@ _LEVELS = np.arange(256, dtype=np.float32)
 
 
 def brightness(image: Levels, factor: float) -> Levels:
-    """An image (H, W, C) blended with black.
+    """Return an image (H, W, C) blended with black.
 
     >>> brightness(np.array([100, 200], np.uint8).reshape(1, 2, 1), 1.5).ravel().tolist()
     [150, 255]
@@ -40,7 +41,7 @@ def brightness(image: Levels, factor: float) -> Levels:
 
 
 def contrast(image: Levels, factor: float) -> Levels:
-    """An image (H, W, 1 or 3) blended with the mean of its grey levels.
+    """Return an image (H, W, 1 or 3) blended with the mean of its grey levels.
 
     >>> contrast(np.array([100, 200], np.uint8).reshape(1, 2, 1), 0.5).ravel().tolist()
     [125, 175]
@@ -51,7 +52,7 @@ def contrast(image: Levels, factor: float) -> Levels:
 
 
 def color(image: Levels, factor: float) -> Levels:
-    """An image (H, W, 3) blended with its grey levels; one of grey levels stays.
+    """Return an image (H, W, 3) blended with its grey levels. An image of grey levels stays unchanged.
 
     >>> color(np.array([100, 100, 200], np.uint8).reshape(1, 1, 3), 0.0).ravel().tolist()
     [111, 111, 111]
@@ -66,7 +67,7 @@ def color(image: Levels, factor: float) -> Levels:
 
 
 def grey(image: Levels) -> Levels:
-    """The grey levels of an image (H, W, 3), (H, W): 0.2989 R + 0.587 G + 0.114 B.
+    """Return the grey levels (H, W) of an image (H, W, 3): 0.2989 R + 0.587 G + 0.114 B.
 
     >>> grey(np.array([100, 100, 200], np.uint8).reshape(1, 1, 3)).tolist()
     [[111]]
@@ -77,7 +78,7 @@ def grey(image: Levels) -> Levels:
 
 
 def _through(table: npt.NDArray[np.float32], image: Levels) -> Levels:
-    """Each level replaced by its entry, cut to whole levels."""
+    """Replace each level by its entry in the table, truncated to whole levels."""
     found: Levels = look_up(image[None], _cut(table))[0]
     return found
 
@@ -86,12 +87,12 @@ def _cut(values: npt.NDArray[np.float32]) -> Levels:
     return np.clip(values, 0, 255, out=values).astype(np.uint8)
 
 
-Amount = Callable[[float, int, int], float]  # of a share of the range from 0 to 1, height and width
+Amount = Callable[[float, int, int], float]  # maps (share of the range from 0 to 1, height, width) to an amount
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How what lies outside the image and between its pixels looks."""
+    """The interpolation between pixels, and the value outside of the image."""
 
     interpolation: str
     fill_value: int | tuple[int, ...]
@@ -99,7 +100,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`apply(image, amount, look)`; an operation without an amount is given 0."""
+    """An operation: `apply(image, amount, look)`. An operation without an amount gets 0."""
 
     apply: Callable[[npt.NDArray[np.uint8], float, Look], npt.NDArray[np.uint8]]
     signed: bool = False
@@ -114,7 +115,7 @@ def _shear_y(image: Any, amount: float, look: Look) -> Any:
 
 
 def _slanted(image: Any, numbers: list[float], look: Look) -> Any:
-    """About the corner of the image, which is half a pixel outside of the centre of its first pixel."""
+    """Transform about the corner of the image, which is half a pixel away from the centre of its first pixel."""
     return transform(image, numbers, look.interpolation, fill_value=look.fill_value)
 
 

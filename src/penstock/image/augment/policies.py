@@ -1,4 +1,4 @@
-"""rand_augment and trivial_augment: operations drawn from a list, which need no tuning."""
+"""rand_augment and trivial_augment: random operations from a list, without tuning."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAMES = tuple(OPERATIONS)
 def apply_operations(
     images: npt.NDArray[np.uint8], steps: Sequence[Any], interpolation: str, fill_value: int | tuple[int, ...]
 ) -> npt.NDArray[np.uint8]:
-    """Do to an image the `steps`, (name, amount) each, one behind the other; of a batch to each image its own.
+    """Apply the `steps`, (name, amount) each, to an image in order. In a batch, each image has its own steps.
 
     >>> apply_operations(np.array([[[10], [20]]], np.uint8), [("brightness", 0.5)], "nearest", 0).ravel().tolist()
     [15, 30]
@@ -61,7 +61,7 @@ def some_operations(
     interpolation: str,
     fill_value: Any,
 ) -> dict[str, Any]:
-    """What `rand_augment` does to an image of this shape, or to each image of a batch."""
+    """Return the random steps of `rand_augment` for an image of this shape, or for each image of a batch."""
     op = "rand_augment"
     count = check_integer(op, "num_ops", num_ops)
     bins = check_integer(op, "num_magnitude_bins", num_magnitude_bins, 2)
@@ -80,7 +80,7 @@ def some_operations(
 def some_operation(
     key: Keys, shape: Sequence[int], *, num_magnitude_bins: Any, interpolation: str, fill_value: Any
 ) -> dict[str, Any]:
-    """What `trivial_augment` does to an image of this shape, or to each image of a batch."""
+    """Return the random steps of `trivial_augment` for an image of this shape, or for each image of a batch."""
     op = "trivial_augment"
     bins = check_integer(op, "num_magnitude_bins", num_magnitude_bins, 2)
 
@@ -91,7 +91,7 @@ def some_operation(
 
 
 def _each(key: Keys, shape: Sequence[int], steps: Callable[[int], Steps]) -> Any:
-    """The steps for an image; for a batch, or for the keys of many elements, those of each."""
+    """Return the steps for an image. For a batch, or for the keys of many elements, return the steps of each."""
     if isinstance(key, np.ndarray):
         return tuple(_each(int(one), shape, steps) for one in key)
     return steps(key) if len(shape) == 3 else tuple(steps(fold(key, number)) for number in range(shape[0]))
@@ -144,7 +144,7 @@ def rand_augment(
     """Apply `num_ops` random operations of a list of 14, all of one magnitude, to a uint8 image (H, W, 1 or 3).
 
     RandAugment (Cubuk et al. 2019) with the list and ranges of torchvision. Each image of a batch (N, H, W, C) draws
-    its own. An operation may come twice. What has a sign takes either with probability one half. In a data set the
+    its own. An operation may come twice. A signed amount is negative with probability one half. In a data set the
     operations follow from its seed, the epoch and the element's number, see `element_key`.
 
     | operation | amount at magnitude 0 … `num_magnitude_bins - 1`, in equal steps |
@@ -159,15 +159,15 @@ def rand_augment(
 
     Args:
         image: uint8.
-        num_ops: How many operations, at least 0.
+        num_ops: Number of operations, at least 0.
         magnitude: From 0 to `num_magnitude_bins - 1`.
-        num_magnitude_bins: How many magnitudes there are, at least 2.
-        interpolation: "nearest" or "bilinear", of what moves pixels.
-        fill_value: What comes in from outside, 0 to 255, or one such number for each channel; 0 by default.
+        num_magnitude_bins: Number of magnitudes, at least 2.
+        interpolation: "nearest" or "bilinear", for operations that move pixels.
+        fill_value: Value of pixels outside of the image, 0 to 255, or one for each channel. Default: 0.
         seed: An integer. Equal seeds give equal results for the same element.
 
     Returns:
-        uint8 of the same shape; the image itself where nothing was done to it.
+        uint8 of the same shape, or the image itself if no operation changes it.
 
     Raises:
         InvalidArgumentError: If the rank, the number of channels or an argument is invalid.
@@ -203,7 +203,7 @@ def trivial_augment(
     """Apply one random operation of a list of 14, of a random magnitude, to a uint8 image (H, W, 1 or 3).
 
     TrivialAugment Wide (Müller and Hutter 2021) with the list and ranges of torchvision. Each image of a batch (N, H,
-    W, C) has its own random numbers. What has a sign takes either with probability one half. In a data set they follow
+    W, C) has its own random numbers. A signed amount is negative with probability one half. In a data set they follow
     from its seed, the epoch and the element's number, see `element_key`.
 
     | operation | amount at magnitude 0 … `num_magnitude_bins - 1`, in equal steps |
@@ -218,13 +218,13 @@ def trivial_augment(
 
     Args:
         image: uint8.
-        num_magnitude_bins: How many magnitudes there are, at least 2.
-        interpolation: "nearest" or "bilinear", of what moves pixels.
-        fill_value: What comes in from outside, 0 to 255, or one such number for each channel; 0 by default.
+        num_magnitude_bins: Number of magnitudes, at least 2.
+        interpolation: "nearest" or "bilinear", for operations that move pixels.
+        fill_value: Value of pixels outside of the image, 0 to 255, or one for each channel. Default: 0.
         seed: An integer. Equal seeds give equal results for the same element.
 
     Returns:
-        uint8 of the same shape; the image itself where nothing was done to it.
+        uint8 of the same shape, or the image itself if no operation changes it.
 
     Raises:
         InvalidArgumentError: If the rank, the number of channels or an argument is invalid.

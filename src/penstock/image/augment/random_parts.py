@@ -1,6 +1,7 @@
-"""Draw parts of images, of random area and form.
+"""Random parts of images, with random area and aspect ratio.
 
-random_resized_crop brings one to one size; sample_distorted_bounding_box finds one that shows enough of an object.
+random_resized_crop resizes a part to a given size. sample_distorted_bounding_box finds a part that shows enough of an
+object.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ RATIO = (3 / 4, 4 / 3)
 def resize_box(
     images: npt.NDArray[Any], box: npt.ArrayLike, size: Sequence[int], method: str, antialias: bool
 ) -> npt.NDArray[Any]:
-    """`resize` of the rectangle `box` = (top, left, height, width), or of one for each image of a batch, (N, 4).
+    """Resize the rectangle `box` = (top, left, height, width), or a rectangle for each image of a batch, (N, 4).
 
     >>> resize_box(np.arange(9.0).reshape(3, 3, 1), (1, 0, 2, 2), (1, 1), "bilinear", False).ravel().tolist()
     [5.0]
@@ -55,7 +56,7 @@ def resize_box(
 def some_box(
     key: Keys, shape: Sequence[int], *, size: Any, scale: Any, ratio: Any, method: str, antialias: bool
 ) -> dict[str, Any]:
-    """Which part of an image of this shape, or of each image of a batch."""
+    """Return the random part of an image of this shape, or of each image of a batch."""
     return _some_box("random_resized_crop", key, shape, size, scale, ratio, method, antialias)
 
 
@@ -123,7 +124,7 @@ def random_resized_crop(
     The area is uniform in `scale`, the logarithm of width / height uniform in that of `ratio`, the place uniform. What
     does not fit is chosen again; after ten attempts it is the largest part at the centre with a form in `ratio`. This
     is the crop of "Going deeper with convolutions" (Szegedy et al. 2014), drawn as torchvision's RandomResizedCrop
-    does. In a data set it follows from its seed, the epoch and the element's number, see `element_key`.
+    does. In a data set the result depends on its seed, the epoch and the element's number, see `element_key`.
 
     Args:
         image: Any number type; a batch is (N, H, W, C).
@@ -208,7 +209,7 @@ Part = tuple["npt.NDArray[Any]", "npt.NDArray[Any]", "npt.NDArray[np.float32]"]
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What a part has to be."""
+    """The requirements for a part."""
 
     covered: float
     forms: tuple[float, float]
@@ -322,7 +323,7 @@ def _wanted(op: str, covered: Any, forms: Any, areas: Any, attempts: Any) -> _Wa
 
 
 def _checked_boxes(op: str, image_size: Any, boxes: Any, whole: bool | None) -> tuple[npt.NDArray[Any], Corners]:
-    """The size as an array, and (top, left, bottom, right) of each object in whole pixels."""
+    """Return the size as an array, and (top, left, bottom, right) of each object in whole pixels."""
     height, width, _ = check_sizes(op, "image_size", image_size, 3, "height, width and channels", 1)
     corners = numbers(boxes)
     if corners.ndim not in (2, 3) or corners.shape[-1] != 4:
@@ -342,7 +343,7 @@ def _checked_boxes(op: str, image_size: Any, boxes: Any, whole: bool | None) -> 
 
 
 def _drawn(key: int, size: npt.NDArray[Any], corners: Corners, wanted: _Wanted) -> list[int]:
-    """(top, left, height, width) of the part."""
+    """Return (top, left, height, width) of the part."""
     height, width = (int(side) for side in size[:2])
     for attempt in range(wanted.attempts):
         own = fold(key, attempt)
@@ -355,7 +356,7 @@ def _drawn(key: int, size: npt.NDArray[Any], corners: Corners, wanted: _Wanted) 
 
 
 def _sides(key: int, height: int, width: int, form: float, areas: tuple[float, float]) -> tuple[int, int] | None:
-    """Height and width in this form, an area in `areas` of the image's; None if there is none.
+    """Return height and width with aspect ratio `form` and an area in `areas` of the image's, or None.
 
     >>> _sides(1, 10, 20, 2.0, (0.49, 0.49))
     (7, 14)
@@ -375,7 +376,7 @@ def _sides(key: int, height: int, width: int, form: float, areas: tuple[float, f
 
 
 def _shows_enough(box: list[int], corners: Corners, share: float) -> bool:
-    """Whether the part shows `share` of one of the objects; one without a pixel does not count.
+    """Return True if the part shows `share` of one of the objects. An object without a pixel does not count.
 
     >>> _shows_enough([0, 0, 2, 2], np.array([[1, 1, 3, 3]]), 0.25)
     True

@@ -1,4 +1,4 @@
-"""Change the brightness, contrast, sharpness, saturation and hue of images, by a given number or one drawn."""
+"""Changes of brightness, contrast, sharpness, saturation and hue, by a given or a random number."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def adjust_brightness(image: npt.NDArray[Any], delta: Any) -> npt.NDArray[Any]:
 
 
 def some_delta(key: Keys, shape: Sequence[int], *, max_delta: Any) -> dict[str, Any]:
-    """The arguments of `adjust_brightness` for an image of this shape."""
+    """Return random arguments of `adjust_brightness` for an image of this shape."""
     return {"delta": around_zero("random_brightness", key, max_delta)}
 
 
@@ -72,12 +72,12 @@ def some_delta(key: Keys, shape: Sequence[int], *, max_delta: Any) -> dict[str, 
 def random_brightness(image: npt.NDArray[Any], max_delta: float, seed: int | None = None) -> npt.NDArray[Any]:
     """Call `adjust_brightness` with a random delta, uniform in [-max_delta, max_delta), the same for a whole batch.
 
-    In a data set it follows from its seed, the epoch and the element's number, see `element_key`.
+    In a data set the result depends on its seed, the epoch and the element's number, see `element_key`.
 
     Args:
         image: Integers or floats, (H, W, C) or (N, H, W, C).
         max_delta: At least 0, in units of the full range.
-        seed: An integer. equal seeds draw alike for the same element.
+        seed: An integer. Equal seeds give equal results for the same element.
 
     Returns:
         An image or batch of the same shape and dtype.
@@ -128,8 +128,8 @@ def adjust_contrast(images: npt.NDArray[Any], contrast_factor: Any) -> npt.NDArr
 
     Each channel of each image has its own mean: `(x - mean) * contrast_factor + mean`. Integers are computed in float32
     from 0 to 1, are truncated and clipped to the limits of their dtype; floats are not clipped. The result keeps the
-    dtype. Runs without the GIL; equal inputs give equal bits on every machine, those of TensorFlow for uint8 and
-    float32.
+    dtype. The function releases the GIL. Equal inputs give equal bits on every machine, those of TensorFlow for uint8
+    and float32.
 
     Args:
         images: Integers or floats, (H, W, C) or (N, H, W, C).
@@ -153,7 +153,7 @@ def adjust_contrast(images: npt.NDArray[Any], contrast_factor: Any) -> npt.NDArr
 
 
 def some_contrast(key: Keys, shape: Sequence[int], *, lower: Any, upper: Any) -> dict[str, Any]:
-    """The arguments of `adjust_contrast` for an image of this shape."""
+    """Return random arguments of `adjust_contrast` for an image of this shape."""
     return {"contrast_factor": between("random_contrast", key, lower, upper)}
 
 
@@ -167,13 +167,13 @@ def some_contrast(key: Keys, shape: Sequence[int], *, lower: Any, upper: Any) ->
 def random_contrast(image: npt.NDArray[Any], lower: float, upper: float, seed: int | None = None) -> npt.NDArray[Any]:
     """Call `adjust_contrast` with a random factor, uniform in [lower, upper), the same for a whole batch.
 
-    In a data set it follows from its seed, the epoch and the element's number, see `element_key`.
+    In a data set the result depends on its seed, the epoch and the element's number, see `element_key`.
 
     Args:
         image: Integers or floats, (H, W, C) or (N, H, W, C).
         lower: At least 0.
         upper: Greater than `lower`.
-        seed: An integer. equal seeds draw alike for the same element.
+        seed: An integer. Equal seeds give equal results for the same element.
 
     Returns:
         An image or batch of the same shape and dtype.
@@ -249,7 +249,7 @@ def adjust_sharpness(image: npt.NDArray[Any], sharpness_factor: float) -> npt.ND
     return on_batch(lambda images: run.sharpen_by(images, factor), array)
 
 
-MAX_DELTA = 0.5  # half a circle in either direction is all of it
+MAX_DELTA = 0.5  # half a circle in either direction covers all hues
 
 
 @of_nature(rules.COSTLY)
@@ -284,7 +284,7 @@ def adjust_hue(image: npt.NDArray[Any], delta: Any) -> npt.NDArray[Any]:
 
 
 def some_turn(key: Keys, shape: Sequence[int], *, max_delta: Any) -> dict[str, Any]:
-    """The arguments of `adjust_hue` for an image of this shape."""
+    """Return random arguments of `adjust_hue` for an image of this shape."""
     return {"delta": around_zero("random_hue", key, max_delta, MAX_DELTA)}
 
 
@@ -299,12 +299,12 @@ def some_turn(key: Keys, shape: Sequence[int], *, max_delta: Any) -> dict[str, A
 def random_hue(image: npt.NDArray[Any], max_delta: float, seed: int | None = None) -> npt.NDArray[Any]:
     """Call `adjust_hue` with a random delta, uniform in [-max_delta, max_delta), the same for a whole batch.
 
-    In a data set it follows from its seed, the epoch and the element's number, see `element_key`.
+    In a data set the result depends on its seed, the epoch and the element's number, see `element_key`.
 
     Args:
         image: Integers or floats, (H, W, 3) or (N, H, W, 3).
         max_delta: Share of the full circle, from 0 to 0.5.
-        seed: An integer. equal seeds draw alike for the same element.
+        seed: An integer. Equal seeds give equal results for the same element.
 
     Returns:
         An image or batch of the same shape and dtype.
@@ -356,10 +356,10 @@ def stateless_random_hue(image: npt.NDArray[Any], max_delta: float, seed: Any) -
 def adjust_saturation(image: npt.NDArray[Any], saturation_factor: Any) -> npt.NDArray[Any]:
     """Multiply the saturation of an RGB image (H, W, 3) or a batch (N, H, W, 3), as tf.image.adjust_saturation does.
 
-    By way of HSV (https://en.wikipedia.org/wiki/HSL_and_HSV), the saturation stopping at 1; 0 gives grey. Integers are
-    computed in float32 from 0 to 1 and are truncated. The result has the dtype of the image. Runs without the GIL;
-    equal inputs give equal bits on every machine, those of TensorFlow for uint8 and float32. (A float pixel whose hue
-    rounds up to the full circle keeps its colour, where TensorFlow makes it grey.)
+    The saturation is that of HSV (https://en.wikipedia.org/wiki/HSL_and_HSV) and is limited to 1; a factor of 0 gives
+    grey. Integers are computed in float32 from 0 to 1 and are truncated. The result has the dtype of the image. The
+    function releases the GIL. Equal inputs give equal bits on every machine, those of TensorFlow for uint8 and float32.
+    (A float pixel whose hue rounds up to the full circle keeps its colour, whereas TensorFlow makes it grey.)
 
     Args:
         image: Integers or floats.
@@ -383,7 +383,7 @@ def adjust_saturation(image: npt.NDArray[Any], saturation_factor: Any) -> npt.ND
 
 
 def some_saturation(key: Keys, shape: Sequence[int], *, lower: Any, upper: Any) -> dict[str, Any]:
-    """The arguments of `adjust_saturation` for an image of this shape."""
+    """Return random arguments of `adjust_saturation` for an image of this shape."""
     return {"saturation_factor": between("random_saturation", key, lower, upper)}
 
 
@@ -398,13 +398,13 @@ def some_saturation(key: Keys, shape: Sequence[int], *, lower: Any, upper: Any) 
 def random_saturation(image: npt.NDArray[Any], lower: float, upper: float, seed: int | None = None) -> npt.NDArray[Any]:
     """Call `adjust_saturation` with a random factor, uniform in [lower, upper), the same for a whole batch.
 
-    In a data set it follows from its seed, the epoch and the element's number, see `element_key`.
+    In a data set the result depends on its seed, the epoch and the element's number, see `element_key`.
 
     Args:
         image: Integers or floats, (H, W, 3) or (N, H, W, 3).
         lower: At least 0.
         upper: Greater than `lower`.
-        seed: An integer. equal seeds draw alike for the same element.
+        seed: An integer. Equal seeds give equal results for the same element.
 
     Returns:
         An image or batch of the same shape and dtype.

@@ -1,4 +1,4 @@
-"""What the colour functions take: what they refuse, one image as a batch, a number for each image, given or drawn."""
+"""Checks of the arguments of colour functions, one image as a batch, and a number for each image."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def check_numbers(op: str, image: Any) -> npt.NDArray[Any]:
-    """`image` as an array (H, W, C) or (N, H, W, C) of integers or floats.
+    """Return `image` as an array (H, W, C) or (N, H, W, C) of integers or floats.
 
     Raises:
-        InvalidArgumentError: another rank.
+        InvalidArgumentError: If the image has another rank.
         InvalidTypeError: other values, also bool.
     """
     array = check_image(op, image)
@@ -34,7 +34,7 @@ def check_numbers(op: str, image: Any) -> npt.NDArray[Any]:
 
 
 def check_colours(op: str, image: Any) -> npt.NDArray[Any]:
-    """`check_numbers`, of three channels.
+    """Return the result of `check_numbers`, after a check for three channels.
 
     Raises:
         InvalidArgumentError: another rank, or another number of channels.
@@ -53,10 +53,10 @@ def check_colours(op: str, image: Any) -> npt.NDArray[Any]:
 
 
 def check_kind(op: str, image: Any, *, floats: bool) -> npt.NDArray[Any]:
-    """`check_image`, of uint8, or float32 if `floats`.
+    """Return the result of `check_image`, after a check for uint8, or float32 if `floats`.
 
     Raises:
-        InvalidArgumentError: another rank.
+        InvalidArgumentError: If the image has another rank.
         InvalidTypeError: another dtype.
     """
     array = check_image(op, image)
@@ -68,7 +68,7 @@ def check_kind(op: str, image: Any, *, floats: bool) -> npt.NDArray[Any]:
 
 
 def check_number(op: str, name: str, value: Any, low: float = -np.inf, high: float = np.inf) -> float:
-    """`value` as a float from `low` to `high`, both inclusive, that is finite in float32.
+    """Return `value` as a float from `low` to `high` (inclusive) that is finite in float32.
 
     >>> check_number("adjust_hue", "delta", 0.5, -1, 1)
     0.5
@@ -97,7 +97,7 @@ def check_number(op: str, name: str, value: Any, low: float = -np.inf, high: flo
 
 
 def check_range(op: str, lower: Any, upper: Any) -> tuple[float, float]:
-    """The bounds of a random factor, as tf.image demands them.
+    """Return the bounds of a random factor, after the checks of tf.image.
 
     >>> check_range("random_contrast", 0.5, 1.5)
     (0.5, 1.5)
@@ -115,7 +115,7 @@ def check_range(op: str, lower: Any, upper: Any) -> tuple[float, float]:
 
 
 def on_batch(operation: Callable[[Array], Array], image: Array) -> Array:
-    """`operation`, which takes (N, H, W, C), of that or of one image (H, W, C).
+    """Apply `operation`, which takes (N, H, W, C), to a batch or to one image (H, W, C).
 
     >>> on_batch(lambda images: images + len(images), np.zeros((1, 1, 1))).ravel().tolist()
     [1.0]
@@ -126,7 +126,7 @@ def on_batch(operation: Callable[[Array], Array], image: Array) -> Array:
 def per_image(
     op: str, name: str, value: Any, image: Array, low: float = -np.inf, high: float = np.inf
 ) -> npt.NDArray[np.float32]:
-    """`value` for each image: one number for all, or for a batch (N, H, W, C) an array of N numbers.
+    """Return `value` for each image: one number for all, or for a batch (N, H, W, C) an array of N numbers.
 
     >>> per_image("adjust_brightness", "delta", 0.5, np.zeros((2, 1, 1, 3))).tolist()
     [0.5, 0.5]
@@ -151,7 +151,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def around_zero(op: str, key: Keys, max_delta: Any, most: float = np.inf) -> Any:
-    """A number drawn uniformly from [-max_delta, max_delta), for an array of keys an array of them.
+    """Return a uniform random number from [-max_delta, max_delta), or an array of them for an array of keys.
 
     >>> bool(-0.5 <= around_zero("random_hue", 7, 0.5) < 0.5)
     True
@@ -165,7 +165,7 @@ def around_zero(op: str, key: Keys, max_delta: Any, most: float = np.inf) -> Any
 
 
 def between(op: str, key: Keys, lower: Any, upper: Any) -> Any:
-    """A number drawn uniformly from [lower, upper), for an array of keys an array of them.
+    """Return a uniform random number from [lower, upper), or an array of them for an array of keys.
 
     >>> bool(0.5 <= between("random_contrast", 7, 0.5, 1.5) < 1.5)
     True
@@ -178,9 +178,9 @@ def between(op: str, key: Keys, lower: Any, upper: Any) -> Any:
 
 
 def composed(check: Callable[[str, Any], npt.NDArray[Any]]) -> Callable[[F], F]:
-    """Declare a function that does nothing but call primitives: it may be traced by running it.
+    """Declare a function that only calls primitives, so that it may be traced by running it.
 
-    Called with an image, it sees that checked in its own name first, as `check(name, image)`.
+    When the function is called with an image, `check(name, image)` checks the image first, under the function's name.
     """
 
     def decorate(function: F) -> F:

@@ -1,6 +1,7 @@
-"""Change each value by itself, or by what all of an image are.
+"""Functions that change each value by itself, or by statistics of the image.
 
-Gamma, invert, posterize and the like; shifts and scales by given numbers, or by an image's own mean and deviation.
+The module has gamma, invert, posterize and similar functions. It also shifts and scales by given numbers, or by an
+image's own mean and deviation.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Definition of what needs to know the whole image first: contrast, standardisation; and normalisation beside them."""
+"""Reference of functions that need the whole image first: contrast and standardisation. Normalisation is here too."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Float = TypeVar("Float", np.float32, np.float64)
 
 
 def folded_sum(rows: npt.NDArray[Float]) -> npt.NDArray[Float]:
-    """The sum over the first axis, by adding the second half to the first until one row is left.
+    """Return the sum over the first axis, by adding the second half to the first until one row is left.
 
     This is TensorFlow's order; its error grows with the logarithm of the length.
 
@@ -35,7 +35,7 @@ def folded_sum(rows: npt.NDArray[Float]) -> npt.NDArray[Float]:
 
 
 def channel_means(image: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """The mean of each channel of (H, W, C), as (C,).
+    """Return the mean of each channel of (H, W, C), as (C,).
 
     >>> channel_means(np.array([1, 2, 3, 4], np.float32).reshape(2, 1, 2)).tolist()
     [2.0, 3.0]
@@ -63,7 +63,7 @@ def contrast(image: npt.NDArray[Any], factor: float) -> npt.NDArray[Any]:
 
 
 def standardised(images: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """Each image of uint8 or float32 (N, H, W, C) with mean 0 and variance 1; a flat one becomes 0.
+    """Return each image of uint8 or float32 (N, H, W, C) with mean 0 and variance 1. An image of one value becomes 0.
 
     >>> standardised(np.array([1, 3], np.uint8).reshape(1, 1, 2, 1)).ravel().tolist()
     [-1.0, 1.0]
@@ -77,9 +77,9 @@ def standardised(images: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
 
 
 def moments(image: npt.NDArray[Any]) -> tuple[np.float32, np.float32]:
-    """The mean of all values, and their standard deviation, at least 1 / sqrt(count).
+    """Return the mean of all values, and their standard deviation, at least 1 / sqrt(count).
 
-    uint8 from sums of integers, which are exact; float32 from sums of float64 in lanes.
+    For uint8, sums of integers are exact. For float32, sums are float64 in lanes.
 
     >>> moments(np.array([1, 3], np.uint8))
     (np.float32(2.0), np.float32(1.0))
@@ -101,7 +101,7 @@ def moments(image: npt.NDArray[Any]) -> tuple[np.float32, np.float32]:
 
 
 def laned_sum(values: npt.NDArray[np.float64]) -> float:
-    """The sum of 1024 sums, value i being part of sum i modulo 1024; those are folded.
+    """Return the sum of 1024 partial sums: value i belongs to sum i modulo 1024. A folded sum then adds them.
 
     >>> laned_sum(np.arange(2000.0))
     1999000.0
@@ -117,7 +117,7 @@ def laned_sum(values: npt.NDArray[np.float64]) -> float:
 def normalised(
     pixels: npt.NDArray[Any], mean: npt.NDArray[np.float32], std: npt.NDArray[np.float32]
 ) -> npt.NDArray[np.float32]:
-    """`(pixels - mean) / std` for each channel, in float32.
+    """Return `(pixels - mean) / std` for each channel, in float32.
 
     >>> normalised(np.array([[1, 3]], np.uint8), np.float32([1, 1]), np.float32([2, 4])).tolist()
     [[0.0, 0.5]]

@@ -1,7 +1,7 @@
-"""Contrast, standardisation and normalisation, compiled: the numbers of `means`, bit for bit, without the GIL.
+"""Compiled contrast, standardisation and normalisation. Their bits equal those of `means`; they run without the GIL.
 
-A folded sum adds the second half of an array to its first until one row is left. Here three foldings are done in one
-pass over the image: eight places are read for each of the eighth of rows that is left, which then fits the cache.
+A folded sum adds the second half of an array to its first half until one row is left. Here one pass over the image does
+three foldings. For each remaining row, one eighth of all rows, eight rows are read. The remaining rows fit the cache.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from penstock.image.kernels.instructions import pick
 from penstock.native.kernel import INLINED, inlined, kernel
 
 NOTHING = np.float32(-0.0)
-LANES = 1024  # float64 sums side by side: long enough for vectors, short enough for the cache
-TILE = 1024  # values that a row of repeated means has at least: long enough for vectors, short enough for the cache
+LANES = 1024  # parallel float64 sums: long enough for vectors, short enough for the cache
+TILE = 1024  # minimum of values in a row of repeated means: long enough for vectors, short enough for the cache
 
 
 @inlined
 def gather(src: Any, start: int, row: int, rows: int, channels: int, parts: Any) -> None:
-    """The eight values that three foldings bring onto one row; -0.0, which adds nothing, for what is not there."""
+    """Load the eight values that three foldings add to one row. A missing value is -0.0, which adds nothing."""
     one = rows - rows // 2
     two = one - one // 2
     three = two - two // 2
@@ -38,14 +38,14 @@ def gather(src: Any, start: int, row: int, rows: int, channels: int, parts: Any)
 
 @inlined
 def fold(src: Any, start: int, rows: int, channels: int, parts: Any, buffer: Any) -> None:
-    """The folded sum of `rows` rows of `src` from `start` on, into the first `channels` values of `buffer`.
+    """Write the folded sum of `rows` rows of `src`, from `start` on, into the first `channels` values of `buffer`.
 
     `parts` has room for eight values.
     """
     one = rows - rows // 2
     two = one - one // 2
     three = two - two // 2
-    whole = max(three - 3, 0)  # each folding of an odd count leaves one row alone: those are among the last three
+    whole = max(three - 3, 0)  # a folding of an odd count leaves one row alone, which is among the last three
     a, b, c = one * channels, two * channels, three * channels
     for i in range(whole * channels):
         j = start + i
@@ -69,7 +69,7 @@ def fold(src: Any, start: int, rows: int, channels: int, parts: Any, buffer: Any
 
 @kernel("src: T[:], pixels: i64, channels: i64, factors: f32[:], dst: w T[:]", T="u8 f32", makes_arrays=True)
 def contrast(src: Any, pixels: int, channels: int, factors: Any, dst: Any) -> None:
-    """Multiply the distance from the mean of each channel, in flat images of `pixels` pixels, by its own factor."""
+    """Multiply the distance from the channel's mean by a factor per image, in flat images of `pixels` pixels."""
     size = pixels * channels
     if pixels < 1 or channels < 1 or factors.size * size < min(src.size, dst.size):
         return
@@ -92,7 +92,7 @@ def contrast(src: Any, pixels: int, channels: int, factors: Any, dst: Any) -> No
 
 @inlined
 def levels_moments(src: Any, start: int, size: int) -> Any:
-    """Mean and standard deviation of levels, from exact sums."""
+    """Return mean and standard deviation of levels, from exact sums."""
     total, squares = np.int64(0), np.int64(0)
     for i in range(start, start + size):
         value = np.int64(src[np.uint64(i)])
@@ -104,7 +104,7 @@ def levels_moments(src: Any, start: int, size: int) -> Any:
 
 @inlined
 def floats_moments(src: Any, start: int, size: int, lanes: Any) -> Any:
-    """Mean and standard deviation of floats, from float64 sums in lanes."""
+    """Return mean and standard deviation of floats, from float64 sums in lanes."""
     mean = 0.0
     variance = 0.0
     for squared in range(2):
@@ -134,7 +134,7 @@ def bounded(mean: float, variance: float, size: int) -> Any:
 
 
 def moments(src: Any, start: int, size: int, lanes: Any) -> Any:
-    """The mean of `size` values, and their standard deviation, at least 1 / sqrt(size)."""
+    """Return the mean of `size` values, and their standard deviation, at least 1 / sqrt(size)."""
 
 
 @overload(moments, jit_options=INLINED, strict=False)
@@ -160,7 +160,7 @@ def standardise(src: Any, size: int, dst: Any) -> None:
 
 @kernel("src: T[:], mean: f32[:], std: f32[:], dst: w f32[:]", T="u8 f32", makes_arrays=True)
 def normalise(src: Any, mean: Any, std: Any, dst: Any) -> None:
-    """Subtract the mean of its channel from each value and divide by its std; both have one for each channel."""
+    """Subtract the channel's mean from each value, and divide by the channel's std."""
     channels = min(mean.size, std.size)
     if channels < 1:
         return

@@ -1,10 +1,10 @@
-"""Definition of what concerns pixels: brightness, saturation, hue, HSV and grey, sharpness.
+"""Reference of functions on pixels: brightness, saturation, hue, HSV and grey, sharpness.
 
-Also levels by tables of 256 entries, and the way between stored values and the float32 range of 0 to 1 that tf.image
-computes in.
+The module also has tables of 256 levels, and conversions between stored values and the float32 range from 0 to 1 of
+tf.image.
 
-`pixels` are uint8 or float32 with the channels last; the result has their dtype. The order of float32 operations is
-TensorFlow's, of sharpness PIL's ImageEnhance.Sharpness.
+`pixels` are uint8 or float32 with the channels last. The result has their dtype. The order of float32 operations is
+TensorFlow's; for sharpness it is that of PIL's ImageEnhance.Sharpness.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     Array = npt.NDArray[Any]
 
 
-PER_LEVEL = np.float32(1 / 255)  # tf.image multiplies, where x / 255 would give other bits
+PER_LEVEL = np.float32(1 / 255)  # tf.image multiplies; x / 255 would return other bits
 LEVELS = np.float32(255.5)
 
 
 def to_unit(pixels: npt.NDArray[Any]) -> Floats:
-    """uint8 as float32 from 0 to 1, as convert_image_dtype; float32 as it is.
+    """Convert uint8 to float32 from 0 to 1, like convert_image_dtype. Return float32 unchanged.
 
     >>> to_unit(np.array([0, 51, 255], np.uint8)).tolist()
     [0.0, 0.20000001788139343, 1.0]
@@ -36,7 +36,7 @@ def to_unit(pixels: npt.NDArray[Any]) -> Floats:
 
 
 def from_unit(values: Floats, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """The way back, saturating and truncating, as convert_image_dtype; NaN becomes 0.
+    """Convert back from 0 to 1, saturating and truncating, like convert_image_dtype. NaN becomes 0.
 
     >>> from_unit(np.array([-1, 0.5, 0.999, 2], np.float32), np.dtype(np.uint8)).tolist()
     [0, 127, 255, 255]
@@ -45,7 +45,7 @@ def from_unit(values: Floats, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 
 def as_levels(values: Floats) -> npt.NDArray[np.uint8]:
-    """Floats as uint8: what does not fit is clipped, the fraction lost; NaN becomes 0.
+    """Convert floats to uint8, clipped and truncated. NaN becomes 0.
 
     >>> as_levels(np.array([-1, 1.9, 300], np.float32)).tolist()
     [0, 1, 255]
@@ -53,11 +53,13 @@ def as_levels(values: Floats) -> npt.NDArray[np.uint8]:
     return np.fmin(np.fmax(values, np.float32(0)), np.float32(255)).astype(np.uint8)
 
 
-STRIP = 4096  # pixels: what the operation makes on the way stays in the processor's cache
+STRIP = 4096  # pixels; intermediate results of a strip stay in the processor's cache
 
 
 def in_strips(operation: Callable[[Array, float], Array]) -> Callable[[Array, float], Array]:
-    """`operation`, whose result has shape and type of its image, for images of any size in half the time.
+    """Wrap `operation` to run strip by strip, which takes half the time.
+
+    Its result has the shape and type of its image.
 
     >>> in_strips(lambda pixels, factor: pixels * np.float32(factor))(np.ones((2, 1), np.float32), 3).tolist()
     [[3.0], [3.0]]
@@ -99,7 +101,7 @@ def saturation(pixels: npt.NDArray[Any], factor: float) -> npt.NDArray[Any]:
         norm = ONE / (SIX * span)
         is_red, is_green = red == value, green == value
         turn = norm * np.where(is_red, green - blue, np.where(is_green, blue - red, red - green))
-        # In C++, 2.0 / 6.0 is a double, and so is the sum before it is stored.
+        # 2.0 / 6.0 is a double in C++, and so is the sum before it is stored.
         moved = turn.astype(np.float64) + np.where(is_green, 2.0 / 6.0, 4.0 / 6.0)
         turn = np.where(is_red, turn, moved.astype(np.float32))
         turn = np.where(np.isnan(turn), ZERO, turn)  # grey
@@ -117,7 +119,7 @@ def saturation(pixels: npt.NDArray[Any], factor: float) -> npt.NDArray[Any]:
 
 
 def hue(pixels: npt.NDArray[Any], delta: float) -> npt.NDArray[Any]:
-    """Turn the hue of RGB pixels by `delta` of a full circle, between -1 and 1.
+    """Rotate the hue of RGB pixels by `delta` of a full circle, between -1 and 1.
 
     >>> hue(np.array([[200, 100, 50]], np.uint8), 1 / 3).tolist()
     [[50, 200, 100]]
@@ -129,7 +131,7 @@ def hue(pixels: npt.NDArray[Any], delta: float) -> npt.NDArray[Any]:
     middle = np.where(below, low, np.where(above, high, blue))
     low, high = np.where(below, blue, low), np.where(above, blue, high)
     span = high - low
-    # The sector of 6: 0 or 1 where blue is least, 4 or 3 where it is most, else 5 or 2.
+    # The sector of 6: 0 or 1 if blue is least, 4 or 3 if it is greatest, else 5 or 2.
     step = rising.astype(np.float32)
     sector = np.where(below, step, np.where(above, FOUR - step, FIVE - THREE * step))
     odd = rising == (below | above)
@@ -140,7 +142,7 @@ def hue(pixels: npt.NDArray[Any], delta: float) -> npt.NDArray[Any]:
         turn = turn + np.float32(delta) * SIX
         turn = np.where(turn < 0, turn + SIX, turn)
         turn = np.where(turn >= 6, turn - SIX, turn)
-        turn = np.where(turn >= 6, turn - SIX, turn)  # 6 itself, turned by a full circle
+        turn = np.where(turn >= 6, turn - SIX, turn)  # handles 6 itself, rotated by a full circle
         past = turn - TWO * np.floor(turn * HALF)
         share = np.where(past < 1, past, TWO - past)
         middle = low + share * span
@@ -148,7 +150,7 @@ def hue(pixels: npt.NDArray[Any], delta: float) -> npt.NDArray[Any]:
 
 
 def _around(turn: Floats, high: Floats, middle: Floats, low: Floats) -> list[Floats]:
-    """Red, green and blue of a turn of 0 to 6 sixths: which of them is highest, which lies between."""
+    """Return red, green and blue for a hue of 0 to 6 sixths, from the highest, middle and lowest value."""
     past_1, before_5 = turn >= 1, turn < 5
     return [
         np.where(past_1 & before_5, np.where((turn >= 2) & (turn < 4), low, middle), high),
@@ -158,12 +160,12 @@ def _around(turn: Floats, high: Floats, middle: Floats, low: Floats) -> list[Flo
 
 
 def larger(a: Floats, b: Floats) -> Floats:
-    """C++'s std::max."""
+    """Return the result of C++'s std::max."""
     return np.where(a < b, b, a)
 
 
 def smaller(a: Floats, b: Floats) -> Floats:
-    """C++'s std::min."""
+    """Return the result of C++'s std::min."""
     return np.where(b < a, b, a)
 
 
@@ -171,7 +173,7 @@ RED, GREEN, BLUE = (np.float32(weight) for weight in (0.2989, 0.5870, 0.1140))
 
 
 def hsv_of(rgb: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Hue, saturation and value of float pixels, in their own precision.
+    """Return hue, saturation and value of float pixels, in their own precision.
 
     >>> hsv_of(np.array([[0.5, 0.25, 0.25], [0.25, 0.25, 0.25]], np.float32)).tolist()
     [[0.0, 0.5, 0.5], [0.0, 0.0, 0.25]]
@@ -194,7 +196,7 @@ def hsv_of(rgb: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def rgb_of(hsv: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Red, green and blue of float pixels in HSV, in their own precision.
+    """Return red, green and blue of float pixels in HSV, in their own precision.
 
     >>> rgb_of(np.array([[0.0, 0.5, 0.5]], np.float32)).tolist()
     [[0.5, 0.25, 0.25]]
@@ -213,7 +215,7 @@ def rgb_of(hsv: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def grey_of(pixels: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The luma of uint8 or float32 RGB pixels, their last axis one long.
+    """Return the luma of uint8 or float32 RGB pixels. The last axis has length 1.
 
     >>> grey_of(np.array([[255, 255, 255], [255, 0, 0]], np.uint8)).ravel().tolist()
     [255, 76]
@@ -223,9 +225,9 @@ def grey_of(pixels: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def smoothed(images: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Each inner pixel of (N, H, W, C) as (its eight neighbours + 5 times itself) / 13; the border stays.
+    """Return each inner pixel of (N, H, W, C) as (its eight neighbours + 5 times itself) / 13. The border is unchanged.
 
-    uint8 is rounded to the nearest level. float32 is added up row by row, the nine terms in order.
+    uint8 is rounded to the nearest level. float32 adds the nine terms in order, row by row.
 
     >>> smoothed(np.array([0, 0, 0, 0, 13, 0, 0, 0, 0], np.uint8).reshape(1, 3, 3, 1)).ravel()[4]
     np.uint8(5)
@@ -246,7 +248,7 @@ def smoothed(images: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def sharpened(images: npt.NDArray[Any], factor: float) -> npt.NDArray[Any]:
-    """The image moved `1 - factor` times the way to its smoothed self, clipped to 255 or 1: what is flat stays.
+    """Blend the image with its smoothed copy by `1 - factor`, clipped to 255 or 1. Flat areas are unchanged.
 
     >>> sharpened(np.array([0, 0, 0, 0, 13, 0, 0, 0, 0], np.uint8).reshape(1, 3, 3, 1), 2.0).ravel()[4]
     np.uint8(21)
@@ -268,7 +270,7 @@ if TYPE_CHECKING:
 
 
 def looked_up(images: Levels, tables: Levels) -> Levels:
-    """Each value replaced by the table's entry; `tables` is (256,), or (N, C, 256) for images (N, H, W, C).
+    """Replace each value by its table entry. `tables` is (256,), or (N, C, 256) for images (N, H, W, C).
 
     >>> looked_up(np.array([0, 3], np.uint8).reshape(1, 1, 2, 1), np.arange(255, -1, -1, np.uint8)).ravel().tolist()
     [255, 252]
@@ -281,7 +283,7 @@ def looked_up(images: Levels, tables: Levels) -> Levels:
 
 
 def counted(images: Levels) -> npt.NDArray[np.int64]:
-    """How often each level occurs in each channel of (N, H, W, C), as (N, C, 256).
+    """Return the count of each level in each channel of (N, H, W, C), as (N, C, 256).
 
     >>> counted(np.array([3, 3, 1], np.uint8).reshape(1, 3, 1, 1))[0, 0, :4].tolist()
     [0, 1, 0, 2]
@@ -295,7 +297,7 @@ def counted(images: Levels) -> npt.NDArray[np.int64]:
 
 
 def stretching(counts: npt.NDArray[np.int64]) -> Levels:
-    """Make of (..., 256) counts the tables that stretch what occurs to 0 to 255, as torchvision rounds it.
+    """Return tables, from counts (..., 256), that stretch the present levels to 0 to 255, rounded as in torchvision.
 
     >>> stretching(np.bincount([10, 20, 30], minlength=256))[[10, 20, 30]].tolist()
     [0, 127, 255]
@@ -311,7 +313,7 @@ def stretching(counts: npt.NDArray[np.int64]) -> Levels:
 
 
 def equalising(counts: npt.NDArray[np.int64]) -> Levels:
-    """Make of (..., 256) counts the tables that make all levels about equally frequent, as PIL's ImageOps.equalize.
+    """Return tables, from counts (..., 256), that make all levels about equally frequent, as PIL's ImageOps.equalize.
 
     >>> equalising(np.full(256, 7))[[0, 100, 255]].tolist()
     [0, 100, 255]
@@ -325,7 +327,7 @@ def equalising(counts: npt.NDArray[np.int64]) -> Levels:
 
 
 def power_table(gamma: float, gain: float) -> Levels:
-    """The table of `gain * x ** gamma` for x from 0 to 1.
+    """Return the table of `gain * x ** gamma` for x from 0 to 1.
 
     >>> power_table(2.0, 1.0)[[0, 128, 255]].tolist()
     [0, 64, 255]
@@ -335,7 +337,7 @@ def power_table(gamma: float, gain: float) -> Levels:
 
 
 def powers(values: npt.NDArray[np.float32], gamma: float, gain: float) -> npt.NDArray[np.float32]:
-    """`gain * values ** gamma`; the power in float64, so that it does not depend on the machine's mathematical library.
+    """Return `gain * values ** gamma`. The power is float64, so that it does not depend on the machine's math library.
 
     >>> powers(np.array([0.25], np.float32), 0.5, 2.0).tolist()
     [1.0]

@@ -1,7 +1,7 @@
-"""Kernels of the colour operations of single pixels: the bits of the functions in `pixels`, without the GIL.
+"""Kernels of the colour operations on single pixels. Their bits equal those of `pixels`; they run without the GIL.
 
-Written without branches, so that LLVM makes vectors of it: a branch, or a division that may raise, costs a factor of
-twenty here. No fast-math flag: these are the same operations in the same order.
+The code has no branches, so that LLVM vectorises it. A branch, or a division that may raise, makes it twenty times
+slower. No fast-math flag is used: the operations and their order are those of `pixels`.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from penstock.native.kernel import INLINED, inlined, kernel
 
 @inlined
 def clipped(value: Any, top: Any) -> Any:
-    """`value`, at least 0 and at most `top`."""
+    """Return `value` limited to 0 to `top`."""
     value = pick(value > ZERO, value, ZERO)
     return pick(value < top, value, top)
 
 
 @inlined
 def level(value: Any) -> Any:
-    """A float32 as a uint8, saturated and truncated."""
+    """Return a float32 as a uint8, saturated and truncated."""
     return np.uint8(np.int32(clipped(value, TOP)))
 
 
 def unit(pixel: Any) -> Any:
-    """A stored value as float32: a level as its share of 255."""
+    """Return a stored value as float32. A level becomes its share of 255."""
 
 
 @overload(unit, jit_options=INLINED, strict=False)
@@ -42,7 +42,7 @@ def _unit(pixel: Any) -> Any:
 
 
 def stored(value: Any, like: Any) -> Any:
-    """A float32 as it is stored in an array like `like`: saturated and truncated to a level, or as it is."""
+    """Return a float32 in the dtype of `like`: as a level, saturated and truncated, or unchanged."""
 
 
 @overload(stored, jit_options=INLINED, strict=False)
@@ -54,7 +54,7 @@ def _stored(value: Any, like: Any) -> Any:
 
 @inlined
 def saturated(red: Any, green: Any, blue: Any, factor: Any) -> Any:
-    """One pixel with its saturation times `factor`."""
+    """Return one pixel with its saturation times `factor`."""
     value = pick(red < green, green, red)
     value = pick(value < blue, blue, value)
     low = pick(green < red, green, red)
@@ -81,7 +81,7 @@ def saturated(red: Any, green: Any, blue: Any, factor: Any) -> Any:
 
 @inlined
 def turned(red: Any, green: Any, blue: Any, sixths: Any) -> Any:
-    """One pixel with its hue turned by `sixths` of a sixth of the circle."""
+    """Return one pixel with its hue rotated by `sixths` of a sixth of the circle."""
     rising = red < green
     low = pick(green < red, green, red)
     high = pick(rising, green, red)
@@ -107,7 +107,7 @@ def turned(red: Any, green: Any, blue: Any, sixths: Any) -> Any:
 
 @inlined
 def around(turn: Any, high: Any, middle: Any, low: Any) -> Any:
-    """Red, green and blue of a turn of 0 to 6 sixths."""
+    """Return red, green and blue for a hue of 0 to 6 sixths."""
     first, second, third, fourth, fifth = turn < ONE, turn < TWO, turn < THREE, turn < FOUR, turn < FIVE
     red = pick(first, high, pick(second, middle, pick(fourth, low, pick(fifth, middle, high))))
     green = pick(first, middle, pick(third, high, pick(fourth, middle, low)))
@@ -117,18 +117,18 @@ def around(turn: Any, high: Any, middle: Any, low: Any) -> Any:
 
 @kernel("src: T[:], pixels: i64, channels: i64, deltas: f32[:], dst: w T[:]", T="u8 f32")
 def brightness(src: Any, pixels: int, channels: int, deltas: Any, dst: Any) -> None:
-    """Add its own of `deltas` to each flat image of `pixels` times `channels` values."""
+    """Add a delta per image to each flat image of `pixels` times `channels` values."""
     size = pixels * channels
     for image in range(fitting(src, size, deltas, dst)):
         delta = deltas[image]
         for i in range(image * size, (image + 1) * size):
-            at = np.uint64(i)  # unsigned: numba would otherwise test each index for counting from the end
+            at = np.uint64(i)  # numba would test each signed index for a negative value
             dst[at] = stored(unit(src[at]) + delta, dst)
 
 
 @kernel("src: T[:], pixels: i64, channels: i64, factors: f32[:], dst: w T[:]", T="u8 f32")
 def saturation(src: Any, pixels: int, channels: int, factors: Any, dst: Any) -> None:
-    """Multiply the saturation of each flat RGB image of `pixels` pixels by its own of `factors`."""
+    """Multiply the saturation of each flat RGB image of `pixels` pixels by a factor per image."""
     for image in range(fitting(src, 3 * pixels, factors, dst)):
         factor = factors[image]
         for i in range(image * pixels, (image + 1) * pixels):
@@ -142,7 +142,7 @@ def saturation(src: Any, pixels: int, channels: int, factors: Any, dst: Any) -> 
 
 @kernel("src: T[:], pixels: i64, channels: i64, deltas: f32[:], dst: w T[:]", T="u8 f32")
 def hue(src: Any, pixels: int, channels: int, deltas: Any, dst: Any) -> None:
-    """Turn the hue of each flat RGB image of `pixels` pixels by its own of `deltas`, shares of the circle."""
+    """Rotate the hue of each flat RGB image of `pixels` pixels by a delta per image, a share of the circle."""
     for image in range(fitting(src, 3 * pixels, deltas, dst)):
         sixths = deltas[image] * SIX
         for i in range(image * pixels, (image + 1) * pixels):
@@ -156,7 +156,7 @@ def hue(src: Any, pixels: int, channels: int, deltas: Any, dst: Any) -> None:
 
 @inlined
 def fitting(src: Any, size: int, factors: Any, dst: Any) -> int:
-    """How many images of `size` values there are room and a factor for."""
+    """Return the number of images of `size` values that have room in `dst` and a factor."""
     return min(src.size, dst.size) // size if size > 0 and factors.size * size >= min(src.size, dst.size) else 0
 
 
@@ -166,9 +166,9 @@ RED, GREEN, BLUE = (np.float32(weight) for weight in (0.2989, 0.5870, 0.1140))
 
 @kernel("src: f32[:], dst: w f32[:]")
 def to_hsv(src: Any, dst: Any) -> None:
-    """Hue, saturation and value of the flat RGB pixels of `src`."""
+    """Write hue, saturation and value of the flat RGB pixels of `src`."""
     for i in range(min(src.size, dst.size) // 3):
-        at = np.uint64(3 * i)  # unsigned: numba would otherwise test each index for counting from the end
+        at = np.uint64(3 * i)  # numba would test each signed index for a negative value
         second, third = at + np.uint64(1), at + np.uint64(2)
         red, green, blue = src[at], src[second], src[third]
         value = pick(red < green, green, red)
@@ -186,7 +186,7 @@ def to_hsv(src: Any, dst: Any) -> None:
 
 @kernel("src: f32[:], dst: w f32[:]")
 def to_rgb(src: Any, dst: Any) -> None:
-    """Red, green and blue of the flat HSV pixels of `src`."""
+    """Write red, green and blue of the flat HSV pixels of `src`."""
     for i in range(min(src.size, dst.size) // 3):
         at = np.uint64(3 * i)
         second, third = at + np.uint64(1), at + np.uint64(2)
@@ -199,7 +199,7 @@ def to_rgb(src: Any, dst: Any) -> None:
 
 @kernel("src: T[:], dst: w T[:]", T="u8 f32")
 def to_grey(src: Any, dst: Any) -> None:
-    """The luma of the flat RGB pixels of `src`."""
+    """Write the luma of the flat RGB pixels of `src`."""
     for i in range(min(src.size // 3, dst.size)):
         at = np.uint64(3 * i)
         second, third = at + np.uint64(1), at + np.uint64(2)
@@ -208,7 +208,7 @@ def to_grey(src: Any, dst: Any) -> None:
 
 @kernel("src: T[:], dst: w T[:]", T="u8 f32")
 def spread(src: Any, dst: Any) -> None:
-    """Each value of `src` three times."""
+    """Write each value of `src` three times."""
     for i in range(min(src.size, dst.size // 3)):
         at = np.uint64(3 * i)
         value = src[i]
@@ -221,7 +221,10 @@ THIRTEEN = np.float32(13)
 
 
 def average(total: Any, like: Any) -> Any:
-    """A thirteenth of `total`; of levels the nearest level, which the error of float32 is too small to change."""
+    """Return a thirteenth of `total`.
+
+    For levels it is the nearest level; the error of float32 is too small to change it.
+    """
 
 
 @overload(average, jit_options=INLINED, strict=False)
@@ -232,7 +235,7 @@ def _average(total: Any, like: Any) -> Any:
 
 
 def blended(value: Any, like: Any) -> Any:
-    """A float32 as it is blended in an array like `like`: clipped to its range, a level truncated."""
+    """Return a float32 in the dtype of `like`, clipped to its range. A level is truncated."""
 
 
 @overload(blended, jit_options=INLINED, strict=False)
@@ -244,7 +247,7 @@ def _blended(value: Any, like: Any) -> Any:
 
 @inlined
 def blend_plain(src: Any, begin: int, end: int, other: Any, dst: Any) -> None:
-    """The border, whose smoothed self is itself."""
+    """Blend the border, whose smoothed values are its own values."""
     for i in range(begin, end):
         value = np.float32(src[np.uint64(i)])
         dst[np.uint64(i)] = blended(value + other * (value - value), dst)
@@ -252,7 +255,7 @@ def blend_plain(src: Any, begin: int, end: int, other: Any, dst: Any) -> None:
 
 @kernel("src: T[:], height: i64, width: i64, channels: i64, other: f32, dst: w T[:]", T="u8 f32")
 def sharpen(src: Any, height: int, width: int, channels: int, other: Any, dst: Any) -> None:
-    """Each flat image moved `other` times the way to its smoothed self; images are at least 3 x 3."""
+    """Blend each flat image with its smoothed copy by `other`. Images are at least 3 x 3."""
     row = width * channels
     size = height * row
     if height < 3 or width < 3 or channels < 1:
@@ -276,14 +279,14 @@ def sharpen(src: Any, height: int, width: int, channels: int, other: Any, dst: A
         blend_plain(src, begin + row - channels, begin + row, other, dst)
 
 
-WAYS = 4  # counts side by side: neighbouring pixels are alike, and adding twice to one place takes its time
+WAYS = 4  # parallel counts; neighbouring pixels are often equal, and repeated additions to one place are slow
 
 
 @kernel("src: u8[:], tables: u8[:], channels: i64, pixels: i64, dst: w u8[:]")
 def look_up(src: Any, tables: Any, channels: int, pixels: int, dst: Any) -> None:
     """Replace each level of the flat `src`, images of `pixels` pixels each, by its entry in the flat `tables`.
 
-    There is one table of 256 entries for each channel of each image, or one in all.
+    There is one table of 256 entries for each channel of each image, or one for all.
     """
     size = min(src.size, dst.size)
     if tables.size == 256:
@@ -301,7 +304,7 @@ def look_up(src: Any, tables: Any, channels: int, pixels: int, dst: Any) -> None
 
 @kernel("src: u8[:], channels: i64, pixels: i64, counts: w i64[:]", makes_arrays=True)
 def count(src: Any, channels: int, pixels: int, counts: Any) -> None:
-    """Add to the flat `counts` how often each level occurs in each channel of each image."""
+    """Add to the flat `counts` the count of each level in each channel of each image."""
     if pixels < 1 or channels < 1:
         return
     ways = np.empty(WAYS * 256, np.int64)
@@ -317,5 +320,5 @@ def count(src: Any, channels: int, pixels: int, counts: Any) -> None:
 
 @inlined
 def first(plane: int, channels: int, pixels: int) -> int:
-    """Where the values of the plane (image × channels + channel) begin."""
+    """Return the position of the first value of the plane (image × channels + channel)."""
     return plane // channels * channels * pixels + plane % channels

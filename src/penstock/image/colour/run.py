@@ -1,6 +1,7 @@
-"""Each colour operation on arrays of any number type: the compiled kernel where it is ready, else its reference.
+"""Each colour operation on arrays of any number type, with the compiled kernel if it is there, else the reference.
 
-uint8 and float32 are computed as they are; another type goes through float32, and back saturating, as tf.image does it.
+uint8 and float32 are processed directly. Other types are converted to float32 and back, with saturation, as in
+tf.image.
 """
 
 from __future__ import annotations
@@ -29,22 +30,22 @@ _MEANS = Kernels("penstock.image.colour.means_native")
 
 
 def brightness(images: Array, deltas: Factors) -> Array:
-    """`pixels.brightness` of each of (N, H, W, C) by its own of `deltas`, (N,)."""
+    """Apply `pixels.brightness` to each of (N, H, W, C), with a delta per image, (N,)."""
     return _by_factors(images, deltas, _PIXELS.loaded(), "brightness", in_strips(pixels.brightness))
 
 
 def saturation(images: Array, factors: Factors) -> Array:
-    """`pixels.saturation` of each of (N, H, W, 3) by its own of `factors`, (N,)."""
+    """Apply `pixels.saturation` to each of (N, H, W, 3), with a factor per image, (N,)."""
     return _by_factors(images, factors, _PIXELS.loaded(), "saturation", in_strips(pixels.saturation))
 
 
 def hue(images: Array, deltas: Factors) -> Array:
-    """`pixels.hue` of each of (N, H, W, 3) by its own of `deltas`, (N,)."""
+    """Apply `pixels.hue` to each of (N, H, W, 3), with a delta per image, (N,)."""
     return _by_factors(images, deltas, _PIXELS.loaded(), "hue", in_strips(pixels.hue))
 
 
 def contrast(images: Array, factors: Factors) -> Array:
-    """`means.contrast` of each of (N, H, W, C) by its own of `factors`, (N,)."""
+    """Apply `means.contrast` to each of (N, H, W, C), with a factor per image, (N,)."""
     return _by_factors(images, factors, _MEANS.loaded(), "contrast", means.contrast)
 
 
@@ -68,7 +69,7 @@ def _by_factors(
 
 
 def standardise(images: Array) -> npt.NDArray[np.float32]:
-    """`means.standardised` of (N, H, W, C)."""
+    """Apply `means.standardised` to (N, H, W, C)."""
     values = _narrow(images)
     native = _MEANS.loaded()
     if native is None or values.size == 0:
@@ -79,7 +80,7 @@ def standardise(images: Array) -> npt.NDArray[np.float32]:
 
 
 def normalise(image: Array, mean: npt.NDArray[np.float32], std: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """`means.normalised` of images of any shape; `mean` and `std` have an entry for each channel."""
+    """Apply `means.normalised` to images of any shape. `mean` and `std` have an entry for each channel."""
     values = _narrow(image)
     native = _MEANS.loaded()
     if native is None or values.size == 0:
@@ -90,12 +91,12 @@ def normalise(image: Array, mean: npt.NDArray[np.float32], std: npt.NDArray[np.f
 
 
 def to_hsv(image: Array) -> Array:
-    """`pixels.hsv_of` of floats of any shape."""
+    """Apply `pixels.hsv_of` to floats of any shape."""
     return _space(image, "to_hsv", pixels.hsv_of)
 
 
 def to_rgb(image: Array) -> Array:
-    """`pixels.rgb_of` of floats of any shape."""
+    """Apply `pixels.rgb_of` to floats of any shape."""
     return _space(image, "to_rgb", pixels.rgb_of)
 
 
@@ -109,7 +110,7 @@ def _space(image: Array, kernel: str, reference: Callable[[Array], Array]) -> Ar
 
 
 def to_grey(image: Array) -> Array:
-    """`pixels.grey_of` of RGB images of any shape."""
+    """Apply `pixels.grey_of` to RGB images of any shape."""
     return _through(
         image,
         _PIXELS.loaded(),
@@ -120,7 +121,7 @@ def to_grey(image: Array) -> Array:
 
 
 def spread(image: Array) -> Array:
-    """The one channel of `image` three times."""
+    """Repeat the one channel of `image` three times."""
     native = _PIXELS.loaded() if image.dtype in (np.uint8, np.float32) else None
     if native is None:
         return image.repeat(3, axis=-1)
@@ -130,7 +131,7 @@ def spread(image: Array) -> Array:
 
 
 def look_up(images: npt.NDArray[np.uint8], entries: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """`pixels.looked_up` of uint8 (N, H, W, C)."""
+    """Apply `pixels.looked_up` to uint8 (N, H, W, C)."""
     native = _PIXELS.loaded()
     if native is None or images.size == 0:
         return pixels.looked_up(images, entries)
@@ -141,7 +142,7 @@ def look_up(images: npt.NDArray[np.uint8], entries: npt.NDArray[np.uint8]) -> np
 
 
 def count(images: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """`pixels.counted` of uint8 (N, H, W, C)."""
+    """Apply `pixels.counted` to uint8 (N, H, W, C)."""
     native = _PIXELS.loaded()
     if native is None or images.size == 0:
         return pixels.counted(images)
@@ -152,7 +153,7 @@ def count(images: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
 
 
 def sharpen_by(images: Array, factor: float) -> Array:
-    """`pixels.sharpened` of uint8 or float32 (N, H, W, C)."""
+    """Apply `pixels.sharpened` to uint8 or float32 (N, H, W, C)."""
     native = _PIXELS.loaded()
     if native is None or images.size == 0 or min(images.shape[1:3]) < 3:
         return pixels.sharpened(images, factor)
@@ -162,7 +163,7 @@ def sharpen_by(images: Array, factor: float) -> Array:
 
 
 def flat(array: Array) -> Array:
-    """One axis, contiguous and aligned, as kernels take it."""
+    """Return the array with one axis, contiguous and aligned, as kernels need it."""
     found: Array = np.require(array, requirements=["C", "A"]).reshape(-1)
     return found
 
@@ -184,5 +185,5 @@ def _through(
 
 
 def _narrow(image: Array) -> Array:
-    """uint8 and float32 as they are, anything else as float32 without scaling."""
+    """Return uint8 and float32 unchanged, and other types as float32 without scaling."""
     return image if image.dtype in (np.uint8, np.float32) else cast(image, np.float32)

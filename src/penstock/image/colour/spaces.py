@@ -1,4 +1,4 @@
-"""RGB, HSV and grey from one another."""
+"""Conversions between RGB, HSV and grey."""
 
 from __future__ import annotations
 

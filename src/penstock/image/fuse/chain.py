@@ -1,4 +1,4 @@
-"""Chains of colour operations, flips and a resize, as few passes over each image."""
+"""Chains of colour operations, flips and a resize, with few passes over each image."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _NATIVE = Kernels("penstock.image.fuse.chain_native")
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What is done to every image alike.
+    """The operations that are equal for all images.
 
-    `colours` are operations on uint8 values, each with rounding, in order. Then come the resize to `size`, of what
-    `levels` (3, 256) has for the values if there are any, and `last`: operations with a float32 number per channel.
+    `colours` are operations on uint8 values, each with rounding, in order. The resize to `size` follows. If there are
+    `levels` (3, 256), it resizes these in place of the values. `last` are operations with a float32 number per channel.
     With `planes` the result is (3, *size).
     """
 
@@ -38,10 +38,10 @@ class Recipe:
 
 
 class PerImage(NamedTuple):
-    """What differs: the arguments of the colour operations, and how the image is flipped.
+    """The arguments of the colour operations, and the flips and windows, which differ between images.
 
-    `flips` are those made so far at each colour operation, `before` those at the resize, `after` those behind it.
-    `windows` are the parts that are read of files, if not all of each: top, left, height and width.
+    `flips` are the flips before each colour operation, `before` those before the resize, `after` those after it.
+    `windows` are the parts of files to read, or None for all: top, left, height and width.
     """
 
     args: npt.NDArray[np.float32]  # (images, operations)
@@ -51,17 +51,17 @@ class PerImage(NamedTuple):
     windows: npt.NDArray[np.int64] | None = None  # (images, 4)
 
     def part(self, start: int, stop: int) -> PerImage:
-        """The parameters of some images."""
+        """Return the parameters of some images."""
         return PerImage(self.args[start:stop], self.flips[start:stop], self.before[start:stop], self.after[start:stop])
 
 
 def ready() -> bool:
-    """Whether the kernel is there: without it the single operations serve."""
+    """Return True if the kernel is loaded. Without it the single operations run."""
     return _NATIVE.loaded() is not None
 
 
 class Images(NamedTuple):
-    """uint8 RGB images, one behind the other in one memory: image i begins at `starts[i]`."""
+    """uint8 RGB images, concatenated in one memory. Image i begins at `starts[i]`."""
 
     pixels: npt.NDArray[np.uint8]
     starts: npt.NDArray[np.int64]
@@ -70,7 +70,7 @@ class Images(NamedTuple):
 
 
 def images_of(batch: npt.NDArray[np.uint8]) -> Images:
-    """The images of an array (N, H, W, 3).
+    """Return the images of an array (N, H, W, 3).
 
     >>> images_of(np.zeros((2, 4, 5, 3), np.uint8)).starts.tolist()
     [0, 60]
@@ -83,10 +83,8 @@ def images_of(batch: npt.NDArray[np.uint8]) -> Images:
 def chain_into(images: Images, out: npt.NDArray[Any], recipe: Recipe, per_image: PerImage) -> None:
     """Write images, coloured, flipped, resized and finished, into `out`, (N, *size, 3) of float32 or uint8 (truncated).
 
-    (N, 3, *size) with `planes`.
-
-    Each value equals, to the last bit, what the single operations give one after the other. Runs without the GIL, once
-    for all. `out` is C-contiguous.
+    With `planes`, `out` is (N, 3, *size). Each value equals, to the last bit, the result of the single operations. One
+    call processes all images, without the GIL. `out` is C-contiguous.
 
     Raises:
         InvalidArgumentError: shapes that do not fit together.
@@ -115,7 +113,7 @@ def chain_into(images: Images, out: npt.NDArray[Any], recipe: Recipe, per_image:
 
 
 def _constants(recipe: Recipe) -> Sequence[npt.NDArray[Any]]:
-    """The recipe as the kernel takes it: numbers per channel are repeated along a row."""
+    """Return the recipe as arrays for the kernel. Numbers per channel are repeated along a row."""
     codes = np.array(recipe.colours, np.int64)
     last_codes = np.array([code for code, _ in recipe.last], np.int64)
     numbers = np.array([values for _, values in recipe.last], np.float32).reshape(-1, 3)
@@ -123,14 +121,14 @@ def _constants(recipe: Recipe) -> Sequence[npt.NDArray[Any]]:
 
 
 class _PerThread(threading.local):
-    """Memory for one image at a time, which grows and is used again: a fresh page costs 2 µs at its first touch."""
+    """Memory for one image at a time, which grows and is reused. A new page costs 2 µs at its first access."""
 
     def __init__(self) -> None:
         self._pixels = 0
         self._arrays: Any = ()
 
     def scratch(self, pixels: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
-        """Four bytes and half a number for each pixel, the bytes twice: once to be read only."""
+        """Return four bytes per pixel, twice (writable and read-only), and half a number per pixel."""
         if not self._pixels or self._pixels < pixels:
             planes = np.empty(4 * pixels, np.uint8)
             read = planes.view()

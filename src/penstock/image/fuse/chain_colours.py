@@ -1,10 +1,10 @@
-"""Colour operations on runs of levels: each gives the integers that the single operation gives.
+"""Colour operations on runs of levels. Each returns the integers of the single operation.
 
-They do the same float32 operations in the same order, or others whose result is proven to round the same way. No
-fast-math flag is used; the loops are written so that LLVM makes vectors of them without.
+They use equal float32 operations in equal order, or formulas with proven equal rounding. No fast-math flag is used. The
+loops are written so that LLVM vectorises them without it.
 
-Levels are the integers of a uint8 image, as float32, in runs by channel. Pixels become them, and bytes again, here
-too; and so does the mean for contrast of a channel, with which each level becomes what TensorFlow makes of it.
+Levels are the integers of a uint8 image, as float32, in runs by channel. This module also converts pixels to levels and
+levels to bytes. It also computes the mean of a channel for contrast, with TensorFlow's result for each level.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NEXT, _TWICE, _THRICE = np.uint64(1), np.uint64(2), np.uint64(3)
 
 @helper
 def load(src: Any, at: int, n: int, a: Any) -> None:
-    """`n` pixels of three bytes each as three runs of levels."""
+    """Load `n` pixels of three bytes each as three runs of levels."""
     start, run = np.uint64(at), np.uint64(n)
     for j in range(run):
         k = start + _THRICE * j
@@ -60,7 +60,7 @@ def load_planes(planes: Any, size: int, at: int, n: int, a: Any) -> None:
 
 @specialised
 def load_columns(src: Any, at: int, step: int, apart: int, columns: Any, a: Any) -> None:
-    """The pixels in `columns` of a row: value c of pixel x lies at `at + x * step + c * apart`."""
+    """Load the pixels in `columns` of a row. Value c of pixel x is at `at + x * step + c * apart`."""
     n = columns.size
     for c in range(3):
         for j in range(n):
@@ -69,7 +69,7 @@ def load_columns(src: Any, at: int, step: int, apart: int, columns: Any, a: Any)
 
 @helper
 def store_planes(a: Any, n: int, planes: Any, size: int, at: int, sums: Any) -> None:
-    """Levels as bytes, one plane per channel, and their sums."""
+    """Store levels as bytes, one plane per channel, and their sums."""
     for c in range(3):
         start, to = np.uint64(c * n), np.uint64(c * size + at)
         total = np.int32(0)
@@ -100,11 +100,13 @@ def _contrast(a: Any, first: int, n: int, factor: Any, mean: Any) -> None:
 
 @helper
 def _saturate(a: Any, b: Any, doubts: Any, n: int, factor: Any) -> None:
-    """Levels of `a` to `b`, computed a short way; pixels near a rounding edge again as `saturate_exactly` does it.
+    """Write levels of `a` with changed saturation to `b`, with a fast formula.
 
-    The short way needs no hue: saturation moves each channel towards or away from the largest. Before the fraction is
-    dropped, the two ways differ by at most 1.8e-4 for factors up to 3, and by 1.6e-5 times the factor for larger ones:
-    found by trying all colours. `_CLOSE` is twice that.
+    Pixels near a rounding edge are computed again.
+
+    The fast formula needs no hue: saturation moves each channel towards or away from the largest. Before truncation,
+    its result differs from that of `saturate_exactly` by at most 1.8e-4 for factors up to 3. For larger factors, it
+    differs by 1.6e-5 times the factor. A test of all colours found these limits. `_CLOSE` is twice as large.
     """
     limit: Any = larger(factor, ZERO)
     close = _CLOSE[0] + _CLOSE[1] * smaller(limit, TOP)
@@ -138,7 +140,7 @@ def _saturate(a: Any, b: Any, doubts: Any, n: int, factor: Any) -> None:
 
 @helper
 def saturate_exactly(red: Any, green: Any, blue: Any, factor: Any) -> Any:
-    """One pixel's levels, by way of hue, saturation and value, as tf.image.adjust_saturation does it."""
+    """Return one pixel's levels, computed by hue, saturation and value, like tf.image.adjust_saturation."""
     r, g, b = red * PER_LEVEL, green * PER_LEVEL, blue * PER_LEVEL
     value = max(r, max(g, b))
     span = value - min(r, min(g, b))
@@ -186,8 +188,8 @@ def saturate_exactly(red: Any, green: Any, blue: Any, factor: Any) -> Any:
 
 @helper
 def _turn_hue(a: Any, n: int, turn: Any) -> None:
-    """Turn the hue by `turn` sixths of the circle, at most a whole one: the largest and the smallest value stay."""
-    edge: Any = pick(turn < ZERO, ZERO, SIX)  # turning back, h may fall below 0; turning on, reach 6
+    """Rotate the hue by `turn` sixths of the circle, at most a whole one. The largest and smallest value stay."""
+    edge: Any = pick(turn < ZERO, ZERO, SIX)  # a backward rotation may make h negative, a forward one may make it 6
     below, beyond = edge * np.float32(-1) + SIX, -edge
     run = np.uint64(n)
     twice = run + run
@@ -204,7 +206,7 @@ def _turn_hue(a: Any, n: int, turn: Any) -> None:
         up = d > ZERO
         h = pick(up, rising, falling) + pick(up, ratio, ONE - ratio) + turn
         h = h + pick(h < edge, below, beyond)
-        # Each channel is full for two sixths of the circle, and rises and falls during one.
+        # Each channel has its full value for two sixths of the circle, and rises and falls during one.
         x = larger(larger(TWO - h, h - FOUR), ZERO)
         y = larger(smaller(h, FOUR - h), ZERO)
         w = larger(smaller(h - TWO, SIX - h), ZERO)
@@ -215,7 +217,7 @@ def _turn_hue(a: Any, n: int, turn: Any) -> None:
 
 @helper
 def colour(codes: Any, args: Any, first: int, last: int, means: Any, a: Any, b: Any, doubts: Any, n: int) -> bool:
-    """Operations `first` to `last` on `n` pixels; whether the result is in `b`."""
+    """Apply operations `first` to `last` to `n` pixels. Return True if the result is in `b`."""
     moved = False
     for k in range(first, last):
         code = codes[k]
@@ -233,12 +235,12 @@ def colour(codes: Any, args: Any, first: int, last: int, means: Any, a: Any, b: 
     return moved
 
 
-_ROUNDING = np.float32(1.2e-7)  # two roundings of a float32, relative
+_ROUNDING = np.float32(1.2e-7)  # relative error of two roundings of a float32
 
 
 @helper
 def _mean_by_halves(read: Any, first: int, n: int, halves: Any) -> Any:
-    """The mean of `n` levels as numbers up to 1, added up as TensorFlow does it: right half onto left."""
+    """Return the mean of `n` levels as numbers up to 1, added in TensorFlow's order: right half onto left."""
     left = n - n // 2
     values = halves[:left]
     for j in range(left):
@@ -255,13 +257,13 @@ def _mean_by_halves(read: Any, first: int, n: int, halves: Any) -> Any:
 
 @helper
 def settled(factor: Any, mean: Any, error: Any) -> bool:
-    """Whether every mean that differs from `mean` by at most `error` gives each level the same."""
+    """Return True if every mean that differs from `mean` by at most `error` gives equal levels."""
     doubts = 0
     for level in range(256):
         far = factor * (np.float32(level) * PER_LEVEL - mean)
         y = mean + far
         margin = LEVELS * (abs(ONE - factor) * error + TWO * _ROUNDING * (abs(far) + abs(y)))
-        y = smaller(larger(y * LEVELS, HALF), LEVELS)  # beyond, nothing changes
+        y = smaller(larger(y * LEVELS, HALF), LEVELS)  # larger values do not change the level
         doubts += abs(y - whole(y) - HALF) > HALF - margin
     return doubts == 0
 
@@ -270,14 +272,14 @@ def settled(factor: Any, mean: Any, error: Any) -> bool:
 def mean_of(
     total: int, factor: Any, read: Any, first: int, height: int, width: int, flip: int, spare: Any, halves: Any
 ) -> Any:
-    """The mean for contrast of a channel whose levels add up to `total`; they lie in `read` from `first` on.
+    """Return the mean for contrast of a channel with the sum `total`. Its levels are in `read` from `first` on.
 
-    TensorFlow's mean depends on the order of addition. Mostly that changes no level, so the exact sum will do.
+    TensorFlow's mean depends on the order of addition. Usually this changes no level, so the exact sum is used.
     """
     n = height * width
     exact = np.float64(total) / np.float64(n) / 255.0
     mean = np.float32(exact)
-    # 24 roundings at most: of 1 / 255, the products by it, 20 sums, 1 / n, the product by it; and our own.
+    # There are at most 24 roundings: of 1 / 255, of products with it, of 20 sums, of 1 / n, of its product, and ours.
     if settled(factor, mean, np.float32(exact * 2e-6)):
         return mean
     if flip == 0:

@@ -36,16 +36,16 @@ def _lerp_pixel(*, falling: bool) -> Callable[[Code], None]:
 
 
 lerp_rising, lerp_falling = (vector_step(_lerp_pixel(falling=falling), "aiifai") for falling in (False, True))
-"""lerp_rising(levels, run, at, weight, out, to): weigh two neighbouring pixels of a row: three values, one too many.
+"""lerp_rising(levels, run, at, weight, out, to): interpolate two neighbours of a row; write one value too many.
 
-The row is three runs of `run` values; the neighbours lie at `at` and right behind. The first counts in full, with
-`lerp_falling` the second, and the other by `weight`. LLVM does not find these vectors of four.
+The row is three runs of `run` values. The neighbours are at `at` and at the next position. `weight` is the share of the
+second pixel; with `lerp_falling` it is the share of the first. LLVM does not find these vectors of four.
 """
 
 
 @helper
 def taps(n_in: int, n_out: int, mirrored: bool, low: Any, high: Any, weight: Any) -> None:
-    """The numbers of `bilinear_taps`, but where both taps are the same pixel the weight is 0."""
+    """Compute the numbers of `bilinear_taps`. If both taps are one pixel, the weight is 0."""
     scale = np.float32(n_in) / np.float32(n_out)
     for i in range(n_out):
         at = (np.float32(i) + HALF) * scale - HALF
@@ -61,7 +61,7 @@ def taps(n_in: int, n_out: int, mirrored: bool, low: Any, high: Any, weight: Any
 
 @maker
 def columns_read(left: Any, right: Any, width: int, columns: Any) -> int:
-    """How many columns are worth taking out of each row, or 0; `left` then points to places among these."""
+    """Return the number of columns to extract from each row, or 0. `left` then has positions among these columns."""
     number = np.empty(width, np.int64)
     for x in range(width):
         number[x] = -1
@@ -83,7 +83,7 @@ def columns_read(left: Any, right: Any, width: int, columns: Any) -> int:
 
 @helper
 def along(levels: Any, n: int, at: Any, weight: Any, falling: bool, reverse: bool, row: Any) -> None:
-    """Resize a row of `n` pixels, left to right: the value too many of a pixel is written over by the next one's."""
+    """Resize a row of `n` pixels, left to right. The extra value of a pixel is overwritten by the next pixel."""
     count = at.size
     for j in range(count):
         k = np.uint64(count - 1 - j if reverse else j)
@@ -100,7 +100,7 @@ def between(top: Any, bottom: Any, weight: Any, line: Any) -> None:
         line[j] = a + (bottom[j] - a) * weight
 
 
-CHUNK = 512  # pixels at work at a time: 6 kB of levels
+CHUNK = 512  # pixels per chunk, with 6 kB of levels
 
 
 @maker
@@ -108,7 +108,7 @@ def _passes(
     src: Any, height: int, width: int, codes: Any, args: Any, flips: Any, planes: Any, read: Any, halves: Any,
     means: Any,
 ) -> Any:  # fmt: skip
-    """All passes over the whole image but the last; the operation that begins with, and whether it reads `planes`."""
+    """Run all passes over the whole image except the last. Return the next operation, and True if it reads `planes`."""
     n = height * width
     a, b = np.zeros(3 * CHUNK, np.float32), np.zeros(3 * CHUNK, np.float32)
     doubts = np.zeros(CHUNK, np.uint8)
@@ -141,7 +141,7 @@ def _passes(
 
 @helper
 def _separated(line: Any, floats_out: Any, bytes_out: Any, start: int, plane: int) -> None:
-    """Write a row, each channel `plane` values behind the last."""
+    """Write a row with each channel in a plane of its own, at a distance of `plane` values."""
     count = np.uint64(line.size // 3)
     for c in range(np.uint64(3)):
         to = np.uint64(start) + c * np.uint64(plane)
@@ -182,7 +182,7 @@ def _one(
     floats_out: Any,
     bytes_out: Any,
 ) -> None:
-    """One image, `src`, to its place; all sizes have been checked."""
+    """Process one image, `src`, into its place. All sizes have been checked."""
     size, line_size = height * width, 3 * out_width
     means = np.zeros(3, np.float32)
     first, in_planes = _passes(src, height, width, codes, args, flips, planes, read, halves, means)
@@ -205,12 +205,12 @@ def _one(
     columns = columns[: columns_read(left, right, width, columns)]
     n = columns.size if columns.size else width
 
-    # Where both taps are the same pixel, at an edge, one beyond is read as well, with weight 0.
+    # If both taps are one pixel at an edge, the next position is read too, with weight 0.
     a, b = np.zeros(3 * n + 2, np.float32)[1:], np.zeros(3 * n + 2, np.float32)[1:]
     doubts = np.zeros((n + 7) // 8 * 8, np.uint8)
     upper, lower = np.empty(line_size + 1, np.float32), np.empty(line_size + 1, np.float32)
     line = np.empty(line_size, np.float32)
-    in_upper, in_lower = -1, -1  # the rows of the source that these are made of
+    in_upper, in_lower = -1, -1  # the source rows in the two buffers
     for i in range(out_height):
         tap = out_height - 1 - i if after & UP_DOWN else i
         if in_lower == top[tap] or in_upper == bottom[tap]:
@@ -282,15 +282,14 @@ def chain(
     floats_out: Any,
     bytes_out: Any,
 ) -> int:
-    """Images in flat `src`: coloured, looked up in `table`, resized and finished; 0 or BAD_ARGUMENT.
+    """Colour, look up, resize and finish the images in flat `src`. Return 0 or BAD_ARGUMENT.
 
-    Image i begins at `starts[i]`. Operation k on it is `codes[k]` by `args[i, k]`, with the image flipped by then as
-    `flips[i, k]` says; at the resize it is flipped as `before[i]` says, and afterwards once more by `after[i]`.
-    `table`, unless empty, has for each of 3 channels what is resized in place of the values from 0 to 255; see
-    `line_of`.
-    `last_values[k]` holds a number for each value of a row. `planes` (4 bytes for each pixel of the largest image;
-    `read` is the same memory) and `halves` (half a number a pixel) are scratch. Results go to one of the flat
-    `floats_out` and `bytes_out`, truncated; the other is empty. Channels are `separate`, or lie side by side.
+    Image i begins at `starts[i]`. Operation k is `codes[k]` with `args[i, k]`, on the image with the flips `flips[i,
+    k]`. The resize reads the image with the flips `before[i]`, and its result is flipped by `after[i]`. `table` has the
+    values to resize in place of 0 to 255, for each of 3 channels, or is empty; see `line_of`.
+    `last_values[k]` has a number for each value of a row. `planes` (4 bytes per pixel of the largest image), `read`
+    (the same memory) and `halves` (half a number per pixel) are scratch memory. Results go to one of the flat
+    `floats_out` and `bytes_out`, truncated; the other is empty. Channels are `separate` planes, or interleaved.
     """
     count = starts.size
     room = floats_out.size + bytes_out.size
@@ -316,7 +315,7 @@ def chain(
         return BAD_ARGUMENT
     for i in range(count):
         height, width = heights[i], widths[i]
-        # Step by step, so that no product can overflow.
+        # Checks are done step by step, so that no product can overflow.
         if height <= 0 or width <= 0 or starts[i] < 0 or starts[i] > src.size:
             return BAD_ARGUMENT
         there = (src.size - starts[i]) // 3

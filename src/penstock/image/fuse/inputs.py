@@ -1,4 +1,4 @@
-"""What the primitives of chains share: their inputs as images or files, memory for results, errors by row."""
+"""Helpers of the primitives of chains: inputs as images or files, memory for results, errors by row."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from penstock.image.jpeg.libjpeg import Scratch
 from penstock.image.jpeg.places import Windows
 from penstock.trace.graph import Allocate, Equation, Keys, NotTraceable, Ref
 
-AT_ONCE = 1 << 23  # bytes of decoded pixels that a thread holds at a time
+AT_ONCE = 1 << 23  # bytes of decoded pixels that a thread stores at a time
 
 
 def are_rgb(column: Column) -> bool:
-    """Whether these are images of uint8 with three channels, none of them empty."""
+    """Return True if the column has uint8 images with three channels, none of them empty."""
     some = [column.array[:1]] if isinstance(column, DenseColumn) else column.values()
     return all(a.dtype == np.uint8 and a.ndim >= 3 and a.shape[-1] == 3 and a.size for a in some)
 
 
 def arrays(column: Column) -> Iterator[npt.NDArray[np.uint8]]:
-    """Images as arrays (N, H, W, 3), in order."""
+    """Yield images as arrays (N, H, W, 3), in order."""
     if isinstance(column, DenseColumn):
         yield column.array
     else:
@@ -39,7 +39,7 @@ def arrays(column: Column) -> Iterator[npt.NDArray[np.uint8]]:
 
 
 def contents(column: Any) -> list[memoryview]:
-    """The files of a column of byte strings."""
+    """Return the files of a column of byte strings."""
     if not isinstance(column, BytesColumn) or column.starts.ndim != 1:
         message = "decode_jpeg reads byte strings"
         raise NotTraceable(message)
@@ -47,7 +47,7 @@ def contents(column: Any) -> list[memoryview]:
 
 
 def decoded(whole: JpegBlock, program: Program, windows: Windows) -> Iterator[Images]:
-    """JPEGs decoded, or parts of them, some at a time, in memory that is used again for the next."""
+    """Yield decoded JPEGs, or parts of them, several at a time. Their memory is reused for the next ones."""
     sizes = whole.shapes()[:, :2] if windows is None else windows[:, 2:]
     ends = np.cumsum(sizes.prod(axis=1) * 3)
     start = 0
@@ -63,13 +63,13 @@ def decoded(whole: JpegBlock, program: Program, windows: Windows) -> Iterator[Im
 
 
 def settings(program: Program) -> dict[str, Any]:
-    """How JPEGs are decoded."""
+    """Return the decoding options of a program."""
     assert program.decode is not None
     return {key: program.decode[key] for key in ("fancy_upscaling", "dct_method")}
 
 
 def raise_first(failed: Mapping[int, PenstockError], start: int = 0) -> None:
-    """Raise the error of the first row that failed, with that row; rows count from `start`."""
+    """Raise the error of the first row that failed, with its row number. Rows count from `start`."""
     for row in sorted(failed)[:1]:
         annotate(failed[row], Context(element=start + row))
         raise failed[row]
@@ -78,7 +78,7 @@ def raise_first(failed: Mapping[int, PenstockError], start: int = 0) -> None:
 def memory(
     program: Program, channels: int, rows: int, allocate: Allocate | None, batch: int | None = None
 ) -> npt.NDArray[Any]:
-    """Where the results go, for elements that are an image or a batch of them: the caller's memory if there is any."""
+    """Return memory for the results, from the caller if possible. An element is an image or a batch of images."""
     assert program.size is not None
     of_image = (channels, *program.size) if program.planes else (*program.size, channels)
     shape = of_image if batch is None else (batch, *of_image)
@@ -88,13 +88,13 @@ def memory(
 
 
 def are_jpegs(column: Any) -> bool:
-    """Whether these are files, and all of them JPEGs."""
+    """Return True if the column has files, and all of them are JPEGs."""
     plain = isinstance(column, BytesColumn) and column.starts.ndim == 1
     return plain and all(format_of(file) == "JPEG" for file in column.views())
 
 
 def one_by_one(steps: Sequence[Equation], operands: Sequence[Any], rows: int) -> list[Column]:
-    """The chain as it is written: without the kernel, and for images it is not made for."""
+    """Run the equations of the chain one by one. This is used without the kernel, and for unsupported images."""
     column = operands[0]
     keys = iter(operands[1:])
     for step in steps:
@@ -107,7 +107,7 @@ def one_by_one(steps: Sequence[Equation], operands: Sequence[Any], rows: int) ->
 
 
 def scratch() -> Scratch:
-    """The thread's memory for decoded images; not the decoder's own."""
+    """Return the thread's memory for decoded images. It is not the decoder's own memory."""
     return _mine.scratch
 
 

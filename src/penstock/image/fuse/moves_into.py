@@ -1,4 +1,4 @@
-"""Windows, transforms, arithmetic and covered rectangles of a whole batch, as few passes over each image."""
+"""Windows, transforms, arithmetic and covered rectangles of a whole batch, with few passes over each image."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-PIXELS = 256  # calculated with at once: vectors run long and the values stay in the nearest cache
+PIXELS = 256  # pixels per step of arithmetic: long vectors whose values stay in the first cache
 _NATIVE = Kernels("penstock.image.geometry.moves_native")
 
 
 class Window(NamedTuple):
-    """Which pixels are shown: `rows` (N, out height) and `columns` (N, out width), where -1 is `fill`."""
+    """The selected pixels: `rows` (N, out height) and `columns` (N, out width). -1 stands for `fill`."""
 
     rows: npt.NDArray[np.int64]
     columns: npt.NDArray[np.int64]
@@ -30,7 +30,7 @@ class Window(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """A projective transform of the window: eight float32 for all images or for each, and how it is read.
+    """A projective transform of the window: eight float32 for all images or for each, and its interpolation.
 
     `fill` is a number, or one for each channel.
     """
@@ -42,14 +42,14 @@ class Turn(NamedTuple):
 
 
 class Cover(NamedTuple):
-    """Rectangles (top, left, height, width), (N, 4), that may lie outside; `values`, one per channel, cover them."""
+    """Rectangles (top, left, height, width), (N, 4), which may lie outside. `values`, one per channel, cover them."""
 
     boxes: npt.NDArray[np.int64]
     values: npt.NDArray[Any]
 
 
 def ready() -> bool:
-    """Whether the kernel is there: without it the single operations serve."""
+    """Return True if the kernel is loaded. Without it the single operations run."""
     return _NATIVE.loaded() is not None
 
 

@@ -1,6 +1,6 @@
-"""Moving: what a chain of moves does to the images of a Block, with the numbers that each draws.
+"""Moving: a chain of moves on the images of a Block, with the numbers of each element.
 
-Moves, which it is made of, says where pixels come from and what is then done to them.
+Moves describes the chain: the source of each pixel, and the operations on it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from penstock.image.geometry.projective import check_transform
 from penstock.trace.graph import Allocate, Equation, Keys, Operand, Primitive, Ref
 from penstock.trace.lift import RANDOM_OPS
 
-# Where paddings, flips and crops lead: which row or column of an image each one of the result shows, -1 being none.
+# Paddings, flips and crops are arrays of source rows and columns for each row or column of the result; -1 is the fill.
 
-VIEWS = {"image.flip_left_right", "image.flip_up_down", "image.crop_to_bounding_box"}  # cost nothing by themselves
+# operations that cost nothing alone
+VIEWS = {"image.flip_left_right", "image.flip_up_down", "image.crop_to_bounding_box"}
 WINDOWS = {
     *VIEWS,
     "image.pad",
@@ -44,10 +45,10 @@ KINDS = (np.dtype(np.uint8), np.dtype(np.float32))
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Moves of an image of uint8 or float32: windows, a rotation, then arithmetic and covered rectangles, any number.
+    """Moves of a uint8 or float32 image, or of a batch: windows, a rotation, then arithmetic and covered rectangles.
 
-    Or of a batch of them, as one. `steps` are the equations; `phase` is how far the chain has come: 0 windows, 1 the
-    rotation, 2 what follows.
+    `steps` are the equations. `phase` is the progress of the chain: 0 windows, 1 the rotation, 2 arithmetic and
+    rectangles.
     """
 
     steps: tuple[Equation, ...] = ()
@@ -55,18 +56,18 @@ class Moves:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What the operations are called."""
+        """The names of the operations."""
         return tuple(step.primitive.name.removeprefix("image.") for step in self.steps)
 
     @property
     def gains(self) -> bool:
-        """Whether one pass is fewer than the operations make, which is one for all but views; arithmetic is no move."""
+        """True if one pass replaces several. Each operation is one pass, except views. Arithmetic alone is no move."""
         names = [step.primitive.name for step in self.steps]
         moving = any(name in WINDOWS | TURNS | COVERS for name in names)
         return moving and sum(name not in VIEWS for name in names) > 1
 
     def then(self, equation: Equation, spec: LeafSpec | None) -> Moves | None:
-        """The chain with one more operation, on what has this spec; None where that cannot be part of it."""
+        """Return the chain with one more operation, on a value with `spec`, or None if it does not fit."""
         ranks = {len(one.shape) if isinstance(one, TensorSpec) else 0 for one in (spec, *equation.specs)}
         if ranks not in ({3}, {4}) or spec is None or spec.dtype not in KINDS:
             return None
@@ -85,7 +86,7 @@ class Moves:
 
 
 def covers(equation: Equation) -> bool:
-    """Whether it covers rectangles with a number, or one for each channel; noise is drawn for each value."""
+    """Return True if it covers rectangles with a number, or one per channel. Noise is random for each value."""
     return equation.primitive.name in COVERS and not isinstance(equation.params.get("value"), str)
 
 
@@ -109,7 +110,7 @@ def padded(places: Places, before: int, after: int, mode: str) -> Places:
 
 
 def shown(places: Places, at: Places) -> Places:
-    """The places numbered `at`; -1 for numbers that are none.
+    """Return the places with the numbers `at`, or -1 for invalid numbers.
 
     >>> shown(np.array([[5, 6]]), np.array([-1, 1, 2])).tolist()
     [[-1, 6, -1]]
@@ -119,7 +120,7 @@ def shown(places: Places, at: Places) -> Places:
 
 
 def flipped(places: Places, flip: Any) -> Places:
-    """Backwards where `flip` is true, for all or for each.
+    """Reverse the places if `flip` is true, for all or for each.
 
     >>> flipped(np.arange(3)[None], np.array([False, True])).tolist()
     [[0, 1, 2], [2, 1, 0]]
@@ -128,7 +129,7 @@ def flipped(places: Places, flip: Any) -> Places:
 
 
 def cropped(places: Places, starts: Any, extent: int) -> Places:
-    """`extent` of them from `starts` on, one for all or one for each.
+    """Return `extent` places from `starts` on, one start for all or one for each.
 
     >>> cropped(np.arange(4)[None], np.array([0, 2]), 2).tolist()
     [[0, 1], [2, 3]]
@@ -141,13 +142,13 @@ def cropped(places: Places, starts: Any, extent: int) -> Places:
 
 
 class Unfit(Exception):
-    """These images, or the operations' arguments, are not what the kernel does."""
+    """The images or the arguments of the operations are not supported by the kernel."""
 
 
 class Moving:
-    """A chain read step by step for images of one shape, or batches of such; `apply` runs it. Refuses with Unfit.
+    """A chain, read step by step for images or batches of one shape. `apply` runs it. Unsupported steps raise Unfit.
 
-    `images` are (elements, H, W, C) or (elements, N, H, W, C), the elements being batches of N.
+    `images` are (elements, H, W, C), or (elements, N, H, W, C) for batches of N.
     """
 
     def __init__(self, images: npt.NDArray[Any]) -> None:
@@ -163,20 +164,20 @@ class Moving:
         self._arithmetic: list[tuple[int, npt.NDArray[np.float32]]] = []
         self._covers: list[Cover] = []
         self._dtype = images.dtype
-        self._op = ""  # what the step at hand is called
+        self._op = ""  # name of the current step
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """The shape of an image as it is now."""
+        """The shape of an image after the steps read so far."""
         return self._rows.shape[1], self._columns.shape[1], self._channels
 
     @property
     def element(self) -> tuple[int, ...]:
-        """The shape of an element as it is now."""
+        """The shape of an element after the steps read so far."""
         return *self._batch, *self.shape
 
     def read(self, steps: Iterable[Equation], keys: Iterable[npt.NDArray[np.uint64]]) -> None:
-        """Take in the steps; `keys` are those of the random ones, in order."""
+        """Read the steps. `keys` are those of the random steps, in order."""
         left = iter(keys)
         for step in steps:
             name, params = step.primitive.name, step.params
@@ -191,7 +192,7 @@ class Moving:
                 self._calculate(*(calculations(step, self._dtype) or ()))
 
     def _drawn(self, name: str, keys: npt.NDArray[np.uint64], params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What a random step draws for each image; what a batch draws once is that of all its images."""
+        """Return a random step's parameters for each image. One parameter of a batch applies to all its images."""
         drawn = RANDOM_OPS[name].sample(keys, self.element, **params)
         if not self._batch:
             return drawn
@@ -211,7 +212,7 @@ class Moving:
         moves_into(self._images, out.reshape(-1, *self.shape), window, self._turn, self._arithmetic, self._covers)
 
     def _surround(self, value: Any) -> None:
-        """Say what stands where no pixel is: one value for the whole window."""
+        """Set the value outside of the image. The whole window has only one."""
         if self._fill is not None and self._fill != value:
             raise Unfit
         self._fill = value
@@ -272,7 +273,7 @@ class Moving:
         self._covers.append(Cover(box, np.full(self._channels, fill, self._dtype)))
 
     def _calculate(self, *steps: Calculation) -> None:
-        """Float32 arithmetic; what is covered already is what comes of its value."""
+        """Add float32 arithmetic, and apply it to the values of covered rectangles."""
         self._dtype = np.dtype(np.float32)
         self._covers = [Cover(cover.boxes, cover.values.astype(np.float32)) for cover in self._covers]
         for code, given in steps:
@@ -285,12 +286,12 @@ class Moving:
 
 
 def _of_each(value: Any, given: Mapping[str, Any], name: str, images: int) -> Any:
-    """What is drawn for each image of each batch, one after the other; what is given stays as it is."""
+    """Return random parameters for each image of each batch, concatenated. A fixed parameter is unchanged."""
     return value if name in given else value.reshape(images, *value.shape[2:])
 
 
 def _middle(size: int, target: int) -> int:
-    """Where `target` pixels begin that have the same centre as `size`, as resize_with_crop_or_pad has it."""
+    """Return the start of `target` pixels with the centre of `size`, as in resize_with_crop_or_pad."""
     return (size - target) // 2 if size > target else -((target - size) // 2)
 
 
@@ -315,7 +316,7 @@ _DOES: Mapping[str, Callable[..., None]] = {
 
 
 def moved(moves: Moves) -> Equation | None:
-    """One equation for the steps of a chain; None where nothing is gained."""
+    """Return one equation for the steps of a chain, or None if it saves nothing."""
     if not moves.gains:
         return None
     steps = moves.steps

@@ -1,6 +1,6 @@
-"""The primitives that stand for chains: which chains have one, and how it runs over a Block.
+"""The primitives of chains: which chains have one, and how it runs over a Block.
 
-`fuse` finds the chains in a graph and puts one primitive in the place of each.
+`fuse` finds the chains in a graph, and replaces each by one primitive.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from penstock.trace.graph import Allocate, Equation, Graph, Operand, Primitive, 
 
 
 def fused(program: Program, steps: Sequence[Equation]) -> Equation | None:
-    """One equation for `steps`, which together are `program`; None where nothing is gained, or not all can be done."""
+    """Return one equation for `steps`, which form `program`, or None if it saves nothing or is not supported."""
     if len(steps) < 2:
         return None
     sized = program if program.size is not None else _sized(program, steps)
@@ -60,7 +60,7 @@ def _equation(name: str, run: Any, program: Program, steps: Sequence[Equation]) 
 
 
 def _of_any_file(run: Run) -> Run:
-    """What `run` does to JPEGs, for files that may be others: these are decoded first."""
+    """Wrap `run`, which takes JPEGs, for files of any format. Other files are decoded first."""
 
     def run_or_decode(
         operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
@@ -78,7 +78,7 @@ def _of_any_file(run: Run) -> Run:
 
 
 def _sized(program: Program, steps: Sequence[Equation]) -> Program | None:
-    """A program whose images all end with one size as one that resizes to that, which leaves each level as it is."""
+    """Return a program whose images all end with one size as a resize to this size. It keeps each level."""
     found, last = steps[-1].specs[0], program.calculated_before
     if not (isinstance(found, TensorSpec) and program.crops and last is not None) or None in found.shape:
         return None
@@ -87,7 +87,7 @@ def _sized(program: Program, steps: Sequence[Equation]) -> Program | None:
 
 
 def _recoloured(program: Program, steps: Sequence[Equation]) -> Equation | None:
-    """Colours by themselves are those of a resize to the size that an image has, which leaves each level as it is."""
+    """Return colour operations alone as a chain with a resize to the image's own size, which keeps each level."""
     if len(program.colours) < 2 or program.decode is not None or program.before:
         return None
     return _equation(f"image.fused({', '.join(program.words)})", _run_chain, replace(program, to_uint8=True), steps)
@@ -106,7 +106,10 @@ def _decode_resize(program: Program, steps: Sequence[Equation]) -> Equation | No
 
 
 def _read(program: Program, operands: Sequence[Any], rows: int) -> tuple[JpegBlock, PerImage] | None:
-    """The files, and what each draws; None where a crop fails, or the header of a file that is cropped."""
+    """Return the files and their random parameters.
+
+    None if a crop fails, or the header of a cropped file is invalid.
+    """
     block = JpegBlock(contents(operands[0]))
     shapes = block.shapes() if program.crops else None
     if shapes is not None and not shapes.all():
@@ -142,7 +145,7 @@ def _run_decode_resize(
 
 
 def _scaled(program: Program) -> tuple[dict[str, Any], Sequence[Any]]:
-    """What all values are multiplied or divided by first, and what is calculated then."""
+    """Return the first factor or divisor of all values, and the remaining calculations."""
     if not program.last:
         return {}, ()
     (code, numbers), *others = program.last
@@ -160,7 +163,7 @@ def _run_chain(
     operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocate: Allocate | None
 ) -> Sequence[Column]:
     program, column = params["program"], operands[0]
-    batches = program.rank == 4  # of images: as many more images
+    batches = program.rank == 4  # a batch counts as several images
     whole = type(column) is DenseColumn or not (batches or program.size is None)
     if not ready() or (program.decode is None and not are_rgb(column)) or not whole:
         return one_by_one(params["steps"], operands, rows)
@@ -194,7 +197,7 @@ OUTPUT = -1  # stands for the graph's outputs among the readers of a result
 
 
 def readers(graph: Graph) -> dict[int, list[int]]:
-    """Which equations read each equation's result."""
+    """Return the equations that read each equation's result."""
     found: dict[int, list[int]] = {}
     for i, equation in enumerate(graph.equations):
         for operand in equation.operands:
@@ -207,7 +210,7 @@ def readers(graph: Graph) -> dict[int, list[int]]:
 
 
 def replaced(graph: Graph, chains: Mapping[int, tuple[Sequence[int], Equation]]) -> Graph:
-    """The graph in which each of `chains`, by its last equation, is the one equation given for it."""
+    """Return the graph with each of `chains` replaced by its one equation. The key is the chain's last equation."""
     gone = {member for last, (members, _) in chains.items() for member in members if member != last}
     numbers: dict[int, int] = {-1: -1}
     kept: list[Equation] = []
@@ -225,21 +228,21 @@ def replaced(graph: Graph, chains: Mapping[int, tuple[Sequence[int], Equation]])
 
 
 class Chain(Protocol):
-    """What some equations do together."""
+    """A description of the joint effect of some equations."""
 
     def then(self, equation: Equation, spec: LeafSpec | None) -> Self | None:
-        """The chain with one more equation, on what has this spec; None where that cannot be part of it."""
+        """Return the chain with one more equation, on a value with `spec`, or None if it does not fit."""
 
 
 C = TypeVar("C", bound=Chain)
 
 
 def fuse(graph: Graph, *, copied: Collection[int] = ()) -> Graph:
-    """The graph with chains of image operations as one primitive each, equal to the last bit.
+    """Return the graph with each chain of image operations as one primitive. Results are equal to the last bit.
 
-    A chain holds a bilinear resize, and begins with decode_jpeg or changes colours before it; or it changes colours
-    only; or it moves pixels, and then changes each by itself. The chain of an output that is `copied` into one piece,
-    which nobody sees before, may end with a transposition.
+    There are three kinds of chains. The first has a bilinear resize, after decode_jpeg or colour operations. The second
+    has only colour operations. The third moves pixels, then changes each value. If an output is `copied` into new
+    memory, its chain may end with a transposition.
     """
     graph = _without_casts(graph)
     users = readers(graph)
@@ -259,7 +262,10 @@ def fuse(graph: Graph, *, copied: Collection[int] = ()) -> Graph:
 
 
 def _without_casts(graph: Graph) -> Graph:
-    """The graph without casts whose one reader gives the same without: a resize, which calculates with float32."""
+    """Return the graph without casts before a resize, if the resize is the only reader.
+
+    It calculates with float32 anyway.
+    """
     found = {}
     for i, reader in readers(graph).items():
         cast, after = graph.equations[i], graph.equations[reader[0]]
@@ -280,12 +286,12 @@ def _is_free(equation: Equation, spec: LeafSpec | None, after: Equation) -> bool
 def _chains(
     graph: Graph, start: int, users: Mapping[int, list[int]], free: Collection[int]
 ) -> Iterator[tuple[list[int], Equation | None]]:
-    """Equations from `start` on and what can be put in their place: those with a resize first, the longest first."""
+    """Yield equations from `start` on with their replacement: chains with a resize first, the longest first."""
     longest, programs = _longest(graph, start, users, Program())
     for length in range(len(longest), 1, -1):
         chain, program = longest[:length], programs[length - 1]
         seen = chain[-1] not in free or users[chain[-1]] != [OUTPUT]
-        if not (program.planes and seen):  # a view has another layout than memory of its own
+        if not (program.planes and seen):  # a view has another memory layout than a new array
             yield chain, fused(program, [graph.equations[i] for i in chain])
     longest, moves = _longest(graph, start, users, Moves())
     if moves:
@@ -293,7 +299,7 @@ def _chains(
 
 
 def _longest(graph: Graph, start: int, users: Mapping[int, list[int]], nothing: C) -> tuple[list[int], list[C]]:
-    """The equations from `start` on that can follow `nothing`, each result having one reader; what they do so far."""
+    """Return the longest chain from `start` on, whose results have one reader each, and its descriptions so far."""
     chain: list[int] = []
     programs = [nothing]
     readers_ = [start]
@@ -309,7 +315,7 @@ def _longest(graph: Graph, start: int, users: Mapping[int, list[int]], nothing: 
 
 
 def _input(graph: Graph, equation: Equation) -> LeafSpec | None:
-    """The spec of the value that an equation works on."""
+    """Return the spec of the value that an equation takes."""
     for operand in equation.operands:
         if isinstance(operand, Ref):
             found: LeafSpec = graph.spec_of(operand)

@@ -1,4 +1,4 @@
-"""Program: what a chain of image operations does, read off its equations one by one."""
+"""Program: the effect of a chain of image operations, collected equation by equation."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ RANDOM_COLOURS = {name.replace("adjust", "random"): found for name, found in COL
 FLIPS = {"image.flip_left_right": LEFT_RIGHT, "image.flip_up_down": UP_DOWN}
 RANDOM_FLIPS = {name.replace("flip", "random_flip", 1): axis for name, axis in FLIPS.items()}
 ARITHMETIC = {"multiply": MULTIPLY, "divide": DIVIDE, "add": ADD, "subtract": SUBTRACT}
-PLAIN_JPEG = {"fancy_upscaling": True, "dct_method": ""}  # how decode_image decodes them
+PLAIN_JPEG = {"fancy_upscaling": True, "dct_method": ""}  # the options with which decode_image decodes JPEGs
 CASTS = ("image.cast", "astype")
-RETYPED = {"image.convert_image_dtype": float(np.float32(1 / 255)), **dict.fromkeys(CASTS, 1.0)}  # times what
+RETYPED = {"image.convert_image_dtype": float(np.float32(1 / 255)), **dict.fromkeys(CASTS, 1.0)}  # factor of the values
 CROPS = ("image.crop_to_bounding_box", "image.central_crop", "image.random_crop", "image.random_resized_crop")
 
 
@@ -61,7 +61,7 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A flip or a colour operation: its code and how far, or whether, it goes."""
+    """A flip or a colour operation: its code, and its amount or flag."""
 
     code: int
     amount: float | Draw
@@ -70,7 +70,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Crop:
-    """A rectangle cut out, which is drawn if the operation is random."""
+    """A crop. Its rectangle is random if the operation is random."""
 
     equation: Equation
     amount: Draw | None = None
@@ -78,13 +78,13 @@ class Crop:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program for an image of uint8: steps, `before`, a resize to `size` as float32, flips, arithmetic, a cast.
+    """A program for a uint8 image: steps, `before`, a resize to `size` as float32, flips, arithmetic, a cast.
 
-    With `planes` the result has its channels first. Colours alone, with no `size`, leave an image of uint8.
-    `decode` holds the parameters of decode_jpeg where the chain begins with it; with `any_file` it begins with
-    decode_image, and is what is done to JPEGs. `before` are the equations that change each value by itself before the
-    resize: `levels` computes them for the 256 values that there are. `words` name the operations. `rank` is that of an
-    element: 4 where it is a batch of images, which draw as they do there, a flip for each and a colour for all.
+    With `planes` the result has its channels first. A program of colours only, without `size`, returns a uint8 image.
+    `decode` has the parameters of decode_jpeg, if the chain begins with it. With `any_file` it begins with
+    decode_image, and the program applies to JPEGs. `before` are the equations on single values before the resize:
+    `levels` computes them for the 256 values. `words` are the names of the operations. `rank` is 4 for batches of
+    images, which have a random flip per image and one random colour for all.
     """
 
     decode: Mapping[str, Any] | None = None
@@ -122,11 +122,11 @@ class Program:
 
     @property
     def draws(self) -> tuple[Draw, ...]:
-        """In the order of the operands that bring their keys."""
+        """The random parameters, in the order of the operands with their keys."""
         return tuple(step.amount for step in (*self.steps, *self.flips_after) if isinstance(step.amount, Draw))
 
     def then(self, equation: Equation, spec: LeafSpec | None) -> Program | None:
-        """The program with one more operation, on what has this spec; None where that cannot be part of it."""
+        """Return the program with one more operation, on a value with `spec`, or None if it does not fit."""
         if not isinstance(spec, TensorSpec):
             return None
         if equation.primitive is TRANSPOSE:
@@ -137,7 +137,8 @@ class Program:
             found = self._after(equation, -3) if equation.specs[0] == spec else None
         elif equation.primitive.name in ("image.decode_jpeg", "image.decode_image"):
             found = None if self.words else self._begun(equation)
-        elif not self._takes(spec) or spec.shape[-1] not in (None, *_channels(equation)):  # grey times three numbers
+        # a grey image times three numbers
+        elif not self._takes(spec) or spec.shape[-1] not in (None, *_channels(equation)):
             return None
         else:
             steps = (
@@ -155,7 +156,7 @@ class Program:
         return replace(found, words=(*self.words, _word(equation)), rank=rank)
 
     def _takes(self, spec: TensorSpec) -> bool:
-        """Whether a value is an image, or a batch of them as it was before, and the first one levels."""
+        """Return True if a value is an image or batch like those before. The first value must have levels."""
         if self.words:
             return len(spec.shape) == self.rank
         return len(spec.shape) in (3, 4) and spec.dtype == np.uint8
@@ -201,7 +202,7 @@ class Program:
         return replace(self, steps=(*self.steps, Step(code, amount)))
 
     def _cropped(self, equation: Equation) -> Program | None:
-        """A part cut out, of files only; the mean for contrast is that of all pixels."""
+        """Add a crop, for files only. It must come before a contrast, whose mean covers all pixels."""
         name, params = equation.primitive.name, equation.params
         mixed = any(step.code == CONTRAST for step in self.colours)
         if name not in CROPS or self.decode is None or mixed or not _is_bilinear(params):
@@ -212,7 +213,7 @@ class Program:
         return replace(self, steps=(*self.steps, Crop(equation, drawn)), size=size)
 
     def _levelled(self, equation: Equation) -> Program | None:
-        """A change of each value by itself."""
+        """Add a change of each value by itself."""
         found = replace(self, before=(*self.before, equation))
         return found if _is_of_each_value(equation) and levels(found, _channels(equation)[0] or 3) is not None else None
 
@@ -224,14 +225,14 @@ class Program:
         return replace(self, size=(height, width))
 
     def _after(self, equation: Equation, axis: int = -1) -> Program | None:
-        """Arithmetic with a number, or one per channel, on the resized float32, or a cast."""
+        """Add arithmetic with a number, or one per channel, on the resized float32, or a cast."""
         if equation.primitive.name in CASTS and equation.specs[0].dtype == np.uint8:
             return None if self.last or self.before or self.planes else replace(self, to_uint8=True)
         found = calculations(equation, np.dtype(np.float32), axis)
         return None if found is None else self._with(*found)
 
     def _turned(self, equation: Equation) -> Program | None:
-        """Channels first, behind the resize."""
+        """Add a transposition to channels first, after the resize."""
         fits = self.size is not None and not self.planes and self.rank == 3
         return replace(self, planes=True) if fits and equation.params["axes"] == (2, 0, 1) else None
 
@@ -272,9 +273,9 @@ def levels(program: Program, channels: int) -> npt.NDArray[np.float32] | None:
 
 
 def calculations(equation: Equation, dtype: Any, axis: int = -1) -> Sequence[Calculation] | None:
-    """What an equation that gives float32 calculates with each value of uint8 or float32; None where it is another.
+    """Return the calculations of an equation that turns uint8 or float32 into float32, or None for other equations.
 
-    Numbers are one for all, or one for each channel; channels are along `axis`.
+    Numbers are one for all, or one for each channel. Channels are along `axis`.
     """
     name, params = equation.primitive.name, equation.params
     if equation.specs[0].dtype != np.float32 or dtype not in (np.uint8, np.float32):
@@ -293,7 +294,7 @@ def calculations(equation: Equation, dtype: Any, axis: int = -1) -> Sequence[Cal
 
 
 def _channels(equation: Equation) -> tuple[int | None, ...]:
-    """The last extent of the result's shape."""
+    """Return the last extent of the result's shape."""
     found = equation.specs[0]
     return found.shape[-1:] if isinstance(found, TensorSpec) else ()
 
@@ -309,7 +310,7 @@ def _word(equation: Equation) -> str:
 
 
 def _number(value: Any) -> float | None:
-    """A finite float, or None."""
+    """Return a finite float, or None."""
     array = np.asarray(value)
     if array.ndim or array.dtype.kind not in "biuf" or not np.isfinite(array):
         return None
@@ -317,7 +318,7 @@ def _number(value: Any) -> float | None:
 
 
 def _numbers(value: Any, axis: int = -1) -> tuple[float, ...] | None:
-    """A finite float32, or one for each channel, of what broadcasts along an image's channels, if it does."""
+    """Return a finite float32, or one per channel, of a value that broadcasts along the channels, or None."""
     array = np.asarray(value)
     along = array.shape[axis] if array.ndim >= -axis else 1
     if array.dtype.kind not in "biuf" or array.ndim > 3 or array.size != along or not np.isfinite(array).all():
@@ -325,7 +326,7 @@ def _numbers(value: Any, axis: int = -1) -> tuple[float, ...] | None:
     return tuple(array.reshape(-1).astype(np.float32).tolist())
 
 
-_ANY_IMAGE = (1, 1, 3)  # what colours and flips draw does not depend on the size
+_ANY_IMAGE = (1, 1, 3)  # random colours and flips do not depend on the size
 
 Places = npt.NDArray[np.int64]
 
@@ -379,7 +380,7 @@ def _boxes(crop: Crop, keys: Iterator[Any], sizes: Places) -> Places:
             found = drawn.op.sample(own[alike], shape, **drawn.params)
             sides = np.broadcast_to(found["size"][:2], (alike.sum(), 2))
             boxes[alike] = found["box"] if drawn.argument == "box" else np.hstack((found["offset"][:, :2], sides))
-        else:  # cut out of the numbers of rows, and of those of columns
+        else:  # apply the crop to row numbers and column numbers
             places = (np.arange(size[0]).reshape(1, -1, 1, 1), np.arange(size[1]).reshape(1, 1, -1, 1))
             parts = [DenseColumn(np.broadcast_to(place, (1, *shape))) for place in places]
             rows, columns = (equation.primitive.run([part], equation.params, 1, None)[0].values()[0] for part in parts)
@@ -388,7 +389,7 @@ def _boxes(crop: Crop, keys: Iterator[Any], sizes: Places) -> Places:
 
 
 def _within(windows: Places, boxes: Places, flipped: npt.NDArray[np.int64]) -> Places:
-    """The windows that are left of `windows` after parts are cut out of them, flipped as they are."""
+    """Return the parts of `windows` that remain after crops in flipped images."""
     found = np.hstack((windows[:, :2] + boxes[:, :2], boxes[:, 2:]))
     for axis, bit in ((0, UP_DOWN), (1, LEFT_RIGHT)):
         rest = windows[:, 2 + axis] - boxes[:, 2 + axis] - boxes[:, axis]
@@ -401,7 +402,10 @@ def _flip(step: Step, keys: Iterator[Any], rows: int, batch: int | None) -> npt.
 
 
 def _amounts(amount: float | Draw, keys: Iterator[Any], rows: int, batch: int | None) -> npt.NDArray[Any]:
-    """One number for each image; `sample` takes the keys of all elements. One for a batch is that of its images."""
+    """Return one number for each image.
+
+    `sample` takes the keys of all elements. A batch may have one number for all.
+    """
     if not isinstance(amount, Draw):
         return np.full(rows * (batch or 1), amount, np.float64)
     shape = _ANY_IMAGE if batch is None else (batch, *_ANY_IMAGE)

@@ -1,4 +1,4 @@
-"""Functions that move pixels: flips, crops, paddings, turns, rotations. The values stay, or are blended."""
+"""Functions that move pixels: flips, crops, paddings, rotations. Values are copied or blended."""
 
 from penstock.image.geometry.affine import random_rotate, rotate, shear_x, shear_y, stateless_random_rotate, translate
 from penstock.image.geometry.crops import (

@@ -1,4 +1,4 @@
-"""Rotate, move and slant images: transforms whose numbers follow from an angle, a way or a level, given or drawn."""
+"""Rotation, translation and shear of images: transforms with numbers from an angle, a distance or a level."""
 
 from __future__ import annotations
 
@@ -67,16 +67,16 @@ def rotate(
 
 
 def rotated(op: str, images: Any, angles: Any, interpolation: str, fill_mode: str, fill_value: Any) -> npt.NDArray[Any]:
-    """`rotate` for `op`."""
+    """Apply `rotate` under the name `op`."""
     array = check_image(op, images)
     rows = rotations(angles, array.shape, op)
     return transform_checked(op, array, rows, interpolation, fill_mode, None, fill_value)
 
 
 def rotations(angles: npt.ArrayLike, shape: Sequence[int], op: str = "rotate") -> npt.NDArray[np.float32]:
-    """The numbers of rotations of images of this shape about their centre, one row for each angle, (N, 8).
+    """Return the numbers of rotations of images of this shape about their centre, one row for each angle, (N, 8).
 
-    float32 in TensorFlow Addons' order of operations.
+    The operations are float32, in the order of TensorFlow Addons.
 
     >>> rotations(0.0, (3, 3, 1)).tolist()
     [[1.0, -0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]]
@@ -216,7 +216,7 @@ def _shear(
 
 
 def _each(op: str, name: str, values: Any, shape: Sequence[int], width: int = 1) -> npt.NDArray[np.float32]:
-    """`values` as float32, `width` numbers for all images of this shape, (1, width), or for each, (N, width)."""
+    """Return `values` as float32: `width` numbers for all images of this shape, (1, width), or for each, (N, width)."""
     found = numbers(values)
     count = shape[0] if len(shape) == 4 else 1
     one: tuple[int, ...] = () if width == 1 else (width,)
@@ -231,7 +231,7 @@ def _each(op: str, name: str, values: Any, shape: Sequence[int], width: int = 1)
 
 
 def some_angle(key: Keys, shape: Sequence[int], *, max_angle: float, **how: Any) -> dict[str, Any]:
-    """An angle for an image of this shape, or one for each image of a batch."""
+    """Return a random angle for an image of this shape, or one for each image of a batch."""
     return _some_angle("random_rotate", key, shape, max_angle, how)
 
 
@@ -262,7 +262,7 @@ def random_rotate(
 ) -> npt.NDArray[Any]:
     """Call `rotate` with a random angle, uniform in [-max_angle, max_angle), another one for each image of a batch.
 
-    In a data set it follows from its seed, the epoch and the element's number, see `element_key`.
+    In a data set the result depends on its seed, the epoch and the element's number, see `element_key`.
 
     Args:
         image: Integers or floats.

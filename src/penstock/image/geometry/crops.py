@@ -1,4 +1,4 @@
-"""Cut rectangles out of images, at a given place or somewhere, and put pixels around them."""
+"""Crop rectangles of images, at a given or random position, and pad images."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def crop_to_bounding_box(
         image: Any number type.
         offset_height: The first row, from 0.
         offset_width: The first column, from 0.
-        target_height: How many rows, at least 1.
-        target_width: How many columns, at least 1.
+        target_height: Number of rows, at least 1.
+        target_width: Number of columns, at least 1.
 
     Returns:
         A view of the image or batch.
@@ -68,7 +68,7 @@ def crop_to_bounding_box(
 
 
 def _centre(size: int, fraction: float) -> tuple[int, int]:
-    """First row or column of the centre, and how many it has: in float64, rounded down, as tf.image does it."""
+    """Return the start and size of the centre, computed in float64 and rounded down, like tf.image."""
     start = int((float(size) - float(size) * fraction) / 2)
     return start, size - 2 * start
 
@@ -111,9 +111,10 @@ def central_crop(image: npt.NDArray[Any], central_fraction: float) -> npt.NDArra
 
 
 def crop_at(value: npt.NDArray[Any], offset: npt.ArrayLike, size: Sequence[int]) -> npt.NDArray[Any]:
-    """The part of an array that begins at `offset` and has `size`, both with one number per axis; a view.
+    """Return the part of an array that begins at `offset` and has `size`, with one number per axis, as a view.
 
-    An array with one axis more in front is a batch, `offset` then has a row for each; its part is a new array.
+    An array with one more leading axis is a batch. `offset` then has a row for each element, and the result is a new
+    array.
 
     >>> crop_at(np.arange(9).reshape(3, 3), (1, 0), (1, 2)).tolist()
     [[3, 4]]
@@ -132,7 +133,7 @@ def crop_at(value: npt.NDArray[Any], offset: npt.ArrayLike, size: Sequence[int])
 
 
 def somewhere(key: Keys, shape: Sequence[int], *, size: Any) -> dict[str, Any]:
-    """Where a part of `size` begins in an array of this shape: every place is as likely."""
+    """Return the random start of a part of `size` in an array of this shape. All positions are equally likely."""
     return _somewhere("random_crop", key, shape, size)
 
 
@@ -216,7 +217,7 @@ def _pad_rule(spec: LeafSpec, *, paddings: Any, mode: Any, **_: Any) -> TensorSp
 def _pad_block(
     column: Column, params: Mapping[str, Any], rows: int, allocate: Allocate | None
 ) -> Sequence[Column] | None:
-    """All elements at once, where the batch lies if it is known; the paddings are those of one element."""
+    """Pad all elements at once, into the memory of the batch if it is known. The paddings are those of one element."""
     if not isinstance(column, DenseColumn):
         return None
     array = column.array
@@ -257,7 +258,7 @@ def pad(x: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0)
 
 
 def check_paddings(rank: int, paddings: Any, mode: Any) -> tuple[Pairs, str]:
-    """The paddings of an array of this rank as integers, and the mode in capitals.
+    """Return the paddings of an array of this rank as integers, and the mode in capitals.
 
     >>> check_paddings(1, [[2, 1]], "reflect")
     (((2, 1),), 'REFLECT')
@@ -282,7 +283,7 @@ def check_paddings(rank: int, paddings: Any, mode: Any) -> tuple[Pairs, str]:
 def _padded(
     x: npt.NDArray[Any], pairs: Pairs, mode: str, constant: Any, out: npt.NDArray[Any] | None = None
 ) -> npt.NDArray[Any]:
-    """`x` with its last `len(pairs)` axes padded, written into `out` if there is one."""
+    """Return `x` with its last `len(pairs)` axes padded, written into `out` if there is one."""
     if x.dtype.kind not in "biuf":
         message = f"pad needs an array of numbers, got {x.dtype}."
         raise InvalidTypeError(message)
@@ -302,7 +303,7 @@ def _padded(
         edge = 0 if mode == "SYMMETRIC" else 1
         _put(found, region, first + axis, slice(0, before), slice(before + edge, before + edge + before), value)
         _put(found, region, first + axis, slice(end, end + after), slice(end - edge - after, end - edge), value)
-        region[first + axis] = slice(None)  # the next axis mirrors what this one has put there, too
+        region[first + axis] = slice(None)  # the next axis also mirrors the padding of this axis
     return found
 
 
@@ -324,7 +325,7 @@ def check_mirrors(sizes: Sequence[int], pairs: Pairs, mode: str) -> None:
 def _put(
     found: npt.NDArray[Any], region: Sequence[slice], axis: int, place: slice, mirrored: slice, value: Any
 ) -> None:
-    """Fill `place` on one axis of a region: with a value, or with what stands in `mirrored`, backwards."""
+    """Fill `place` on one axis of a region, with a value, or with the reversed values of `mirrored`."""
     if place.start == place.stop:
         return
     to = (*region[:axis], place, *region[axis + 1 :])
@@ -343,8 +344,8 @@ def pad_to_bounding_box(
 
     Args:
         image: Any number type.
-        offset_height: How many rows of zeros come above it.
-        offset_width: How many columns of zeros come left of it.
+        offset_height: Number of rows of zeros above the image.
+        offset_width: Number of columns of zeros left of the image.
         target_height: The height of the result, at least that of image and offset.
         target_width: The width of the result, likewise.
 

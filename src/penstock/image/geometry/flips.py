@@ -1,4 +1,4 @@
-"""Mirror images, all of them, those that are chosen or half of them, and turn them by right angles."""
+"""Mirror images, all of them, selected ones or a random half of them, and rotate them by right angles."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def _columns_reversed(
     column: Column, params: Mapping[str, Any], rows: int, allocate: Allocate | None
 ) -> list[Column] | None:
-    """Whole, and without the lock: numpy copies what `[..., ::-1, :]` sees pixel by pixel."""
+    """Flip a whole batch without the GIL. numpy would copy the view `[..., ::-1, :]` pixel by pixel."""
     if not isinstance(column, DenseColumn) or column.array.ndim != 4 or column.array.dtype.hasobject:
         return None
     return [DenseColumn(window_batch(column.array, column.array.shape[1:3], mirrored=True))]
@@ -77,7 +77,7 @@ def flip_up_down(image: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def flip_left_right_where(image: npt.NDArray[Any], flip: npt.ArrayLike) -> npt.NDArray[Any]:
-    """`flip_left_right` of an image if `flip`, or of the images of a batch for which `flip`, (N,), says so.
+    """Apply `flip_left_right` to an image if `flip`, or to the images of a batch for which `flip`, (N,), is True.
 
     An image, flipped or not, is a view; a batch is a new array.
 
@@ -91,7 +91,7 @@ def flip_left_right_where(image: npt.NDArray[Any], flip: npt.ArrayLike) -> npt.N
 
 
 def flip_up_down_where(image: npt.NDArray[Any], flip: npt.ArrayLike) -> npt.NDArray[Any]:
-    """`flip_up_down` of an image if `flip`, or of the images of a batch for which `flip`, (N,), says so.
+    """Apply `flip_up_down` to an image if `flip`, or to the images of a batch for which `flip`, (N,), is True.
 
     An image, flipped or not, is a view; a batch is a new array.
 
@@ -105,7 +105,7 @@ def flip_up_down_where(image: npt.NDArray[Any], flip: npt.ArrayLike) -> npt.NDAr
 
 
 def flip_or_not(key: Keys, shape: Sequence[int]) -> dict[str, Any]:
-    """Whether to flip an image of this shape, or each image of a batch."""
+    """Return random flags that decide to flip an image of this shape, or each image of a batch."""
     count = 1 if len(shape) == 3 else shape[0]
     flips = integers(key, [2] * count) == 1
     return {"flip": flips[..., 0] if len(shape) == 3 else flips}
@@ -126,7 +126,7 @@ def random_flip_left_right(image: npt.NDArray[Any], seed: int | None = None) -> 
 
     Args:
         image: Any number type.
-        seed: An integer. equal seeds decide alike for the same element.
+        seed: An integer. Equal seeds give equal results for the same element.
 
     Returns:
         An image or batch of the same shape and dtype.
@@ -158,7 +158,7 @@ def random_flip_up_down(image: npt.NDArray[Any], seed: int | None = None) -> npt
 
     Args:
         image: Any number type.
-        seed: An integer. equal seeds decide alike for the same element.
+        seed: An integer. Equal seeds give equal results for the same element.
 
     Returns:
         An image or batch of the same shape and dtype.
@@ -235,7 +235,7 @@ def rot90(image: npt.NDArray[Any], k: int = 1) -> npt.NDArray[Any]:
 
     Args:
         image: Any number type.
-        k: An integer. negative ones turn clockwise.
+        k: An integer. Negative ones rotate clockwise.
 
     Returns:
         A view of the image or batch.

@@ -1,6 +1,6 @@
-"""Windows, a transform, arithmetic and covered rectangles in one go over each image, compiled, without the GIL.
+"""Windows, a transform, arithmetic and covered rectangles in one pass over each image, compiled, without the GIL.
 
-One kernel for bytes and for floats, and for transforms alone: what is compiled of it for each is its parts.
+One kernel takes bytes and floats, and single transforms. Its helpers are compiled for each type.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from penstock.image.kernels import BAD_ARGUMENT
 from penstock.image.kernels.instructions import calculate, fits, writable
 from penstock.native.kernel import helper, kernel
 
-SLACK = 64  # values behind an image in memory of its own, so that its last pixels are blended like all others
+SLACK = 64  # extra values after an image in memory of its own, so that its last pixels are blended like all others
 
 
 @helper
 def _picked(
     src: Any, row: int, channels: int, columns: Any, first: int, last: int, fill: Any, dst: Any, at: int
 ) -> None:
-    """Write the pixels of one row that stand at `columns[first:last]`, where -1 is `fill`."""
+    """Write the pixels of one row at `columns[first:last]`; -1 stands for `fill`."""
     for j in range(first, last):
         to = at + j * channels
         if columns[j] < 0:
@@ -40,8 +40,8 @@ def _picked(
 
 @helper
 def _window(src: Any, image: int, width: int, channels: int, rows: Any, columns: Any, fill: Any, dst: Any) -> None:
-    """Write the pixels at `rows` and `columns` of an image, where -1 is `fill`."""
-    first, last, start = 0, 0, 0  # the longest run of columns that follow one another
+    """Write the pixels at `rows` and `columns` of an image; -1 stands for `fill`."""
+    first, last, start = 0, 0, 0  # the longest run of consecutive columns
     for j in range(columns.size):
         if columns[j] < 0 or (j > start and columns[j] != columns[j - 1] + 1):
             start = j + 1 if columns[j] < 0 else j
@@ -64,7 +64,7 @@ def _window(src: Any, image: int, width: int, channels: int, rows: Any, columns:
 
 @helper
 def _covered(dst: Any, at: int, height: int, width: int, channels: int, box: Any, values: Any) -> None:
-    """Write `values`, one per channel, into the part of the box (top, left, height, width) that is in the image."""
+    """Write `values`, one per channel, into the part of the box (top, left, height, width) inside the image."""
     for i in range(max(box[0], 0), min(box[0] + box[2], height)):
         for j in range(max(box[1], 0), min(box[1] + box[3], width)):
             to = at + (i * width + j) * channels
@@ -74,7 +74,7 @@ def _covered(dst: Any, at: int, height: int, width: int, channels: int, box: Any
 
 @helper
 def _within(places: Any, size: int) -> bool:
-    """Whether these are rows or columns of an image of that size, or -1."""
+    """Return True if all places are rows or columns of an image of this size, or -1."""
     near = True
     for n in range(places.shape[0]):
         for i in range(places.shape[1]):
@@ -103,7 +103,7 @@ def _one(
     dst: Any,
     at: int,
 ) -> None:
-    """Write the window of image `n`, or all of it, transformed, into `dst` from `at` on."""
+    """Write the window of image `n`, or the whole image, transformed, into `dst` from `at` on."""
     image = n * height * width * channels
     a, size = transforms[n if transforms.shape[0] > 1 else 0], (out_height, out_width)
     if rows.shape[0] == 0:
@@ -150,7 +150,7 @@ def _all(
     floats_made: Any,
     points: Any,
 ) -> None:
-    """As `moves`, of sizes that fit, with memory for an image on its way."""
+    """Run `moves` with checked sizes, and memory for intermediate images."""
     size, values, direct = out_height * out_width * channels, height * width * channels, rows.shape[0] == 0
     sizes, where = (height, width, channels), (rows, columns, outside, transforms, mode, bilinear, fill)
     (byte_window, bytes_now), (float_window, floats_now) = bytes_made, floats_made
@@ -213,15 +213,15 @@ def moves(
     bytes_out: Any,
     floats_out: Any,
 ) -> int:
-    """Move, change and cover each image on its way; 0 or BAD_ARGUMENT.
+    """Move, change and cover each image. Return 0 or BAD_ARGUMENT.
 
-    Images are in one of the flat `bytes_in` and `floats_in`, and go to one of the flat `bytes_out`, of bytes unchanged
-    but in their places, and `floats_out`; the others are empty.
-    First the pixels at `rows` (count, out height) and `columns` (count, out width) are taken, -1 being `outside`. Then
-    comes a transform, if `transforms` has rows, (count, 8) or (1, 8). Then comes arithmetic: `codes` in float32, with
-    `numbers` for the values of some pixels, which repeat, (codes, pixels * channels). Last are covered `boxes` (count,
-    covers, 4) with `covers` (covers, channels). `outside` is a float32, as are `covers` and `fill`, which has
-    one for each channel. Without `rows` and `columns`, (0, 0), there is a transform alone, into values of their kind.
+    Images are in one of the flat `bytes_in` and `floats_in`. Results go to one of the flat `bytes_out` and
+    `floats_out`. The other arrays are empty. `bytes_out` takes bytes that are only moved.
+    First the pixels at `rows` (count, out height) and `columns` (count, out width) are taken; -1 stands for `outside`.
+    Then a transform follows, if `transforms` has rows, (count, 8) or (1, 8). Then arithmetic follows: `codes` in
+    float32, with `numbers` for the values of some pixels, repeated, (codes, pixels * channels). Last, `boxes` (count,
+    covers, 4) are covered with `covers` (covers, channels). `outside` is a float32, as are `covers` and `fill`, which
+    has one for each channel. Without `rows` and `columns`, (0, 0), only a transform runs, and the dtype stays.
     """
     room, direct = bytes_out.size + floats_out.size, rows.shape[0] == 0
     if (

@@ -1,4 +1,4 @@
-"""Transform images by eight numbers: every straight line stays straight."""
+"""Projective transforms of images by eight numbers. Straight lines stay straight."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 INTERPOLATIONS = ("nearest", "bilinear")
-FILL_MODES = ("constant", "reflect", "wrap", "nearest")  # in the order of the kernels' numbers
+FILL_MODES = ("constant", "reflect", "wrap", "nearest")  # the index is the number in the kernels
 
-LONGEST = 1 << 24  # from here on, float32 cannot tell neighbouring pixels apart
+LONGEST = 1 << 24  # above this size, float32 does not distinguish neighbouring pixels
 
 
 def transformed(spec: LeafSpec, *, output_shape: Any = None, **_: Any) -> TensorSpec:
-    """The spec of `transform`'s result, for rules."""
+    """Return the spec of `transform`'s result, for rules."""
     known = tensor(spec)
     if output_shape is None:
         return known
@@ -45,7 +45,7 @@ def _rule(spec: LeafSpec, *, transforms: Any, **params: Any) -> TensorSpec:
 
 
 def refuse_one_for_each(spec: LeafSpec, leading: Sequence[int]) -> None:
-    """Several numbers for one image are an error, which only a call with that image raises.
+    """Refuse to trace several numbers for one image. A call with a real image raises the error.
 
     Raises:
         NotTraceable: there are several.
@@ -124,7 +124,10 @@ def transform_checked(
     size: Sequence[int] | None,
     fill_value: npt.ArrayLike,
 ) -> npt.NDArray[Any]:
-    """`transform` for `op`, which has seen to it that there is one row of numbers for all images or one for each."""
+    """Apply `transform` under the name `op`.
+
+    There is one row of numbers for all images, or one for each (checked before).
+    """
     array = _checked_images(op, images)
     how = check_transform(op, array.shape, array.dtype, transforms, interpolation, fill_mode, size, fill_value)
     height, width = array.shape[-3:-1] if size is None else size
@@ -133,7 +136,7 @@ def transform_checked(
 
 
 class Transform(NamedTuple):
-    """What a transform is to the kernels: rows of eight numbers, how it is read, what is beyond the edge.
+    """A transform for the kernels: rows of eight numbers, the interpolation, the mode and value outside.
 
     `fill` is a number, or one for each channel.
     """
@@ -154,7 +157,7 @@ def check_transform(
     size: Sequence[int] | None,
     fill_value: npt.ArrayLike,
 ) -> Transform:
-    """A transform of images of this shape and dtype to `size`.
+    """Return the transform of images of this shape and dtype to `size`.
 
     >>> row = np.array([1, 0, 0, 0, 1, 0, 0, 0])
     >>> check_transform("transform", (2, 2, 1), np.dtype(np.uint8), row, "nearest", "Reflect", None, 0)[1:]
@@ -191,7 +194,7 @@ def transform_batch(
     out_height: int,
     out_width: int,
 ) -> npt.NDArray[Any]:
-    """`reference.transform` with the same bits, in one call without the GIL for uint8 and float32.
+    """Compute `reference.transform` with equal bits, in one call without the GIL for uint8 and float32.
 
     >>> row = np.array([[[[1], [2], [3]]]], np.uint8)
     >>> right = np.array([[1, 0, -1, 0, 1, 0, 0, 0]], np.float32)

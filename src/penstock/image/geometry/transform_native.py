@@ -1,4 +1,4 @@
-"""Projective transforms, compiled: the numbers of the reference, bit for bit; parts of the kernel of `moves_native`.
+"""Compiled projective transforms, with the bits of the reference. They are parts of the kernel of `moves_native`.
 
 No fast-math flag is used: the order of the float32 operations is the one written here.
 """
@@ -16,7 +16,7 @@ from penstock.image.kernels import HALF, ONE, ZERO
 from penstock.image.kernels.instructions import F32, I8, I32, Code, vector_step
 from penstock.native.kernel import helper, maker
 
-BEYOND = np.float32(2**25)  # as good as any coordinate outside: a side has less than 2**24 pixels
+BEYOND = np.float32(2**25)  # counts as far outside, because a side has less than 2**24 pixels
 
 
 @helper
@@ -39,7 +39,7 @@ def _wrapped(at: Any, size: int) -> Any:
 
 @helper
 def _near(row: Any, size: int) -> bool:
-    """Whether all coordinates are on the image or its first mirror image to either side."""
+    """Return True if all coordinates are on the image or its first mirror image on either side."""
     low, high = np.float32(-size), np.float32(2 * size)
     near = 0
     for j in range(row.size):
@@ -49,7 +49,7 @@ def _near(row: Any, size: int) -> bool:
 
 @helper
 def _map(row: Any, size: int, mode: int) -> None:
-    """Bring the coordinates of a row inside, each of `mode`."""
+    """Map the coordinates of a row into the image, according to `mode`."""
     last = np.float32(size - 1)
     if mode == CONSTANT:
         for j in range(row.size):
@@ -76,7 +76,7 @@ def _map(row: Any, size: int, mode: int) -> None:
 def points_of(
     a: Any, first: int, rows: Any, columns: Any, height: int, width: int, mode: int, ys: Any, xs: Any
 ) -> None:
-    """Where output pixels look that lie in `columns`, and in `rows` below row `first`."""
+    """Compute the source points of output pixels in `columns`, and in `rows` counted from row `first`."""
     base = np.float32(first)
     projective = a[6] != ZERO or a[7] != ZERO
     for j in range(columns.size):
@@ -100,7 +100,7 @@ def points_of(
 
 @helper
 def rounded(row: Any, size: int, found: Any) -> None:
-    """The nearest pixel of each coordinate, halves away from zero; -1 outside."""
+    """Compute the nearest pixel of each coordinate, halves away from zero, or -1 outside."""
     for j in range(row.size):
         far = min(abs(row[j]), BEYOND)
         whole = np.int32(far)
@@ -110,7 +110,7 @@ def rounded(row: Any, size: int, found: Any) -> None:
 
 @helper
 def split(row: Any, found: Any, low: Any, high: Any) -> None:
-    """The pixel below each coordinate, kept in range of an int32, and the weights of that one and the next."""
+    """Compute the pixel below each coordinate, limited to int32, and the weights of this pixel and the next."""
     for j in range(row.size):
         floor = np.floor(row[j])
         low[j] = floor + ONE - row[j]
@@ -118,7 +118,7 @@ def split(row: Any, found: Any, low: Any, high: Any) -> None:
         found[j] = np.int32(min(max(floor, NOWHERE), BEYOND))
 
 
-LANES = 4  # values blended at once per pixel; a pixel of three channels has one too many
+LANES = 4  # values blended at once per pixel; a pixel of three channels has an extra one
 
 
 def _blend_pixel(code: Code) -> None:
@@ -184,7 +184,7 @@ def _blend_edge(
     dst: Any,
     at: int,
 ) -> None:
-    """Blend the four pixels around a point where some of them are outside: those are the fill."""
+    """Blend the four pixels around a point if some of them are outside. Those have the fill value."""
     top, bottom = (y >= 0) & (y < height), (y >= -1) & (y < height - 1)
     west, east = (x >= 0) & (x < width), (x >= -1) & (x < width - 1)
     if not ((top | bottom) & (west | east)):
@@ -208,7 +208,7 @@ def _blend_edge(
 
 @helper
 def _corners(y: Any, x: Any, image: int, height: int, width: int, channels: int, last: int, found: Any) -> None:
-    """Where the upper left pixel of each point begins in `src`; -1 if one of the four is outside or after `last`."""
+    """Compute the position of each point's upper left pixel in `src`, or -1 if a corner is outside or after `last`."""
     for j in range(x.size):
         inside = (x[j] >= 0) & (y[j] >= 0) & (x[j] < width - 1) & (y[j] < height - 1)
         at = image + (np.int64(y[j]) * width + np.int64(x[j])) * channels
@@ -219,7 +219,7 @@ def _corners(y: Any, x: Any, image: int, height: int, width: int, channels: int,
 def _blend_wide(
     src: Any, corners: Any, row: int, step: int, weights: Any, dst: Any, at: int, start: int, last: int
 ) -> int:
-    """Blend pixels from `start` on in vectors, up to one with a corner outside or beyond `last`; returns which one."""
+    """Blend pixels from `start` on in vectors, up to one with a corner outside or after `last`. Return its number."""
     j = start
     while j < last and corners[j] >= 0:
         top = corners[j]
@@ -244,15 +244,15 @@ def blend_points(
     dst: Any,
     at: int,
 ) -> None:
-    """Blend the four pixels around each point; `at` is where the results begin in `dst`."""
-    # Vectors read and write LANES values a pixel: those must not leave `src` and `dst`.
+    """Blend the four pixels around each point. Results begin at `at` in `dst`."""
+    # Vectors read and write LANES values per pixel, which must stay inside `src` and `dst`.
     wide = (channels == 3) | (channels == 4)
     row = width * channels
     _corners(y, x, image, height, width, channels, src.size - row - channels - LANES, corners)
     last = min(x.size, (dst.size - at - LANES) // channels + 1) if wide else 0
-    j: Any = np.int64(0)  # a plain 0 would have `_blend_wide` compiled twice
+    j: Any = np.int64(0)  # a plain 0 would compile `_blend_wide` twice
     while j < x.size:
-        if wide:  # in order: the lane too many of one pixel is written over by the next
+        if wide:  # in order: the next pixel overwrites the extra lane
             j = _blend_wide(src, corners, row, channels, weights, dst, at, j, last)
             if j == x.size:
                 return
@@ -264,13 +264,13 @@ def blend_points(
         j += 1
 
 
-PIXELS = 512  # whose points are found at once: vectors run long and the arrays stay in the nearest cache
+PIXELS = 512  # points computed at once: long vectors, and arrays that stay in the first cache
 
 
 @maker
 def points_memory(out_height: int, out_width: int) -> Any:
-    """What finding the points of some rows at a time needs: numbers of rows and columns, coordinates, weights."""
-    step = min(max(PIXELS // out_width, 1), out_height)  # so many rows at a time
+    """Return memory for the points of some rows: numbers of rows and columns, coordinates, weights."""
+    step = min(max(PIXELS // out_width, 1), out_height)  # rows per step
     floats, corners = np.empty((8, step * out_width), np.float32), np.empty(step * out_width, np.int64)
     for j in range(step * out_width):
         floats[0, j] = np.float32(j // out_width)
@@ -295,7 +295,7 @@ def transform_one(
     dst: Any,
     start: int,
 ) -> None:
-    """Transform the image that begins at `image` by the eight numbers `a` into `dst` from `start` on."""
+    """Transform the image at `image` by the eight numbers `a` into `dst`, from `start` on."""
     floats, whole, corners, step = points
     weights = floats[4:]
     for i in range(0, out_height, step):

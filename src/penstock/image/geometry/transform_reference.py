@@ -1,8 +1,8 @@
-"""What a projective transform computes, in plain numpy: the definition that the compiled kernel matches bit for bit.
+"""Projective transforms in plain numpy, the reference that the compiled kernel matches bit for bit.
 
-The formulas are those of TensorFlow's ImageProjectiveTransformV3 (Eigen, float32, in this order); it is equal to that,
-bit for bit, wherever C++ defines the result. Eight numbers a map the output pixel (x, y) to the input point
-`((a0 x + a1 y + a2) / k, (a3 x + a4 y + a5) / k)` with `k = a6 x + a7 y + 1`. Where k is 0 the result is the fill.
+The formulas are those of TensorFlow's ImageProjectiveTransformV3 (Eigen, float32, in this order). The bits are equal
+wherever C++ defines the result. Eight numbers a map the output pixel (x, y) to the input point `((a0 x + a1 y + a2) /
+k, (a3 x + a4 y + a5) / k)` with `k = a6 x + a7 y + 1`. If k is 0, the result is the fill.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-CONSTANT, REFLECT, WRAP, NEAREST = range(4)  # how points beyond the edge are read
-NOWHERE = np.float32(-5)  # no pixel is near this coordinate, so what is read there is the fill
-FARTHEST = np.float32(2**60)  # beyond, TensorFlow's integer arithmetic overflows; here it is the first pixel
+CONSTANT, REFLECT, WRAP, NEAREST = range(4)  # modes for points beyond the edge
+NOWHERE = np.float32(-5)  # no pixel is near this coordinate, so its value is the fill
+FARTHEST = np.float32(2**60)  # beyond, TensorFlow's integer arithmetic overflows; here the result is the first pixel
 
 Float = np.float32
 
@@ -31,7 +31,7 @@ def transform(
     out_height: int,
     out_width: int,
 ) -> npt.NDArray[Any]:
-    """Read each pixel of the results (N, out_height, out_width, C) from `images` (N, H, W, C).
+    """Compute each pixel of the results (N, out_height, out_width, C) from `images` (N, H, W, C).
 
     `transforms` has one row of eight numbers for all images or one for each; `fill` is a value of the images'
     dtype, or one for each channel.
@@ -68,7 +68,7 @@ def transform(
 def _points(
     transforms: npt.NDArray[np.float32], out_height: int, out_width: int, height: int, width: int, mode: int
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Where each output pixel looks: y and x, each (transforms, out_height, out_width)."""
+    """Return the source point of each output pixel: y and x, each (transforms, out_height, out_width)."""
     a = transforms.astype(Float)[:, :, None, None]
     y = np.arange(out_height).astype(Float)[:, None]
     x = np.arange(out_width).astype(Float)
@@ -81,7 +81,7 @@ def _points(
 
 
 def _mapped(at: npt.NDArray[np.float32], size: int, mode: int) -> npt.NDArray[np.float32]:
-    """Coordinates beyond the edge brought inside, each of `mode`; CONSTANT leaves them outside."""
+    """Map coordinates beyond the edge into the image, according to `mode`. CONSTANT leaves them outside."""
     if mode == CONSTANT:
         return np.where(np.isfinite(at), at, NOWHERE)
     last = Float(size - 1)
@@ -93,7 +93,7 @@ def _mapped(at: npt.NDArray[np.float32], size: int, mode: int) -> npt.NDArray[np
 
 
 def _reflected(at: npt.NDArray[np.float32], size: int) -> npt.NDArray[np.float32]:
-    """[abcd] as [dcba|abcd|dcba]."""
+    """Reflect coordinates: [abcd] continues as [dcba|abcd|dcba]."""
     if size <= 1:
         return np.zeros_like(at)
     twice = Float(2 * size)
@@ -105,7 +105,7 @@ def _reflected(at: npt.NDArray[np.float32], size: int) -> npt.NDArray[np.float32
 
 
 def _wrapped(at: npt.NDArray[np.float32], size: int) -> npt.NDArray[np.float32]:
-    """[abcd] as [abcd|abcd|abcd], where TensorFlow counts `size - 1` pixels to a turn."""
+    """Wrap coordinates: [abcd] continues as [abcd|abcd|abcd]. TensorFlow counts `size - 1` pixels per period."""
     if size <= 1:
         return np.zeros_like(at)
     turn = Float(size - 1)
@@ -115,7 +115,7 @@ def _wrapped(at: npt.NDArray[np.float32], size: int) -> npt.NDArray[np.float32]:
 
 
 def _rounded(at: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """The nearest integer, halves away from zero, as C's roundf."""
+    """Return the nearest integer, halves away from zero, like C's roundf."""
     size = np.abs(at)
     whole = np.floor(size)
     with np.errstate(invalid="ignore"):

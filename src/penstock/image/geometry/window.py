@@ -1,4 +1,4 @@
-"""Windows of a whole batch by the compiled kernel, or by the reference where there is none."""
+"""Windows of a whole batch, by the compiled kernel or else by the reference."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def window_batch(
     mode: int = reference.CONSTANT,
     fill: Any = 0,
 ) -> npt.NDArray[Any]:
-    """`reference.window` in one call without the GIL, for images of any dtype; a new array.
+    """Compute `reference.window` in one call without the GIL, for images of any dtype, into a new array.
 
     >>> images = np.arange(6, dtype=np.uint8).reshape(2, 1, 3, 1)
     >>> window_batch(images, (1, 2), left=[0, 1], mirrored=[False, True]).reshape(2, 2).tolist()
@@ -81,7 +81,7 @@ def check_reach(starts: npt.NDArray[np.int64], extent: int, size: int, mode: int
     """Refuse a window that no single mirror image of `size` pixels fills.
 
     Raises:
-        InvalidArgumentError: it reaches further.
+        InvalidArgumentError: If a window reaches further.
     """
     reach = size if mode == reference.SYMMETRIC else size - 1
     if starts.size and (starts.min() < -reach or starts.max() + extent > size + reach):

@@ -1,4 +1,4 @@
-"""Windows of images, compiled: what `window_reference` gives, without the GIL."""
+"""Compiled windows of images, with the results of `window_reference`, without the GIL."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.native.kernel import helper, kernel
 
 @helper
 def _places(start: int, backwards: bool, mode: int, size: int, found: Any) -> bool:
-    """Fill in the row or column that each place shows, -1 for the constant; False if one is too far away."""
+    """Fill in the row or column of each place, -1 for the constant. Return False if one is too far away."""
     edge = 1 if mode == SYMMETRIC else 0
     near = True
     for i in range(found.size):
@@ -31,7 +31,7 @@ def _places(start: int, backwards: bool, mode: int, size: int, found: Any) -> bo
 
 @helper
 def _runs(columns: Any, found: Any) -> None:
-    """How many columns from each on follow one another in the image; negative where they go backwards."""
+    """Compute the number of consecutive source columns from each column on. It is negative for descending order."""
     for j in range(columns.size - 1, -1, -1):
         found[j] = 1
         if columns[j] >= 0 and j + 1 < columns.size and columns[j + 1] >= 0:
@@ -61,7 +61,7 @@ def _windows(
     columns: Any,
     runs: Any,
 ) -> int:
-    """As `window`, of sizes that fit, with memory for the places of an image and for `_runs`."""
+    """Run `window` with checked sizes, and memory for the places of an image and for `_runs`."""
     for n in range(count):
         if not _places(top[n], upside_down[n], mode, height, rows) or not _places(
             left[n], mirrored[n], mode, width, columns
@@ -84,7 +84,7 @@ def _windows(
                 if runs[j] > 0:
                     for c in range(run * values):
                         dst[np.uint64(to + c)] = src[np.uint64(of + c)]
-                elif values == 3:  # by itself, as below: compiled for vectors, which reverse several pixels at once
+                elif values == 3:  # a separate case, because LLVM vectorises it and reverses several pixels at once
                     for k in range(run):
                         dst[np.uint64(to + 3 * k)] = src[np.uint64(of - 3 * k)]
                         dst[np.uint64(to + 3 * k + 1)] = src[np.uint64(of - 3 * k + 1)]

@@ -1,7 +1,7 @@
-"""A window of each image, wherever it lies and mirrored or not, in plain numpy: the definition.
+"""Windows of images, at any position and optionally mirrored, in plain numpy: the reference.
 
-Beyond its edges an image goes on as tf.pad has it: with a constant, or mirrored once with (SYMMETRIC) or without
-(REFLECT) the edge itself. Crops, paddings, flips and every chain of them are windows.
+Beyond its edges an image continues as in tf.pad: with a constant, or mirrored once with (SYMMETRIC) or without
+(REFLECT) the edge. Crops, paddings, flips and every chain of them are windows.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def window(
 def _places(
     start: npt.NDArray[np.int64], backwards: npt.NDArray[np.bool_], mode: int, extent: int, size: int
 ) -> npt.NDArray[np.int64]:
-    """The row or column that each place of a window shows; -1 for the constant."""
+    """Return the source row or column of each place of a window, or -1 for the constant."""
     steps = np.arange(extent)
     at = start[:, None] + np.where(backwards[:, None], extent - 1 - steps, steps)
     if mode == CONSTANT:

@@ -1,4 +1,4 @@
-"""JPEG: decode by libjpeg-turbo or, a Block at a time, by kernels of our own; encode; the noise that it leaves."""
+"""JPEG: decoding by libjpeg-turbo or, for a Block, by kernels; encoding; JPEG noise as an augmentation."""
 
 from penstock.image.jpeg.decode import decode_and_crop_jpeg, decode_jpeg
 from penstock.image.jpeg.encode import (

@@ -1,4 +1,4 @@
-"""JpegBlock: the JPEGs of a Block, decoded in one call without the GIL."""
+"""JpegBlock: decodes the JPEGs of a Block in one call without the GIL."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ _NO_WINDOWS = np.empty((0, 4), np.int64)
 
 
 class Packed(NamedTuple):
-    """Pictures one behind the other in `pixels`; picture i has `shapes[i]` and begins at `starts[i]`."""
+    """Images, concatenated in `pixels`. Image i has `shapes[i]` and begins at `starts[i]`."""
 
     pixels: npt.NDArray[np.uint8]
     starts: npt.NDArray[np.int64]
-    shapes: npt.NDArray[np.int64]  # (N, 3); zeros for a picture that failed
+    shapes: npt.NDArray[np.int64]  # (N, 3); zeros for an image that failed
     failed: dict[int, PenstockError]
 
 
 class JpegBlock:
-    """The JPEGs of a Block; their headers are read at once, and each call of a method decodes all of them.
+    """The JPEGs of a Block. Their headers are read at once, and each call of a method decodes all of them.
 
-    The numbers are those of `decode_jpeg` and `resize`, to the last bit. Kernels take files as cameras and encoders
-    write them: sequential, 8 bit, grey or colour at full, half or quarter resolution. Other files (progressive, CMYK),
-    files that are damaged, and `fancy_upscaling=False` or the accurate DCT go one by one through libjpeg, as all do
-    without the kernels.
+    The numbers equal those of `decode_jpeg` and `resize`, to the last bit. Kernels take files as cameras and encoders
+    write them: sequential, 8 bit, grey or colour at full, half or quarter resolution. Other files (progressive, CMYK)
+    and damaged files go one by one through libjpeg. So do all files with `fancy_upscaling=False` or the accurate DCT,
+    or without the kernels.
 
-    A file that cannot be decoded does not keep the others from it: methods return what went wrong by row, and leave the
-    places of such rows as they are.
+    A file that cannot be decoded does not affect the others: methods return its error by row, and leave its place
+    unchanged.
 
     >>> from penstock.image import encode_jpeg
     >>> files = [encode_jpeg(np.full((8, 8, 3), shade, np.uint8)) for shade in (0, 255)]
@@ -80,7 +80,9 @@ class JpegBlock:
         lengths: npt.NDArray[np.int64],
         which: npt.NDArray[np.integer[Any]] | None = None,
     ) -> JpegBlock:
-        """A column of byte strings: file i lies at `starts[i]` of the contiguous buffer `which[i]`, or of the first.
+        """Create a JpegBlock from a column of byte strings.
+
+        File i is at `starts[i]` of buffer `which[i]`, or of the first buffer.
 
         This takes less of the interpreter's time than a view per file.
 
@@ -128,7 +130,7 @@ class JpegBlock:
         return len(self._lengths)
 
     def part(self, start: int, stop: int) -> JpegBlock:
-        """The files from `start` on and before `stop`."""
+        """Return the files from `start` up to `stop`."""
         block = JpegBlock.__new__(JpegBlock)
         block._addresses, block._lengths, block._held = (
             self._addresses[start:stop],
@@ -140,7 +142,7 @@ class JpegBlock:
         return block
 
     def shapes(self) -> npt.NDArray[np.int64]:
-        """(N, 3): height, width, and channels as stored; zeros for a file whose header cannot be read."""
+        """Return (N, 3): height, width, and stored channels; zeros for a file with an unreadable header."""
         found = np.zeros((len(self), 3), np.int64)
         if self._kernels is not None and self._table is not None:
             taken = self._table[:, TAKEN] != 0
@@ -167,7 +169,7 @@ class JpegBlock:
         fancy_upscaling: bool = True,
         dct_method: str = "",
     ) -> dict[int, PenstockError]:
-        """Write each picture, resized (bilinear), flipped and scaled, into its row of `out`; the rows that failed.
+        """Write each image, resized (bilinear), flipped and scaled, into its row of `out`. Return the errors by row.
 
         Args:
             out: C-contiguous (N, H, W, C), C 1 or 3, float32; or uint8 (truncated) without scaling. (N, C, H, W) with
@@ -176,11 +178,11 @@ class JpegBlock:
             divide: divisor applied to each result; not both.
             flip_left_right: mirror "before" or "after" the resize, or (N,) with positions in `FLIPS`.
             flip_up_down: likewise.
-            windows: (N, 4) top, left, height and width of the part to resize; the whole picture if left out.
+            windows: (N, 4) top, left, height and width of the part to resize. Default: the whole image.
             levels: (C, 256) float32 that are resized in place of the values from 0 to 255, which stay if left out.
             last: what is calculated with the results, in order: an operation of `image.kernels` and a float32
                 number for each channel.
-            planes: write the channels of a picture one behind the other.
+            planes: If True, write each channel of an image as a plane of its own.
             fancy_upscaling: as in `decode_jpeg`.
             dct_method: as in `decode_jpeg`.
 
@@ -232,9 +234,9 @@ class JpegBlock:
         fancy_upscaling: bool = True,
         dct_method: str = "",
     ) -> dict[int, PenstockError]:
-        """Write each picture, or its window, into its row of `out` (N, H, W, C) uint8; the rows that failed.
+        """Write each image, or its window, into its row of `out` (N, H, W, C) uint8. Return the errors by row.
 
-        A picture of another size fails.
+        An image of another size fails.
 
         Raises:
             InvalidArgumentError: arguments that do not fit; not for a file, whose error is returned.
@@ -254,7 +256,7 @@ class JpegBlock:
             try:
                 image = self._decoded(row, out.shape[3], windows, settings)
                 if image.shape != out.shape[1:]:
-                    message = f"decode: a picture of shape {image.shape} does not fit a batch of {out.shape[1:]}."
+                    message = f"decode: an image of shape {image.shape} does not fit a batch of {out.shape[1:]}."
                     raise InvalidArgumentError(message)
                 out[row] = image
             except PenstockError as error:
@@ -270,7 +272,7 @@ class JpegBlock:
         dct_method: str = "",
         memory: Any = None,
     ) -> Packed:
-        """Images of any sizes, or their windows, one after the other, for kernels that work on them.
+        """Decode images of any sizes, or their windows, concatenated, for kernels that take them.
 
         Args:
             channels: 1 or 3.
@@ -312,7 +314,7 @@ class JpegBlock:
         return Packed(pixels, starts, shapes, failed)
 
     def taken(self, *, fancy_upscaling: bool = True, dct_method: str = "") -> npt.NDArray[np.bool_]:
-        """(N,): which files are for the kernels. None of them claims more pixels than its bytes can hold."""
+        """Return (N,) flags of the files for the kernels. Their size is plausible for the number of their bytes."""
         plain = fancy_upscaling and dct_method != "INTEGER_ACCURATE"
         if self._kernels is None or self._table is None or not plain:
             return np.zeros(len(self), np.bool_)
@@ -334,7 +336,7 @@ class JpegBlock:
         last: Arithmetic = (),
         planes: bool = False,
     ) -> list[int]:
-        """What the kernel does of it; the rows that are left to do."""
+        """Run the kernel. Return the rows that it has not done."""
         kernels = self._kernels
         if kernels is None or not out.size or not self.taken(**settings).any():
             return list(range(len(self)))
@@ -377,7 +379,7 @@ class JpegBlock:
     def _decoded(
         self, row: int, channels: int, windows: Windows, settings: Mapping[str, Any], memory: Any = None
     ) -> npt.NDArray[np.uint8]:
-        """One picture, or its window, by libjpeg."""
+        """Decode one image, or its window, with libjpeg."""
         image = decode_into(
             self._content(row),
             memory,
@@ -389,6 +391,6 @@ class JpegBlock:
 
 
 def _constants(last: Arithmetic, width: int, channels: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-    """Arithmetic as the kernel takes it: numbers per channel are repeated along a row."""
+    """Return arithmetic as arrays for the kernel. Numbers per channel are repeated along a row."""
     numbers = np.array([numbers[:channels] for _, numbers in last], np.float32).reshape(-1, channels)
     return np.array([code for code, _ in last], np.int64), np.tile(numbers, width)

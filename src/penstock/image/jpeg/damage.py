@@ -1,4 +1,4 @@
-"""The segments of a JPEG, what is wrong with one that libjpeg complains about, and how much of it can be kept."""
+"""The segments of a JPEG, the errors of a file that libjpeg complains about, and the part of it that is intact."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    Decode = Callable[[bytes, Any, bool], npt.NDArray[np.uint8]]  # contents, memory, and whether to be strict
+    Decode = Callable[[bytes, Any, bool], npt.NDArray[np.uint8]]  # contents, memory, and True to be strict
 
 
 START = b"\xff\xd8"
@@ -24,7 +24,7 @@ FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
 
 
 def segments(contents: bytes | memoryview) -> Iterator[tuple[int, bytes]]:
-    """The segments up to the first scan: their kinds, and their bytes from the marker on."""
+    """Yield the segments up to the first scan: their kinds, and their bytes from the marker on."""
     at = 2
     while at + 4 <= len(contents) and contents[at] == 0xFF:
         kind = contents[at + 1]
@@ -36,7 +36,7 @@ def segments(contents: bytes | memoryview) -> Iterator[tuple[int, bytes]]:
 
 
 def next_marker(contents: bytes, at: int) -> int:
-    """Where the marker at `at` or behind begins, its last fill byte; the length of `contents` if there is none."""
+    """Return the position of the next marker from `at` on (its last fill byte), or the length of `contents`."""
     while at + 1 < len(contents):
         at = contents.find(b"\xff", at)
         if at < 0 or at + 1 >= len(contents):
@@ -48,24 +48,24 @@ def next_marker(contents: bytes, at: int) -> int:
 
 
 def frame(contents: bytes | memoryview) -> bytes:
-    """The segment that says how large it is, and of what."""
+    """Return the segment with the size and the components."""
     return next((segment for kind, segment in segments(contents) if kind in FRAMES), b"")
 
 
 def size_of(contents: bytes | memoryview) -> tuple[int, int]:
-    """Rows and columns that the header says."""
+    """Return the rows and columns in the header."""
     header = frame(contents)
     return int.from_bytes(header[5:7], "big"), int.from_bytes(header[7:9], "big")
 
 
 def components(contents: bytes | memoryview) -> int:
-    """How many the header names, 0 if there is none."""
+    """Return the number of components in the header, 0 if there is none."""
     header = frame(contents)
     return header[9] if len(header) > 9 else 0
 
 
 def without_capacity(contents: bytes | memoryview) -> bool:
-    r"""Whether the bound of pixels per byte holds: for all but arithmetic coding, which may use less than a bit.
+    r"""Return True if the bound of pixels per byte holds. Arithmetic coding may use less than a bit per block.
 
     >>> without_capacity(b"\xff\xd8\xff\xc9\x00\x11")
     False
@@ -74,7 +74,7 @@ def without_capacity(contents: bytes | memoryview) -> bool:
 
 
 def with_width(contents: bytes | memoryview, width: int) -> bytes:
-    """`contents` whose header says another width."""
+    """Return `contents` with another width in its header."""
     parts, at = [bytes(contents[:2])], 2
     for kind, segment in segments(contents):
         at += len(segment)
@@ -88,45 +88,45 @@ REFUSALS = (ValueError, KeyError)  # simplejpeg's; KeyError for a cut header, wh
 
 
 def describe(contents: bytes, complaint: str) -> PenstockError:
-    r"""The error for `contents`, of which libjpeg said `complaint`.
+    r"""Return the error for `contents`, after libjpeg's message `complaint`.
 
     >>> print(describe(b"GIF89a...", "?"))
     decode_jpeg: these 9 bytes are not a JPEG but GIF.
       Use decode_image, which finds out the format.
     >>> print(describe(b"\xff\xd8\xff\xe0", "Premature end of JPEG file"))
     JPEG cut short: it ends after 4 bytes without its end marker (libjpeg: Premature end of JPEG file).
-      Write the file anew, or accept the loss with try_recover_truncated=True.
+      Write the file again, or accept the loss with try_recover_truncated=True.
     """
     if not contents.startswith(START):
         return not_a("JPEG", "decode_jpeg", contents)
     if "Premature end of JPEG file" in complaint or END not in contents[-1024:]:
         message = f"JPEG cut short: it ends after {len(contents)} bytes without its end marker (libjpeg: {complaint})."
-        hint = "Write the file anew, or accept the loss with try_recover_truncated=True."
+        hint = "Write the file again, or accept the loss with try_recover_truncated=True."
         return DataLossError(message, hint=hint)
     factors = sampling(contents) if is_unnamed(complaint) else ""
     if factors:
         message = f"decode_jpeg: this JPEG samples its components {factors}, which simplejpeg does not read."
-        return InvalidArgumentError(message, hint="Write it anew as 4:4:4, 4:2:2 or 4:2:0; OpenCV can read it.")
+        return InvalidArgumentError(message, hint="Write it again as 4:4:4, 4:2:2 or 4:2:0; OpenCV can read it.")
     return DataLossError(f"JPEG damaged: libjpeg reports {complaint!r} in {len(contents)} bytes.")
 
 
 def is_unnamed(complaint: str) -> bool:
-    """Whether it is about factors of sampling that TurboJPEG, or simplejpeg, has no name for."""
+    """Return True if the message is about sampling factors that TurboJPEG or simplejpeg has no name for."""
     return "subsampling level" in complaint or complaint.isdigit()
 
 
 def sampling(contents: bytes | memoryview) -> str:
-    """The sampling factors in a header, such as 2x2, 1x1, 1x1: columns by rows; nothing if there can be no such."""
+    """Return the sampling factors in a header, columns by rows, such as 2x2, 1x1, 1x1, or "" if they are invalid."""
     return ", ".join(f"{columns}x{rows}" for columns, rows in _factors(contents))
 
 
 def oddly_sampled(contents: bytes | memoryview) -> bool:
-    """Whether a file that simplejpeg does not read has a size, and three components in a sampling that is possible."""
+    """Return True if a file that simplejpeg cannot read has a size, and three components with a valid sampling."""
     return components(contents) == 3 and sampling(contents) != "" and 0 not in size_of(contents)
 
 
 def is_whole(contents: bytes | memoryview) -> bool:
-    """Whether all components are sampled in whole ratios to the most finely sampled one."""
+    """Return True if the finest sampling is a multiple of the sampling of all components."""
     return all(max(side) % factor == 0 for side in zip(*_factors(contents), strict=True) for factor in side)
 
 
@@ -139,9 +139,9 @@ def _factors(contents: bytes | memoryview) -> list[tuple[int, int]]:
 def despite_damage(
     contents: bytes, complaint: str, decode: Decode, memory: npt.NDArray[np.uint8], *, cut: bool
 ) -> npt.NDArray[np.uint8]:
-    """What libjpeg makes of `contents`, of which it has said `complaint`, where TensorFlow takes that.
+    """Return libjpeg's image of `contents`, after its message `complaint`, if TensorFlow accepts this image.
 
-    That is wherever it fills in what is wrong, if an end marker stands behind it or the file may be `cut`.
+    TensorFlow accepts it if libjpeg fills in the damaged part, and an end marker follows or the file may be `cut`.
 
     Raises:
         DataLossError: what is wrong is not filled in.
@@ -164,7 +164,7 @@ def despite_damage(
 
 
 def _filled_in(contents: bytes, decode: Decode, memory: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8] | None:
-    """What libjpeg fills in, or None where it gives up: simplejpeg does not tell, if there was a warning before."""
+    """Return the image with libjpeg's fillings, or None if libjpeg gives up. simplejpeg hides this after a warning."""
     for level in (1, 2):
         memory[:] = level
         try:
@@ -177,16 +177,16 @@ def _filled_in(contents: bytes, decode: Decode, memory: npt.NDArray[np.uint8]) -
 
 
 def _of_one_scan(contents: bytes) -> bool:
-    """Whether rows are made as the only scan is read, and not when all scans have been."""
+    """Return True if rows are decoded while the only scan is read, and not after all scans."""
     found = dict(segments(contents))
     progressive = any(kind in found for kind in (0xC2, 0xC6, 0xCA, 0xCE))
     return not progressive and found.get(0xDA, b"")[4:5] == bytes([components(contents)])
 
 
 def _ends(contents: bytes, *, cut: bool) -> bool:
-    """Whether nothing that libjpeg gives up at stands between the first row of the only scan and the end marker.
+    """Return True if libjpeg does not give up between the first row of the only scan and the end marker.
 
-    Marks that mean nothing are passed over at the next restart marker, which so has to follow.
+    libjpeg skips invalid markers up to the next restart marker, so a restart marker must follow.
     """
     restarts, meaningless = False, False
     at = 2
@@ -210,10 +210,10 @@ def _ends(contents: bytes, *, cut: bool) -> bool:
 
 
 def mended(contents: bytes) -> bytes:
-    r"""`contents` without what libjpeg and TensorFlow pass over before the rows: no pixel depends on it.
+    r"""Return `contents` without the parts that libjpeg and TensorFlow ignore before the rows.
 
-    That is bytes between segments, a version of JFIF that does not exist, parameters of a scan that only a progressive
-    file has, and Adobe's mark of colours that do not exist, in place of which libjpeg takes the usual ones.
+    No pixel depends on these parts: bytes between segments, an invalid JFIF version, scan parameters that only a
+    progressive file has, and an invalid colour mark of Adobe. libjpeg replaces the last one by the usual colours.
 
     >>> mended(START + b"\xff\xe0\x00\x09JFIF\0\0\0" + b"junk" + END)[2:]
     b'\xff\xe0\x00\tJFIF\x00\x01\x01\xff\xd9'
@@ -243,9 +243,9 @@ def mended(contents: bytes) -> bytes:
 
 
 def intact_rows(contents: bytes, decode: Callable[[bytes], npt.NDArray[Any]]) -> int:
-    """How many rows of a cut JPEG do not depend on what is missing.
+    """Return the number of rows of a truncated JPEG that do not depend on the missing data.
 
-    Found by continuing the file in two ways and comparing: where the results differ, data is missing.
+    The file is continued in two ways, and the results are compared. Rows that differ depend on missing data.
     """
     one, other = (decode(contents + filler * 64 + END) for filler in (b"\x00", b"\x55"))
     differs = (one != other).reshape(len(one), -1).any(axis=1)

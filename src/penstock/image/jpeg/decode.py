@@ -1,4 +1,4 @@
-"""decode_jpeg and decode_and_crop_jpeg: of one file, and of a Block, with TensorFlow's defaults bit for bit."""
+"""decode_jpeg and decode_and_crop_jpeg, for one file and for a Block, with TensorFlow's defaults bit for bit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def jpeg_block(column: Any, params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> Sequence[Column] | None:
-    """The pictures as one array; None if they differ in size, or if the parameters ask for more than the kernels do.
+    """Return the images as one array, or None if they differ in size or the kernels do not support the parameters.
 
     Raises:
         PenstockError: what `decode_jpeg` says of the first file that cannot be decoded.
@@ -191,7 +191,7 @@ def decode_and_crop_jpeg(
 def _by_kernel(
     contents: bytes, window: npt.NDArray[np.int64], channels: int, **settings: Any
 ) -> npt.NDArray[np.uint8] | None:
-    """The part, whose rows alone become pixels; None where `decode_jpeg` is to say what is wrong."""
+    """Return the part, computing only its rows, or None if `decode_jpeg` must report an error."""
     block = JpegBlock([check_contents("decode_and_crop_jpeg", contents)])
     height, width, stored = block.shapes()[0].tolist()
     y, x, rows, columns = window.tolist()

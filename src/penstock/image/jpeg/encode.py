@@ -1,4 +1,4 @@
-"""encode_jpeg, by OpenCV (libjpeg-turbo with the accurate DCT); and the noise that a JPEG leaves in an image."""
+"""encode_jpeg, by OpenCV (libjpeg-turbo with the accurate DCT), and JPEG noise as an augmentation."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _adjusted(op: str, image: Any, jpeg_quality: Any, dct_method: str = "") -> n
 
 
 def quality_of(key: int, shape: Sequence[int], *, min_jpeg_quality: int, max_jpeg_quality: int) -> dict[str, Any]:
-    """The quality that a key stands for, from `min_jpeg_quality` on and below `max_jpeg_quality`."""
+    """Return the random quality of a key, from `min_jpeg_quality` up to `max_jpeg_quality` (exclusive)."""
     return {"jpeg_quality": _drawn("random_jpeg_quality", key, min_jpeg_quality, max_jpeg_quality)}
 
 
@@ -150,7 +150,7 @@ def random_jpeg_quality(
         image: (H, W, 1 or 3) or a batch of such, as in `adjust_jpeg_quality`.
         min_jpeg_quality: The least quality, 0 to 100.
         max_jpeg_quality: Above the greatest quality, 0 to 100.
-        seed: An integer. equal seeds draw alike for the same element.
+        seed: An integer. Equal seeds give equal results for the same element.
 
     Returns:
         An image or batch of the same shape and dtype.

@@ -1,4 +1,4 @@
-"""A JPEG by libjpeg-turbo, with TensorFlow's numbers: its header, and its pixels in memory of the caller."""
+"""Decoding of a JPEG with libjpeg-turbo and TensorFlow's numbers: its header, and its pixels in the caller's memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 ODD = "sampled in a way that simplejpeg does not read"
 COMPONENTS = {ODD: 3, "Gray": 1, "YCbCr": 3, "RGB": 3, "CMYK": 4, "YCCK": 4}
 AMBIGUOUS = 5  # pixels of a side, of which several of libjpeg's scales make as many: it would take the largest of them
-PIXELS_PER_BYTE = 512  # at least one bit per block of 8 x 8: no file that is whole holds more
+PIXELS_PER_BYTE = 512  # at least one bit per block of 8 x 8, so that no complete file has more
 
 
 def check_decode_jpeg(channels: int, ratio: int, dct_method: str) -> None:
@@ -103,10 +103,10 @@ def decode_into(
     fastupsample: bool = False,
     cut: bool = False,
 ) -> npt.NDArray[np.uint8]:
-    """Decode into `buffer` (bytes-like and large enough, or a function from the size needed to one), or a new array.
+    """Decode into `buffer` (bytes-like and large enough, or a function from a size to such a buffer), or a new array.
 
-    The result is a view of `buffer`, which may be longer. With `cut` a file may end anywhere behind its header: libjpeg
-    fills in what is missing.
+    The result is a view of `buffer`, which may be longer. With `cut` a file may end anywhere after its header, and
+    libjpeg fills in the missing data.
 
     >>> from penstock.image import encode_jpeg
     >>> scratch = np.empty(100, np.uint8)
@@ -115,7 +115,7 @@ def decode_into(
     ((4, 6, 3), True)
 
     Raises:
-        DataLossError: the file is cut short or damaged.
+        DataLossError: If the file is truncated or damaged.
         InvalidArgumentError: not a JPEG, or of an absurd size.
     """
     rows, columns, space = _header(data)
@@ -127,7 +127,7 @@ def decode_into(
     channels = channels or min(components, 3)
     cmyk = components == 4
     if cmyk and channels == 1:
-        message = "decode_jpeg: a CMYK picture cannot be decoded to channels=1."
+        message = "decode_jpeg: a CMYK image cannot be decoded to channels=1."
         raise InvalidArgumentError(message, hint="Decode it with channels=3 and convert the result.")
     colorspace = "CMYK" if cmyk else "GRAY" if channels == 1 else "RGB"
     if callable(buffer):
@@ -164,7 +164,7 @@ def decode_into(
 
 
 def _header(data: bytes | memoryview) -> tuple[int, int, str]:
-    """Height, width, and the colour space."""
+    """Return height, width, and the colour space."""
     try:
         height, width, space, _ = simplejpeg().decode_jpeg_header(data, strict=False)
     except REFUSALS as error:
@@ -180,7 +180,7 @@ def _header(data: bytes | memoryview) -> tuple[int, int, str]:
 def _by_opencv(
     contents: bytes, size: tuple[int, int], channels: int, ratio: int, *, cut: bool
 ) -> npt.NDArray[np.uint8]:
-    """A file whose three components are sampled in a rare way: by the accurate DCT, its colour interpolated.
+    """Decode a file whose three components have a rare sampling, with the accurate DCT and interpolated colour.
 
     The libjpeg inside OpenCV prints a line on stderr for a damaged file; OpenCV has no switch for that.
 
@@ -203,14 +203,14 @@ def _by_opencv(
         factors = sampling(contents)
         if not is_whole(contents):
             message = f"decode_jpeg: this JPEG samples its components {factors}: not in whole ratios."
-            raise InvalidArgumentError(message, hint="Write it anew as 4:4:4, 4:2:2 or 4:2:0.")
+            raise InvalidArgumentError(message, hint="Write it again as 4:4:4, 4:2:2 or 4:2:0.")
         message = f"JPEG damaged: libjpeg cannot read it, with components sampled {factors}, in {len(contents)} bytes."
-        raise DataLossError(message, hint="Write it anew as 4:4:4, 4:2:2 or 4:2:0.")
+        raise DataLossError(message, hint="Write it again as 4:4:4, 4:2:2 or 4:2:0.")
     return image[..., None] if channels == 1 else np.ascontiguousarray(image[..., ::-1])
 
 
 def _rgb_from_cmyk(image: npt.NDArray[np.uint8], contents: bytes, buffer: Any) -> npt.NDArray[np.uint8]:
-    """TensorFlow's formula; files with Adobe's marker store ink inverted."""
+    """Convert with TensorFlow's formula. Files with Adobe's marker store ink inverted."""
     ink = image.astype(np.uint16)
     if b"\xff\xee\x00\x0eAdobe" not in contents:
         ink = 255 - ink
@@ -219,7 +219,7 @@ def _rgb_from_cmyk(image: npt.NDArray[np.uint8], contents: bytes, buffer: Any) -
 
 
 def _placed(image: npt.NDArray[np.uint8], buffer: Any) -> npt.NDArray[np.uint8]:
-    """The pixels at the beginning of `buffer`, if there is one."""
+    """Return the pixels at the beginning of `buffer`, if there is one."""
     if buffer is None:
         return image
     out = np.frombuffer(buffer, np.uint8)[: image.size].reshape(image.shape)
@@ -227,20 +227,20 @@ def _placed(image: npt.NDArray[np.uint8], buffer: Any) -> npt.NDArray[np.uint8]:
     return out
 
 
-KEPT = 64 << 20  # one picture of 22 megapixels; what a larger one takes is given back
+KEPT = 64 << 20  # one image of 22 megapixels; more memory is released after use
 
 
 class Scratch:
-    """Memory for one decoded image at a time, which grows and is used again.
+    """Memory for one decoded image at a time, which grows and is reused.
 
-    A fresh page costs about 2 µs at its first touch, a third of the decoding of a photograph.
+    A new page costs about 2 µs at its first access, a third of the decoding of a photograph.
     """
 
     def __init__(self) -> None:
         self._memory = np.empty(0, np.uint8)
 
     def of(self, nbytes: int) -> npt.NDArray[np.uint8]:
-        """At least `nbytes` bytes, undefined; the same memory each time, up to `KEPT` bytes.
+        """Return at least `nbytes` undefined bytes. The same memory is returned each time, up to `KEPT` bytes.
 
         >>> Scratch().of(10).size >= 10
         True
@@ -261,7 +261,7 @@ _mine = _PerThread()
 
 
 def thread_scratch() -> Scratch:
-    """That of the calling thread.
+    """Return the scratch memory of the calling thread.
 
     >>> thread_scratch() is thread_scratch()
     True

@@ -1,4 +1,4 @@
-"""Checked places, flips and windows of the images of a Block."""
+"""Checks of places, flips and windows for the images of a Block."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 Flips: TypeAlias = "Flip | npt.NDArray[np.int8]"
 Windows: TypeAlias = "npt.NDArray[np.int64] | None"
 
-FLIPS: tuple[Flip, ...] = ("", "before", "after")  # an array of flips holds positions in this
+FLIPS: tuple[Flip, ...] = ("", "before", "after")  # an array of flips has indices into this tuple
 
 
 def check_places(out: npt.NDArray[Any], count: int, windows: Windows, *, planes: bool = False) -> None:
-    """Refuse a batch that is not one for `count` pictures, or windows that are not theirs.
+    """Refuse a batch that has not `count` images, or windows that do not fit them.
 
     Raises:
-        InvalidArgumentError: it is not.
+        InvalidArgumentError: If the value is invalid.
     """
-    channels = 1 if planes else 3  # which axis they are
+    channels = 1 if planes else 3  # the axis of the channels
     if out.ndim != 4 or len(out) != count or out.shape[channels] not in (1, 3) or not out.flags.c_contiguous:
         wanted = "1 or 3, height, width" if planes else "height, width, 1 or 3"
         message = (
@@ -40,7 +40,7 @@ def check_places(out: npt.NDArray[Any], count: int, windows: Windows, *, planes:
 
 
 def flip_codes(left_right: Flips, up_down: Flips, count: int) -> npt.NDArray[np.int8]:
-    """(count, 2) positions in FLIPS."""
+    """Return (count, 2) indices into FLIPS."""
     flips = np.empty((count, 2), np.int8)
     for column, given in enumerate((left_right, up_down)):
         if isinstance(given, str):
@@ -55,7 +55,7 @@ def flip_codes(left_right: Flips, up_down: Flips, count: int) -> npt.NDArray[np.
 
 
 def cropped(op: str, image: npt.NDArray[np.uint8], window: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
-    """The part of `image` at (y, x, height, width), as a view.
+    """Return the part of `image` at (y, x, height, width), as a view.
 
     >>> cropped("crop", np.zeros((4, 6, 1), np.uint8), np.array([1, 2, 3, 4])).shape
     (3, 4, 1)
@@ -67,7 +67,7 @@ def cropped(op: str, image: npt.NDArray[np.uint8], window: npt.NDArray[np.int64]
     if min(y, x) < 0 or min(height, width) < 1 or y + height > image.shape[0] or x + width > image.shape[1]:
         message = (
             f"{op}: the window (y={y}, x={x}, height={height}, width={width}) "
-            f"does not lie inside the picture of {image.shape[0]} rows and {image.shape[1]} columns."
+            f"does not lie inside the image of {image.shape[0]} rows and {image.shape[1]} columns."
         )
         raise InvalidArgumentError(message)
     return image[y : y + height, x : x + width]

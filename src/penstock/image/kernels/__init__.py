@@ -1,4 +1,4 @@
-"""What the compiled kernels of all folders share, and their plain versions with them."""
+"""Constants and helpers that all compiled kernels share, with their plain versions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-# These are what operations are known by, and float32 to calculate with: a Python number would make float64 of what it
-# meets.
+# Codes of operations, and float32 constants. A Python number would turn a float32 into a float64.
 
 BRIGHTNESS, SATURATION, HUE, CONTRAST = range(4)  # of colours
 MULTIPLY, DIVIDE, ADD, SUBTRACT = range(4)  # arithmetic with a number for each channel
@@ -20,18 +19,18 @@ BAD_ARGUMENT = 1  # status: sizes that do not fit, or a place outside the source
 
 
 ZERO, HALF, ONE, TWO, THREE, FOUR, FIVE, SIX = (np.float32(value) for value in (0, 0.5, 1, 2, 3, 4, 5, 6))
-TINY = np.float32(1e-9)  # a divisor in place of nothing
+TINY = np.float32(1e-9)  # a divisor that replaces 0
 TOP = np.float32(255)  # the highest level
-PER_LEVEL = np.float32(1 / 255)  # a level as a number up to 1 ...
-LEVELS = np.float32(255.5)  # ... and back, before the fraction is dropped
-LEVEL = np.float32(255.5 / 255)  # there and back in one
+PER_LEVEL = np.float32(1 / 255)  # factor from a level to a number up to 1
+LEVELS = np.float32(255.5)  # factor back to a level, before truncation
+LEVEL = np.float32(255.5 / 255)  # factor of both conversions
 
 
 _NO_BYTES, _NO_FLOATS = np.empty(0, np.uint8), np.empty(0, np.float32)
 
 
 def by_kind(flat: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32]]:
-    """An array of bytes or floats as both, one of them empty, as a kernel for both kinds takes them.
+    """Return an array of bytes or floats as both kinds, one of them empty, for kernels that take both.
 
     >>> by_kind(np.ones(2, np.uint8))
     (array([1, 1], dtype=uint8), array([], dtype=float32))
@@ -39,11 +38,11 @@ def by_kind(flat: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[
     return (flat, _NO_FLOATS) if flat.dtype == np.uint8 else (_NO_BYTES, flat)
 
 
-LINE = 12  # numbers: those of a line for each of four channels
+LINE = 12  # numbers of a line for each of four channels
 
 
 def line_of(levels: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Values that kernels resize in place of 0 to 255, (channels, 256): a flat table, or a line if they lie on one.
+    """Return the values that kernels resize in place of 0 to 255, (channels, 256), as a flat table or as a line.
 
     A line is a slope in two parts and what is added. With `every` value times the first part, which is exact, plus it
     times the second, plus what is added, all in float32, a kernel computes the levels to the last bit. Lines are found

@@ -1,8 +1,8 @@
-"""What kernels are written with, beside Python: instructions, vectors, checks of sizes, arithmetic by value.
+"""Building blocks of kernels: instructions, vectors, checks of sizes, arithmetic on values.
 
-numba makes no choices without branches of Python, into which LLVM would move work, and LLVM does not find by itself the
-vectors that a `vector_step` holds: a few dozen instructions as one function, which reads and writes at positions that
-its caller has checked. Imported by modules of kernels only, as numba itself.
+A choice in Python compiles to branches, into which LLVM moves work. LLVM does not find the vectors of a `vector_step`
+by itself. A `vector_step` is a function of a few dozen instructions, which reads and writes at positions that its
+caller has checked. Like numba, this module is imported only by modules of kernels.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from penstock.native.kernel import helper
 
 @intrinsic
 def _pick(typing: Any, condition: Any, yes: Any, no: Any) -> Any:
-    """`yes if condition else no`, both computed."""
+    """Return `yes if condition else no`, with both computed."""
     return yes(types.boolean, yes, yes), lambda context, builder, signature, args: builder.select(*args)
 
 
@@ -51,7 +51,7 @@ def _rounding(name: str) -> Any:
 
 @intrinsic
 def _writable(typing: Any, array: Any) -> Any:
-    """An array that a part only reads as one that may be written to, so that it is compiled once for both kinds."""
+    """Return a read-only array as a writable one, so that a helper is compiled once for both kinds."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return impl_ret_borrowed(context, builder, signature.return_type, args[0])  # type: ignore[no-untyped-call]
@@ -59,7 +59,7 @@ def _writable(typing: Any, array: Any) -> Any:
     return array.copy(readonly=False)(array), generate
 
 
-# As those who call them see them, without numba's own first argument.
+# The types that callers see, without numba's own first argument.
 pick: Any = _pick
 writable: Any = _writable
 larger, smaller = _comparison(">"), _comparison("<")  # the second of two float32 where they do not compare
@@ -68,7 +68,7 @@ floor, whole = _rounding("llvm.floor"), _rounding("llvm.trunc")  # the next numb
 
 @helper
 def images_in(size: int, height: int, width: int, channels: int) -> int:
-    """How many images `size` values are, or -1 if it is no whole number of them; no product can overflow."""
+    """Return the number of images in `size` values, or -1 if it is not whole. No product can overflow."""
     if height <= 0 or width <= 0 or channels <= 0:
         return -1
     if channels > size or width > size // channels or height > size // (width * channels):
@@ -79,13 +79,16 @@ def images_in(size: int, height: int, width: int, channels: int) -> int:
 
 @helper
 def fits(size: int, count: int, height: int, width: int, channels: int) -> bool:
-    """Whether `size` values are just `count` images, one at least."""
+    """Return True if `size` values are exactly `count` images, at least one."""
     return count > 0 and images_in(size, height, width, channels) == count
 
 
 @helper
 def calculate(codes: Any, numbers: Any, values: Any) -> None:
-    """Change `values` by the operations `codes` in order; each has its row of `numbers`, as long at least."""
+    """Change `values` by the operations `codes` in order.
+
+    Each has its row of `numbers`, at least as long as `values`.
+    """
     count = np.uint64(values.size)
     for k in range(codes.size):
         code, row = codes[k], numbers[k]
@@ -113,7 +116,7 @@ class Code:
         self.context, self.builder, self.signature, self.args = context, builder, signature, args
 
     def at(self, array: int, index: Any) -> Any:
-        """A pointer to an element of the argument `array`."""
+        """Return a pointer to an element of the argument `array`."""
         data = self.context.data_model_manager[self.signature.args[array]].get_field_position("data")
         return self.builder.gep(self.builder.extract_value(self.args[array], data), [index])
 
@@ -154,7 +157,7 @@ class Code:
         return self.builder.sext(vector, kind) if signed else self.builder.zext(vector, kind)
 
     def high_product(self, vector: Any, factor: int) -> Any:
-        """(vector * factor) >> 16 of signed 16-bit lanes."""
+        """Return (vector * factor) >> 16 of signed 16-bit lanes."""
         wide = self.widened(vector, I32, signed=True)
         shifted = self.builder.ashr(self.builder.mul(wide, self.all(factor, wide)), self.all(16, wide))
         return self.builder.trunc(shifted, vector.type)
@@ -170,7 +173,7 @@ class Code:
 
 
 def vector_step(write: Callable[[Code], None], arguments: str) -> Any:
-    """An intrinsic whose arguments are arrays (a), positions (i) and float32 numbers (f)."""
+    """Return an intrinsic whose arguments are arrays (a), positions (i) and float32 numbers (f)."""
 
     def step(typing: Any, *given: Any) -> Any:
         kinds = {"i": types.int64, "f": types.float32}

@@ -1,4 +1,4 @@
-"""PNG, without a package of images: decode, a Block at a time too, and encode."""
+"""PNG without an image package: decoding, also of a Block at once, and encoding."""
 
 from penstock.image.png.decode import decode_png
 from penstock.image.png.encode import encode_png

@@ -1,4 +1,4 @@
-"""Read the chunks of a PNG: what its header says, what is needed of the rest, and where it is damaged."""
+"""Reading of the chunks of a PNG: the header, the data for decoding, and the position of damage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SRGB_GAMMA = 45455
 
 
 class PngHeader(NamedTuple):
-    """What IHDR says."""
+    """The content of IHDR."""
 
     height: int
     width: int
@@ -30,11 +30,11 @@ class PngHeader(NamedTuple):
 
 
 class PngFile(NamedTuple):
-    """What decoding needs of a file.
+    """The data that decoding a file needs.
 
-    `packed` is the zlib stream of the pixels; `palette` (256, 3), black where the file has no colour; `transparent` the
-    alpha of the palette's first colours or the one transparent colour, or None; `gamma` 100000 times the exponent the
-    pixels were encoded with, or 0; `significant` how many bits of a sample mean something, or 0.
+    `packed` is the zlib stream of the pixels. `palette` (256, 3) is black for unused indices. `transparent` is the
+    alpha of the palette's first colours, or the one transparent colour, or None. `gamma` is 100000 times the exponent
+    of the encoding, or 0. `significant` is the number of significant bits of a sample, or 0.
     """
 
     header: PngHeader
@@ -46,10 +46,9 @@ class PngFile(NamedTuple):
 
 
 def read_png(data: bytes) -> PngFile:
-    """Check each chunk, as libpng does, and return what decoding needs.
+    """Check each chunk, as libpng does, and return the data for decoding.
 
-    Chunks without which the picture can be shown are passed over if they are damaged, in the wrong place, or there
-    twice.
+    Damaged, misplaced or repeated chunks are ignored if the image does not need them.
 
     >>> from penstock.image import encode_png
     >>> read_png(encode_png(np.zeros((2, 3, 1), np.uint8))).gamma
@@ -76,7 +75,7 @@ class Chunk(NamedTuple):
 
 
 def _chunks(data: bytes) -> list[Chunk]:
-    """All chunks up to IEND whose checksum is right; a critical one with a wrong one is an error."""
+    """Return all chunks up to IEND with a valid checksum. A critical chunk with a wrong one raises an error."""
     view = memoryview(data)
     found: list[Chunk] = []
     at = len(SIGNATURE)
@@ -114,7 +113,7 @@ def _header(chunks: list[Chunk]) -> PngHeader:
 
 
 def _packed(chunks: list[Chunk]) -> tuple[bytes, list[Chunk]]:
-    """The stream of pixels, and the chunks before it."""
+    """Return the stream of pixels, and the chunks before it."""
     places = [place for place, chunk in enumerate(chunks) if chunk.kind == b"IDAT"]
     for chunk in chunks[1:]:
         if chunk.kind[:1].isupper() and chunk.kind not in (b"IDAT", b"PLTE", b"IEND"):
@@ -132,7 +131,7 @@ def _packed(chunks: list[Chunk]) -> tuple[bytes, list[Chunk]]:
 
 
 def _palette(header: PngHeader, chunks: list[Chunk]) -> npt.NDArray[np.uint8] | None:
-    """The colours of the palette and black for all other indices; None where the file needs none."""
+    """Return the colours of the palette, with black for other indices, or None if the file needs none."""
     found = [chunk.payload for chunk in chunks if chunk.kind == b"PLTE"]
     if len(found) > 1:
         message = "PNG damaged: it has more than one palette (PLTE)."
@@ -149,7 +148,7 @@ def _palette(header: PngHeader, chunks: list[Chunk]) -> npt.NDArray[np.uint8] | 
 
 
 def _refuse_small(header: PngHeader, packed: int) -> None:
-    """Refuse more pixels than the stream can hold, before memory is taken for them."""
+    """Refuse more pixels than the stream can contain, before memory is allocated for them."""
     height, width = header.height, header.width
     if height * (width * SAMPLES[header.colour] * header.depth // 8) > MAX_INFLATION * packed:
         message = f"PNG cut short: its header says {width} x {height} pixels, which {packed} packed bytes cannot hold."
@@ -157,7 +156,7 @@ def _refuse_small(header: PngHeader, packed: int) -> None:
 
 
 def _transparent(header: PngHeader, chunks: list[Chunk]) -> bytes | None:
-    """The first tRNS that is in place and of the right length."""
+    """Return the first tRNS chunk with valid position and length."""
     colours = 0
     for chunk in chunks:
         if chunk.kind == b"PLTE":
@@ -171,7 +170,7 @@ def _transparent(header: PngHeader, chunks: list[Chunk]) -> bytes | None:
 
 
 def _gamma(chunks: list[Chunk]) -> int:
-    """The exponent that sRGB stands for, or that gAMA says."""
+    """Return the exponent of sRGB or gAMA."""
     gamma = 0
     for chunk in chunks:
         if chunk.kind == b"PLTE":
@@ -184,7 +183,7 @@ def _gamma(chunks: list[Chunk]) -> int:
 
 
 def _significant(header: PngHeader, chunks: list[Chunk]) -> int:
-    """The most bits of a sample that sBIT calls significant."""
+    """Return the maximum of significant bits in sBIT."""
     for chunk in chunks:
         if chunk.kind == b"sBIT" and len(chunk.payload) == SAMPLES[header.colour]:
             return max(chunk.payload[:3])

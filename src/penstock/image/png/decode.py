@@ -1,8 +1,8 @@
-"""decode_png: of one file, and of a Block, whose usual files are decoded in one call without the GIL.
+"""decode_png, for one file and for a Block. The usual files of a Block are decoded in one call without the GIL.
 
-The plain way from a PNG's stream of packed rows to its pixels.
+The module also has the plain decoder, from a PNG's stream of packed rows to its pixels.
 
-Each chunk is checked, so that damage is named with its place. No package of images is needed.
+Each chunk is checked, so that errors name the position of damage. No image package is needed.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from penstock.trace.lift import of_nature, traceable
 def unfilter(raw: npt.NDArray[np.uint8], height: int, stride: int, step: int, out: npt.NDArray[np.uint8]) -> bool:
     """Undo the filters of `height` rows of `raw`, each a filter's number and `stride` bytes, into `out`.
 
-    `step` is how many bytes before a byte its neighbour to the left is. False if a filter's number is none. A byte
-    needs those to its left, above and between; so all bytes of a diagonal are done at once.
+    `step` is the distance in bytes to the left neighbour. Returns False for an invalid filter number. A byte needs its
+    neighbours to the left, above and between, so all bytes of a diagonal are computed at once.
 
     >>> out = np.empty(4, np.uint8)
     >>> unfilter(np.array([0, 1, 2, 2, 3, 4], np.uint8), 2, 2, 1, out), out.tolist()
@@ -50,7 +50,7 @@ def unfilter(raw: npt.NDArray[np.uint8], height: int, stride: int, step: int, ou
         first = max(0, diagonal - columns + 1)
         count = min(height, diagonal + 1) - first
         at = (first + 1) * (columns + 1) + diagonal - first + 1
-        end = at + (count - 1) * columns + 1  # a row down and one to the left is `columns` further
+        end = at + (count - 1) * columns + 1  # one row down and one pixel to the left is `columns` further
         left, up = pixels[at - 1 : end - 1 : columns], pixels[at - columns - 1 : end - columns - 1 : columns]
         corner = pixels[at - columns - 2 : end - columns - 2 : columns]
         here = pixels[at:end:columns]
@@ -62,7 +62,7 @@ def unfilter(raw: npt.NDArray[np.uint8], height: int, stride: int, step: int, ou
 
 
 def _nearest(left: Any, up: Any, corner: Any) -> Any:
-    """The neighbour of a byte that is nearest to left + up - corner: Paeth's filter."""
+    """Return the neighbour that is nearest to left + up - corner: Paeth's filter."""
     from_left, from_up = up - corner, left - corner
     to_left, to_up, to_corner = np.abs(from_left), np.abs(from_up), np.abs(from_left + from_up)
     return np.where(to_left <= np.minimum(to_up, to_corner), left, np.where(to_up <= to_corner, up, corner))
@@ -73,9 +73,9 @@ PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), 
 
 
 def pixels_of(png: PngFile, channels: int, *, narrow: bool) -> Any:
-    """(height, width, `channels`) at the file's own depth, uint8 or uint16; 0 channels for those of the file.
+    """Return (height, width, `channels`) at the file's own depth, uint8 or uint16; 0 keeps the file's channels.
 
-    `narrow` says that 16 bits will be cut to 8, which libpng knows when it makes grey of colour.
+    `narrow` is True if 16 bits will be cut to 8, which changes libpng's conversion of colour to grey.
 
     Raises:
         DataLossError: the stream is damaged or too short.
@@ -105,7 +105,7 @@ def pixels_of(png: PngFile, channels: int, *, narrow: bool) -> Any:
 
 
 def _shift(png: PngFile, *, narrow: bool) -> int:
-    """How many low bits of 16 libpng does not look at; none of 8."""
+    """Return the number of low bits of 16 that libpng ignores, 0 for 8 bits."""
     if png.header.depth < 16:
         return 0
     unused = 16 - png.significant if 0 < png.significant < 16 else 0
@@ -113,7 +113,7 @@ def _shift(png: PngFile, *, narrow: bool) -> int:
 
 
 def _samples(png: PngFile) -> npt.NDArray[Any]:
-    """(height, width, samples): indices of a palette, and grey of less than 8 bits, as they are stored."""
+    """Return (height, width, samples). Palette indices, and grey of less than 8 bits, are as stored."""
     header = png.header
     raw = _inflated(
         png.packed, sum(height * (_stride(header, width) + 1) for height, width, _ in _parts(header)), header
@@ -131,7 +131,7 @@ def _samples(png: PngFile) -> npt.NDArray[Any]:
 
 
 def _parts(header: PngHeader) -> Iterator[tuple[int, int, tuple[slice, slice]]]:
-    """Height, width and place of the pictures that the file consists of: seven at most where it is interlaced."""
+    """Yield height, width and place of the file's partial images: up to seven if it is interlaced, else one."""
     for x, y, dx, dy in PASSES if header.interlaced else ((0, 0, 1, 1),):
         height, width = -((y - header.height) // dy), -((x - header.width) // dx)
         if height > 0 and width > 0:
@@ -143,7 +143,7 @@ def _stride(header: PngHeader, width: int) -> int:
 
 
 def _inflated(packed: bytes, size: int, header: PngHeader) -> npt.NDArray[np.uint8]:
-    """The first `size` bytes that `packed` unpacks to; if there are no more, their checksum is right."""
+    """Return the first `size` bytes of the decompressed stream. If there are no more, their checksum is verified."""
     stream = zlib.decompressobj()
     try:
         raw = stream.decompress(packed, size)
@@ -160,7 +160,7 @@ def _inflated(packed: bytes, size: int, header: PngHeader) -> npt.NDArray[np.uin
 
 
 def _part(raw: npt.NDArray[np.uint8], header: PngHeader, height: int, width: int) -> npt.NDArray[Any]:
-    """The samples of one picture whose filtered rows `raw` begins with."""
+    """Return the samples of one partial image, whose filtered rows are at the start of `raw`."""
     stride = _stride(header, width)
     step = max(1, SAMPLES[header.colour] * header.depth // 8)
     out = np.empty(height * stride, np.uint8)
@@ -181,8 +181,8 @@ def _part(raw: npt.NDArray[np.uint8], header: PngHeader, height: int, width: int
     return np.packbits(bits, axis=-1) >> np.uint8(8 - header.depth)
 
 
-SHORTEST = 57  # bytes of the smallest file there can be
-SIZE = slice(16, 24)  # where width and height are
+SHORTEST = 57  # bytes of the smallest possible file
+SIZE = slice(16, 24)  # positions of width and height
 DEPTH, COLOUR, INTERLACED = 24, 25, 28
 
 
@@ -194,10 +194,10 @@ def decode_png_block(
     *,
     as_stored: bool = False,
 ) -> npt.NDArray[np.int64]:
-    """Decode the files `buffer[starts[i] : starts[i] + lengths[i]]` into `out[i]`; the rows that are not done.
+    """Decode the files `buffer[starts[i] : starts[i] + lengths[i]]` into `out[i]`. Return the rows that are not done.
 
-    Done are sound files of 8 bits and not interlaced, of the height and width of `out`; their pixels are those of
-    `decode_png`. Without the kernel no row is. Holds the GIL for microseconds, not for the Block.
+    The function decodes valid files of 8 bits, not interlaced, of the height and width of `out`. Their pixels equal
+    those of `decode_png`. Without the kernel it decodes none. It holds the GIL for microseconds only.
 
     >>> from penstock.image import encode_png
     >>> file = np.frombuffer(encode_png(np.full((1, 2, 3), 7, np.uint8)), np.uint8)
@@ -235,9 +235,9 @@ def decode_png_block(
 def png_rows(
     column: BytesColumn, decode: Callable[..., Any], channels: int, rows: int, allocate: Allocate | None
 ) -> Sequence[Column] | None:
-    """The Block's images as uint8; None where they are not all of one size, or not of the common kinds.
+    """Return the Block's images as uint8, or None if they differ in size or are not of the usual kinds.
 
-    `decode` decodes a single file, for those that are left, and says what is wrong with them.
+    `decode` decodes a single remaining file, or reports its error.
     """
     buffer, starts, lengths = column.packed()
     shape = _shape(buffer, starts, lengths, channels)
@@ -263,7 +263,7 @@ def png_rows(
 
 
 def decode_plain(data: bytes, channels: int) -> npt.NDArray[np.uint8] | None:
-    """One file by the same kernel; None for what it does not take or finds damaged.
+    """Decode one file with the kernel. Return None for an unsupported or damaged file.
 
     >>> decode_plain(b"no PNG at all", 3) is None
     True
@@ -279,7 +279,7 @@ def decode_plain(data: bytes, channels: int) -> npt.NDArray[np.uint8] | None:
 def _shape(
     buffer: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], channels: int
 ) -> tuple[int, int, int] | None:
-    """Height, width and channels that all headers agree on, if the files may hold so much."""
+    """Return height, width and channels that all headers share, if the files may contain so many pixels."""
     if not len(starts) or lengths.min() < SHORTEST:
         return None
     sizes = buffer[starts[:, None] + np.arange(SIZE.start, SIZE.stop)]
@@ -291,7 +291,7 @@ def _shape(
 
 
 def _plain_shape(data: bytes, channels: int) -> tuple[int, int, int] | None:
-    """Height, width and channels of a file that looks as if the kernel took it."""
+    """Return height, width and channels of a file that the kernel probably supports."""
     if len(data) < SHORTEST or data[DEPTH] != 8 or data[INTERLACED] or data[COLOUR] not in SAMPLES:
         return None
     width, height = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
@@ -304,13 +304,13 @@ def _plain_shape(data: bytes, channels: int) -> tuple[int, int, int] | None:
 
 
 def _fits(shape: tuple[int, int, int], rows: int, packed: int) -> bool:
-    """Whether so many bytes can unpack to so many pixels; a byte of a palette or of grey may become four."""
+    """Return True if `packed` bytes can decompress to this shape. A byte of a palette or of grey may become four."""
     height, width, channels = shape
     return rows * height * width * channels <= 4 * MAX_INFLATION * packed
 
 
 def png_block(column: Any, params: Mapping[str, Any], rows: int, allocate: Allocate | None) -> Sequence[Column] | None:
-    """All files of a Block at once, where that gives what decoding them one by one gives."""
+    """Decode all files of a Block at once, if this is equal to decoding them one by one."""
     plain = isinstance(column, BytesColumn) and column.starts.ndim == 1 and params["channels"] in (0, 1, 3, 4)
     if not plain or np.dtype(params["dtype"]) != np.uint8:
         return None

@@ -1,4 +1,4 @@
-"""encode_png: each row with the filter that suits it, packed by zlib."""
+"""encode_png: each row with its best filter, compressed by zlib."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 NATIVE = Kernels("penstock.image.png.kernels.filters")
-_SHORT = 1 << 14  # bytes of a picture for which letting go of the GIL costs more than it gives
+_SHORT = 1 << 14  # bytes of an image; for smaller ones, releasing the GIL costs more than it gains
 COLOUR_TYPES = {1: GREY, 2: GREY_ALPHA, 3: RGB, 4: RGBA}
 
 
@@ -58,7 +58,7 @@ def _chunk(kind: bytes, payload: bytes) -> bytes:
 
 
 def _filtered(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """Each row with PNG's best filter by the usual measure: the least sum of absolute differences."""
+    """Return each row with PNG's best filter by the usual measure: the least sum of absolute differences."""
     height = array.shape[0]
     stride = array.shape[2] * array.dtype.itemsize
     rows = array.astype(array.dtype.newbyteorder(">")).view(np.uint8).reshape(height, -1)
@@ -73,7 +73,7 @@ def _filtered(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
 
 
 def _choose(rows: npt.NDArray[np.uint8], stride: int, best: npt.NDArray[np.uint8]) -> None:
-    """Write each of `rows` into `best`, the number of its filter first."""
+    """Write each of `rows` into `best`, after the number of its filter."""
     height = rows.shape[0]
     least = np.full(height, np.iinfo(np.int64).max)
     for kind, guess in enumerate(_predictions(rows, stride)):
@@ -86,7 +86,7 @@ def _choose(rows: npt.NDArray[np.uint8], stride: int, best: npt.NDArray[np.uint8
 
 
 def _predictions(rows: npt.NDArray[np.uint8], stride: int) -> Iterator[npt.NDArray[np.uint8]]:
-    """What PNG's filters 0 to 4 guess for each byte from its neighbours to the left, above and both."""
+    """Yield the predictions of PNG's filters 0 to 4 for each byte, from its neighbours."""
     left = np.zeros_like(rows)
     left[:, stride:] = rows[:, :-stride]
     up = np.zeros_like(rows)

@@ -1,4 +1,4 @@
-"""Bring images to another size: stretched, with zeros around them, or parts of them."""
+"""Resizing of images: stretched, padded with zeros, or cropped."""
 
 from penstock.image.resizing.resize import ResizeMethod, crop_and_resize, resize, resize_with_pad
 

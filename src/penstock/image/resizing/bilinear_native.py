@@ -1,9 +1,9 @@
-"""The fast bilinear kernel: the numbers of `reference`, bit for bit, compiled and run without the GIL.
+"""The fast bilinear kernel. Its bits equal those of `reference`; it runs without the GIL.
 
-A source row is interpolated along its width once and kept while the next result row needs it; then the two rows that a
-result lies between are mixed. Where the processor can pick the bytes of a register by a table (AVX2, SSSE3, NEON), a
-row of uint8 is read sixteen bytes at a time, and the table sends each to the results it belongs to, for any number of
-channels. LLVM finds none of these vectors by itself.
+A source row is interpolated along its width once, and reused for the next result row. Then the two rows around a result
+row are blended. If the processor can select the bytes of a register by a table (AVX2, SSSE3, NEON), a uint8 row is read
+sixteen bytes at a time. The table moves each byte to its results, for any number of channels. LLVM finds none of these
+vectors by itself.
 
 No fast-math flag is used: the order of the float32 operations is the one written here.
 """
@@ -21,13 +21,13 @@ from penstock.image.kernels import BAD_ARGUMENT
 from penstock.image.kernels.instructions import F32, I8, I32, Code, images_in, vector_step
 from penstock.native.kernel import has_feature, helper, kernel
 
-LANES = 4  # values made from one window, or loaded per pixel; a pixel of three channels has one too many
-WINDOW = 16  # bytes of a source row that LANES values are picked from
+LANES = 4  # values from one window, or loaded per pixel; a pixel of three channels has an extra one
+WINDOW = 16  # bytes of a source row from which LANES values are selected
 STEP = 2  # windows or pixels at a time: 8 lanes fill an AVX2 register
 
 
 def _picker() -> tuple[str, int]:
-    """The instruction that picks bytes by a table (255 picks nothing: 0), and how many windows it takes at once."""
+    """Return the instruction that selects bytes by a table (255 selects 0), and the number of windows it takes."""
     if has_feature("avx2"):
         return "llvm.x86.avx2.pshuf.b", 2
     return ("llvm.aarch64.neon.tbl1.v16i8" if has_feature("neon") else "llvm.x86.ssse3.pshuf.b.128"), 1
@@ -137,7 +137,7 @@ def _inside(taps: Any, size: int) -> bool:
 
 @helper
 def _spread(x_low: Any, x_high: Any, x_weight: Any, channels: int, low: Any, high: Any, weight: Any) -> None:
-    """From taps of each pixel those of each value; behind the last its copies."""
+    """Compute taps of each value from the taps of each pixel. The last one is repeated."""
     at = 0
     for j in range(x_low.size):
         for c in range(channels):
@@ -153,7 +153,7 @@ def _spread(x_low: Any, x_high: Any, x_weight: Any, channels: int, low: Any, hig
 
 @helper
 def _windows(low: Any, high: Any, row_size: int, base: Any, low_pick: Any, high_pick: Any) -> bool:
-    """Fill the tables of `lerp_windows`; False if some window would have to be wider."""
+    """Fill the tables of `lerp_windows`. Return False if a window would be too wide."""
     fits = row_size >= WINDOW
     for window in range(base.size):
         first = np.int64(row_size - WINDOW)
@@ -165,7 +165,7 @@ def _windows(low: Any, high: Any, row_size: int, base: Any, low_pick: Any, high_
             fits = False
         base[window] = first
         for lane in range(LANES * window, LANES * (window + 1)):
-            # Of each value's four bytes the upper three pick nothing.
+            # The upper three of each value's four bytes select 0.
             low_pick[lane] = np.uint32(low[lane] - first) | np.uint32(0xFFFFFF00)
             high_pick[lane] = np.uint32(high[lane] - first) | np.uint32(0xFFFFFF00)
     return fits
@@ -198,7 +198,7 @@ def _resized(
     divide: bool,
     dst: Any,
 ) -> None:
-    """As `resize_bilinear`, of sizes that fit, with memory for what is the same in all rows and for two of them."""
+    """Run `resize_bilinear` with checked sizes. The memory has the constants of all rows, and two rows."""
     out_height = y_low.size
     out_width = x_low.size
     row_size = width * channels
@@ -211,9 +211,9 @@ def _resized(
         left[j] = x_low[j] * channels
         right[j] = x_high[j] * channels
     by_pixel = not by_window and (channels == 3 or channels == 4)
-    # Far apart, rows are needed once: it does not pay to keep them.
+    # If rows are far apart, each is needed once, and caching them does not pay.
     direct = by_pixel and 2 * height >= 3 * out_height
-    one_is = np.int64(-1)  # where the source row begins that `one` was made of
+    one_is = np.int64(-1)  # start of the source row in `one`
     other_is = np.int64(-1)
     for i in range(count * out_height):
         image = (i // out_height) * image_size
@@ -222,10 +222,10 @@ def _resized(
         bottom = image + y_high[tap] * row_size
         wy = y_weight[tap]
         at = i * out_row
-        # A pixel is read as LANES values: the last of a row must not leave `src`.
+        # A pixel is read as LANES values: the last pixel of a row must not read beyond `src`.
         readable = by_pixel and max(top, bottom) + row_size - channels + LANES <= src.size
         if direct and readable:
-            # The row's last pixel is never part of a vector, so the lane too many stays inside the row.
+            # The row's last pixel is never part of a vector, so the extra lane stays inside the row.
             for j in range(0, out_width - STEP, STEP):
                 to = at + j * channels
                 if divide:
@@ -293,9 +293,9 @@ def resize_bilinear(
     divide: bool,
     dst: Any,
 ) -> int:
-    """Resize each image of the flat `src` into the flat `dst`, times or divided by `factor`; 0 or BAD_ARGUMENT.
+    """Resize each image of the flat `src` into the flat `dst`, times or divided by `factor`. Return 0 or BAD_ARGUMENT.
 
-    `src` is flat uint8 or float32, `dst` flat float32 or uint8 (truncated); the taps are those of `bilinear_taps`.
+    `src` is flat uint8 or float32, `dst` flat float32 or uint8 (truncated). The taps are those of `bilinear_taps`.
     """
     out_height = y_low.size
     out_width = x_low.size

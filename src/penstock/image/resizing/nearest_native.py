@@ -28,7 +28,7 @@ def resize_nearest(src: Any, height: int, width: int, parts: int, y: Any, x: Any
         return BAD_ARGUMENT
     for i in range(count * y.size):
         start = (i // y.size * height + y[i % y.size]) * row_size
-        # Unsigned indices: numba would otherwise test each for counting from the end.
+        # numba would test each signed index for a negative value.
         to = np.uint64(i * out_row)
         if parts == 1:
             for j in range(np.uint64(x.size)):

@@ -1,10 +1,9 @@
-"""What each kernel of resizing computes, in plain numpy.
+"""The reference of each resizing kernel, in plain numpy. Every faster version must match it bit for bit.
 
-The definition that every faster version must match bit for bit. Where each output pixel looks in its input
-(Taps) follows from tf.image's half-pixel centres.
+Taps define the source positions of each output pixel. They follow from tf.image's half-pixel centres.
 
-All arithmetic is float32 in the order written here, which is TensorFlow's on a CPU: first along a row, then between
-the two rows.
+All arithmetic is float32 in the order written here, which is TensorFlow's on a CPU: first along a row, then between the
+two rows.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def resize_bilinear(
 
 
 def _between(low: npt.NDArray[Any], high: npt.NDArray[Any], weight: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
-    """`low + (high - low) * weight`, in the memory of `high`."""
+    """Return `low + (high - low) * weight`, computed in the memory of `high`."""
     high -= low
     high *= weight
     high += low
@@ -66,7 +65,7 @@ def _between(low: npt.NDArray[Any], high: npt.NDArray[Any], weight: npt.NDArray[
 
 
 def resize_nearest(images: npt.NDArray[Any], y: npt.NDArray[np.int64], x: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-    """Copy the pixel at (y[i], x[j]) of each image (N, H, W, C); the dtype stays.
+    """Copy the pixel at (y[i], x[j]) of each image (N, H, W, C). The dtype stays.
 
     >>> resize_nearest(np.arange(4).reshape(1, 2, 2, 1), np.array([1]), np.array([0, 1])).ravel().tolist()
     [2, 3]
@@ -75,7 +74,7 @@ def resize_nearest(images: npt.NDArray[Any], y: npt.NDArray[np.int64], x: npt.ND
 
 
 def resize_spans(images: npt.NDArray[Any], y: Spans, x: Spans) -> npt.NDArray[np.float32]:
-    """Weighted sums over rows, then over columns, of `images` (N, H, W, C), added up in order of position.
+    """Return weighted sums over rows, then over columns, of `images` (N, H, W, C), in order of position.
 
     >>> from penstock.image.resizing.spans import filter_spans
     >>> pixels = np.array([7, 7, 7, 0, 0, 0], np.uint8).reshape(1, 1, 6, 1)
@@ -87,7 +86,7 @@ def resize_spans(images: npt.NDArray[Any], y: Spans, x: Spans) -> npt.NDArray[np
 
 
 def resize_area(images: npt.NDArray[Any], y: Spans, x: Spans, factor: np.float32) -> npt.NDArray[np.float32]:
-    """Weighted sums over columns, then over rows, times `factor`; a position beyond the input is its edge.
+    """Return weighted sums over columns, then over rows, times `factor`. Positions beyond the input repeat its edge.
 
     >>> from penstock.image.resizing.spans import area_spans
     >>> pixels = np.array([4, 8, 0], np.uint8).reshape(1, 1, 3, 1)
@@ -108,12 +107,12 @@ def _along(images: npt.NDArray[Any], spans: Spans, axis: int) -> npt.NDArray[np.
     return total
 
 
-# Pixel i of n covers [i, i + 1) and its centre lies at i + 0.5. An output centre, scaled by in / out, falls between two
-# input centres; `low` and `high` are their indices (clamped to the edge) and `weight` the share of `high`. All of it in
-# float32, as TensorFlow computes it: a float64 weight would differ in the last bit.
+# Pixel i of n covers [i, i + 1), with its centre at i + 0.5. An output centre, scaled by in / out, is between two input
+# centres. `low` and `high` are their indices (limited to the edge), and `weight` is the share of `high`. All of it is
+# float32, as in TensorFlow. A float64 weight would differ in the last bit.
 #
-# A flip costs nothing here. A flip before the resize mirrors the indices, a flip after it reverses the order of the
-# taps; the two differ in the last bit of the result, so both exist.
+# A flip is free here. A flip before the resize mirrors the indices, a flip after it reverses the order of the taps. The
+# results differ in the last bit, so both exist.
 
 Flip = Literal["", "before", "after"]
 
@@ -127,7 +126,7 @@ class Taps(NamedTuple):
 
 
 def frozen(array: A) -> A:
-    """The array, read only from now on: it is remembered for all who ask."""
+    """Return the array, made read-only, because the cache returns it to all callers."""
     array.flags.writeable = False
     return array
 
@@ -163,7 +162,7 @@ def bilinear_taps(n_in: int, n_out: int, flip: Flip = "") -> Taps:
 
 @lru_cache(maxsize=4096)
 def nearest_taps(n_in: int, n_out: int) -> npt.NDArray[np.int64]:
-    """The input index that each output pixel of a nearest-neighbour resize copies.
+    """Return the input index of each output pixel of a nearest-neighbour resize.
 
     >>> nearest_taps(5, 2).tolist()
     [1, 3]

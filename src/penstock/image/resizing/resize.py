@@ -1,4 +1,4 @@
-"""Resize images, stretched or with zeros around them, or parts of them, by tf.image's half-pixel centres."""
+"""Resizing of images with tf.image's half-pixel centres: stretched, padded with zeros, or in parts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ResizeMethod:
     MITCHELLCUBIC = "mitchellcubic"
 
 
-ResizeMethod.__module__ = "penstock.image.resizing"  # which gives it: keys of caches have its name from there
+ResizeMethod.__module__ = "penstock.image.resizing"  # the keys of caches use this name
 
 
 METHODS = ("bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5", "gaussian", "mitchellcubic")
@@ -50,7 +50,7 @@ METHODS = ("bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5", "ga
 def resize_shape(
     in_shape: Sequence[int | None], size: tuple[int, int], *, preserve_aspect_ratio: bool = False
 ) -> tuple[int | None, ...]:
-    """The shape that `resize` gives for `in_shape`; None is a dimension not known yet.
+    """Return the shape of `resize`'s result for `in_shape`. None is an unknown dimension.
 
     >>> resize_shape((None, None, 3), (224, 160))
     (224, 160, 3)
@@ -64,7 +64,7 @@ def resize_shape(
         return (*batch, None, None, channels)
     if not in_height or not in_width:
         return tuple(in_shape)
-    # In float32 and rounding halves to even, as TensorFlow does it.
+    # TensorFlow also uses float32 and rounds halves to even.
     rows, columns = np.float32(in_height), np.float32(in_width)
     scale = min(np.float32(size[0]) / rows, np.float32(size[1]) / columns)
     return (*batch, max(int(np.rint(scale * rows)), 1), max(int(np.rint(scale * columns)), 1), channels)
@@ -138,7 +138,7 @@ def resize(
 
 
 def check_resize(size: Sequence[int], method: str, op: str = "resize") -> tuple[int, int]:
-    """`size` as (height, width), after checking it and `method`.
+    """Return `size` as (height, width), after checks of `size` and `method`.
 
     Raises:
         InvalidArgumentError: either is not supported.
@@ -168,9 +168,10 @@ def resize_with_pad(
 ) -> npt.NDArray[Any]:
     """Resize an image (H, W, C), or each image of a batch, without distortion, and pad it with zeros to a given size.
 
-    As tf.image.resize_with_pad does it: both sides are divided by the larger of the two ratios, in float32, and rounded
-    down; of an odd number of rows or columns to fill, the larger half comes below and to the right. A side never
-    becomes less than one pixel, where TensorFlow refuses. Gives float32, "nearest" the dtype of the image.
+    The result equals that of tf.image.resize_with_pad. Both sides are divided by the larger of the two ratios, in
+    float32, and rounded down. If the number of rows or columns to fill is odd, the larger half is below or on the
+    right. A side has at least one pixel, whereas TensorFlow raises an error. The result is float32; with "nearest" it
+    has the dtype of the image.
 
     Args:
         image: Any number type.
@@ -203,7 +204,7 @@ def resize_with_pad(
 
 
 def fitted(height: int, width: int, target: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The size in which an image fits into `target`, and how many rows and columns of zeros come before it.
+    """Return the size of an image fitted into `target`, and the number of zero rows and columns before it.
 
     >>> fitted(100, 200, (50, 50))
     ((25, 50), (12, 0))
@@ -246,7 +247,7 @@ def crop_and_resize(
         box_indices: (B,) which image each box is of.
         crop_size: (height, width) of the result, in pixels.
         method: "bilinear" or "nearest".
-        extrapolation_value: The part outside of the image.
+        extrapolation_value: Value outside of the image.
 
     Returns:
         (B, height, width, C) float32.
@@ -295,7 +296,7 @@ def _checked(
 
 
 def _positions(first: np.float32, last: np.float32, side: int, count: int) -> Floats:
-    """Where along a side of the image the rows or columns of the result lie; in TensorFlow's order of operations."""
+    """Return the positions of the result's rows or columns along a side, in TensorFlow's order of operations."""
     far = np.float32(side - 1)
     if count == 1:
         middle = 0.5 * np.float64(first + last) * np.float64(far)

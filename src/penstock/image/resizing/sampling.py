@@ -1,7 +1,7 @@
 """Nearest-neighbour and bilinear resizing.
 
-Bilinear straight into memory that the caller owns, such as one image's place in a batch; nearest-neighbour of arrays of
-any dtype.
+The bilinear resize writes into memory of the caller, such as an image's place in a batch. The nearest-neighbour resize
+takes arrays of any dtype.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def resize_bilinear_into(
     flip_left_right: Flip = "",
     flip_up_down: Flip = "",
 ) -> None:
-    """Write the bilinear resize of `src` to the size of `dst` into `dst`, scaled and flipped on the way.
+    """Write the bilinear resize of `src` to the size of `dst` into `dst`, with scaling and flips.
 
     Each value equals, to the last bit, the steps done one by one: `resize(src, size)`, then `* multiply` or
     `/ divide`; division is kept apart because a float32 division differs from multiplying by the reciprocal. A flip is
@@ -109,7 +109,7 @@ _NEAREST = Kernels("penstock.image.resizing.nearest_native")
 
 
 def resize_nearest(images: npt.NDArray[Any], height: int, width: int) -> npt.NDArray[Any]:
-    """The pixels nearest to the centres of those of the result, for all of `images` (N, H, W, C) without the GIL.
+    """Return the nearest pixels for all of `images` (N, H, W, C), without the GIL.
 
     >>> resize_nearest(np.arange(3, dtype=np.int16).reshape(1, 1, 3, 1), 1, 5).ravel().tolist()
     [0, 0, 1, 2, 2]
@@ -120,7 +120,7 @@ def resize_nearest(images: npt.NDArray[Any], height: int, width: int) -> npt.NDA
     if native is None or not count:
         return reference.resize_nearest(images, y, x)
     result = np.empty((count, height, width, channels), images.dtype)
-    # A pixel is moved in the widest parts that it has a whole number of.
+    # A pixel is copied in the widest integers that divide its size.
     part = max(size for size in (1, 2, 4, 8) if channels * images.itemsize % size == 0)
     pixels = np.require(images, requirements=["C", "A"]).reshape(-1).view(f"u{part}")
     parts = channels * images.itemsize // part

@@ -1,8 +1,8 @@
-"""Resizing by weighted sums: which input pixels each output pixel sums up, with which weights, and the sums.
+"""Resizing by weighted sums: the input pixels and weights of each output pixel, and the sums.
 
-Weights are made once per pair of sizes, all of it in float32 and in the order of TensorFlow's ScaleAndTranslate, so
-that they have the same bits. Only a sine and an exponential are taken in float64 and rounded; the float32 sine of
-TensorFlow's C library differs in some last bits.
+Weights are computed once per pair of sizes, in float32 and in the order of TensorFlow's ScaleAndTranslate, with equal
+bits. Only a sine and an exponential are computed in float64 and rounded. The float32 sine of TensorFlow's C library
+differs in some last bits.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _F = np.float32
 
 
 class Filter(NamedTuple):
-    """`weigh` takes distances of at least 0; beyond `radius` all weights are 0."""
+    """A filter. `weigh` takes distances of at least 0. Beyond `radius` all weights are 0."""
 
     radius: np.float32
     weigh: Callable[[Floats], Floats]
@@ -54,7 +54,7 @@ def _mitchell_cubic(x: Floats) -> Floats:
 
 
 def _gaussian(x: Floats) -> Floats:
-    """A standard deviation of half a pixel, cut off at three of them."""
+    """Return Gaussian weights with a standard deviation of half a pixel, cut off at 1.5 pixels."""
     return np.where(x >= _F(1.5), _F(0), np.exp((-x * x).astype(np.float64) / 0.5).astype(np.float32))
 
 
@@ -62,7 +62,7 @@ def _lanczos(radius: int) -> Callable[[Floats], Floats]:
     pi, square = _F(np.pi), _F(np.pi) * _F(np.pi)
 
     def weigh(x: Floats) -> Floats:
-        far = np.maximum(x, _F(1e-3))  # closer to 0 the formula loses its digits
+        far = np.maximum(x, _F(1e-3))  # closer to 0 the formula loses precision
         wave = _F(radius) * _sine(pi * far) * _sine(pi * far / _F(radius)) / (square * far * far)
         return np.where(x > _F(radius), _F(0), np.where(x <= _F(1e-3), _F(1), wave))
 
@@ -83,14 +83,14 @@ FILTERS = {
 }
 
 
-_TABLE = 1024  # steps of a pixel that ResizeBicubic rounds positions to
-_TINY = _F(1000) * np.finfo(np.float32).tiny  # weights that sum to less count nothing
+_TABLE = 1024  # fractions of a pixel to which ResizeBicubic rounds positions
+_TINY = _F(1000) * np.finfo(np.float32).tiny  # weights with a smaller sum count as 0
 
 
 class Spans(NamedTuple):
     """For one axis: output i is the sum over k of `weights[i, k] * input[starts[i] + k]`, in this order; read-only.
 
-    Only the spans of an area resize may reach one pixel beyond the input, which stands for the last pixel.
+    Only the spans of an area resize may reach one pixel beyond the input. That pixel equals the last one.
     """
 
     starts: npt.NDArray[np.int64]
@@ -99,9 +99,9 @@ class Spans(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def filter_spans(n_in: int, n_out: int, name: str, antialias: bool) -> Spans:
-    """Spans of a resize by one of `FILTERS`, as in TensorFlow's ScaleAndTranslate.
+    """Return the spans of a resize with one of `FILTERS`, as in TensorFlow's ScaleAndTranslate.
 
-    With `antialias` and fewer outputs than inputs the filter is as much wider.
+    With `antialias` and fewer outputs than inputs, the filter is widened by their ratio.
 
     >>> spans = filter_spans(4, 2, "triangle", True)  # (3, 3, 1) / 7 and (1, 3, 3) / 7
     >>> spans.starts.tolist(), [[round(float(7 * w)) for w in row] for row in spans.weights]
@@ -121,15 +121,15 @@ def filter_spans(n_in: int, n_out: int, name: str, antialias: bool) -> Spans:
     distance = np.abs((at.astype(np.float32) + half - centre[:, None]) * (_F(1) / widening))
     weights = np.where(at < stops[:, None], weigh(distance), _F(0))
     _normalise(weights)
-    weights[centre > _F(n_in)] = 0  # a centre that rounding pushed off the input sees nothing
+    weights[centre > _F(n_in)] = 0  # a centre that rounding moved off the input has no weights
     return _tight(starts, weights, n_in)
 
 
 @lru_cache(maxsize=1024)
 def cubic_spans(n_in: int, n_out: int) -> Spans:
-    """Spans of a bicubic resize, as in TensorFlow's ResizeBicubic with half-pixel centres.
+    """Return the spans of a bicubic resize, as in TensorFlow's ResizeBicubic with half-pixel centres.
 
-    Its weights come from a table: positions are rounded to the 1024th part of a pixel.
+    Its weights come from a table, with positions rounded to 1/1024 of a pixel.
 
     >>> [[round(float(16 * w)) for w in row] for row in cubic_spans(8, 4).weights[1:3]]
     [[-1, 9, 9, -1], [-1, 9, 9, -1]]
@@ -149,7 +149,7 @@ def cubic_spans(n_in: int, n_out: int) -> Spans:
 
 @lru_cache(maxsize=1)
 def _cubic_table() -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Keys' cubic at the distances i / 1024, and at those one pixel further: computed in float64, as there."""
+    """Return Keys' cubic at the distances i / 1024, and one pixel further, computed in float64 as in TensorFlow."""
     x = np.arange(_TABLE + 1) / _TABLE
     a = -0.5
     near = ((a + 2) * x - (a + 3)) * x * x + 1
@@ -160,7 +160,7 @@ def _cubic_table() -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
 
 @lru_cache(maxsize=1024)
 def area_spans(n_in: int, n_out: int) -> Spans:
-    """How much of each input pixel an output pixel covers, as in TensorFlow's ResizeArea; not yet divided by the area.
+    """Return the share of each input pixel that an output pixel covers, as in TensorFlow's ResizeArea.
 
     >>> spans = area_spans(3, 2)
     >>> spans.starts.tolist(), spans.weights.tolist()
@@ -181,7 +181,7 @@ def area_spans(n_in: int, n_out: int) -> Spans:
 
 
 def _normalise(weights: npt.NDArray[np.float32]) -> None:
-    """Make each row sum to 1, added up in order of position; nothing is left of weights too small for that."""
+    """Normalise each row to sum 1, added in order of position. Rows with too small sums become 0."""
     total = np.zeros(len(weights), np.float32)
     for k in range(weights.shape[1]):
         total += weights[:, k]
@@ -190,7 +190,7 @@ def _normalise(weights: npt.NDArray[np.float32]) -> None:
 
 
 def _tight(starts: npt.NDArray[np.int64], weights: npt.NDArray[np.float32], n_in: int) -> Spans:
-    """The same sums with as few weights as the longest needs, none of them beyond the input."""
+    """Return equal sums with as few weights as the longest span needs, none of them beyond the input."""
     counts = weights != 0
     first = counts.argmax(axis=1)
     last = np.maximum(weights.shape[1] - 1 - counts[:, ::-1].argmax(axis=1), first)
@@ -205,7 +205,7 @@ def _tight(starts: npt.NDArray[np.int64], weights: npt.NDArray[np.float32], n_in
 
 _NATIVE = Kernels("penstock.image.resizing.spans_native")
 
-# The filter of each method; without antialias bilinear and bicubic have ways of their own.
+# The filter of each method. Bilinear and bicubic without antialias do not use it.
 _FILTER_OF = {
     "bilinear": "triangle",
     "bicubic": "keyscubic",
@@ -277,6 +277,6 @@ def resize_spans_into(
 
 
 def _area_factor(y: tuple[int, int], x: tuple[int, int]) -> np.float32:
-    """One over the area of an output pixel, in TensorFlow's order of rounding."""
+    """Return one over the area of an output pixel, in TensorFlow's order of rounding."""
     height, width = (np.float32(n_in) / np.float32(n_out) for n_in, n_out in (y, x))
     return np.float32(1.0 / float(height * width))

@@ -1,7 +1,7 @@
-"""The fast kernels of resizing by weighted sums: the numbers of `reference`, bit for bit, compiled, without the GIL.
+"""The fast kernels of resizing by weighted sums. Their bits equal those of `reference`; they run without the GIL.
 
-A vector holds the same value of eight rows, so that all lanes are of use whatever the number of channels, and a sum is
-added up in order of position. Eight rows are turned that way by blocks of 8 x 8, and back on their way out.
+A vector has one value of each of eight rows, so that all lanes are used for any number of channels. Sums are added in
+order of position. Blocks of 8 x 8 values are transposed on the way in and out.
 
 No fast-math flag is used: the order of the float32 operations is the one written here.
 """
@@ -80,18 +80,18 @@ def _sum(together: int) -> Callable[[Code], None]:
 sum_one, sum_three, sum_four = (vector_step(_sum(together), "aiiaiifai") for together in (1, 3, 4))
 """sum_three(lanes, at, stride, weights, first, taps, factor, out, to): sum up `taps` pixels of LANES rows.
 
-The first of three channels lies at `lanes[at]`, those of the next pixel `stride` further; the weights begin at
-`weights[first]`; the sums, times `factor`, go to `out[to]` and behind it. `sum_one` and `sum_four` do so for one
-channel, and for four.
+The first of three channels is at `lanes[at]`, and the next pixel `stride` further. The weights begin at
+`weights[first]`. The sums, times `factor`, are written to `out` from `to` on. `sum_one` sums one channel, and
+`sum_four` sums four.
 """
 
 
-TILE = 512  # values of a row that are summed up before they are turned: eight rows of them stay in the L1 cache
+TILE = 512  # values of a row that are summed before they are transposed: eight such rows stay in the L1 cache
 
 
 @helper
 def _sum_columns(lanes: Any, starts: Any, weights: Any, channels: int, factor: Any, out: Any) -> None:
-    """Sum up the pixels of LANES rows, times `factor`."""
+    """Sum the pixels of LANES rows, times `factor`."""
     taps = weights.shape[1]
     stride = channels * LANES
     for j in range(starts.size):
@@ -107,8 +107,8 @@ def _sum_columns(lanes: Any, starts: Any, weights: Any, channels: int, factor: A
 
 @helper
 def _sum_rows(src: Any, start: int, row_size: int, size: int, weights: Any, y: int, out: Any, to: int) -> None:
-    """Sum up `size` values of rows, the first from `start` on, with the weights of result `y`; four rows at a time."""
-    # Unsigned indices: numba would otherwise test each for counting from the end.
+    """Sum `size` values of rows, the first from `start` on, with the weights of result `y`, four rows at a time."""
+    # numba would test each signed index for a negative value.
     count, at = np.uint64(size), np.uint64(to)
     for i in range(count):
         out[at + i] = 0
@@ -140,7 +140,7 @@ def _turn_tile(tile: Any, size: int, lanes: Any, to: int) -> None:
 
 @helper
 def _turn_back(out: Any, rows: int, size: int, dst: Any, to: int) -> None:
-    """Write `size` values of `rows` rows to `dst`, one row behind the other."""
+    """Write `size` values of `rows` rows to `dst`, one row after the other."""
     whole = size // LANES * LANES if rows == LANES else 0
     for at in range(0, whole, LANES):
         turn(out, at * LANES, LANES, dst, to + at, size)
@@ -179,7 +179,7 @@ def _count(
     dst: Any,
     beyond: int,
 ) -> int:
-    """How many images there are; -1 if the arguments do not fit each other. Spans may reach `beyond` the input."""
+    """Return the number of images, or -1 if the arguments do not fit. Spans may reach `beyond` the input."""
     count = images_in(values, height, width, channels)
     fits = (
         count >= 0
@@ -215,7 +215,7 @@ def resize_spans(
     factor: Any,
     dst: Any,
 ) -> int:
-    """Sum up rows, then columns, of each image into the flat `dst`, times `factor`; 0 or BAD_ARGUMENT.
+    """Sum rows, then columns, of each image into the flat `dst`, times `factor`. Return 0 or BAD_ARGUMENT.
 
     The images are flat in one of `bytes_in` and `floats_in`; the other is empty.
     """
@@ -262,7 +262,7 @@ def resize_area(
     factor: Any,
     dst: Any,
 ) -> int:
-    """As `resize_spans`, columns before rows; a position one beyond the input is its edge."""
+    """Run `resize_spans` with columns before rows. A position one beyond the input repeats its edge."""
     count = _count(
         max(bytes_in.size, floats_in.size), height, width, channels, y_starts, y_weights, x_starts, x_weights, dst, 1
     )
@@ -275,7 +275,7 @@ def resize_area(
     out = np.empty(out_row * LANES, np.float32)
     summed = np.empty(LANES * out_row, np.float32)
     total = np.empty(out_row, np.float32)
-    held = np.int64(-1)  # the first of the source rows that are in `summed`
+    held = np.int64(-1)  # the first of the source rows in `summed`
     for i in range(count * y_starts.size):
         image, y = i // y_starts.size, i % y_starts.size
         for c in range(np.uint64(out_row)):

@@ -1,1 +1,1 @@
-"""Compiled kernels of the parsers; only the build and tests import them."""
+"""Compiled kernels of the parsers. Only the build and tests import them."""

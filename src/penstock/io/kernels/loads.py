@@ -1,4 +1,4 @@
-"""load64, bits32: several bytes of an array at once; the caller has checked that they are there."""
+"""load64, bits32: read several bytes of an array at once. The caller checks the bounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ U = np.uint64
 
 @inlined
 def load64(buffer: Any, at: Any) -> Any:
-    """Eight bytes, little-endian; the caller has checked the bounds. LLVM makes one load of it."""
+    """Return eight bytes, little-endian. The caller checks the bounds. LLVM compiles it to one load."""
     i = U(at)
     return (
         U(buffer[i])
@@ -29,7 +29,7 @@ def load64(buffer: Any, at: Any) -> Any:
 
 @inlined
 def bits32(buffer: Any, at: Any) -> Any:
-    """Four bytes, little-endian, as `load64`."""
+    """Return four bytes, little-endian, like `load64`."""
     i = U(at)
     return np.uint32(
         U(buffer[i]) | U(buffer[i + U(1)]) << U(8) | U(buffer[i + U(2)]) << U(16) | U(buffer[i + U(3)]) << U(24)

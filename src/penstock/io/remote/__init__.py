@@ -1,1 +1,4 @@
-"""Objects behind a URL: read by ranges in parallel and ahead, tried again, checked; written whole or not at all."""
+"""Objects at URLs.
+
+They are read in parallel ranges and ahead, with retries and checks, and written completely or not at all.
+"""

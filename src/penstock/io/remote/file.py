@@ -1,6 +1,6 @@
-"""RemoteFile: an object as a file to read, which asks for what comes next before it is wanted.
+"""RemoteFile: an object as a readable file, which requests the next bytes before they are needed.
 
-FilesAhead opens the files that come after the one that is read before their turn.
+FilesAhead opens the next files before their turn.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Piece:
     start: int
     stop: int
     future: Future[bytes]
-    taken: bool = False  # of the room for what is read ahead
+    taken: bool = False  # True if it counts in ROOM, the memory for reading ahead
 
     def drop(self) -> None:
         self.future.cancel()
@@ -42,10 +42,10 @@ class _Piece:
 
 
 class RemoteFile(io.RawIOBase):
-    """Read, sought and told like any file, by one thread at a time.
+    """A file to read and seek, for one thread at a time.
 
-    What is read in order is asked for ahead, in as many requests as the way to its server rewards. What is read out of
-    order is asked for as it is, and `want` tells before what will be. A forked child that inherits it reads on.
+    Sequential reads are requested ahead, in as many requests as the connection rewards. Random reads are requested as
+    they are; `want` announces them. A forked child can continue to read.
     """
 
     def __init__(self, url: str) -> None:
@@ -57,14 +57,14 @@ class RemoteFile(io.RawIOBase):
         self._held: tuple[int, bytes] = (0, b"")
         self._ahead: deque[_Piece] = deque()
         self._wanted: list[_Piece] = []
-        self._followed = 0  # where a read begins that follows the one before
-        self._behind = 0  # end of what was asked for in order
+        self._followed = 0  # start of a read that follows the last one
+        self._behind = 0  # end of the sequential requests
         self._pid = os.getpid()
-        self._lock = new_lock()  # pyarrow's threads come one behind the other, but not from one
+        self._lock = new_lock()  # pyarrow reads from several threads, one after the other
         self._rate.readers += 1
 
     def begin(self) -> RemoteFile:
-        """Ask for the first bytes already."""
+        """Request the first bytes."""
         self._fill(0, first=True)
         return self
 
@@ -95,7 +95,7 @@ class RemoteFile(io.RawIOBase):
         return len(content)
 
     def read(self, size: int | None = -1) -> bytes:
-        """Up to `size` bytes, fewer only at the end. Raises as `RemoteObject.read`."""
+        """Return up to `size` bytes, fewer only at the end. Raises the errors of `RemoteObject.read`."""
         if self.closed:
             message = f"The file {self.name!r} is closed."
             raise ValueError(message)
@@ -103,7 +103,7 @@ class RemoteFile(io.RawIOBase):
             return self._read(self._object.size if size is None or size < 0 else size)
 
     def want(self, ranges: Sequence[tuple[int, int]]) -> None:
-        """Ask for ranges that will be read soon, in any order; what was wanted before and not read is forgotten."""
+        """Request ranges that will be read soon, in any order. Earlier announced ranges are forgotten."""
         with self._lock:
             self._check_process()
             for piece in self._wanted:
@@ -136,7 +136,7 @@ class RemoteFile(io.RawIOBase):
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _found(self, size: int) -> tuple[int, bytes]:
-        """Bytes that begin at or before the place, and their place; they hold at least the next one."""
+        """Return bytes that begin at or before the position, and their start. They have at least the next byte."""
         at = self._at
         while self._ahead and self._ahead[0].stop <= at:
             self._ahead.popleft().drop()
@@ -174,9 +174,9 @@ class RemoteFile(io.RawIOBase):
             piece.give()
 
     def _fill(self, at: int, *, first: bool = False) -> None:
-        """Ask for what follows, from `at` on, up to what may be in flight.
+        """Request the bytes from `at` on, up to the limit in flight.
 
-        Where there is no room, only the first piece is asked for, which a reader waits for: it is not ahead of anybody.
+        Without room, only the first piece is requested, because a reader waits for it.
         """
         room, piece = self._rate.share, _FIRST if first else self._rate.piece
         have = sum(each.stop - each.start for each in self._ahead)
@@ -196,7 +196,7 @@ class RemoteFile(io.RawIOBase):
         return _Piece(start, stop, POOL.submit(lambda: whole.read(start, stop)), taken)
 
     def _check_process(self) -> None:
-        """In a forked child nobody works for what its parent had asked for."""
+        """Drop the parent's requests in a forked child, which has no threads for them."""
         if self._pid != os.getpid():
             self._pid = os.getpid()
             self._ahead.clear()
@@ -206,7 +206,7 @@ class RemoteFile(io.RawIOBase):
             self._followed = self._at
 
     def close(self) -> None:
-        """Idempotent."""
+        """Drop the requests and close the object. Idempotent."""
         if not self.closed:
             if self._pid == os.getpid():
                 for piece in (*self._ahead, *self._wanted):
@@ -220,11 +220,11 @@ class RemoteFile(io.RawIOBase):
 
 
 _MOST = 32  # files
-_UNKNOWN = 1 << 18  # bytes that a file counts for of which only the name is known
+_UNKNOWN = 1 << 18  # assumed bytes of a file with unknown size
 
 
 class _Opened:
-    """Files that somebody has asked for, by name, until they are opened or given up."""
+    """Files that were requested ahead, by name, until they are opened or dropped."""
 
     def __init__(self) -> None:
         self._begin_anew()
@@ -254,7 +254,7 @@ class _Opened:
         with self._lock:
             waiting = self._files.get(name, [])
             if future not in waiting:
-                return  # somebody has opened it
+                return  # a reader has opened it
             waiting.remove(future)
             if not waiting:
                 del self._files[name]
@@ -271,7 +271,10 @@ _OPENED = _Opened()
 
 
 class FilesAhead:
-    """Small files cost a server's delay each, unless several are on their way; a large one reads ahead by itself."""
+    """Opens files ahead of time, because each small file costs the server's delay.
+
+    A large file reads ahead by itself.
+    """
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
@@ -279,7 +282,7 @@ class FilesAhead:
         self._asked: deque[tuple[int, Future[RemoteFile]]] = deque()
 
     def reading(self, number: int) -> None:
-        """File `number` is read now: ask for those behind it, as much as may be in flight."""
+        """Report that file `number` is being read, and request the next files, up to the limit in flight."""
         while self._asked and self._asked[0][0] <= number:
             self._asked.popleft()
         self._next = max(self._next, number + 1)
@@ -292,7 +295,7 @@ class FilesAhead:
             room -= _UNKNOWN
 
     def close(self) -> None:
-        """Give up those that nobody has opened. Idempotent."""
+        """Drop the files that no reader has opened. Idempotent."""
         for number, future in self._asked:
             _OPENED.drop(self._names[number], future)
         self._asked.clear()
@@ -305,6 +308,6 @@ def _size(future: Future[RemoteFile]) -> int:
 
 
 def open_remote(name: str) -> RemoteFile:
-    """The file of a URL, which may be on its way already."""
+    """Return the file of a URL, which may have been requested before."""
     future = _OPENED.take(name)
     return RemoteFile(name) if future is None else future.result()

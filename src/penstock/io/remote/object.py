@@ -1,6 +1,6 @@
-"""RemoteObject: an object behind a URL as it was when it was opened, whose bytes are had by ranges.
+"""RemoteObject: one version of an object at a URL, read in ranges.
 
-They come from its store or from BlockCache: blocks in a local folder, which several processes share.
+The bytes come from the server, or from BlockCache: blocks in a local folder that several processes share.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from penstock.io.remote.system import POOL, file_system, settings
 from penstock.io.remote.transport import NoRangesError, OtherVersionError, Stat, fetch, head, verify
 
 BLOCK = 1 << 20
-_CHECK = 4  # bytes of a checksum behind each block
-_ABANDONED = 600.0  # seconds, behind which a file that was never given its name is nobody's
-_EACH = 16  # parts of the limit: so often a process that writes looks at the sizes of all
+_CHECK = 4  # bytes of the checksum after each block
+_ABANDONED = 600.0  # seconds after which a file without its final name counts as abandoned
+_EACH = 16  # a writing process checks the total size after each such fraction of the limit
 
 
 class BlockCache:
-    """Files of one block each, called after a digest of the object's URL and version, and the number of the block.
+    """Files of one block each. The name is a digest of the object's URL and version, and the number of the block.
 
-    A block gets its name when it is whole, and is held against its checksum when it is read: a process that is killed
-    leaves at most a file without a name, which goes later. Those used longest ago go first when all have more than
-    `most` bytes; processes that write at the same time may pass that by what they have in hand. A disk that is full, or
-    not there, costs requests and no error.
+    A block gets its name when it is complete, and its checksum is verified when it is read. A killed process leaves at
+    most a file without its final name, which is removed later. If the total exceeds `most` bytes, the least recently
+    used blocks are removed. Processes that write at the same time may exceed the limit by their current blocks. A full
+    or missing disk causes more requests, but no error.
     """
 
     def __init__(self, folder: str, most: int) -> None:
         self._folder = Path(folder)
         self._most = most
-        self._written = most  # of this process, since it looked: at first it does
+        self._written = most  # bytes written since the last check; the first write checks
         with suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def read(self, key: str, size: int, start: int, stop: int, ask: Callable[[int, int], bytes]) -> bytes:
-        """Bytes of an object: from blocks that are here, and by `ask` where they are not."""
+        """Return bytes of an object: from cached blocks, or from `ask` for missing blocks."""
         digest = hashlib.sha256(key.encode()).hexdigest()[:40]
         first, last = start // BLOCK, -(-stop // BLOCK)
         blocks = {number: self._get(digest, number, min(BLOCK, size - number * BLOCK)) for number in range(first, last)}
@@ -62,7 +62,7 @@ class BlockCache:
             while behind < last and blocks[behind] is None:
                 behind += 1
             asked = ask(number * BLOCK, min(behind * BLOCK, size))
-            if not asked:  # the object is had in another way from now on
+            if not asked:  # the object is read in another way from now on
                 return b""
             for each in range(number, behind):
                 block = asked[(each - number) * BLOCK : (each - number + 1) * BLOCK]
@@ -131,7 +131,7 @@ class BlockCache:
 
 
 def block_cache() -> BlockCache | None:
-    """That of the settings, if they name a folder."""
+    """Return the cache in the folder of the settings, or None."""
     limits = settings()
     return None if limits.cache is None else _cache_in(limits.cache, limits.cache_bytes)
 
@@ -141,24 +141,24 @@ def _cache_in(folder: str, most: int) -> BlockCache:
     return BlockCache(folder, most)
 
 
-GAP = 1 << 18  # bytes between two ranges that are read and thrown away, rather than asked for apart
+GAP = 1 << 18  # bytes; a smaller gap between two ranges is read and dropped, to save a request
 LARGEST = 1 << 23  # bytes of one request
 _CHANGED = "Objects must not be replaced while they are read. Start again, or write new data under a new name."
 _log = logging.getLogger("penstock.io")
 
 
 class RemoteObject:
-    """`size` bytes of one version; what a server sends of another one is a DataLossError.
+    """`size` bytes of one version of an object. If the server sends another version, DataLossError is raised.
 
-    A server that gives no ranges is asked for the whole object once, which goes into a temporary file without a name.
+    If the server does not support ranges, the whole object is downloaded once to an unnamed temporary file.
     """
 
     def __init__(self, url: str) -> None:
         self.url = url
         self._lock = new_lock()
         self._spool: Any = None
-        self._unchecked = False  # whether a reply did not say which version it is of
-        self._opened = False  # whether bytes were given: then the version is settled
+        self._unchecked = False  # True if a reply did not state its version
+        self._opened = False  # True if bytes were returned, after which the version is fixed
         self._stat = retrying(lambda: head(url), url, "Opening")
         self._cache: BlockCache | None = block_cache()
         if not self._stat.ranges or self._stat.size is None:
@@ -171,13 +171,15 @@ class RemoteObject:
 
     @property
     def version(self) -> str:
-        """What the server tells versions apart by, or ""."""
+        """The server's identifier of the version, or ""."""
         return self._stat.version
 
     def read(self, start: int, stop: int) -> bytes:
-        """The bytes from `start` up to `stop`, both inside of the object; asked for again while that may help.
+        """Return the bytes from `start` up to `stop`, both inside of the object.
 
-        Raises DataLossError where they are no longer those that were opened, and what `retrying` raises.
+        The request is repeated while this may help.
+
+        Raises DataLossError if the object has changed since it was opened, and the errors of `retrying`.
         """
         if start >= stop:
             return b""
@@ -190,7 +192,7 @@ class RemoteObject:
         return self._spooled(start, stop)
 
     def read_many(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """The bytes of ranges, asked for in parallel; neighbours together, large ones in parts."""
+        """Return the bytes of ranges, requested in parallel. Neighbours are merged, large ranges are split."""
         runs = coalesced(ranges)
         found: dict[int, bytes] = {}
         futures: list[tuple[int, list[Future[bytes]]]] = []
@@ -213,7 +215,7 @@ class RemoteObject:
         return out
 
     def finish(self) -> None:
-        """All bytes were given: look once more at the version, where no reply said it."""
+        """Check the version again after the last bytes, if a reply did not state it."""
         if not self._unchecked or not self._stat.version or self._spool is not None:
             return
         self._unchecked = False
@@ -249,13 +251,16 @@ class RemoteObject:
             raise
 
     def _renewed(self, old: Stat) -> bool:
-        """Whether what was opened by an old listing could be opened anew: nobody has seen bytes or the size of it."""
+        """Open the newest version, if the listing was old and no reader has seen bytes or another size.
+
+        Return True if done.
+        """
         with self._lock:
             if self._opened or not old.listed:
                 return False
             if self._stat is old:
                 fresh = head(self.url, fresh=True)
-                if fresh.size != old.size:  # which a reader has asked for already
+                if fresh.size != old.size:  # a reader may have used the old size
                     return False
                 self._stat = fresh
             return True
@@ -268,7 +273,7 @@ class RemoteObject:
         return f"{self.url}\n{self._stat.size}\n{self._stat.version}"
 
     def _download(self) -> None:
-        """Get the whole object into a temporary file: its server has no ranges."""
+        """Download the whole object to a temporary file, because its server does not support ranges."""
         with self._lock:
             if self._spool is not None:
                 return
@@ -293,7 +298,7 @@ class RemoteObject:
             with system.open(inner, "rb", block_size=0) as file:
                 while piece := file.read(1 << 20):
                     spool.write(piece)
-        except ValueError as error:  # fsspec's way to say that the server sends what nobody asked for
+        except ValueError as error:  # fsspec raises it if the server sends unrequested bytes
             raise UnavailableError(redacted(str(error)), file=self.url) from None
         spool.flush()
         size = int(spool.tell())
@@ -310,13 +315,13 @@ class RemoteObject:
             return bytes(self._spool.read(stop - start))
 
     def close(self) -> None:
-        """Let go of the temporary file, if there is one. Idempotent."""
+        """Close the temporary file, if there is one. Idempotent."""
         if self._spool is not None:
             self._spool.close()
 
 
 def coalesced(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The ranges in ascending order, those with small gaps between them as one.
+    """Return the ranges in ascending order. Ranges with small gaps between them are merged.
 
     >>> coalesced([(900_000, 900_010), (0, 100), (200, 300)])
     [(0, 300), (900000, 900010)]

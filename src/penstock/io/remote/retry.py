@@ -1,4 +1,4 @@
-"""Trying again: what a server may say that passes by itself, how long to wait, and what is said in the end."""
+"""Retries: the errors that may pass, the pauses between requests, and the final error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.io.remote.system import scheme_of, settings
 
 Result = TypeVar("Result")
 
-_FIRST, _LONGEST = 0.1, 10.0  # seconds to wait at most, before the second try and before any
+_FIRST, _LONGEST = 0.1, 10.0  # seconds: limits of the first pause, and of any pause
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504, 509})
 _REFUSED = frozenset({401, 403})
 _ERRNOS = frozenset(
@@ -54,23 +54,23 @@ _CHAINS = {
     "FSSPEC_GS_TOKEN=anon for what is public",
     "hdfs": "HADOOP_USER_NAME, or a Kerberos ticket",
 }
-_random = Random()  # never the state of the user's generator
+_random = Random()  # a separate generator, so that the user's random state does not change
 
 
 class Verdict(Exception):
-    """What a request has found out, which no further try changes. It is for the caller, and no error of its own."""
+    """A result of a request that a retry would not change. The caller handles it; it is no error for users."""
 
 
 class ShortReplyError(ConnectionError):
-    """Fewer bytes came than the server had announced, or was asked for."""
+    """Fewer bytes came than the server had announced, or than were requested."""
 
 
 def retrying(call: Callable[[], Result], url: str, doing: str, offset: int | None = None) -> Result:
-    """What `call` returns, which is made again while what it raises may pass by itself.
+    """Return the result of `call`, which is repeated while its error may pass.
 
-    In front of every further try there is a pause of random length, of up to twice what the one before could have.
-    Raises UnavailableError when the limits of the settings are reached, NotFoundError and PermissionDeniedError at
-    once. No text of a library is passed on with the secrets of a URL in it.
+    Before each retry there is a pause of random length, up to a limit that doubles. Raises UnavailableError if the
+    limits of the settings are reached. Raises NotFoundError and PermissionDeniedError at once. Secrets of a URL are
+    removed from texts of libraries.
     """
     limits = settings()
     began = time.monotonic()
@@ -93,7 +93,7 @@ def retrying(call: Callable[[], Result], url: str, doing: str, offset: int | Non
 
 
 def passes(error: BaseException) -> bool:
-    """Whether a request that raised this may succeed when it is made again."""
+    """Return True if a request with this error may succeed when it is repeated."""
     return any(_passes(each) for each in _chain(error)) and not any(_denied(each) for each in _chain(error))
 
 
@@ -119,7 +119,7 @@ def _denied(error: BaseException) -> bool:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An exception and those it was made from: libraries wrap what they do not understand."""
+    """Yield an exception and its causes, because libraries wrap errors of other libraries."""
     found: BaseException | None = error
     for _ in range(8):
         if found is None:
@@ -129,7 +129,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _status(error: BaseException) -> int | None:
-    """The HTTP status that an exception of any library carries."""
+    """Return the HTTP status that an exception of any library carries, or None."""
     for name in ("status", "status_code", "code"):
         value = getattr(error, name, None)
         if isinstance(value, int) and len(str(value)) == _DIGITS:
@@ -166,8 +166,8 @@ def _given_up(error: Exception, url: str, doing: str, offset: int | None, tries:
     often = "once" if tries == 1 else f"{tries} times in {spent:.1f} s"
     message = f"{doing} {redacted(url)!r} was tried {often}, and failed: {_text(error)}"
     hint = (
-        "The server, or the way to it, is down or overloaded. What was read stays good: go on from the last "
-        "state_dict(). PENSTOCK_REMOTE_TRIES and PENSTOCK_REMOTE_PATIENCE (seconds) allow more."
+        "The server, or the way to it, is down or overloaded. The data that was read is not lost: resume from "
+        "the last state_dict(). PENSTOCK_REMOTE_TRIES and PENSTOCK_REMOTE_PATIENCE (seconds) allow more."
     )
     return UnavailableError(message, hint=hint, file=url, offset=offset)
 

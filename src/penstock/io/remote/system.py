@@ -1,7 +1,7 @@
-"""The fsspec file system behind a URL, and the limits of reading there.
+"""The fsspec file system of a URL, and the limits of reading from it.
 
-It is asked for anew each time: it knows what a forked process has to make again. The environment sets the limits, which
-workers of this machine share. How many bytes are asked for before they are needed, InFlight finds by trying.
+The file system is requested from fsspec each time, because fsspec recreates it in a forked process. The environment
+sets the limits, which workers of this machine share. InFlight finds by trials how many bytes to request ahead.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ _EXTRAS = {
     "http": "http",
     "https": "http",
 }
-_JAVA = ("ARROW_LIBHDFS_DIR", "HADOOP_HOME")  # who sets one of them has the library that fsspec's own needs
-_NATIVE = ("hdfs", "viewfs")  # read through hdfs-native: fsspec's own needs a Java installation
+# if one of these is set, the library that fsspec's own implementation needs is installed
+_JAVA = ("ARROW_LIBHDFS_DIR", "HADOOP_HOME")
+_NATIVE = ("hdfs", "viewfs")  # read through hdfs-native, because fsspec's own implementation needs Java
 
 
 def scheme_of(url: str) -> str:
-    """What stands in front of the `://` of a URL, without what fsspec wraps around it.
+    """Return the scheme of a URL, without the prefixes of fsspec.
 
     >>> scheme_of("gs://bucket/key"), scheme_of("simplecache::s3://bucket/key")
     ('gs', 's3')
@@ -46,9 +47,9 @@ def scheme_of(url: str) -> str:
 
 
 def file_system(url: str) -> tuple[Any, str]:
-    """The file system of a URL, and the URL's path in it.
+    """Return the file system of a URL, and the URL's path in it.
 
-    Credentials are found by the library of each service, in the places where it always looks; none pass through here.
+    The library of each service finds credentials in its usual places. This code never handles them.
     """
     import fsspec
 
@@ -65,7 +66,7 @@ def file_system(url: str) -> tuple[Any, str]:
     except PenstockError:
         raise
     except ValueError as error:
-        if scheme in fsspec.available_protocols():  # what is wrong is another part of it
+        if scheme in fsspec.available_protocols():  # another part of the URL is wrong
             message = f"{redacted(url)!r} cannot be opened: {redacted(str(error))}"
         else:
             message = f"{redacted(url)!r} names a protocol that fsspec does not know: {redacted(str(error))}"
@@ -76,7 +77,7 @@ def file_system(url: str) -> tuple[Any, str]:
 def _use_native(scheme: str) -> None:
     import fsspec
 
-    if fsspec.registry.get(scheme) is not None:  # the user's choice, or ours of before
+    if fsspec.registry.get(scheme) is not None:  # registered by the user, or by an earlier call
         return
     try:
         from hdfs_native.fsspec import HdfsFileSystem, ViewfsFileSystem
@@ -88,9 +89,10 @@ def _use_native(scheme: str) -> None:
 
 
 def full_name(system: Any, path: str, url: str, inner: str) -> str:
-    """The URL of a path in the file system of `url`, which stands there for `inner`.
+    """Return the URL of a path in the file system of `url`, whose own path there is `inner`.
 
-    Some do not tell their host again, as WebHDFS: `inner` is then what stands behind it, without a bucket or container.
+    Some file systems, such as WebHDFS, omit the host. `inner` is then the part after the host, without a bucket or
+    container.
     """
     found = str(system.unstrip_protocol(path))
     scheme, _, rest = url.partition("://")
@@ -114,7 +116,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class RemoteSettings:
-    """How often and how long a request is tried, what is read ahead, and where blocks are kept."""
+    """Limits of requests and reading ahead, and the folder of cached blocks."""
 
     tries: int = 8  # of one request
     timeout: float = 60.0  # seconds for one try
@@ -125,7 +127,7 @@ class RemoteSettings:
 
 
 def settings() -> RemoteSettings:
-    """Read the settings from the environment as it is now. Raises InvalidArgumentError for a value that is none."""
+    """Return the settings in the current environment. Raises InvalidArgumentError for an invalid value."""
     return _parsed(tuple(os.environ.get(name) for name in _NAMES.values()))
 
 
@@ -147,7 +149,7 @@ def _number(field: str, text: str) -> int | float:
     except ValueError:
         number = 0
     if not 0 < number < float("inf"):
-        what = "a number of seconds" if seconds else "a positive number, with K, M, G or T behind it for a larger one"
+        what = "a number of seconds" if seconds else "a positive number, with the suffix K, M, G or T for a larger one"
         message = f"{_NAMES[field]} is {what}, got {text!r:.40}."
         raise InvalidArgumentError(message, hint="Correct the environment variable, or leave it out.")
     return number
@@ -155,20 +157,21 @@ def _number(field: str, text: str) -> int | float:
 
 # Pool has the threads that wait for servers.
 
-LEAST = 1 << 20  # bytes in flight when nothing is known
+LEAST = 1 << 20  # bytes in flight before any measurement
 _LEAST_PIECE, _MOST_PIECE = 1 << 18, 1 << 22
-_PIECES = 8  # that what is in flight is asked for in; more where it is more than eight of the largest
-_WAITED = 0.05  # part of the time: a reader that waits less has enough in flight
-_BETTER = 1.1  # times as fast: what doubling has to bring
-_FAILED, _QUIET, _RESTED = 2, 8, 16  # rounds: without gain before it goes back, without waiting, until it tries again
+_PIECES = 8  # requests that the window is split into; more if it exceeds eight of the largest
+_WAITED = 0.05  # share of the time; a reader that waits less has enough bytes in flight
+_BETTER = 1.1  # speed-up that doubling the window must bring
+# rounds: without gain before it shrinks, without waiting before it shrinks, of rest before it grows again
+_FAILED, _QUIET, _RESTED = 2, 8, 16
 
 
 class InFlight:
-    """The window for one server, in bytes; `saw` is told of every piece that a reader took.
+    """The window of bytes in flight for one server. `saw` is called for every piece that a reader takes.
 
-    A round is over when a window's bytes were taken. If the reader waited for them, the window doubles, as long as that
-    makes it faster by a tenth; then it goes back by half and rests. Where nobody waits it shrinks: what is not needed
-    is somebody else's memory.
+    A round ends when the bytes of a window were taken. If the reader waited, the window doubles, as long as each
+    doubling brings a tenth more speed. Otherwise it halves and rests. If no reader waits, it shrinks, to release
+    memory.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -179,12 +182,12 @@ class InFlight:
         self._began = 0.0
         self._bytes = 0
         self._waited = 0.0
-        self._rate = 0.0  # of the best round
+        self._rate = 0.0  # bytes per second of the best round
         self._failed = self._quiet = self._rest = 0
 
     @property
     def share(self) -> int:
-        """Bytes that one of the files that are open may have in flight; the limit may be less than when it grew."""
+        """The bytes that one open file may have in flight. The limit of the settings may have become lower."""
         return max(min(self.window, settings().buffer) // max(self.readers, 1), _LEAST_PIECE)
 
     @property
@@ -193,7 +196,7 @@ class InFlight:
         return min(max(self.share // _PIECES, _LEAST_PIECE), _MOST_PIECE)
 
     def saw(self, nbytes: int, waited: float) -> None:
-        """A reader took so many bytes, for which it waited so many seconds."""
+        """Record that a reader took `nbytes` bytes and waited `waited` seconds for them."""
         with self._lock:
             now = self._clock()
             if not self._began:
@@ -230,7 +233,7 @@ class InFlight:
 
 
 class Room:
-    """The bytes that all files of this process together have asked for ahead of their readers."""
+    """The bytes that all files of this process together have requested ahead."""
 
     def __init__(self) -> None:
         self._lock = new_lock()
@@ -241,7 +244,7 @@ class Room:
         self.taken = 0
 
     def take(self, nbytes: int) -> bool:
-        """Whether there is room for so many more; then they are taken."""
+        """Reserve `nbytes` bytes. Return False if there is no room."""
         with self._lock:
             if self.taken + nbytes > settings().buffer:
                 return False
@@ -249,7 +252,7 @@ class Room:
             return True
 
     def give(self, nbytes: int) -> None:
-        """Give room back."""
+        """Release reserved bytes."""
         with self._lock:
             self.taken -= nbytes
 
@@ -265,7 +268,7 @@ def _begin_anew() -> None:
 
 
 def in_flight_for(url: str) -> InFlight:
-    """That of the URL's server or bucket."""
+    """Return the window of the URL's server or bucket."""
     scheme, _, rest = url.partition("://")
     with _LOCK:
         return _SERVERS.setdefault(f"{scheme}://{rest.partition('/')[0]}", InFlight())
@@ -276,7 +279,7 @@ _IDLE = 1.0  # seconds without work after which a thread ends
 
 
 class Pool:
-    """Up to `most` daemon threads. A forked child, which has none of them, begins with an empty one."""
+    """Up to `most` daemon threads. A forked child starts with an empty pool."""
 
     def __init__(self, most: int = MOST, name: str = "penstock-remote") -> None:
         self._most = most
@@ -291,8 +294,8 @@ class Pool:
         self._idle = 0
 
     def submit(self, call: Callable[[], Any]) -> Future[Any]:
-        """Have a thread call it. What it must not do is wait for other work of this pool."""
-        from concurrent.futures import Future  # which costs as much as half of penstock
+        """Call `call` in a thread. It must not wait for other work of this pool."""
+        from concurrent.futures import Future  # importing it takes half as long as importing penstock
 
         future: Future[Any] = Future()
         with self._changed:
@@ -303,7 +306,7 @@ class Pool:
             self._threads += 1
             try:
                 threading.Thread(target=self._run, args=(self._changed,), name=self._name, daemon=True).start()
-            except BaseException:  # there can be no further thread now; later there may
+            except BaseException:  # no thread can start now, but one may later
                 self._threads -= 1
                 self._work.remove((future, call))
                 raise

@@ -1,7 +1,7 @@
-"""Transports: one request to a server for what an object is, or for some of its bytes, by the way each service has.
+"""Transports: single requests to a server for the description or some bytes of an object.
 
-`fsspec` knows all services; three of them are asked here through its sessions, so that every reply is held against the
-version that was opened. The others are asked once more for their version when the last bytes have come.
+`fsspec` supports all services. For three of them, this module sends requests through fsspec's sessions, so that every
+reply is compared with the opened version. For other services, the version is requested again after the last bytes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from penstock.forked import new_lock
 from penstock.io.remote.retry import ShortReplyError, Verdict
 from penstock.io.remote.system import file_system, settings
 
-VERSIONS = (  # of fsspec's descriptions of a file: what changes with its content
-    "generation",  # of Google's storage
+VERSIONS = (  # fields of fsspec's file descriptions that change with the content
+    "generation",  # Google's storage
     "ETag",
     "etag",
     "e_tag",
@@ -34,36 +34,36 @@ _MOST_LISTED = 1 << 16
 
 
 class OtherVersionError(Verdict):
-    """The object is not the one that was opened."""
+    """The object is not the version that was opened."""
 
 
 class NoRangesError(Verdict):
-    """The server gives the whole object or nothing."""
+    """The server sends only whole objects."""
 
 
 @dataclass(frozen=True)
 class Stat:
-    """What a server says of an object: its size, None where it does not tell, and what tells versions apart, or ""."""
+    """A server's description of an object: its size (None if unknown), and an identifier of its version, or ""."""
 
     size: int | None
     version: str
     ranges: bool = True
-    listed: bool = False  # by a listing, which may be older than the object
+    listed: bool = False  # from a listing, which may be older than the object
 
 
 def stat_of(info: Mapping[str, Any]) -> Stat:
-    """The Stat that stands in fsspec's description of a file."""
+    """Return the Stat of a file in fsspec's description."""
     told = next((info[key] for key in VERSIONS if info.get(key) is not None), "")
     size = info.get("size")
     return Stat(None if size is None else int(size), str(told), info.get("partial") is not False)
 
 
 _TIMES = ("LastModified", "updated", "last_modified", "modificationTime", "modification_time", "mtime", "created")
-_YEAR_3000 = 3.2e10  # in seconds: larger numbers are milliseconds, as HDFS has them
+_YEAR_3000 = 3.2e10  # seconds; larger numbers are milliseconds, as in HDFS
 
 
 def written_at(info: Mapping[str, Any]) -> int | None:
-    """When a file was written to, in nanoseconds, by fsspec's description of it; None where that does not say."""
+    """Return the time of the last write in nanoseconds, from fsspec's description of a file. None if it is unknown."""
     told = next((info[key] for key in _TIMES if info.get(key) is not None), None)
     if isinstance(told, str):
         try:
@@ -82,7 +82,7 @@ _LISTED_LOCK = new_lock()
 
 
 def remember(url: str, info: Mapping[str, Any]) -> None:
-    """Keep what a listing says of an object, so that opening it needs no request of its own."""
+    """Store an object's description from a listing, so that opening it needs no request."""
     found = stat_of(info)
     if found.size is None or not found.version:
         return
@@ -93,7 +93,7 @@ def remember(url: str, info: Mapping[str, Any]) -> None:
 
 
 def head(url: str, *, fresh: bool = False) -> Stat:
-    """What the server says of an object; without `fresh`, or what a listing has said.
+    """Return the server's description of an object. Without `fresh` it may come from a listing.
 
     Raises FileNotFoundError, IsADirectoryError.
     """
@@ -102,7 +102,7 @@ def head(url: str, *, fresh: bool = False) -> Stat:
         with _LISTED_LOCK:
             _LISTED.pop(url, None)
         system.invalidate_cache(inner)
-    elif _checks_replies(system):  # else an old description would not be noticed
+    elif _checks_replies(system):  # otherwise an outdated description would stay unnoticed
         with _LISTED_LOCK:
             found = _LISTED.get(url)
         if found is not None:
@@ -114,9 +114,9 @@ def head(url: str, *, fresh: bool = False) -> Stat:
 
 
 def fetch(url: str, stat: Stat, start: int, stop: int) -> tuple[bytes, bool]:
-    """The bytes from `start` up to `stop` of the object that was opened, and whether the reply said that they are.
+    """Return the bytes from `start` up to `stop`, and True if the reply states that they are of the opened version.
 
-    Raises OtherVersionError, NoRangesError, ShortReplyError, and whatever the library behind it raises.
+    Raises OtherVersionError, NoRangesError, ShortReplyError, and the errors of libraries.
     """
     system, inner = file_system(url)
     kind = _kind(system)
@@ -137,7 +137,7 @@ def fetch(url: str, stat: Stat, start: int, stop: int) -> tuple[bytes, bool]:
 
 
 def whole(url: str) -> bytes:
-    """All bytes of an object, whichever version it is, by one request."""
+    """Return all bytes of an object, in its current version, with one request."""
     system, inner = file_system(url)
     if getattr(system, "async_impl", False):
         return bytes(_sync(system, _cat, system, inner, None, None))
@@ -145,7 +145,7 @@ def whole(url: str) -> bytes:
 
 
 def verify(url: str, stat: Stat) -> None:
-    """Raise OtherVersionError where the object has been replaced since it was opened."""
+    """Raise OtherVersionError if the object has been replaced since it was opened."""
     now = head(url, fresh=True)
     if (now.size, now.version) != (stat.size, stat.version):
         raise OtherVersionError
@@ -187,7 +187,7 @@ def _any(system: Any, inner: str, start: int, stop: int) -> bytes:
         return bytes(_sync(system, _cat, system, inner, start, stop))
     if type(system).cat_file is not AbstractFileSystem.cat_file:
         return bytes(system.cat_file(inner, start=start, end=stop))
-    with system.open(inner, "rb", cache_type="none") as file:  # by itself it would read megabytes ahead
+    with system.open(inner, "rb", cache_type="none") as file:  # fsspec would read megabytes ahead
         file.seek(start)
         parts = [file.read(stop - start)]
         have = len(parts[0])
@@ -251,7 +251,7 @@ async def _http_range(system: Any, url: str, stat: Stat, start: int, stop: int) 
 
 
 def _checked(stat: Stat, headers: Mapping[str, str], *, whole: bool) -> bool:
-    """Whether a reply says its version; raises OtherVersionError for one out of another than was opened."""
+    """Return True if a reply states its version. Raises OtherVersionError if it is not the opened version."""
     told = next((headers[key] for key in ("ETag", "Last-Modified") if headers.get(key)), "")
     if stat.version and told and told != stat.version:
         raise OtherVersionError

@@ -1,4 +1,4 @@
-"""RemoteWriter: a new object, which is there as a whole when it is closed, and not at all before."""
+"""RemoteWriter: a new object, which appears completely when it is closed, and not before."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from penstock.hints import redacted
 from penstock.io.remote.retry import retrying
 from penstock.io.remote.system import file_system, scheme_of
 
-IN_MEMORY = 1 << 23  # bytes of what is sent as one request; more goes through a temporary file
-_WHOLE = frozenset(  # services in which an object appears when its last byte has come
+IN_MEMORY = 1 << 23  # bytes; smaller objects are sent in one request, larger ones go through a temporary file
+_WHOLE = frozenset(  # services in which an object appears with its last byte
     ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss", "oci", "cos", "memory", "http", "https", "hf")
 )
 
 
 class RemoteWriter(io.RawIOBase):
-    """Gathers what is written, beyond some megabytes in a temporary file, and sends it when it is closed.
+    """Collects the written bytes, and sends them when it is closed. Large content goes to a temporary file.
 
-    Sending is tried again like reading. Where a service shows files that are being written, such as HDFS, it is sent
-    under another name and renamed. `discard` closes it without sending anything.
+    Requests are repeated as in reading. Some services, such as HDFS, show files that are being written. For these
+    services, the file is sent under another name and renamed. `discard` closes the writer without sending.
     """
 
     def __init__(self, url: str) -> None:
         super().__init__()
-        file_system(url)  # what is missing is said before anything is written
+        file_system(url)  # a missing library raises before anything is written
         self.name = url
         self._parts = io.BytesIO()
         self._file: Any = None
@@ -53,7 +53,7 @@ class RemoteWriter(io.RawIOBase):
         return size
 
     def close(self) -> None:
-        """Send it. Idempotent."""
+        """Send the object. Idempotent."""
         if self.closed:
             return
         super().close()
@@ -67,7 +67,7 @@ class RemoteWriter(io.RawIOBase):
             self._forget()
 
     def discard(self) -> None:
-        """Close it, and send nothing."""
+        """Close the writer without sending."""
         if not self.closed:
             super().close()
             self._forget()
@@ -80,7 +80,7 @@ class RemoteWriter(io.RawIOBase):
 
     def __del__(self) -> None:
         with suppress(Exception):
-            self.discard()  # nobody said that it is whole
+            self.discard()  # the content may be incomplete
 
     def _forget(self) -> None:
         self._parts = io.BytesIO()
@@ -91,11 +91,11 @@ class RemoteWriter(io.RawIOBase):
 
 
 def put(url: str, content: bytes | Path) -> None:
-    """Make an object of bytes, or of the content of a local file, whole or not at all."""
+    """Write an object with these bytes, or with the content of a local file, completely or not at all."""
     try:
         retrying(lambda: _put(url, content), url, "Writing")
     except NotFoundError as error:
-        message = f"There is no place for {redacted(url)!r}: its bucket, or what is in front of it, is missing."
+        message = f"There is no place for {redacted(url)!r}: its bucket or a parent folder is missing."
         raise NotFoundError(message, hint="Create it first.", file=url) from error.__cause__
 
 
@@ -112,7 +112,7 @@ def _put(url: str, content: bytes | Path) -> None:
         if scheme_of(url) in ("hdfs", "viewfs"):
             system.mv(part, inner, overwrite=True)
             return
-        if system.exists(inner):  # most services do not rename onto a file
+        if system.exists(inner):  # most services cannot rename to an existing file
             system.rm_file(inner)
         system.mv(part, inner)
     except BaseException:

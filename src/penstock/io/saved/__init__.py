@@ -1,1 +1,1 @@
-"""The files of a saved data set: Arrow IPC chunks and the manifest that makes a whole of them."""
+"""The files of a saved data set: Arrow IPC chunks, and the manifest that lists them."""

@@ -1,4 +1,4 @@
-"""The chunks of a saved data set as files: elements written one chunk behind the other, and read where they lie."""
+"""The chunks of a saved data set as files: written one after the other, and read through a memory map."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ from penstock.io.saved.manifest import file_in
 
 
 class ChunkFile:
-    """A chunk that is mapped, or read as a whole where it is a URL.
+    """A chunk that is mapped, or completely read if it is at a URL.
 
-    Its checksums are looked at when it is made, unless they were `verified` before, or this process has just written
-    it. Raises DataLossError then for a file that is not what was written, and NotFoundError for none.
+    Its checksums are verified when the object is created, unless they were `verified` before, or this process has just
+    written the file. Raises DataLossError if the content differs from the written content, and NotFoundError for a
+    missing file.
     """
 
     def __init__(self, name: str, chunk: Chunk, *, verified: bool = False) -> None:
@@ -46,20 +47,20 @@ class ChunkFile:
             self._reader = pa.ipc.open_file(pa.py_buffer(self._content))
 
     def block(self, number: int, structure: Structure) -> Block:
-        """The elements of a record batch.
+        """Return the elements of a record batch.
 
-        Raises DataLossError for a file that holds something else, though its checksums are right.
+        Raises DataLossError if the file has other content, although its checksums are right.
         """
         with self._damage():
             batch = self._reader.get_batch(number)
-            batch.validate(full=True)  # places outside of the file would be read by nobody who checks them
+            batch.validate(full=True)  # positions outside of the file would later be used without a check
             return from_arrow(batch, structure=structure)
 
     @contextmanager
     def _damage(self) -> Iterator[None]:
         try:
             yield
-        except Exception as error:  # of any kind: a file of strangers may hold anything
+        except Exception as error:  # a file from an unknown writer may raise any exception
             if isinstance(error, PenstockError) or too_little_memory(error):
                 annotate(error, Context(file=self._name))
                 raise
@@ -67,7 +68,7 @@ class ChunkFile:
             raise DataLossError(message, hint=self._chunk.remedy(self._name), file=self._name) from error
 
     def holds(self, block: Block) -> int:
-        """Bytes that a Block of this file costs beside the file itself."""
+        """Return the bytes that a Block of this file needs besides the mapped file."""
         first = self._content.ctypes.data
         stop = first + len(self._content)
         cost = 0
@@ -80,27 +81,27 @@ class ChunkFile:
 
 
 def read_soon(name: str) -> None:
-    """Have the system read a local file while something else is done."""
+    """Make the system read a local file in the background."""
     if not storage.is_url(name):
         with suppress(OSError), Path(name).open("rb") as file:
             ask_for(file.fileno(), os.fstat(file.fileno()).st_size)
 
 
 def _whole(name: str) -> np.ndarray:
-    """All bytes of a file."""
+    """Return all bytes of a file."""
     if storage.is_url(name):
         return np.frombuffer(storage.read_remote(name), np.uint8)
     return storage.bytes_of(name)
 
 
-_BATCH = 1 << 20  # bytes of a record batch that is decompressed, or taken apart, as a whole
-_WORTH = 0.9  # of the size, from which on AUTO does not compress
+_BATCH = 1 << 20  # bytes of a record batch that is decompressed or converted as a whole
+_WORTH = 0.9  # share of the size; AUTO does not compress if the compressed size is larger
 
 
 def decided(block: Block, specs: Sequence[LeafSpec], codec: str | None) -> str | None:
-    """The codec, where AUTO becomes lz4 if that saves a tenth of the first megabyte or more, and else None.
+    """Return the codec. AUTO becomes lz4 if this saves a tenth of the first megabyte or more, and otherwise None.
 
-    Raises InvalidTypeError for what cannot be stored.
+    Raises InvalidTypeError for elements that cannot be stored.
     """
     if codec != AUTO:
         return codec
@@ -111,9 +112,9 @@ def decided(block: Block, specs: Sequence[LeafSpec], codec: str | None) -> str |
 
 
 def batch_rows(block: Block, specs: Sequence[LeafSpec], codec: str | None) -> int:
-    """Elements of a record batch.
+    """Return the number of elements of a record batch.
 
-    Without compression arrays of one shape and byte strings are read where they lie, so that all are in one.
+    Uncompressed arrays of one shape and byte strings are read in place, so one batch has all elements.
     """
     whole = codec is None and all(isinstance(spec, TensorSpec) and spec.fixed for spec in specs)
     return block.size if whole else _batch_rows(block)
@@ -124,9 +125,9 @@ def _batch_rows(block: Block) -> int:
 
 
 def encode(block: Block, specs: Sequence[LeafSpec], codec: str | None, rows: int, sink: Any) -> None:
-    """Write the elements of a Block, which are of `specs`, to `sink`, a file of Python's kind or of pyarrow's.
+    """Write the elements of a Block with the specs `specs` to `sink`, a file of Python or pyarrow.
 
-    Record batches have so many `rows`. Raises InvalidTypeError for what cannot be stored.
+    Record batches have `rows` elements. Raises InvalidTypeError for elements that cannot be stored.
     """
     import pyarrow as pa
 
@@ -148,26 +149,28 @@ def _size(block: Block, specs: Sequence[LeafSpec], rows: int, codec: str | None)
     return int(sink.size())
 
 
-KEPT = 0.5  # of the memory that is free; the caches of files that nobody used lately count as free
-_DEAR = 0.6e-9  # seconds of CPU time for a byte that is copied into the system's cache; usual are 0.2e-9
-_TRIED_AGAIN = 15  # chunks later
-_TIME_TO_READ = 2  # chunks that are written until the system has read one back
+KEPT = 0.5  # share of the free memory; caches of files that were not used lately count as free
+# seconds of CPU time per byte copied into the system's cache, above which copies count as expensive; 0.2e-9 is usual
+_DEAR = 0.6e-9
+_TRIED_AGAIN = 15  # number of chunks after which a copy is tried again
+_TIME_TO_READ = 2  # chunks that are written before the system has read one back
 
 
 class ChunkWriter:
-    """Writes below a folder or a URL. `codec` is Arrow's name, None, or AUTO, which the first chunk decides upon."""
+    """Writes chunks below a folder or a URL. `codec` is Arrow's name, None, or AUTO, which the first chunk decides."""
 
     def __init__(self, folder: str, codec: str | None) -> None:
         self._folder = folder
         self._kept = 0  # bytes that stay in the system's cache of files
-        self._dear = 0  # chunks that are written past it, as copies into it were dear
-        self._read_back: deque[tuple[str, Chunk]] = deque()  # those that the system reads into it meanwhile
+        self._dear = 0  # remaining chunks to write past the cache, because copies into it were expensive
+        self._read_back: deque[tuple[str, Chunk]] = deque()  # chunks that the system is reading back into its cache
         self.codec = codec
 
     def write(self, file: str, shard: int, block: Block, specs: Sequence[LeafSpec]) -> Chunk:
-        """Write elements, which are of `specs`, and bring them to the disk under their name.
+        """Write elements with the specs `specs` to the disk, under their final name.
 
-        Raises InvalidTypeError for what cannot be stored, and OSError where the disk, or its owner, does not take it.
+        Raises InvalidTypeError for elements that cannot be stored, and OSError if the disk or its permissions refuse
+        the file.
         """
         self.codec = decided(block, specs, self.codec)
         rows = batch_rows(block, specs, self.codec)
@@ -196,20 +199,26 @@ class ChunkWriter:
         return chunk
 
     def _look_at_earlier(self, name: str, chunk: Chunk) -> None:
-        """Check what the system had time to read back, so that the next epoch finds memory that the processor knows."""
+        """Verify chunks that the system has read back.
+
+        The next epoch then finds memory that the processor has used before.
+        """
         self._read_back.append((name, chunk))
         if len(self._read_back) > _TIME_TO_READ:
             earlier, of = self._read_back.popleft()
-            with suppress(OSError, PenstockError):  # who reads it next is told
+            with suppress(OSError, PenstockError):  # the next reader raises the error
                 of.check(storage.bytes_of(earlier).data, earlier)
                 note_as_written(earlier, of.crcs)
 
     def _fits(self, nbytes: int) -> bool:
-        """The next epoch reads what was written: it stays in memory, up to a share of what is free now.
+        """Return True if `nbytes` more bytes fit into the share of the free memory for this data set.
 
-        What is behind that goes past the memory: a large entry would push out its own beginning, and all else.
-        A copy into the system's cache spares the disk that is read back. Where the system's free memory is new to the
-        processor, as in virtual machines that give theirs back, it costs ten times as much; the disk then fills it.
+        They then stay in memory until the next epoch reads them.
+
+        Further chunks are written past the cache, because a large entry would displace its own beginning and everything
+        else.
+        A copy into the system's cache saves reading from the disk. In virtual machines that return free memory to the
+        host, new memory makes such a copy ten times as expensive. Then the chunk is read back from the disk instead.
         """
         found = [amount for amount in (machine_left(), memory_left()) if amount is not None]
         return bool(found) and self._kept + nbytes <= min(found) * KEPT

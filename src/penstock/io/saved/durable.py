@@ -1,7 +1,7 @@
-"""Files that are whole or not there, also after a power cut, and objects behind URLs.
+"""Files that are complete or absent, even after a power failure, and objects at URLs.
 
-DiskFile writes through the system's cache of files, or past it from memory of ours. `is_as_written` knows the files
-that this process has written through it.
+DiskFile writes through the system's cache of files, or past it from its own memory. `is_as_written` knows the files
+that this process has written through the cache.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from penstock.io.saved.chunk import PAGE
 
 
 def write_whole(path: str | Path, content: bytes | memoryview, *, replace: bool = True) -> bool:
-    """Write a file under a temporary name, bring it to the disk, and give it its name; or make an object of a URL.
+    """Write a file under a temporary name, sync it to the disk, and rename it. For a URL, write an object.
 
-    With `replace=False` a file that is there already stays, and the result is False.
+    With `replace=False`, an existing file stays, and the result is False.
     """
     if storage.is_url(path):
         if not replace and storage.exists(path):
@@ -38,7 +38,7 @@ def write_whole(path: str | Path, content: bytes | memoryview, *, replace: bool 
         return True
     path = Path(path)
     with _part(path) as part:
-        with writing_to(path), part.open("xb") as file:  # new: never through a symbolic link
+        with writing_to(path), part.open("xb") as file:  # "x": never write through a symbolic link
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -47,7 +47,7 @@ def write_whole(path: str | Path, content: bytes | memoryview, *, replace: bool 
         else:
             try:
                 os.link(part, path)
-            except OSError:  # it is there, or this file system has no links
+            except OSError:  # the file exists, or this file system has no links
                 if path.exists():
                     return False
                 part.replace(path)
@@ -57,7 +57,7 @@ def write_whole(path: str | Path, content: bytes | memoryview, *, replace: bool 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """The temporary name of a file, which is written and brought to the disk inside, and gets its name behind."""
+    """Yield a temporary name for a file. The file is renamed after the block has written and synced it."""
     with _part(path) as part:
         yield part
         part.replace(path)
@@ -66,7 +66,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _part(path: Path) -> Iterator[Path]:
-    part = path.with_name(f"{path.name}.{token_hex(4)}.part")  # processes of two machines may have one number
+    part = path.with_name(f"{path.name}.{token_hex(4)}.part")  # processes of two machines may have equal ids
     try:
         yield part
     finally:
@@ -74,10 +74,10 @@ def _part(path: Path) -> Iterator[Path]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring the names in a folder to the disk, where the system can."""
+    """Sync the names in a folder to the disk, if the system supports it."""
     try:
         handle = os.open(folder, os.O_RDONLY)
-    except OSError:  # Windows opens no folders
+    except OSError:  # Windows cannot open folders
         return
     try:
         os.fsync(handle)
@@ -85,27 +85,28 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-ROOM = 8 * PAGE  # bytes that are written at once past the system's cache of files
-_ALIGNED = 1 << 12  # bytes: what disks write as a whole, and pages of memory are multiples of
-_SMALL = 1 << 16  # bytes of a piece that is put beside others before it is written into the system's cache
+ROOM = 8 * PAGE  # bytes per write past the system's cache of files
+_ALIGNED = 1 << 12  # bytes: alignment that disks require, and that memory pages have
+_SMALL = 1 << 16  # bytes; smaller pieces are merged before they are written into the system's cache
 _READ_AT_ONCE = 1 << 17
 _DIRECT = getattr(os, "O_DIRECT", 0)
 _SECOND = 10**9  # ns
-_MARK = -1  # ns behind the second in which a file was written: a time that the system gives to no later change
-_MOST_KNOWN = 1 << 14  # files: a long run may write a small one every five seconds
+_MARK = -1  # ns relative to the second of the write; no later change sets such a time
+_MOST_KNOWN = 1 << 14  # files; a long run may write a small one every five seconds
 _WRITTEN: OrderedDict[tuple[int, ...], tuple[int, ...]] = OrderedDict()  # checksums by identity, the oldest first
-_REFUSED = errno.EINVAL, errno.EOPNOTSUPP  # by file systems that have no such files, or write other pieces only
+# errors of file systems that do not support direct writes, or need other sizes
+_REFUSED = errno.EINVAL, errno.EOPNOTSUPP
 
 
 class DiskFile:
-    """A file that pieces are written to, one behind the other, which is on the disk when it is finished.
+    """A file that takes pieces one after the other, and is on the disk when it is finished.
 
-    With `cached` it is written into the system's cache of files, where the next reader finds it: a MiB at a time, while
-    this is in the processor's cache; in pieces of 8 MiB that costs several times as much. Without, pieces are put side
-    by side in memory of ours and go from there to the disk, where the system lets them; `keep` has the system read it
-    back into its cache while we go on. `crcs` are the CRC32Cs of what was written, one for every MiB; `copying` is the
-    CPU time that copies into the system's cache took. All methods raise OSError where the disk, or its owner, does not
-    let them.
+    With `cached` it is written through the system's cache of files, where the next reader finds it. Pieces of 1 MiB are
+    written while they are in the processor's cache; pieces of 8 MiB cost several times as much.
+    Otherwise, pieces are collected in memory and written directly to the disk, if the system supports it. `keep` makes
+    the system read the file back into its cache in the background.
+    `crcs` are the CRC32Cs of the content, one for every MiB. `copying` is the CPU time of copies into the system's
+    cache. All methods raise OSError if the disk or its permissions refuse the file.
     """
 
     def __init__(self, path: Path, *, cached: bool) -> None:
@@ -114,7 +115,7 @@ class DiskFile:
         self._file = _created(path, 0 if self._cached else _DIRECT)
         self._room = _room(PAGE if self._cached else ROOM)
         self._filled = 0
-        self._crc = 0  # of what is there of the last MiB
+        self._crc = 0  # checksum of the last, incomplete MiB
         self.size = 0  # bytes of all pieces
         self.crcs: list[int] = []
         self.copying = 0.0  # seconds
@@ -127,7 +128,7 @@ class DiskFile:
         self.close()
 
     def write(self, piece: Any) -> int:
-        """Add the bytes of a buffer, and tell how many they are."""
+        """Add the bytes of a buffer, and return their number."""
         import crc32c
 
         left = np.frombuffer(piece, np.uint8)
@@ -160,7 +161,7 @@ class DiskFile:
         self._crc = 0
 
     def finish(self) -> None:
-        """Bring all to the disk."""
+        """Sync everything to the disk."""
         if self.size % PAGE:
             self._end_page()
         padded = self._filled if self._cached else -(-self._filled // _ALIGNED) * _ALIGNED
@@ -174,13 +175,13 @@ class DiskFile:
             note_as_written(self._path, tuple(self.crcs))
 
     def _mark(self) -> None:
-        """Give the file a time of its last change that nobody's later change gives it."""
+        """Set a modification time that no later change of the file produces."""
         found = os.fstat(self._file)
-        with suppress(OSError, TypeError, NotImplementedError):  # not each system does that of an open file
+        with suppress(OSError, TypeError, NotImplementedError):  # not every system supports this for an open file
             os.utime(self._file, ns=(found.st_atime_ns, found.st_mtime_ns // _SECOND * _SECOND + _MARK))
 
     def keep(self) -> None:
-        """Have the system read what was written past its cache into it, while we go on."""
+        """Make the system read the content that was written past its cache, in the background."""
         if not self._cached:
             ask_for(self._file, self.size)
 
@@ -203,27 +204,27 @@ class DiskFile:
             self.copying += thread_time() - begun
 
     def close(self) -> None:
-        """Idempotent."""
+        """Close the file. Idempotent."""
         if not self.closed:
             self.closed = True
             os.close(self._file)
 
 
 def note_as_written(path: str | Path, crcs: tuple[int, ...]) -> None:
-    """Remember that a DiskFile which is finished has these checksums, as the system's cache of files holds it."""
+    """Remember the checksums of a finished DiskFile that is in the system's cache of files."""
     with suppress(OSError):
         found = Path(path).stat()
-        if found.st_mtime_ns % _SECOND == _MARK % _SECOND:  # else this file system rounds: later changes may look alike
+        # otherwise this file system rounds times, and later changes may look equal
+        if found.st_mtime_ns % _SECOND == _MARK % _SECOND:
             _WRITTEN[_identity(found)] = crcs
             if len(_WRITTEN) > _MOST_KNOWN:
                 _WRITTEN.popitem(last=False)
 
 
 def is_as_written(path: str, crcs: tuple[int, ...]) -> bool:
-    """Whether a file is one with these checksums that this process has written and found in the system's cache.
+    """Return True if this process wrote the file with these checksums through the system's cache, and it is unchanged.
 
-    Nobody has changed it since by way of the system. What is read now comes from the same memory, for as long as the
-    system keeps it there; False where that is not known.
+    Reading it now uses the same memory, as long as the system caches it. The result is False if this is not known.
     """
     try:
         found = Path(path).stat()
@@ -237,26 +238,25 @@ def _identity(found: os.stat_result) -> tuple[int, ...]:
 
 
 def _room(size: int) -> np.ndarray:
-    """Memory that pieces are put side by side in; the next file may have it when this one is closed."""
+    """Return memory for collecting pieces. The next file may reuse it after this one is closed."""
     memory = ARENA.empty((size + _ALIGNED,), np.uint8)
     begin = -memory.ctypes.data % _ALIGNED
     return memory[begin : begin + size]
 
 
 def ask_for(file: int, size: int) -> None:
-    """Have the system read so many bytes of an open file into its cache of files, while we go on.
+    """Make the system read `size` bytes of an open file into its cache, in the background.
 
-    Linux reads no more for one such request than it reads ahead of a reader of the device, 128 KiB unless somebody has
-    set it, and passes over the rest.
+    For one request, Linux reads at most the read-ahead size of the device, 128 KiB by default, and ignores the rest.
     """
-    with suppress(AttributeError, OSError):  # not each system, nor each file system, does
+    with suppress(AttributeError, OSError):  # not every system or file system supports it
         for begin in range(0, size, _READ_AT_ONCE):
             os.posix_fadvise(file, begin, min(size - begin, _READ_AT_ONCE), os.POSIX_FADV_WILLNEED)
 
 
 def _created(path: Path, direct: int) -> int:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-    flags |= getattr(os, "O_NOFOLLOW", 0)  # through a symbolic link we would write into whatever file it names
+    flags |= getattr(os, "O_NOFOLLOW", 0)  # never write through a symbolic link to another file
     try:
         return os.open(path, flags | direct, 0o666)
     except OSError as error:
@@ -266,7 +266,7 @@ def _created(path: Path, direct: int) -> int:
 
 
 def _made_indirect(file: int) -> bool:
-    """Have the system copy what is written from now on; False if it did before."""
+    """Switch to writes through the system's cache. Return False if the file used it before."""
     if not _DIRECT:
         return False
     import fcntl

@@ -1,4 +1,4 @@
-"""Journal: what was committed to an entry, one line behind the other, each with its own checksum."""
+"""Journal: the commits of an entry, one per line, each with its own checksum."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from penstock.io.saved.durable import write_whole
 from penstock.io.saved.manifest import file_in
 
 NAME = "journal.jsonl"
-_SEGMENT = 256  # commits in one object of a journal behind a URL, where nothing can be appended
+_SEGMENT = 256  # commits per object of a journal at a URL, where appending is impossible
 
 
 @dataclass(frozen=True)
 class Commit:
-    """Chunks that were written together, and how to go on behind them.
+    """Chunks that were written together, and the state to resume after them.
 
-    `elements` counts all that were committed so far, `state` is that of the input behind them, for whom `made_by` is
-    the same. `spec` is the nest of specs of all elements so far, as JSON.
+    `elements` counts all elements committed so far. `state` is the state of the input after them, for an input with an
+    equal `made_by`. `spec` is the nest of specs of all elements so far, as JSON.
     """
 
     chunks: tuple[Chunk, ...]
@@ -31,7 +31,7 @@ class Commit:
     spec: Any
 
     def line(self, number: int) -> bytes:
-        """What stands in the journal for commit number `number`."""
+        """Return the line of the journal for commit number `number`."""
         import crc32c
 
         fields = {**self.__dict__, "chunks": [chunk.to_json() for chunk in self.chunks], "number": number}
@@ -40,7 +40,10 @@ class Commit:
 
 
 def commit_of(line: bytes, number: int) -> Commit | None:
-    """The inverse of `Commit.line`; None for a line that is torn or damaged, or is not that of this number."""
+    """Return the Commit in a line, the inverse of `Commit.line`.
+
+    None if it is incomplete, damaged or has another number.
+    """
     import crc32c
 
     if line[:2] != b'["' or line[10:13] != b'", ' or line[-2:] != b"]\n":
@@ -58,16 +61,17 @@ def commit_of(line: bytes, number: int) -> Commit | None:
 
 
 def text_of(commits: Sequence[Commit], first: int = 0) -> bytes:
-    """A journal, from commit number `first` on."""
+    """Return the text of a journal, from commit number `first` on."""
     head = _behind(list(commits[:first])) if first else b""
     return head + b"".join(commit.line(first + number) for number, commit in enumerate(commits[first:]))
 
 
 class Journal:
-    """The commits in the journal of a folder, which may be a URL, up to the first line that is not whole.
+    """The commits in the journal of a folder or URL, up to the first incomplete line.
 
-    `end` is the byte behind the last of them. Others may write while it is read. Behind a URL a journal is a row of
-    objects of 256 commits each: that which begins with commit number `first` is the last of them, and `end` is its own.
+    `end` is the byte after the last commit. Other processes may write while it is read. At a URL, a journal is a
+    sequence of objects of 256 commits each. The last object begins with commit number `first`, and `end` is a position
+    in it.
     """
 
     def __init__(self, folder: str) -> None:
@@ -77,22 +81,25 @@ class Journal:
         self.commits: list[Commit] = []
         self.first = 0
         self.end = 0
-        self._seen = b""  # of the last object
+        self._seen = b""  # content of the last object
 
     @property
     def elements(self) -> int:
         return self.commits[-1].elements if self.commits else 0
 
     def refresh(self) -> None:
-        """Read what was added."""
+        """Read the commits that were added."""
         if self._remote:
             self._refresh_objects()
         elif self._read() is not None:
-            self._forget()  # another one, or one that was cut off
+            self._forget()  # the journal was replaced or truncated
             self._read()
 
     def _read(self) -> bytes | None:
-        """Read on; a whole line that is not the next commit, where the file has one, or is shorter than it was."""
+        """Read the next commits.
+
+        Return the first line that is no valid next commit, or b"" for a truncated file, or None.
+        """
         try:
             with storage.open_read(self._file) as file:
                 size = file.seek(0, 2)
@@ -102,7 +109,7 @@ class Journal:
                 content = file.read()
         except FileNotFoundError:
             return b"" if self.end else None
-        for text in content.split(b"\n")[:-1]:  # behind the last one is a line that is being written, or torn
+        for text in content.split(b"\n")[:-1]:  # the last line is being written, or incomplete
             line = text + b"\n"
             commit = commit_of(line, len(self.commits))
             if commit is None or commit.elements != self.elements + sum(chunk.elements for chunk in commit.chunks):
@@ -113,7 +120,7 @@ class Journal:
 
     def _refresh_objects(self) -> None:
         content = self._object(self.first)
-        if content is None or not content.startswith(self._seen):  # somebody else has written in our place
+        if content is None or not content.startswith(self._seen):  # another process has replaced the object
             self._forget()
             content = self._object(0)
         while content is not None:
@@ -132,7 +139,7 @@ class Journal:
             return None
 
     def _take(self, content: bytes) -> None:
-        """The commits that an object holds beside those which were seen."""
+        """Add the commits of an object that were not seen before."""
         at = len(self._seen) or (content.find(b"\n") + 1 if self.first else 0)
         while (stop := content.find(b"\n", at) + 1) > 0:
             commit = commit_of(content[at:stop], len(self.commits))
@@ -147,10 +154,10 @@ class Journal:
 
 
 class JournalWriter:
-    """Writes a journal behind a URL, behind what a `Journal` has read of it: each object as a whole, at every commit.
+    """Writes a journal at a URL, after the commits that a `Journal` has read. Each commit writes a whole object.
 
-    An object says which commit it goes on behind. Two writers that know nothing of each other write one over the
-    other, and what a reader finds is still the work of one of them, as far as it goes.
+    Each object states the commit it follows. Two writers without knowledge of each other overwrite each other's
+    objects. A reader then finds a valid prefix of the work of one writer.
     """
 
     def __init__(self, folder: str, commits: list[Commit], first: int) -> None:
@@ -159,7 +166,7 @@ class JournalWriter:
         self._text = text_of(commits, first)
 
     def append(self, commits: list[Commit], commit: Commit) -> None:
-        """Write a commit behind all others."""
+        """Write a commit after all others."""
         number, first, text = len(commits), self._first, self._text
         if number > first and not number % _SEGMENT:
             first, text = number, _behind(commits)
@@ -169,19 +176,19 @@ class JournalWriter:
 
     @staticmethod
     def write_all(folder: str, commits: list[Commit]) -> None:
-        """Write all objects anew, the last one first: what is read meanwhile ends earlier."""
+        """Write all objects again, the last one first, so that a concurrent reader finds a shorter journal."""
         for first in range(0, len(commits), _SEGMENT)[::-1]:
             stop = min(first + _SEGMENT, len(commits))
             write_whole(segment(folder, first), text_of(commits[:stop], first))
 
 
 def segment(folder: str, first: int) -> str:
-    """The object of a journal behind a URL that begins with commit number `first`."""
+    """Return the object of a journal at a URL that begins with commit number `first`."""
     return file_in(folder, f"journal-{first:06d}.jsonl" if first else NAME)
 
 
 def _behind(commits: list[Commit]) -> bytes:
-    """What an object begins with that goes on behind these commits."""
+    """Return the first line of an object that follows these commits."""
     import crc32c
 
     return b'["behind", "%08x"]\n' % crc32c.crc32c(commits[-1].line(len(commits) - 1))

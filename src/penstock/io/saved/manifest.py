@@ -1,6 +1,6 @@
-"""Manifest: what a saved data set holds, in one JSON file.
+"""Manifest: the description of a saved data set, in one JSON file.
 
-What stands there is checked to be of the right kinds, whoever wrote it.
+The types of all fields are checked when the file is read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SOURCE = ((str,), (int,), (int, str))
 
 
 def check_manifest(found: dict[str, Any]) -> None:
-    """Raise ValueError, TypeError or KeyError for fields that no manifest has; chunks are looked at by `Chunk`."""
+    """Raise ValueError, TypeError or KeyError for invalid fields of a manifest. `Chunk` checks the chunks."""
     for name, kinds in _KINDS.items():
         _require(type(found[name]) in kinds, name, found[name])
     _require(found["elements"] < _MOST, "elements", found["elements"])
@@ -67,7 +67,7 @@ def _check_spec(spec: Any) -> None:
 
 
 def _leaves_in(nest: Any) -> int:
-    """How many leaves a nest has, whose classes need not be there."""
+    """Return the number of leaves of a nest, whose classes need not be loaded."""
     if nest is None:
         return 1
     if "tuple" in nest:
@@ -87,17 +87,17 @@ def _leaves_in(nest: Any) -> int:
 
 NAME = "manifest.json"
 _FORMAT = 2
-_CHECKSUM = b',\n "crc32c": '  # of all that stands in front of it
+_CHECKSUM = b',\n "crc32c": '  # checksum of all text before it
 
 
 @cache
 def library() -> str:
-    """The version of penstock."""
+    """Return the version of penstock."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
         return version("penstock")
-    except PackageNotFoundError:  # run from its source
+    except PackageNotFoundError:  # penstock runs from its source
         return "unknown"
 
 
@@ -107,12 +107,12 @@ def _now() -> str:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The chunks of a saved data set in the order they were written, and what its elements are.
+    """The chunks of a saved data set in the order they were written, and a description of its elements.
 
-    `key` tells apart what may have other elements, `run` is the folder the chunks are in. `spec` is the nest of specs
-    as JSON, or None where nobody knew it. `sources` are the files that were read, as (name, size, modification time in
-    nanoseconds or etag); `made_of` is what the key is the digest of, as (path in the plan, what it is, digest).
-    Chunks are missing unless it is `complete`.
+    `key` identifies the elements, and `run` is the folder of the chunks. `spec` is the nest of specs as JSON, or None
+    if it was unknown. `sources` are the files that were read, as (name, size, modification time in nanoseconds or
+    etag). `made_of` are the inputs of the key, as (path in the plan, description, digest). Chunks are missing unless
+    the manifest is `complete`.
     """
 
     key: str
@@ -132,18 +132,18 @@ class Manifest:
 
     @cached_property
     def shards(self) -> tuple[int, ...]:
-        """The numbers of the shards, ascending."""
+        """Return the numbers of the shards, ascending."""
         return tuple(sorted({chunk.shard for chunk in self.chunks}))
 
     def element_spec(self) -> Any:
-        """The nest of specs. Raises InvalidTypeError for a class that is not loaded."""
+        """Return the nest of specs. Raises InvalidTypeError for a class that is not loaded."""
         if self.spec is None:
             return None
         return structure_from_json(self.spec["nest"]).build([spec_from_json(leaf) for leaf in self.spec["leaves"]])
 
 
 def spec_as_json(spec: Any) -> Any:
-    """A nest of specs for a Manifest."""
+    """Return a nest of specs as JSON for a Manifest."""
     if spec is None:
         return None
     leaves, structure = flatten(spec)
@@ -151,7 +151,7 @@ def spec_as_json(spec: Any) -> Any:
 
 
 def _text_of(manifest: Manifest) -> bytes:
-    """JSON for people, too: a line for a field, a chunk, a file."""
+    """Return readable JSON, with a line for each field, chunk and file."""
     import crc32c
 
     lists = {
@@ -179,20 +179,20 @@ def _text_of(manifest: Manifest) -> bytes:
 
 
 def write_manifest(folder: str, manifest: Manifest, *, replace: bool) -> bool:
-    """Make the chunks a saved data set; False if there is one already and it is not to be replaced."""
+    """Write the manifest. Return False if there is one already and `replace` is False."""
     return write_whole(file_in(folder, NAME), _text_of(manifest), replace=replace)
 
 
 def file_in(folder: str, name: str) -> str:
-    """A file in a folder that is local or a URL."""
+    """Return the path of a file in a local folder or at a URL."""
     return f"{folder.rstrip('/')}/{name}"
 
 
 def read_manifest(folder: str) -> Manifest:
-    """The manifest of a saved data set.
+    """Return the manifest of a saved data set.
 
-    Raises NotFoundError where there is none, DataLossError for a damaged one, FailedPreconditionError for one of
-    another format.
+    Raises NotFoundError if there is none, DataLossError if it is damaged, and FailedPreconditionError if it has another
+    format.
     """
     name = file_in(folder, NAME)
     if not storage.exists(name):
@@ -212,7 +212,7 @@ def read_manifest(folder: str) -> Manifest:
 
 
 def _elsewhere(folder: str) -> str:
-    """Where the data set may be that is not in a folder."""
+    """Return a hint about the location of a data set that is not in a folder."""
     inside = [] if storage.is_url(folder) else sorted(str(path.parent) for path in Path(folder).glob(f"*/{NAME}"))
     if inside:
         return f"Folders in it hold what snapshots or caches have written: load one of them, such as {inside[0]!r}."
@@ -220,7 +220,7 @@ def _elsewhere(folder: str) -> str:
 
 
 def _manifest_of(content: bytes, name: str) -> Manifest:
-    """Raises an error of any kind for what is none."""
+    """Parse the content of a manifest. Invalid content raises an error of any kind."""
     import crc32c
 
     text, mark, rest = content.rpartition(_CHECKSUM)

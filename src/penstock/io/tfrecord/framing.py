@@ -1,6 +1,6 @@
-"""The framing of a TFRecord file: the plain loops over it, which define what compiled ones give, and errors of damage.
+"""The framing of TFRecord files: the plain loops, which define the results of compiled ones, and the errors of damage.
 
-A file is a row of records without anything around them:
+A file is a sequence of records without anything around them:
 
     u64le length | u32le masked CRC-32C of those 8 bytes | data | u32le masked CRC-32C of the data
 
@@ -18,9 +18,9 @@ from penstock.errors import DataLossError
 HEADER = 12  # bytes before the data
 FOOTER = 4  # bytes after it
 
-# What a scan says about the record at which it stopped.
+# The status of the record at which a scan stopped.
 FINE, SHORT_HEADER, SHORT_BODY, WRONG_LENGTH, WRONG_DATA = 0, 1, 2, 3, 4
-# What a scan verifies.
+# The checksums that a scan verifies.
 NOTHING, LENGTHS, EVERYTHING = 0, 1, 2
 
 _MASK_DELTA = 0xA282EAD8
@@ -29,7 +29,7 @@ _CRC = struct.Struct("<I")
 
 
 def masked(crc: int) -> int:
-    """The checksum as it is stored: rotated and shifted, so that a checksum of data with checksums stays useful.
+    """Return the stored form of a checksum. It is rotated and shifted, so that data may contain checksums.
 
     >>> hex(masked(0))
     '0xa282ead8'
@@ -38,7 +38,7 @@ def masked(crc: int) -> int:
 
 
 def frame(length: int, data_crc: int) -> tuple[bytes, bytes]:
-    """What stands before and after `length` bytes of data with the CRC-32C `data_crc`."""
+    """Return the bytes before and after `length` bytes of data with the CRC-32C `data_crc`."""
     import crc32c
 
     header = _LENGTH.pack(length)
@@ -48,7 +48,7 @@ def frame(length: int, data_crc: int) -> tuple[bytes, bytes]:
 def plain_scan(
     buffer: np.ndarray, at: int, max_bytes: int, check: int, starts: np.ndarray, lengths: np.ndarray
 ) -> tuple[int, int, int]:
-    """What the kernel `scan` gives, in plain Python: (records, next position, status)."""
+    """Return the result of the kernel `scan`, in plain Python: (records, next position, status)."""
     import crc32c
 
     view = np.asarray(buffer).data
@@ -73,7 +73,7 @@ def plain_scan(
 
 
 def plain_find(buffer: np.ndarray, at: int) -> tuple[int, int]:
-    """What the kernel `find_record` gives, in plain Python: (position, status)."""
+    """Return the result of the kernel `find_record`, in plain Python: (position, status)."""
     import crc32c
 
     view = np.asarray(buffer).data
@@ -91,7 +91,7 @@ def plain_find(buffer: np.ndarray, at: int) -> tuple[int, int]:
 def plain_gather(
     buffer: np.ndarray, offsets: np.ndarray, check: int, starts: np.ndarray, lengths: np.ndarray
 ) -> tuple[int, int]:
-    """What the kernel `gather` gives, in plain Python: (records, status)."""
+    """Return the result of the kernel `gather`, in plain Python: (records, status)."""
     for i, at in enumerate(offsets.tolist()):
         if not 0 <= at < len(buffer):
             return i, SHORT_HEADER
@@ -108,10 +108,10 @@ _NOT_OURS = "Is this a TFRecord file? Its first bytes are no record header."
 def damaged_record(
     status: int, file: str, offset: int, head: np.ndarray, left: int, *, at_start: bool, passed: str = ""
 ) -> DataLossError:
-    """The error for what `walk.scan` found.
+    """Return the error for a status of `scan`.
 
-    `head` is the record from its header on, as far as it is there; `left` counts the bytes up to the end of the file;
-    `passed` says which bytes were passed over to find the next record.
+    `head` is the available part of the record, from its header on. `left` is the number of bytes up to the end of the
+    file. `passed` describes the bytes that were skipped to find the next record.
     """
     if at_start and (hint := other_format(head)):
         message = "The file does not begin with a TFRecord header."
@@ -133,7 +133,7 @@ def damaged_record(
 
 
 def passed_over(start: int, stop: int, *, found: bool) -> str:
-    """What is said about the bytes between a damage and the next record, or the end of the file."""
+    """Return the sentence about the bytes between damage and the next record, or the end of the file."""
     if found:
         return f" Bytes {start} to {stop} were passed over: the next whole record begins there."
     return f" Bytes {start} to {stop}, the end of the file, are lost: no whole record begins among them."
@@ -142,7 +142,7 @@ def passed_over(start: int, stop: int, *, found: bool) -> str:
 def damaged_compression(
     compression: str, reason: str, file: str, compressed_offset: int, head: bytes, *, at_start: bool
 ) -> DataLossError:
-    """The error for a stream that zlib rejects, near byte `compressed_offset` of the file."""
+    """Return the error for a stream that zlib rejects, near byte `compressed_offset` of the file."""
     if at_start and _kind(head) != compression:
         message = (
             f"compression_type={compression!r} was asked for, and the file does not begin like {compression} data."
@@ -155,7 +155,7 @@ def damaged_compression(
 
 
 def _kind(head: bytes) -> str:
-    """The compression whose streams begin with these bytes, or ""."""
+    """Return the compression whose streams begin with these bytes, or ""."""
     if head[:2] == b"\x1f\x8b":
         return "GZIP"
     if len(head) >= 2 and head[0] == 0x78 and (head[0] * 256 + head[1]) % 31 == 0:
@@ -164,6 +164,6 @@ def _kind(head: bytes) -> str:
 
 
 def other_format(head: np.ndarray) -> str | None:
-    """What to do about a file whose first bytes are those of a compressed one."""
+    """Return a hint for a file whose first bytes are those of a compressed file, or None."""
     kind = _kind(head[:4].tobytes())
     return f'It looks like {kind} data: pass compression_type="{kind}".' if kind else None

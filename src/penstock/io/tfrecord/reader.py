@@ -1,7 +1,7 @@
-"""RecordReader: the records of one TFRecord file, in chunks of positions rather than byte strings.
+"""RecordReader: the records of one TFRecord file, in chunks of positions instead of byte strings.
 
-`read_at` gives those at known offsets, for uncompressed local files. The walk over the framing is compiled, or in plain
-Python until it is.
+`read_at` reads the records at known offsets of uncompressed local files. The loops are compiled; plain Python replaces
+missing kernels.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _FIND = Kernels("penstock.io.kernels.tfrecord.find_record")
 def scan(
     buffer: np.ndarray, at: int, max_bytes: int, check: int, starts: np.ndarray, lengths: np.ndarray
 ) -> tuple[int, int, int]:
-    """Fill `starts` and `lengths` with records from `at` on; returns (records, next position, status).
+    """Fill `starts` and `lengths` with records from `at` on. Return (records, next position, status).
 
-    Stops when the arrays are full, at the end, after `max_bytes` of data, or in front of the first damaged record.
+    The scan stops when the arrays are full, at the end, after `max_bytes` of data, or before the first damaged record.
     """
     kernels = _SCAN.loaded()
     walk = plain_scan if kernels is None else kernels.scan
@@ -51,10 +51,10 @@ def scan(
 
 
 def find_record(buffer: np.ndarray, at: int) -> tuple[int, int]:
-    """Where the next record begins, from `at` on, and its status.
+    """Return the start of the next record, from `at` on, and its status.
 
-    FINE is a record whose both checksums match, SHORT_BODY one with a good header that the buffer does not hold to its
-    end. SHORT_HEADER stands for none, at the first place where a header would not fit.
+    FINE is a record with two valid checksums. SHORT_BODY is a record with a valid header that ends after the buffer.
+    SHORT_HEADER means that no record was found; the position is the first one without space for a header.
     """
     kernels = _FIND.loaded()
     find = plain_find if kernels is None else kernels.find_record
@@ -65,24 +65,25 @@ def find_record(buffer: np.ndarray, at: int) -> tuple[int, int]:
 def gather(
     buffer: np.ndarray, offsets: np.ndarray, check: int, starts: np.ndarray, lengths: np.ndarray
 ) -> tuple[int, int]:
-    """The records whose headers begin at `offsets`; returns (records before the first damaged one, its status)."""
+    """Read the records whose headers begin at `offsets`. Return (records before the first damaged one, its status)."""
     kernels = _SCAN.loaded()
     take = plain_gather if kernels is None else kernels.gather
     found: tuple[int, int] = take(buffer, offsets, check, starts, lengths)
     return found
 
 
-_INSIDE = (WRONG_LENGTH, WRONG_DATA)  # damages that no further bytes can mend
+_INSIDE = (WRONG_LENGTH, WRONG_DATA)  # damage that more bytes cannot repair
 
 
 class RecordReader:
-    """Reads chunks of neighbouring records, verified, from `offset` on.
+    """Reads chunks of neighbouring, verified records from `offset` on.
 
-    An uncompressed local file is mapped: chunks point into the map and nothing is copied. Anything else is streamed by
-    pieces of `buffer_size` bytes (256 KiB), more where one record needs it; memory grows only with bytes that arrived,
-    never by what a length says. Records in front of a damage are delivered, then `read` raises DataLossError with the
-    file and the offset of the record, once. Asked again it goes on: behind a record whose data is damaged; at the next
-    whole record where the length is, or where the file ends too early for it; nowhere behind damaged compression.
+    An uncompressed local file is mapped: chunks point into the map, and nothing is copied. Other files are streamed in
+    pieces of `buffer_size` bytes (256 KiB), or more for a larger record. Memory grows only with bytes that have
+    arrived, never with a stated length.
+    Records before damage are returned first. Then `read` raises DataLossError once, with the file and the offset of the
+    record. The next call continues after a record with damaged data. After a damaged length or a truncated record, it
+    continues at the next valid record. After damaged compression, there are no more records.
 
     >>> import pathlib, tempfile
     >>> from penstock.io.tfrecord.writer import TFRecordWriter
@@ -111,14 +112,14 @@ class RecordReader:
     ) -> None:
         self._check = EVERYTHING if verify else NOTHING
         self._closed = False
-        self._next: Exception | None = None  # a failure met while looking for what follows another
+        self._next: Exception | None = None  # an error that was found while searching for the record after damage
         self._window = Window(path, compression_type=compression_type, buffer_size=buffer_size, offset=offset)
 
     def read(self, max_records: int, max_bytes: int = 1 << 22) -> RecordChunk | None:
-        """The next records, or None at the end of the file.
+        """Return the next records, or None at the end of the file.
 
-        At most `max_records` of them; the data stops short of `max_bytes` or passes it with the last record, and at
-        least one record is given. Raises DataLossError.
+        It returns at least one record and at most `max_records`. It stops at the record that reaches `max_bytes` of
+        data. Raises DataLossError.
         """
         if max_records < 1:
             message = f"max_records must be at least 1, got {max_records}."
@@ -145,16 +146,16 @@ class RecordReader:
                 raise self._damage(status)
 
     def tell(self) -> int:
-        """Offset of the next record's header in the (uncompressed) file: `offset` of a reader that continues here."""
+        """Return the offset of the next record's header in the (uncompressed) file. A new reader can continue there."""
         return self._window.tell()
 
     @property
     def over(self) -> bool:
-        """Whether nothing more comes, although the file was not read to its end."""
+        """True if no more records can be read, although the end of the file was not reached."""
         return self._window.broken and self._next is None
 
     def close(self) -> None:
-        """Let go of the file. Chunks that were handed out stay valid."""
+        """Close the file. Returned chunks stay valid."""
         self._closed = True
         self._window.close()
 
@@ -167,12 +168,12 @@ class RecordReader:
         self.close()
 
     def _wanted(self) -> int:
-        """How many bytes the record at the window's place needs, as far as its header is there."""
+        """Return the number of bytes of the record at the window's position, as far as its header is there."""
         header = self._window.buffer[self._window.at : self._window.at + 8].tobytes()
         return HEADER if len(header) < 8 else HEADER + FOOTER + int.from_bytes(header, "little")
 
     def _damage(self, status: int) -> DataLossError:
-        """The error for the record at the window's place, which then is that of what can be read behind it."""
+        """Return the error for the record at the window's position, and move to the next readable record."""
         window = self._window
         rest, offset = window.buffer[window.at :], window.tell()
         at_start = offset == 0
@@ -189,7 +190,7 @@ class RecordReader:
         return damaged_record(status, window.name, offset, rest[:16], len(rest), at_start=at_start, passed=passed)
 
     def _find_next(self) -> bool:
-        """Go to the next place where a whole record begins, its checksums right; to the end if there is none."""
+        """Move to the next position of a record with valid checksums, or to the end."""
         window = self._window
         try:
             while True:
@@ -205,7 +206,7 @@ class RecordReader:
             return False
 
     def _more(self) -> bool:
-        """Read on from a place where a header does not fit; the next search begins at that place."""
+        """Read more bytes after a position without space for a header. The next search begins at this position."""
         window = self._window
         if window.extend(HEADER):
             window.at -= 1
@@ -215,19 +216,19 @@ class RecordReader:
 
 
 def whole_files(buffer: np.ndarray, sizes: Sequence[int]) -> tuple[RecordChunk, np.ndarray] | None:
-    """The records of files that lie one behind the other in a buffer, each so many bytes, and how many each has.
+    """Return the records of files that are concatenated in a buffer, and the number of records per file.
 
-    Their offsets count from the start of their file. None where one is damaged, or does not end with a record.
+    Offsets count from the start of each file. Return None if a file is damaged or does not end with a record.
     """
     room = len(buffer) // (HEADER + FOOTER) + 1
     starts, lengths = np.empty(room, np.int64), np.empty(room, np.int64)
     count, at, status = scan(buffer, 0, len(buffer) + 1, EVERYTHING, starts, lengths)
     if status != FINE or at != len(buffer):
         return None
-    starts, lengths = starts[:count].copy(), lengths[:count].copy()  # there was room for empty records
+    starts, lengths = starts[:count].copy(), lengths[:count].copy()  # the arrays had room for empty records
     borders = np.cumsum(sizes)
     heads = starts - HEADER
-    first_behind = np.searchsorted(heads, borders)  # the first record that begins behind a file
+    first_behind = np.searchsorted(heads, borders)  # the first record after the end of each file
     ends = np.append(heads, at)
     if (ends[first_behind] != borders).any():
         return None
@@ -237,14 +238,14 @@ def whole_files(buffer: np.ndarray, sizes: Sequence[int]) -> tuple[RecordChunk, 
 
 
 def read_at(path: storage.Path, offsets: np.ndarray, *, buffer: np.ndarray | None = None) -> RecordChunk:
-    """The records whose headers begin at `offsets`, in that order, without copying.
+    """Return the records whose headers begin at `offsets`, in this order, without copying.
 
-    `buffer` is the mapped file (`storage.bytes_of`), for callers that read from it many times.
+    `buffer` is the mapped file (`storage.bytes_of`), for callers with many reads.
     Raises DataLossError at the first damaged record, or at an offset where no record begins.
     """
     name = storage.as_path(path)
     mapped = storage.bytes_of(name) if buffer is None else buffer
-    places = np.array(offsets, np.int64)  # a copy: the chunk keeps it
+    places = np.array(offsets, np.int64)  # a copy for the chunk
     starts, lengths = np.empty(len(places), np.int64), np.empty(len(places), np.int64)
     count, status = gather(mapped, places, EVERYTHING, starts, lengths)
     if status != FINE:

@@ -1,4 +1,4 @@
-"""Byte streams under the reader: plain, or decompressed on the way. `read` gives b"" at the end or after damage."""
+"""Byte streams for the reader, plain or decompressed. `read` returns b"" at the end or after damage."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from penstock.errors import DataLossError
 from penstock.io.compression import WINDOW_BITS
 from penstock.io.tfrecord.framing import damaged_compression
 
-_PIECE = 1 << 16  # compressed bytes per step; what has to be gone through again to find the place of a damage
+_PIECE = 1 << 16  # compressed bytes per step, and the bytes to decompress again to find the position of damage
 
 
 class PlainStream:
-    """The bytes of a file as they are."""
+    """The unchanged bytes of a file."""
 
     failure: DataLossError | None = None
 
@@ -28,9 +28,9 @@ class PlainStream:
 
 
 class InflatedStream:
-    """The content of a GZIP or ZLIB file; several compressed streams in a row count as one.
+    """The content of a GZIP or ZLIB file. Several compressed streams in sequence count as one.
 
-    All bytes in front of a damage are given, then `failure` says what happened.
+    All bytes before damage are returned. Then `failure` has the error.
     """
 
     def __init__(self, file: BinaryIO, compression: str, name: str) -> None:
@@ -58,7 +58,7 @@ class InflatedStream:
         return b""
 
     def _step(self, piece: bytes, size: int) -> bytes:
-        """Decompress up to `size` bytes out of `piece`; decides whether the stream is at its end."""
+        """Decompress up to `size` bytes from `piece`, and detect the end of the stream."""
         before = self._inflate.copy()
         try:
             found: bytes = self._inflate.decompress(piece, size)
@@ -75,7 +75,7 @@ class InflatedStream:
         elif not piece and not found:
             if self._taken:
                 return self._fail("the file ends before the compressed data does", b"")
-            self._finished = True  # an empty file holds no records
+            self._finished = True  # an empty file has no records
         return found
 
     def _fail(self, reason: str, found: bytes) -> bytes:
@@ -91,7 +91,7 @@ class InflatedStream:
 
 
 def _salvage(inflate: Any, piece: bytes) -> bytes:
-    """What comes out of `piece` before the byte that zlib rejects."""
+    """Return the content of `piece` before the byte that zlib rejects."""
     found = []
     try:
         for i in range(len(piece)):

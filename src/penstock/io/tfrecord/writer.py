@@ -1,4 +1,4 @@
-"""TFRecordWriter: records into a file, byte for byte as TensorFlow writes them."""
+"""TFRecordWriter: writes records to a file, byte for byte like TensorFlow."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TFRecordWriter:
         self._gathered = 0
 
     def write(self, record: bytes | bytearray | memoryview) -> None:
-        """Append one record. Raises InvalidTypeError for anything but bytes."""
+        """Append one record. Raises InvalidTypeError unless it is bytes."""
         if not isinstance(record, bytes):
             record = _as_bytes(record)
         self._check_open()
@@ -63,7 +63,7 @@ class TFRecordWriter:
             self._drain()
 
     def flush(self) -> None:
-        """Hand everything written so far to the operating system."""
+        """Pass everything written so far to the operating system."""
         self._check_open()
         with writing_to(self._path):
             self._drain()
@@ -72,7 +72,7 @@ class TFRecordWriter:
             self._file.flush()
 
     def close(self) -> None:
-        """Complete the file; further calls do nothing."""
+        """Complete the file. Further calls do nothing."""
         if self._file.closed:
             return
         with writing_to(self._path):

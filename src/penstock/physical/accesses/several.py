@@ -232,15 +232,9 @@ class _Opened(Access):
         return found
 
     def _made(self, numbers: np.ndarray) -> Iterator[Access | Exception]:
-        at = 0
-        for piece in self._outer.rows(numbers).pieces():
-            if isinstance(piece, Exception):
-                yield piece
-                at += 1
-                continue
-            for element in piece.elements():
-                yield self._of(element, int(numbers[at]))
-                at += 1
+        for number in numbers.tolist():
+            for piece in self._outer.rows(np.array([number])).pieces():
+                yield piece if isinstance(piece, Exception) else self._of(piece.elements()[0], number)
 
     def _of(self, element: object, number: int) -> Access | Exception:
         try:
@@ -256,7 +250,7 @@ class _Opened(Access):
         return access(plan, self._lowering.inside(plan, number))
 
 
-_NO_NUMBERS = "A cache() behind the flat_map has numbers: it is filled first, by a pass."
+_NO_NUMBERS = "The elements of a cache() after the flat_map have an index. An iteration fills it first."
 
 
 def _never_opened(node: ops.FlatMap) -> str | None:

@@ -95,8 +95,10 @@ class Changed(Access):
 
 
 def mapped(elements: Access, steps: Sequence[ops.Map], lowering: Lowering) -> Access:
-    """The elements after maps."""
+    """The elements after maps. Nothing is decided by what was read before: the first result of each call decides."""
     transforms = [transform_of(step, lowering.options) for step in steps]
+    for transform in transforms:
+        transform.apart = True
 
     def change(block: Block, numbers: np.ndarray) -> Stretch:
         return run_all(transforms, block, Numbers(numbers, lowering.epoch))

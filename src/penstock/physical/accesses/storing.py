@@ -92,7 +92,7 @@ class _Mending(Access):
             again = gather(chunks, numbers[lost], partial(self._of_chunk, storage, saved, why))
         except Exception as error:
             for _, failed in found.failures:
-                failed.add_note(f"Making its elements once more failed, too: {error}")
+                failed.add_note(f"Computing its elements again failed, too: {error}")
             return found
         parts = [(lost, Stretch(again)), (left, Stretch(found.block))]
         return scattered([(where, stretch) for where, stretch in parts if len(where)])

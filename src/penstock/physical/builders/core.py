@@ -344,6 +344,9 @@ def _remote(node: Remote, lowering: Lowering) -> Stage:
     return service.stage(node, lowering)
 
 
+_GATHERING = 0.1  # seconds for elements that are read by number: many cost little more than a few
+
+
 @register(Split)
 @register(GlobalShuffle)
 def _global_shuffle(node: GlobalShuffle, lowering: Lowering) -> Stage:
@@ -356,7 +359,7 @@ def _global_shuffle(node: GlobalShuffle, lowering: Lowering) -> Stage:
     numbers = Numbers(lambda: fetch.size, fill, node.label, node.where)
     parallel = node.num_parallel_calls
     if parallel is None:
-        return Apply(numbers, [fetch])
+        return Portioned(Apply(numbers, [fetch]), _GATHERING)
     return lowering.executor_of(node).segment(
         numbers, [fetch], parallelism=parallel, ordered=lowering.ordered(None), depth=lowering.depth
     )

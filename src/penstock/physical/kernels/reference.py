@@ -24,17 +24,6 @@ def reservoir(picks: np.ndarray, capacity: int) -> tuple[np.ndarray, np.ndarray,
     return source, ordered[last], order[last]
 
 
-def drain(picks: np.ndarray) -> np.ndarray:
-    """The order in which `len(picks)` slots empty: pick i is among the remaining ones, the last fills its place."""
-    slots = list(range(len(picks)))
-    order = np.empty(len(picks), np.int64)
-    for i, pick in enumerate(picks.tolist()):
-        order[i] = slots[pick]
-        slots[pick] = slots[-1]
-        slots.pop()
-    return order
-
-
 # The table of open rows has one line for each, in the order in which they were opened: how far each feature is filled,
 # how many sequences there are, and the number of the row.
 

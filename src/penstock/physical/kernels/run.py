@@ -29,16 +29,6 @@ def reservoir(picks: np.ndarray, capacity: int) -> tuple[np.ndarray, np.ndarray,
     return source, slots[:count], rows[:count]
 
 
-def drain(picks: np.ndarray) -> np.ndarray:
-    """As `reference.drain`."""
-    native = _SHUFFLE.loaded()
-    if native is None:
-        return reference.drain(picks)
-    order = np.empty(len(picks), np.int64)
-    native.drain(_fitting(picks), np.empty_like(order), order)
-    return order
-
-
 def gather(whole: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
     """out[i] = whole[rows[i]], all of one dtype, C-contiguous, and the rows within `whole`."""
     native = _GATHER.loaded() if out.nbytes >= _LARGE else None

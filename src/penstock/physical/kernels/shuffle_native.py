@@ -1,4 +1,4 @@
-"""The shuffle's two loops compiled; equal to `reference` by property test."""
+"""The shuffle's loop compiled; equal to `reference` by property test."""
 
 from __future__ import annotations
 
@@ -34,20 +34,3 @@ def reservoir(picks: Any, holder: Any, source: Any, touched: Any, rows: Any) -> 
     for k in range(distinct):
         rows[k] = holder[touched[k]]
     return distinct
-
-
-@kernel("picks: i64[:], slots: w i64[:], order: w i64[:] -> i64")
-def drain(picks: Any, slots: Any, order: Any) -> int:
-    """Write the `order` in which slots empty, with `slots` to work in; returns 0. See `reference`."""
-    count = picks.size
-    if slots.size != count or order.size != count:
-        return -1
-    for i in range(count):
-        slots[i] = i
-    for i in range(count):
-        pick = picks[i]
-        if pick < 0 or pick >= count:
-            return -1
-        order[i] = slots[pick]
-        slots[pick] = slots[count - 1 - i]
-    return 0

@@ -252,8 +252,8 @@ class Snapshot(StretchStage):
         else:
             point = storage.point(self._count)
             if not storage.settled and point.elements != self._count:
-                message = "The files that this pass has read are gone, and in free order nobody knows what is left."
-                raise FailedPreconditionError(message, hint="Begin the pass anew.", file=storage.entry.folder)
+                message = "The files of this iteration are gone. In free order it is unknown which elements are left."
+                raise FailedPreconditionError(message, hint="Start the iteration again.", file=storage.entry.folder)
             self._use(_INPUT, storage.input_at(point), self._count - point.elements)
             self._role.begin()
 
@@ -307,7 +307,7 @@ class Snapshot(StretchStage):
             try:
                 made = self._instead(error)
             except Exception as again:
-                error.add_note(f"Making its elements once more failed, too: {again}")
+                error.add_note(f"Computing its elements again failed, too: {again}")
             else:
                 if made is not None:
                     return made
@@ -333,7 +333,7 @@ class Snapshot(StretchStage):
         point = storage.point(self._count)
         if not storage.node.repairs or point.elements != self._count:
             return None
-        text = "%s: this pass goes on without the files behind %d elements, as the next cannot be read: %s"
+        text = "%s: this iteration continues without the files after element %d, as the next cannot be read: %s"
         _LOG.warning(text, self.label, self._count, without_hint(error))
         self._use(_INPUT, storage.input_at(point))
         self._role.give_up()
@@ -404,8 +404,8 @@ class Snapshot(StretchStage):
         elif kind == _FILES and (there or storage.fixed or not self._count):
             self._decide()
         else:
-            message = "The state is of a pass over a snapshot that is not there."
-            hint = f"{self.label} read {more[-1]!r} then; copy its folder here, or begin the pass anew."
+            message = "The state belongs to an iteration over a snapshot that is not there."
+            hint = f"{self.label} read {more[-1]!r} then; copy its folder here, or start the iteration again."
             raise FailedPreconditionError(message, hint=hint, context=Context(self.label, self.where))
 
     def close(self) -> None:

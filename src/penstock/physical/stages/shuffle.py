@@ -12,7 +12,8 @@ from penstock.block.footprint import footprint
 from penstock.block.indexed_column import by_reference, copied_bytes, moved
 from penstock.block.rows import Rows
 from penstock.keys import draws
-from penstock.physical.kernels.run import drain, reservoir
+from penstock.permutation import drain
+from penstock.physical.kernels.run import reservoir
 from penstock.physical.memory import UNCOUNTED, FillingLog, Memory
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stages.combine import Sequence

@@ -6,7 +6,7 @@ import numpy as np
 
 from penstock.block.block import Block, concat_blocks
 from penstock.keys import draws, fold
-from penstock.physical.kernels import reference
+from penstock.permutation import drain
 from penstock.physical.memory import UNCOUNTED, Collector, Memory, elements_for
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stretch import Past, Stretch, failure, join
@@ -174,7 +174,7 @@ class SortedTokenBatches(StretchStage):
         if self._key is not None:
             count = len(groups)
             picks = draws(fold(self._key, self._number), 0, count, np.arange(count, 0, -1))
-            groups = [groups[i] for i in reference.drain(picks).tolist()]
+            groups = [groups[i] for i in drain(picks).tolist()]
         return [block.take(group) for group in groups]
 
     def place(self) -> State:

@@ -70,7 +70,7 @@ def _indented(text: str) -> str:
 
 
 def _head(analysis: Analysis) -> str:
-    until = _PASSES.get(analysis.passes, f", {analysis.passes:,} passes over the data")
+    until = _PASSES.get(analysis.passes, f", {analysis.passes:,} iterations over the data")
     used = f"{analysis.cpu_used:.2f} of {number(analysis.cpus)} {'core' if analysis.cpus == 1 else 'cores'} used"
     lines = [f"{rate_text(analysis)} ({analysis.elements:,} in {seconds(analysis.seconds)}{until}), {used}"]
     took = f"; it took {seconds(analysis.consumer_seconds)} for each" if analysis.consumer_seconds else ""
@@ -147,7 +147,7 @@ def _share(value: float) -> str:
 
 def _trust(analysis: Analysis) -> str:
     fit = fitted(analysis)
-    text = f"The model behind these figures gives {number(analysis.elements_per_second / fit)} elements a second"
+    text = f"The model of these figures gives {number(analysis.elements_per_second / fit)} elements a second"
     text += f" where {number(analysis.elements_per_second)} were measured."
     if analysis.passes and analysis.seconds < _SHORT:
         text += f" The data set ended after {seconds(analysis.seconds)}: figures of so short a time are rough."

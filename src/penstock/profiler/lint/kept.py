@@ -34,7 +34,7 @@ class Kept:
         kept = f"{self.keeper.name}() keeps"
         if self.drawn is None:
             return f"{kept} the order that {self.node.label} made first: every epoch is in that order."
-        return f"{self.node.label} draws from {self.drawn}, and {kept} what it drew first for all epochs."
+        return f"{self.node.label} uses random numbers of {self.drawn}, and {kept} the first ones for all epochs."
 
 
 def kept(plan: Node) -> Iterator[Kept]:
@@ -78,7 +78,7 @@ def warn_of_kept(plan: Node) -> None:
     if not any(isinstance(node, KEEPERS) for node in plan.walk()):
         return
     for found in kept(plan):
-        hint = f"Put the step behind {found.keeper.name}(), so that every epoch has its own"
+        hint = f"Put the step after {found.keeper.name}(), so that every epoch has its own"
         hint += (
             "."
             if found.drawn

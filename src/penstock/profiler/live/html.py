@@ -21,7 +21,7 @@ def body(told: dict[str, Any]) -> str:
     """The table of every pass, with its verdict above it."""
     parts = [f"<h1>{escape(table.head(told))}</h1>"]
     if not told["pipelines"]:
-        parts.append("<p>No pass has begun since it is monitored.</p>")
+        parts.append("<p>No iteration has started since monitoring began.</p>")
     for each in told["pipelines"]:
         first, *others = table.sentences(each)
         lines = f"<p><b>{escape(first)}</b></p>" + "".join(f"<p>{escape(text)}</p>" for text in others)

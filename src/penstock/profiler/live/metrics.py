@@ -55,7 +55,7 @@ METRICS = (
     Metric("penstock_waited_seconds", "Time that the loop waited for data.", "s", True, _pipelines("waited")),
     Metric("penstock_waited_share", "Of the last seconds: the share waited.", "1", False, _pipelines("waited_share")),
     Metric("penstock_passes", "Passes that have begun.", "", True, _pipelines("passes")),
-    Metric("penstock_running", "1 while a pass runs.", "", False, _pipelines("running")),
+    Metric("penstock_running", "1 while an iteration runs.", "", False, _pipelines("running")),
     Metric("penstock_step_elements", "Elements that a step made.", "", True, _steps("elements")),
     Metric("penstock_step_failures", "Elements of a step that failed.", "", True, _steps("failed")),
     Metric("penstock_step_cpu_seconds", "CPU time of a step.", "s", True, _steps("cpu_seconds")),

@@ -33,7 +33,7 @@ def head(told: dict[str, Any]) -> str:
 def title(each: dict[str, Any]) -> str:
     """A line on a pipeline."""
     state = "" if each["running"] else ", ended"
-    passes = "1 pass" if each["passes"] == 1 else f"{each['passes']:,} passes"
+    passes = "1 iteration" if each["passes"] == 1 else f"{each['passes']:,} iterations"
     of = f" of {each['epoch_elements']:,}" if each["passes"] == 1 and each["epoch_elements"] else ""
     text = f"{each['name']} ({each['defined_at']}{state}): {each['elements']:,}{of} elements, {passes}"
     if each["running"]:

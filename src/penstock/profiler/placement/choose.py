@@ -123,9 +123,9 @@ def _why_none(spots: Sequence[Spot], room: Room, epochs: int, whole: float) -> s
         if limit is not None and best.nbytes > limit:
             return f"{best.name} gives {size_text(int(best.nbytes))}, and there is room for {size_text(limit)} {kind}"
     if best.seconds < max(_LEAST, _LEAST_SHARE * whole):
-        return f"all that could be kept, up to {best.name}, takes only {best.seconds:.3g} s of CPU time in a pass"
+        return f"all that could be kept, up to {best.name}, takes only {best.seconds:.3g} s of CPU time in an iteration"
     return (
-        f"{best.name} takes {best.seconds:.3g} s of CPU time in a pass, and writing and reading its "
+        f"{best.name} takes {best.seconds:.3g} s of CPU time in an iteration, and writing and reading its "
         f"{size_text(int(best.nbytes))} about as much after {epochs} epoch{'s' if epochs > 1 else ''}"
     )
 
@@ -142,11 +142,11 @@ def told(
     """
     rows = [f'Options.autocache is "{wanted}"']
     if choice is None and not ends:
-        return [*rows, "nothing is decided: only whole passes are measured, and this data set has no end"]
+        return [*rows, "no decision: only whole iterations are measured, and this data set has no end"]
     if choice is None:
-        return [*rows, "nothing is decided before a whole pass was measured; the next one is"]
+        return [*rows, "no decision before a whole iteration is measured; the next one is"]
     if choice.spot is None:
-        rows.append(f"no cache would pay after {epochs} whole pass{'es' if epochs > 1 else ''}: {choice.reason}")
+        rows.append(f"no cache would pay after {epochs} whole iteration{'s' if epochs > 1 else ''}: {choice.reason}")
     else:
         where = "in memory" if choice.kind == "memory" else "on disk"
         rows.append(f"a cache {where} behind {_named(choice.spot)}")
@@ -163,13 +163,11 @@ def _happened(choice: Choice, kept: Kept) -> str:
     if isinstance(kept, Entry) and kept.complete:
         return f"it is full, with {kept.elements} elements in {kept.folder}, and serves every further epoch"
     if isinstance(kept, Entry) and kept.elements:
-        return (
-            f"it has the first {kept.elements} elements, in {kept.folder}; the passes that come next write the others"
-        )
+        return f"it has the first {kept.elements} elements, in {kept.folder}; the next iterations write the others"
     if choice.kind == "disk":
-        return "the passes that come next fill it and read it, also in other processes; `penstock cache` looks after it"
+        return "the next iterations fill it and read it, also in other processes; `penstock cache` manages it"
     if not isinstance(kept, MemoryStore) or kept.blocks() is None:
-        return "the next whole pass fills it"
+        return "the next whole iteration fills it"
     return f"it is full, with {size_text(kept.nbytes)}, and serves every further epoch"
 
 

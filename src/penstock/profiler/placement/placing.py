@@ -146,7 +146,7 @@ class Placing:
                 nbytes = own.each * (count if count >= 0 else own.elements / turns(self._plan, place.step))
             spot = self._spot(place, sum(part.seconds for part in parts), nbytes)
             if spot.why_not is None and any(part.failures for part in parts):
-                spot = replace(spot, why_not="has elements that fail, and only a pass without a failure is kept")
+                spot = replace(spot, why_not="has elements that fail, and only an iteration without a failure is kept")
             found.append(spot)
         return tuple(found)
 

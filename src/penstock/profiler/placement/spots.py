@@ -62,7 +62,7 @@ def why_not_the_same(function: Callable[..., Any]) -> str | None:
     """What a function does by which a second call may differ from the first, or be missed."""
     drawn = randomness(function)
     if drawn is not None:
-        return f"draws from {drawn}"
+        return f"uses random numbers of {drawn}"
     if not may_draw(function):
         return None
     why = why_visible(function)

@@ -168,7 +168,7 @@ def _pipeline(recorded: Recorded, each: dict[str, Any], *, alone: bool) -> str:
     drawn = f"<div class=plan style='max-width:{picture.width}px'>{picture.svg(inside=True, label='the plan')}</div>"
     count = len(each["analysis"]["steps"])
     if count > _MOST_DRAWN:
-        drawn = f"<details><summary>The plan with its {count} steps as a picture</summary>{drawn}</details>"
+        drawn = f"<details><summary>The plan with its {count} steps as a diagram</summary>{drawn}</details>"
     parts += [drawn, _table(each)]
     parts += ["<h2>Waiting</h2>", _waiting(each["waits"])]
     parts.append(_over_time(recorded, each["name"]))
@@ -230,7 +230,7 @@ def _waiting(waits: dict[str, Any]) -> str:
 
 
 def _passes(count: int) -> str:
-    return "1 pass" if count == 1 else f"{count:,} passes"
+    return "1 iteration" if count == 1 else f"{count:,} iterations"
 
 
 def _over_time(recorded: Recorded, name: str) -> str:

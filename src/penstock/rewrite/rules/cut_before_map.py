@@ -1,7 +1,8 @@
 """Map what is kept:  Take(n)·Map(f)·x   →   Map(f)·Take(n)·x,  and so for Skip and Shard
 
-Equal because a map gives one element for each, in order, and f is known to be pure and to draw nothing: nobody can tell
-that it is not called for the elements that are left out. An element for which f fails counts as one on both sides.
+The results are equal because a map yields one element per input element, in order, and f is pure and uses no random
+numbers. A call of f for a dropped element has no effect, so it can be left out. An element for which f fails counts as
+one element before and after the rewrite.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Read what is kept:  Take(n)·Scan(s)   →   Scan(s[:n]),  Skip(n) → s[n:],  Shard(k, i) → s[i::k]
 
-Equal because element number i of an indexed source is the same however it is asked for. What is skipped is not read;
-every k-th element is picked out only where the source is in memory, since a file would be read whole in any case.
+The results are equal because element i of an indexed source does not depend on the way it is read. Skipped elements are
+not read. A shard reads every k-th element only from a source in memory. A file would be read whole in any case.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def cut_source(cut: Take | Skip | Shard) -> Node | None:
 
 
 def _by_rows(source: Source) -> TypeGuard[IndexedSource]:
-    """Whether a pass over the source asks for rows by their numbers, and does not keep a place in a file."""
+    """Return True if an iteration over the source reads rows by number and keeps no position in a file."""
     return isinstance(source, IndexedSource) and type(source).open is IndexedSource.open
 
 

@@ -1,6 +1,7 @@
 """Steps that change nothing vanish:  Take(-1)·x, Skip(0)·x, Repeat(1)·x, Prefetch(0)·x, Shard(1, 0)·x   →   x
 
-Equal by the definition of each. A Repeat of 1 keeps the epoch it is in, so it draws the same random numbers.
+The results are equal by the definition of each step. A Repeat of 1 does not change the epoch, so the random numbers
+stay the same.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Nothing to run ahead of:  Prefetch(AUTOTUNE)·s   →   s,  for s a parallel map or batch, or small elements of memory
+"""No prefetch without a use:  Prefetch(AUTOTUNE)·s   →   s,  for s a parallel map or batch, or small elements of memory
 
-Equal because a prefetch changes nothing but the time at which elements are made. AUTOTUNE leaves its size to the
-engine, and here it is none. The workers of a parallel map or batch make its results ahead of whoever takes them, by as
-much as its window holds: the stage of a prefetch above them would be those workers' own. What is read ahead of a little
-arithmetic on small elements would be made in less time than it takes to hand it over. A number of elements stays: it
-says how far ahead.
+The results are equal because a prefetch only changes the time at which elements are computed. AUTOTUNE leaves the size
+to the engine, which chooses 0 in two cases:
+- The workers of a parallel map or batch already compute results before the consumer asks for them, as many as their
+  window stores. A prefetch after such a step would run on the same workers.
+- A little arithmetic on small elements takes less time than moving the result to another thread.
+A prefetch with a number is kept because the user has chosen this number.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Neighbouring filters become one step:  Filter(q)·Filter(p)·x   →   FusedMap(p, q)·x
 
-Equal because q is asked about what p has kept, in the same order, as before; only the hand-over goes.
+The results are equal because q is called for the elements that p keeps, in the same order as before. Only the hand-over
+between the steps is removed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Workers make the batches:  Batch(n)·Map(f, parallel)·x   →   MapAndBatch(f, n)·x
 
-Equal because row i of a batch is the i-th result in either case. Where a batch is much work, several workers fill its
-memory, and what goes is a copy of every element and the wait for it. Of little ones a worker makes many at once, views
-of what the functions gave for all their rows; what goes is a hand-over to another thread. Only for parallel maps; a
-sequential one is run by whoever pulls.
+The results are equal because row i of a batch is result i in both plans. If a batch needs much work, several workers
+fill its memory. This saves a copy of every element and the wait for it. If a batch needs little work, one worker
+computes many batches at once. The batches are views of the results of one call, and one hand-over to another thread is
+saved. The rule applies to parallel maps only. A sequential map runs in the thread of the consumer.
 """
 
 from __future__ import annotations

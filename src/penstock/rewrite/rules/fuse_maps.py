@@ -1,6 +1,7 @@
 """Neighbouring maps become one step:  Map(g)·Map(f)·x   →   FusedMap(f, g)·x
 
-Equal because the fused step calls the same functions in the same order, Block by Block; only the hand-over goes.
+The results are equal because the fused step calls the same functions in the same order, Block by Block. Only the
+hand-over between the steps is removed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Neighbouring maps and filters become one step:  Filter(p)·Map(f)·x   →   FusedMap(f, p)·x
 
-Equal because the fused step does the same in the same order, Block by Block; only the hand-over goes. A pure filter
-behind a parallel map so runs on the map's workers.
+The results are equal because the fused step calls the same functions in the same order, Block by Block. Only the
+hand-over between the steps is removed. A pure filter after a parallel map then runs on the workers of the map.
 """
 
 from __future__ import annotations

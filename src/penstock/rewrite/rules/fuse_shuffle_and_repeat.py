@@ -1,7 +1,8 @@
 """No gap between epochs:  Repeat(k)·Shuffle(n)·x   →   ShuffleAndRepeat(n, k)·x
 
-Equal because each epoch still is a shuffle of its own: no element of one waits in the buffer of another. What goes is
-the wait while a new buffer fills. It fills as the old one empties, and both together hold no more than n elements.
+The results are equal because each epoch has its own shuffle. No element of one epoch enters the buffer of another
+epoch. The fused step saves the wait at the start of an epoch: the new buffer fills while the old one empties. Both
+buffers together store at most n elements.
 """
 
 from __future__ import annotations

@@ -1,11 +1,14 @@
 """A parallel pipeline ends on a worker:  x   →   Prefetch(AUTOTUNE)·x,  for a whole plan x
 
-Equal because a prefetch changes nothing but the time at which elements are made. Without it, steps behind the last
-parallel one run in the loop that takes the batches, and the training step waits for them. A plan without any parallel
-step is left alone: it runs in the caller's thread from end to end, as it was written. So is one that ends in a map with
-executor="inline", which is to stay in that thread, and one in which somebody could see it: a function that counts or
-draws from numpy's generator is called when its element is asked for, and no further ahead than a `prefetch(n)` says.
-What workers of a service have made is taken in on a worker, too.
+The results are equal because a prefetch only changes the time at which elements are computed. Without the prefetch, the
+steps after the last parallel step run in the thread of the training loop, and the training step waits for them. With
+the prefetch, these steps run on a worker. So does the receiving of results from the workers of a service.
+
+The rule does not change these plans:
+- A plan without a parallel step runs entirely in the caller's thread, as written.
+- A plan that ends in a map with executor="inline" stays in the caller's thread.
+- A plan may have a function with side effects, such as a counter or the use of numpy's generator. Such a function runs
+  when its element is requested. Only an explicit `prefetch(n)` may call it earlier.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from penstock.plan.ops import Enumerate, Prefetch, Repeat, Shard, Skip, Take
 from penstock.plan.visible import on_workers, shown_ahead
 from penstock.rewrite.rule import rule
 
-_LIGHT = (Take, Skip, Shard, Enumerate, Repeat, Concatenate, Zip)  # they pass Blocks on
+_LIGHT = (Take, Skip, Shard, Enumerate, Repeat, Concatenate, Zip)  # these steps pass Blocks on without work
 
 
 @rule(
@@ -33,12 +36,12 @@ def inject_prefetch(plan: Node) -> Node | None:
 
 
 def has_workers(plan: Node) -> bool:
-    """Whether any of it runs on workers."""
+    """Return True if any step of the plan runs on workers."""
     return any(on_workers(node) or isinstance(node, Distribute) for node in plan.walk())
 
 
 def is_ahead(node: Node) -> bool:
-    """Whether nothing but handing on is left to do when an element is asked for."""
+    """Return True if the last steps only pass on elements that are already read or computed on workers."""
     waiting = [node]
     while waiting:
         node = waiting.pop()
@@ -51,7 +54,7 @@ def is_ahead(node: Node) -> bool:
 
 
 def must_stay(node: Node) -> bool:
-    """Whether a function that is called in the loop's thread is to be called there."""
+    """Return True if a step after the last parallel step has executor="inline"."""
     waiting = [node]
     while waiting:
         node = waiting.pop()

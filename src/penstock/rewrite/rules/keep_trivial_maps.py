@@ -1,7 +1,8 @@
 """No workers for nanoseconds:  Map(f, AUTOTUNE)·x   →   Map(f)·x,  for arithmetic f on small elements x of memory
 
-Equal because a parallel map gives what a sequential one gives. AUTOTUNE leaves the number of workers to the engine, and
-here it is none: an element takes one nanosecond where it is made, and five on its way through another thread's caches.
+The results are equal because a parallel map yields the elements of a sequential map. AUTOTUNE leaves the number of
+workers to the engine, which chooses 0 here. Computing an element in place takes one nanosecond. Moving it through the
+caches of another thread takes five.
 """
 
 from __future__ import annotations

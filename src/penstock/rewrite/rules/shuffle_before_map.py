@@ -1,9 +1,9 @@
-"""Shuffle what is small:  Shuffle·Map(f)·x   →   Map(f)·Shuffle·x
+"""Shuffle small elements:  Shuffle·Map(f)·x   →   Map(f)·Shuffle·x
 
-Equal because the order a shuffle makes depends on its key and on counts, never on values, and f is known to be pure: it
-gives the same result for an element whenever it is called, and draws nothing, which would follow from an element's
-place. The buffer then holds records instead of decoded images, and the map stands next to the batch, into whose memory
-it can write.
+The results are equal because the order of a shuffle depends on its key and on counts, never on values. The function f
+is pure: its result does not depend on the time of the call. It also uses no random numbers, which would depend on the
+position of an element. After the rewrite the buffer stores records instead of decoded images. The map is next to the
+batch and can write into the memory of the batch.
 """
 
 from __future__ import annotations

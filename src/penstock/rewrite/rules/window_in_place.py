@@ -1,9 +1,10 @@
 """Windows without data sets:  FlatMap(f)·Window(n)·x   →   WindowedFlatMap(f)·Window(n)·x
 
-Equal because f names steps of a window, and reads none of its elements: it plans the same for all windows. Called once,
-with a placeholder for a window, it returns a plan that says which elements of a window come where: `batch`, `take`,
-`skip`, `shard` and `zip`, and pure maps behind them. The elements of many windows are copied there at once. A data set
-for each window, its steps and their states cost a hundred times what copying its elements costs.
+The results are equal because f only names steps of a window and reads none of its elements. Its plan is the same for
+all windows. The rule calls f once, with a placeholder for a window. The returned plan defines the place of each element
+of a window. It may have `batch`, `take`, `skip`, `shard` and `zip`, and pure maps after them. The elements of many
+windows are then copied at once. A data set per window would cost a hundred times as much as copying the elements of the
+window.
 """
 
 from __future__ import annotations

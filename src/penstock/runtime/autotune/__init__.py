@@ -1,1 +1,1 @@
-"""What AUTOTUNE means: a pure function from what was measured to the knobs, and what remembers them."""
+"""The meaning of AUTOTUNE: a pure function from measurements to knobs, and the storage of its results."""

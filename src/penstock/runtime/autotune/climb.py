@@ -1,4 +1,4 @@
-"""Climb: how many workers the limiting segment should have, and of which kind."""
+"""Propose the number of workers of the limiting segment, and their executor."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from penstock.runtime.autotune.measure import CLEARLY, SLEEPS, Measure, differs,
 from penstock.runtime.autotune.trials import CONTENT, LEAP, Kind, Verdict
 from penstock.runtime.autotune.tuner_state import TunerState
 
-_SATURATED = 0.85  # of the granted cores in use: work is shared out by demand, and no knob makes it less
-_CROWDED = 0.1  # of the granted cores idle, when programs beside this one use the rest
-_QUEUE = 0.3  # workers ready and without a core, for each granted core, that say the same
-_TAKES_PART = 0.25  # of the granted cores in use by a run that would be faster alone; one that sleeps uses less
-_SERIAL = 0.7  # share of its time at work from which on a puller limits a segment by itself
-_WAITS = 0.3  # share of its time that a segment's puller waits for upstream, when upstream is what limits it
-_BLOCKED = 0.1  # share without room, while the consumer waits: a slow element holds up those behind it
+_SATURATED = 0.85  # share of the granted cores in use above which no knob helps: cores are divided by demand
+_CROWDED = 0.1  # idle share of the granted cores below which other programs use the rest
+_QUEUE = 0.3  # workers per granted core that are ready but have no core: the same sign of other programs
+_TAKES_PART = 0.25  # share of the granted cores in use by a run that would be faster alone; a sleeping run uses less
+_SERIAL = 0.7  # share of its time at work above which a puller limits a segment by itself
+_WAITS = 0.3  # share of its time that the puller of a segment waits, above which upstream is the limit
+_BLOCKED = 0.1  # share without room while the consumer waits: a slow element delays the elements after it
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The setting that proved best, measured."""
+    """Measurements of the best setting."""
 
     state: TunerState
     means: Means
-    flows: Mapping[str, Flow]  # as last seen
+    flows: Mapping[str, Flow]  # at the last sample
     measures: Mapping[str, Measure]
-    hunger: float  # share of the time that the loop's thread waited for workers
+    hunger: float  # share of the time that the thread of the training loop waited for workers
     used: float  # cores
-    idle: float  # cores that nobody used, infinity if that is not known
+    idle: float  # unused cores; infinity: not known
 
     @property
     def knobs(self) -> Mapping[str, Knobs]:
@@ -38,57 +38,57 @@ class View:
 
     @property
     def cores(self) -> int:
-        """Workers that keep all granted cores busy."""
+        """Number of workers that keep all granted cores busy."""
         return max(1, math.ceil(self.means.cpus))
 
     @property
     def content(self) -> bool:
-        """Whether the consumer is the slow side: it does not wait, and there is always something for it to take."""
+        """True if the consumer is the slow side: it does not wait, and results are always ready."""
         roots = [self.measures[name] for name in self.roots()]
         return self.hunger < CONTENT and all(found.held_least > 0 or not found.result_bytes for found in roots)
 
     def roots(self) -> list[str]:
-        """Segments whose results the user's loop takes."""
+        """Return the segments whose results the training loop takes."""
         return [name for name, flow in self.flows.items() if flow.consumer not in self.flows] or list(self.flows)
 
     @property
     def ahead(self) -> float:
-        """Cores that fill windows for which nobody waits: what is needed more gets them at once."""
+        """Cores that fill windows without a waiting consumer. More urgent work gets these cores at once."""
         return sum(found.cores for found in self.measures.values() if max(found.starved, found.full) < CONTENT)
 
     @property
     def saturated(self) -> bool:
-        """Whether this run needs all cores that it is granted."""
+        """True if this run needs all its granted cores."""
         return self.used - self.ahead >= _SATURATED * self.means.cpus
 
     @property
     def crowded(self) -> bool:
-        """Whether it is granted more cores than there are, as other programs use them: more workers make no more."""
+        """True if other programs use some of the granted cores, so that more workers bring no gain."""
         cpus = self.means.cpus
         if math.isfinite(self.idle):
             lacking = self.idle + self.ahead <= _CROWDED * cpus
-        else:  # many workers that pass the interpreter on queue for cores as well, while others stand idle
+        else:  # workers that pass on the interpreter's lock also queue for cores, while other cores are idle
             lacking = self.wanted - self.used - self.ahead >= _QUEUE * cpus
         return lacking and self.wanted - self.ahead >= _TAKES_PART * cpus
 
     @property
     def wanted(self) -> float:
-        """Cores in use, and those that workers are ready for and do not get."""
+        """Cores in use, and cores that ready workers wait for."""
         return self.used + sum(found.delayed for found in self.measures.values())
 
     @property
     def handing_over(self) -> float:
-        """Cores that are used outside functions and pulls: Blocks on their way, and the user's loop."""
+        """Cores in use outside functions and pulls: the transfer of Blocks, and the training loop."""
         return max(self.used - sum(found.cores for found in self.measures.values()), 0.0)
 
     def one_core(self) -> bool:
-        """Several threads are at work, and together they compute on one core, as where each needs a lock."""
+        """Return True if several threads together use one core, for example because each needs a lock."""
         inside = [name for name in self.measures if self.knobs[name].executor == "thread"]
         workers = sum(self.knobs[name].parallelism for name in inside)
         return excluding(workers, [self.measures[name] for name in inside], self.used)
 
     def path(self) -> list[str]:
-        """Segments from the user's loop to the one that limits them all."""
+        """Return the segments from the training loop to the limiting segment."""
         found: list[str] = []
         candidates = self.roots()
         while candidates:
@@ -97,20 +97,20 @@ class View:
                 break
             found.append(name)
             candidates = [n for n, flow in self.flows.items() if flow.consumer == name and n not in found]
-            # a pull that fills a shuffle takes long, and tells only at its end how long it has waited
+            # a pull that fills a shuffle takes long, and reports its waiting time only at its end
             waits = [self.measures[name].waiting, *(self.measures[below].starved for below in candidates)]
             if max(waits) < _WAITS:
                 break
         return found
 
     def blocked(self, name: str) -> bool:
-        """Whether the segment had no room while its consumer waited."""
+        """Return True if the segment had no room while its consumer waited."""
         found = self.measures[name]
         return found.full >= _BLOCKED and found.starved >= _BLOCKED
 
 
 def excluding(workers: int, inside: Sequence[Measure], used: float) -> bool:
-    """Whether workers look as if each kept the others waiting, inside functions or before they get there."""
+    """Return True if workers seem to wait for each other, inside functions or before them."""
     busy = sum(found.busy for found in inside)
     delayed = sum(found.delayed for found in inside)
     cores = sum(found.cores for found in inside)
@@ -125,7 +125,7 @@ def excluding(workers: int, inside: Sequence[Measure], used: float) -> bool:
 def view(state: TunerState, means: Means) -> View:
     latest = {flow.name: flow for period in state.periods[-2:] for flow in period.samples[-1].flows}
     flows = {name: flow for name, flow in latest.items() if name in state.knobs}
-    begins = len(state.periods) == 1  # no setting was before that could still show
+    begins = len(state.periods) == 1  # no earlier setting can affect the measurements
     tails = {name: state.since.tail(name) or (state.since.samples if begins else ()) for name in flows}
     measures = {name: measure(tail, name) for name, tail in tails.items()}
     longest = max(tails.values(), key=len, default=())
@@ -133,25 +133,26 @@ def view(state: TunerState, means: Means) -> View:
     return View(state, means, flows, measures, starvation(longest), used, idle(longest))
 
 
-_COMPUTES = 0.85  # CPU seconds per second inside a function beyond which it does not wait
-_SURELY_WAITS = 0.7  # the same for a short measurement
-_LOCK_IN_USE = 0.75  # cores in use below which the interpreter's lock keeps nobody waiting for long
-_LOCK_TAKEN = 0.9  # cores wanted among other programs: what a lock leaves, and hardly by chance
-_MANY = 2  # calls at once for each core, beyond which the user has said that they wait ...
-_FUNCTIONS_ALONE = 0.9  # ... unless so much of the CPU time is theirs: that of calls that wait is spent around them
-_OFTEN = 1000.0  # Blocks per second, which cost a tenth of a core and more
-_LATELY = 60.0  # seconds for which a rate tells of the function as it is
-_SHORTLY = 15.0  # the same, where that is held against the rate now
-_LINEAR = 0.75  # of what so many times the workers would give
+_COMPUTES = 0.85  # CPU seconds per second inside a function, above which it does not wait
+_SURELY_WAITS = 0.7  # the same limit for a short measurement
+_LOCK_IN_USE = 0.75  # cores in use, below which waits for the interpreter's lock are short
+_LOCK_TAKEN = 0.9  # wanted cores while other programs run: a lock allows about as many, and chance rarely gives more
+_MANY = 2  # calls at once per core, above which the user expects waiting calls ...
+# ... unless their share of the CPU time is so large: waiting calls leave most CPU time to other code
+_FUNCTIONS_ALONE = 0.9
+_OFTEN = 1000.0  # Blocks per second that cost a tenth of a core or more
+_LATELY = 60.0  # seconds for which a rate describes the present function
+_SHORTLY = 15.0  # the same for a comparison with the present rate
+_LINEAR = 0.75  # share of a proportional gain
 _SMALL_BLOCKS = Knobs(1).block_seconds
-_CAREFULLY = 0.5  # seconds of the setting in force that a trial of fewer workers is held against
-_PATIENTLY = 1.0  # the same where the last that were added brought much: dozens of threads take as long to settle down
-_MANY_WAIT = 16  # workers to begin with, of calls that do nothing but wait
-_SPARE = 1.5  # workers for each that is needed, where the consumer is the slow side
+_CAREFULLY = 0.5  # seconds of the present setting that a trial of fewer workers needs
+_PATIENTLY = 1.0  # the same after a large gain from added workers: dozens of threads need as long to reach their speed
+_MANY_WAIT = 16  # first number of workers for calls that only wait
+_SPARE = 1.5  # workers per needed worker if the consumer is the slow side
 
 
 def let_go(view: View) -> Iterator[Proposal]:
-    """Workers beyond what a slow consumer needs, of all segments at once."""
+    """Propose fewer workers for all segments at once if a slow consumer needs fewer."""
     fewer = {}
     for name, found in view.measures.items():
         knobs = view.knobs[name]
@@ -164,7 +165,7 @@ def let_go(view: View) -> Iterator[Proposal]:
 
 
 def climb(view: View, name: str) -> Iterator[Proposal]:
-    """Changes of the segment that limits the run."""
+    """Propose changes of the segment that limits the run."""
     found, knobs = view.measures[name], view.knobs[name]
     locked = _locked(view, name)
     spare = not view.saturated
@@ -191,13 +192,13 @@ def climb(view: View, name: str) -> Iterator[Proposal]:
 
 
 def _climbs(view: View, name: str) -> bool:
-    """Whether the last workers that were added brought much: then it is not a lock that they wait for."""
+    """Return True if the last added workers brought a large gain, so that they do not wait for a lock."""
     last = view.state.last(name, verdict=Verdict.BETTER)
     return last is not None and last.brought_much(view.knobs[name])
 
 
 def _locked(view: View, name: str) -> bool:
-    """Whether threads exclude each other: seen now, or when there were more of them."""
+    """Return True if threads exclude each other, now or when there were more of them."""
     if view.one_core():
         return True
     tried = [t for t in view.state.trials if t.change.name == name and t.change.kind in (Kind.MORE, Kind.FEWER)]
@@ -208,7 +209,7 @@ def _locked(view: View, name: str) -> bool:
 
 
 def _heaviest(view: View) -> str | None:
-    """The segment that computes the most in threads, among those that may leave them."""
+    """Return the segment that uses the most CPU in threads and may use processes."""
     found = {name: view.measures[name] for name, flow in view.flows.items() if "process" in flow.limits.executors}
     heavy = [n for n, m in found.items() if view.knobs[n].executor == "thread" and m.cores + m.delayed >= 0.3]
     return max(heavy, key=lambda name: found[name].cores, default=None)
@@ -222,16 +223,17 @@ def _to_processes(view: View, name: str | None, *, sure: bool = False) -> Iterat
         return
     many = limits.least > _MANY * view.cores
     if many and view.measures[name].computing < _FUNCTIONS_ALONE * view.used:
-        return  # they wait
+        return  # the calls wait
     workers = view.cores if many else max(min(view.cores, limits.most), limits.least)
     away = replace(knobs, executor="process", parallelism=workers, block_seconds=LARGE_BLOCKS)
     yield Proposal({name: away}, needs_processes=not view.means.processes_ready, sure=sure)
 
 
 def _more_than_processes(view: View, name: str) -> bool:
-    """Whether threads give more than a process for each core could.
+    """Return True if threads give more than one process per core could.
 
-    The fewer threads there were, the less they waited for each other, and a process is at most as fast as all of them.
+    The smallest number of threads had the shortest waits for each other. One process cannot be faster than all these
+    threads together.
     """
     known = _rates_of_threads(view, name, _LATELY)
     fewest = min(known, key=lambda found: (found[0], -found[1]), default=None)
@@ -239,14 +241,14 @@ def _more_than_processes(view: View, name: str) -> bool:
 
 
 def _too_few(view: View, name: str, workers: int) -> bool:
-    """Whether so many would make less than is made now, even if each made as much as where there were fewer."""
+    """Return True if `workers` would give less than the present rate, even at the best rate per worker so far."""
     each = [rate / count for count, rate in _rates_of_threads(view, name, _SHORTLY) if count <= workers]
     rate = max(view.measures[name].rate, measure(view.state.since.lately(name), name).rate)
     return bool(each) and workers * max(each) < CLEARLY * rate
 
 
 def _rates_of_threads(view: View, name: str, seconds: float) -> list[tuple[int, float]]:
-    """Threads that there were in the last seconds, and what they gave."""
+    """Return the numbers of threads in the last seconds, each with its rate."""
     found = [
         (period.knobs[name].parallelism, period.late(name).rate or (0.0 if i else measure(period.samples, name).rate))
         for i, period in enumerate(view.state.periods)
@@ -256,7 +258,7 @@ def _rates_of_threads(view: View, name: str, seconds: float) -> list[tuple[int, 
 
 
 def _out_of_processes(view: View, name: str) -> Iterator[Proposal]:
-    """Larger Blocks where handing them over costs; threads where it costs much, or calls wait anyway."""
+    """Propose larger Blocks if transfer costs much, and threads if it costs very much or calls wait anyway."""
     found, knobs = view.measures[name], view.knobs[name]
     costs = view.handing_over
     if costs > 0.1 * found.cores:
@@ -272,8 +274,9 @@ def _larger_blocks(view: View, name: str) -> Iterator[Proposal]:
 
 
 def _more_may_help(view: View, found: Measure, knobs: Knobs) -> bool:
-    """Its workers are all inside, and either they wait there or cores are idle."""
-    all_inside = found.busy >= (0.7 if found.seconds >= 0.2 else 0.5) * knobs.parallelism  # less those not over yet
+    """Return True if all workers are inside, and either wait there or leave cores idle."""
+    # calls that still run do not count
+    all_inside = found.busy >= (0.7 if found.seconds >= 0.2 else 0.5) * knobs.parallelism
     waits = found.share < (_COMPUTES if found.seconds >= 1.0 else _SURELY_WAITS)
     return all_inside and (waits or knobs.parallelism < view.cores)
 
@@ -287,7 +290,7 @@ def _more(view: View, name: str) -> Iterator[Proposal]:
 
 
 def _factors(view: View, name: str) -> tuple[int, ...]:
-    """How many times as many workers to try."""
+    """Return the factors by which to raise the number of workers."""
     share = view.measures[name].share
     if share < SLEEPS / 2 and may_leap(view, name):
         return _MANY_WAIT // view.knobs[name].parallelism, 2
@@ -295,16 +298,17 @@ def _factors(view: View, name: str) -> tuple[int, ...]:
 
 
 def may_leap(view: View, name: str) -> bool:
-    """Whether many workers may be the first trial, where calls do nothing but wait: it takes no longer than of a few.
+    """Return True if the first trial may have many workers.
 
-    That they wait the first of them tell; whether it is for each other, only the trial.
+    This is so if calls only wait. The trial takes no longer than a trial of a few workers. The first calls show that
+    they wait. Only the trial shows if they wait for each other.
     """
     tried = any(trial.change.name == name for trial in view.state.trials)
     return not tried and LEAP * view.knobs[name].parallelism <= _MANY_WAIT
 
 
 def _in_proportion(view: View, name: str) -> bool:
-    """Whether all workers that were added brought as much as those before them: calls that sleep do not meet."""
+    """Return True if all added workers brought as much as those before them. Sleeping calls do not interfere."""
     added = [t for t in view.state.trials if t.change.name == name and t.change.kind is Kind.MORE]
     return bool(added) and all(
         t.gain >= _LINEAR * t.change.after.parallelism / t.change.before.parallelism for t in added
@@ -312,7 +316,7 @@ def _in_proportion(view: View, name: str) -> bool:
 
 
 def _needed(view: View, name: str) -> bool:
-    """Whether the workers that there are brought as much each, when they were added, as those before; and still do."""
+    """Return True if each of the present workers brought as much as earlier workers, and still does."""
     last = view.state.last(name, verdict=Verdict.BETTER)
     if last is None or last.change.after.parallelism != view.knobs[name].parallelism:
         return False
@@ -321,14 +325,14 @@ def _needed(view: View, name: str) -> bool:
 
 
 def _fewer_may_do(view: View, found: Measure, knobs: Knobs) -> bool:
-    """Workers wait inside, perhaps for each other; or there are many on a machine that is busy."""
+    """Return True if workers wait inside, perhaps for each other, or if there are many on a busy machine."""
     if view.saturated or view.crowded:
         return knobs.parallelism > 2 * view.cores and found.cores < 0.7 * found.busy
     return found.share < 0.6
 
 
 def _fewer(view: View, name: str, least: int) -> Iterator[Proposal]:
-    """A quarter, and if that is too few the half; not so few that they cannot do."""
+    """Propose a quarter of the workers, then half, but no number whose rate is known to be too low."""
     knobs = view.knobs[name]
     least = max(least, view.flows[name].limits.least)
     seconds = _PATIENTLY if view.measures[name].share < SLEEPS and _climbs(view, name) else _CAREFULLY

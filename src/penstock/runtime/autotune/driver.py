@@ -1,4 +1,4 @@
-"""Driver: samples the lanes of a run, asks the tuner, and turns the knobs."""
+"""Driver samples the lanes of a run, calls the tuner, and sets the knobs."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from penstock.runtime.memory.ledger import Ledger
 from penstock.runtime.observers import Instrument
 
 _FIRST_LOOK = 0.1  # seconds after the first result
-_BEGINS = 0.2  # seconds in which a pass comes to its speed, where an earlier one tells what that is
+_BEGINS = 0.2  # seconds until an iteration reaches its speed, if an earlier iteration measured that speed
 _PROCESSES_COME = 20.0  # seconds, on a machine that can start them
-_SAVE_AFTER = 2.0  # seconds between two writings of what was learnt
+_SAVE_AFTER = 2.0  # seconds between two writes of the results
 _NEVER = float("inf")
-_LEAST_PATIENCE = 0.02  # seconds: while another looks
+_LEAST_PATIENCE = 0.02  # shortest wait in seconds while another thread samples
 
 
 class Threads(Protocol):
-    """The owner of a run's workers: its scope."""
+    """The owner of the workers of a run: its scope."""
 
     def want(self, workers: int) -> None: ...
 
@@ -53,19 +53,19 @@ class Processes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Clocks:
-    """Seconds: of one clock, of CPU time that this run's process and its workers used, of processors standing idle."""
+    """Readings in seconds: of a clock, of the CPU time of this process and its workers, and of idle processors."""
 
     wall: float
     cpu: float
     idle: float | None
-    delays: Mapping[Any, float]  # by worker: it was ready to run and got no core
-    outside: Mapping[Any, float] | None  # by thread that is no worker: what it computed
+    delays: Mapping[Any, float]  # by worker: time in which it was ready but had no core
+    outside: Mapping[Any, float] | None  # by other thread: CPU time
 
 
 class Driver:
-    """The lanes of one run and what turns their knobs.
+    """Controls the lanes of one run.
 
-    It has no thread: whoever finishes a piece of work, or has waited for one, looks when it is `due`.
+    The Driver has no thread. A thread that has finished a task, or a wait for one, calls `look` when it is `due`.
     """
 
     def __init__(
@@ -88,18 +88,18 @@ class Driver:
         self._means = means
         self._processes = processes
         self._ask_digest = digest if tuned else None
-        self._digest: str | None = None  # of the plan, from the first lane on
+        self._digest: str | None = None  # of the plan; set with the first lane
         self._known: dict[str, Remembered] = {}
-        self._before: Sequence[Sample] = ()  # the history of the last pass
+        self._before: Sequence[Sample] = ()  # the history of the last iteration
         self._proved: Mapping[str, Knobs] = {}
         self._lanes: dict[tuple[object, ...], Lane] = {}
         self._lock = threading.RLock()
         self._looking = threading.Lock()
         self._history: list[Sample] = []
-        self._last: _Clocks | None = None  # as of the last look
-        self._beginning = False  # what is measured now tells nothing of settings that an earlier pass has measured
+        self._last: _Clocks | None = None  # at the last sample
+        self._beginning = False  # present measurements do not count: an earlier iteration measured this setting
         self._saved = 0.0
-        self._asked: float | None = None  # when processes were first wanted
+        self._asked: float | None = None  # time of the first request for processes
 
     @property
     def lanes(self) -> list[Lane]:
@@ -116,7 +116,10 @@ class Driver:
         reads: bool = False,
         executors: Callable[[], tuple[str, ...]] | None = None,
     ) -> Lane:
-        """The lane of a place (segments between it and the consumer, label, the user's line) in the plan."""
+        """Return the lane of a place in the plan.
+
+        A place consists of the number of segments between it and the consumer, a label, and a line of the user.
+        """
         depth, label, where = place
         key = (*place, limits.least, limits.most, bounded)
         with self._lock:
@@ -139,7 +142,10 @@ class Driver:
             return found
 
     def _recall(self) -> None:
-        """What is known of the plan: only where there is something to turn, as it costs as much as a short pass."""
+        """Load the known settings of the plan.
+
+        Called with the first lane, because it costs as much as a short iteration.
+        """
         if self._ask_digest is not None:
             self._digest = self._ask_digest()
             self._known, self._before = recall(self._digest), last_pass(self._digest)
@@ -147,37 +153,40 @@ class Driver:
                 self._proved = tuner_state(continued(self._before, 0.0)).knobs
 
     def inputs_were_quick(self, lane: Lane) -> bool:
-        """Whether the inputs that a lane reads took no time in the pass before."""
+        """Return True if the inputs that a lane reads took no time in the previous iteration."""
         return self._digest is not None and inputs_were_quick(self._digest, lane.name)
 
     def found_inputs(self, lane: Lane, *, quick: bool) -> None:
-        """An input of a lane took no time, or did, which the next pass begins with."""
+        """Record for the next iteration if an input of a lane took no time."""
         if self._digest is not None:
             remember_inputs(self._digest, lane.name, quick=quick)
 
     def workers(self) -> int:
-        """Threads that the lanes need: the cores for all that compute, and what they ask for those that wait."""
+        """Return the number of threads that the lanes need.
+
+        Lanes that compute share the cores. Each lane that waits gets the threads that it asks for.
+        """
         cores = granted_cpus()
         lanes = self.lanes
         computing = sum(lane.calls for lane in lanes if lane.calls_each <= cores)
         return min(computing, cores) + sum(lane.calls for lane in lanes if lane.calls_each > cores)
 
     def want(self) -> None:
-        """Have as many threads as the lanes need now."""
+        """Start or stop threads according to the present need of the lanes."""
         self._threads.want(self.workers())
 
     def patience(self) -> float | None:
-        """Seconds that somebody may wait before it is time to look; None where nobody looks."""
+        """Return the seconds that a thread may wait before the next sample is due, or None if no thread samples."""
         return None if self.due == _NEVER else max(self.due - time.perf_counter(), _LEAST_PATIENCE)
 
     def look(self, now: float) -> None:
-        """Sample, decide, turn. Returns at once where somebody else is at it."""
+        """Take a sample, decide, and set the knobs. Return at once if another thread does this."""
         if not self._looking.acquire(blocking=False):
             return
         try:
             if now < self.due:
                 return
-            calm_opencv()  # which a function may have imported by now
+            calm_opencv()  # a function may have imported OpenCV since the last sample
             delays = self._threads.delays()
             clocks = _Clocks(
                 now,
@@ -193,7 +202,7 @@ class Driver:
                 self.due = now + (_BEGINS if self._beginning else _FIRST_LOOK)
             else:
                 self._look(clocks, self._last)
-                # Behind all else: it may take some milliseconds, which belong to the next period.
+                # Last, because the measurement may take some milliseconds, which belong to the next period.
                 self._switching.measure(share(clocks.outside, self._last.outside, now - self._last.wall))
             self._last = clocks
         finally:
@@ -203,7 +212,7 @@ class Driver:
         flows = _with_delays([lane.flow() for lane in self.lanes], now, before)
         means, cpu = self._means(), now.cpu - before.cpu
         idle = None
-        if now.idle is not None and before.idle is not None:  # a quota may leave less than stands idle
+        if now.idle is not None and before.idle is not None:  # a quota may be smaller than the idle time
             idle = max(min(now.idle - before.idle, means.cpus * (now.wall - before.wall) - cpu), 0.0)
         if not self._history:
             self._history = continued(self._before, before.wall)
@@ -227,7 +236,7 @@ class Driver:
             self._saved = now.wall
 
     def _ask_for_processes(self, now: float) -> None:
-        """Have them started. Where they do not come, nobody is to go on waiting for them."""
+        """Start worker processes. If they do not start in time, give up the wait for them."""
         processes = self._processes()
         processes.warm_up()
         self._asked = now if self._asked is None else self._asked
@@ -250,7 +259,7 @@ class Driver:
 
 
 def _reason(decision: Decision, lane: Lane) -> str | None:
-    """The reason of the knobs, and what stood in the way of others."""
+    """Return the reason for the knobs, and the obstacle to other knobs."""
     found = decision.reasons.get(lane.name)
     if found is None:
         return lane.reason
@@ -258,7 +267,7 @@ def _reason(decision: Decision, lane: Lane) -> str | None:
 
 
 def _with_delays(flows: list[Flow], now: _Clocks, before: _Clocks) -> tuple[Flow, ...]:
-    """What the workers waited for a core, shared out by the time they spent."""
+    """Divide the time that workers waited for a core among the lanes, in proportion to their working time."""
     delayed = sum(seconds - before.delays.get(thread, 0.0) for thread, seconds in now.delays.items())
     spent = sum(flow.run_seconds + flow.pull_seconds for flow in flows)
     if not delayed > 0 or not spent > 0:
@@ -268,15 +277,15 @@ def _with_delays(flows: list[Flow], now: _Clocks, before: _Clocks) -> tuple[Flow
 
 
 def _added(known: Knobs, start: Knobs) -> Knobs:
-    """Return the knobs of an earlier process, with no fewer workers and no less room than a run begins with.
+    """Return the knobs of an earlier process, with no fewer workers and no smaller window than the start of a run.
 
-    What the earlier process refused or gave back, perhaps in a bad moment, is tried again.
+    The earlier process may have refused a change in a bad moment, so the change is tried again.
     """
     return replace(known, parallelism=max(known.parallelism, start.parallelism), window=max(known.window, start.window))
 
 
 def _within(known: Knobs, start: Knobs, lane: Lane) -> Knobs:
-    """Remembered knobs, as far as this run's limits allow them."""
+    """Return the remembered knobs within the limits of this run."""
     limits = lane.choice.limits
     executor = known.executor if known.executor in limits.executors else start.executor
     return replace(known, parallelism=limits.bounded(known.parallelism, executor), executor=executor)

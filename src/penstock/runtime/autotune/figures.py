@@ -1,9 +1,9 @@
-"""What the tuner reads and what it may turn.
+"""The measurements that the tuner reads, and the knobs that it sets.
 
-Plain values, so that a trace can be recorded, and replayed without a run.
+All are plain values, so that a trace can be recorded and replayed without a run.
 
 A *segment* here is one place in a plan where workers run ahead of a consumer: a parallel map, a filled batch, or all
-the inputs that one interleave reads ahead, which share their knobs.
+inputs that one interleave reads ahead. These inputs share their knobs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.runtime.machine.granted import granted_cores
 from penstock.runtime.memory.budget import Budget
 from penstock.runtime.processes.pool import process_pool
 
-LARGE_BLOCKS = 0.02  # seconds of work in a Block, where handing it over costs
+LARGE_BLOCKS = 0.02  # seconds of work in a Block if its transfer is expensive
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,23 +28,23 @@ class Knobs:
 
     parallelism: int  # workers inside at once; for an interleave, inputs read at once
     executor: str = "thread"  # or "process"
-    window: int = 1 << 26  # bytes of results it may hold ahead of its consumer
-    block_seconds: float = 0.005  # of work that a Block should hold
+    window: int = 1 << 26  # bytes of results that may wait for the consumer
+    block_seconds: float = 0.005  # seconds of work in a Block
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Between which the tuner may choose: equal bounds, or a single executor, are the user's own choice."""
+    """The range in which the tuner may choose. Equal bounds, or a single executor, are the choice of the user."""
 
     least: int = 1
     most: int = 1
-    executors: tuple[str, ...] = ("thread",)  # the first is what a run begins with
+    executors: tuple[str, ...] = ("thread",)  # the first is the start of a run
 
     def bounded(self, workers: int, executor: str) -> int:
-        """The nearest number of workers that is allowed.
+        """Return the nearest allowed number of workers.
 
-        A number by hand is one of calls at once. Where nobody has asked for processes it may be far more than there are
-        cores, and so many processes would each have to start.
+        A number set by the user is a number of calls at once. It may be far larger than the number of cores. If the
+        user did not ask for processes, fewer processes are therefore allowed, because each of them would have to start.
         """
         least = 1 if executor == "process" and len(self.executors) > 1 else max(self.least, 1)
         return min(max(workers, least), max(self.most, least))
@@ -52,27 +52,30 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What one segment did in a period. Seconds are of wall time unless they are CPU seconds; workers' times add up."""
+    """Measurements of one segment in a period.
+
+    Seconds are wall time unless the comment says CPU seconds. The times of workers add up.
+    """
 
     name: str  # the same in every run of the plan
     knobs: Knobs  # in force for the whole period
     limits: Limits
-    elements: int = 0  # results' elements that were made
-    results: int = 0  # Blocks that were made
-    nbytes: int = 0  # of them
-    run_seconds: float = 0.0  # inside the user's functions
-    run_cpu: float = 0.0  # CPU seconds of it, in this process or in worker processes
-    delayed: float = 0.0  # seconds of the above in which a worker was ready and got no core; 0 where nobody knows
-    pull_seconds: float = 0.0  # pulling from upstream, without waiting for upstream segments
+    elements: int = 0  # computed elements
+    results: int = 0  # computed Blocks
+    nbytes: int = 0  # bytes of the results
+    run_seconds: float = 0.0  # inside the functions of the user
+    run_cpu: float = 0.0  # CPU seconds inside the functions, in this process or in worker processes
+    delayed: float = 0.0  # part of run_seconds in which a worker was ready but had no core; 0 if not known
+    pull_seconds: float = 0.0  # pulling from upstream, without waits for upstream segments
     pull_cpu: float = 0.0
     waiting: float = 0.0  # its puller waited for an upstream segment
     starved: float = 0.0  # its consumer waited for its next result
     full: float = 0.0  # there was no room for another result
-    held_most: int = 0  # bytes made and not taken: most and least in the period
+    held_most: int = 0  # most bytes of results that waited for the consumer
     held_least: int = 0
-    busy_most: int = 0  # workers inside at once
-    consumer: str | None = None  # the segment that takes its results; None: the user's loop
-    inputs: int = 0  # upstream elements that went through the functions: finer than elements where these are batches
+    busy_most: int = 0  # most workers inside at once
+    consumer: str | None = None  # the segment that takes its results; None: the training loop
+    inputs: int = 0  # upstream elements that went through the functions: a finer count if the elements are batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,46 +86,46 @@ class Sample:
     stop: float
     cpu: float  # CPU seconds that this process and its workers used
     flows: tuple[Flow, ...]
-    idle: float | None = None  # core seconds that nobody used, of the cores this process may run on; None: not known
+    idle: float | None = None  # core seconds that no process used, of the cores of this process; None: not known
 
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What the run may use."""
+    """The resources that the run may use."""
 
-    cpus: float  # granted cores, perhaps a fraction
+    cpus: float  # granted cores, possibly a fraction
     ram: int  # bytes for all windows together
-    gil: bool = True  # whether threads exclude each other in Python code
-    processes_ready: bool = True  # whether worker processes are up; a trial of them waits until they are
+    gil: bool = True  # True if threads exclude each other in Python code
+    processes_ready: bool = True  # True if worker processes have started; a trial of processes waits for them
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the tuner wants from here on."""
+    """The result of the tuner."""
 
     knobs: Mapping[str, Knobs]  # by segment
-    reasons: Mapping[str, str] = field(default_factory=dict)  # by segment: a sentence with figures, for people
-    period: float = 0.1  # seconds until it wants to look again
-    settled: bool = False  # nothing is on trial
-    crowded: bool = False  # other programs had a part in it: it may not hold without them
-    want_processes: bool = False  # it is about to try processes: have them started
+    reasons: Mapping[str, str] = field(default_factory=dict)  # by segment: a sentence with figures for the user
+    period: float = 0.1  # seconds until the next sample
+    settled: bool = False  # True if no change is on trial
+    crowded: bool = False  # True if other programs affected the decision
+    want_processes: bool = False  # True if worker processes must start for the next trial
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """New knobs for some segments."""
+    """Proposed knobs for some segments."""
 
     knobs: dict[str, Knobs]
-    seconds: float = 0.0  # that no knob was turned before
-    needs_processes: bool = False  # which are not up yet
-    sure: bool = False  # enough to wait for it
+    seconds: float = 0.0  # time without a change that this proposal needs
+    needs_processes: bool = False  # True if worker processes must start first
+    sure: bool = False  # True if the expected gain is worth the wait for processes
 
 
 _FORMAT = 1
 
 
 def to_json(samples: Sequence[Sample], means: Means) -> str:
-    """The periods of a run and what it might use.
+    """Return the samples and means of a run as JSON.
 
     >>> from penstock.runtime.autotune.figures import Flow, Knobs, Limits, Means, Sample
     >>> sample = Sample(0.0, 0.1, 0.1, (Flow("map", Knobs(2), Limits(1, 2)),))
@@ -134,7 +137,7 @@ def to_json(samples: Sequence[Sample], means: Means) -> str:
 
 
 def from_json(text: str) -> tuple[list[Sample], Means]:
-    """What `to_json` was given. Raises ValueError for text of another format."""
+    """Return the samples and means of a JSON text from `to_json`. Raises ValueError for another format."""
     found = json.loads(text)
     if not isinstance(found, dict) or found.get("format") != _FORMAT:
         message = f"A trace has format {_FORMAT}, got {text[:40]!r}."
@@ -154,12 +157,12 @@ def _flow(found: dict[str, Any]) -> Flow:
 
 
 def holds_gil() -> bool:
-    """Whether threads exclude each other in Python code."""
+    """Return True if threads exclude each other in Python code."""
     return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 
 
 def means(options: Options, budget: Budget) -> Means:
-    """As it is now: memory that others hold and processes that are starting change it."""
+    """Return the present means. Memory of other programs and starting processes change them."""
     bounds = (options.autotune.cpu_budget, options.threading.private_threadpool_size)
     cores = min([granted_cores(), *(float(bound) for bound in bounds if bound)])
     return Means(cores, budget.total, holds_gil(), process_pool().ready())

@@ -1,6 +1,6 @@
-"""Measure: what one segment did over some periods, as rates and shares with their error.
+"""Measure: the rates and shares of one segment over some periods, with their error.
 
-SteadyPeriod is a stretch of a history in which no knob was turned.
+A SteadyPeriod is a part of a history in which no knob changed.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 from penstock.runtime.autotune.figures import Flow, Knobs, Sample
 
-_NOISE = 0.1  # relative standard deviation of a rate over a tenth of a second, at the least
-SLEEPS = 0.1  # CPU seconds per second inside calls that wait for something else than a core
-CLEARLY = 0.9  # of a rate: what is below is less, and no noise
-_STEP = 0.02  # seconds of work that surely ended in a result or a piece of one
+_NOISE = 0.1  # smallest relative standard deviation of a rate over a tenth of a second
+SLEEPS = 0.1  # CPU seconds per second inside calls, below which calls sleep
+CLEARLY = 0.9  # ratio of rates below which the difference is more than noise
+_STEP = 0.02  # seconds of work that give at least one result or a part of one
 _HUGE = 1e12
 
 
 def ratio(above: float, below: float, without: float = 0.0) -> float:
-    """A quotient that is a finite number whatever comes in."""
+    """Return a quotient as a finite number for all arguments."""
     if not below > 0 or not above > 0:
         return without if not below > 0 else 0.0
     quotient = above / below
@@ -28,30 +28,30 @@ def ratio(above: float, below: float, without: float = 0.0) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One segment over some periods. Shares are of the wall time of the periods."""
+    """Measurements of one segment over some periods. Shares relate to the wall time of the periods."""
 
     seconds: float = 0.0
-    steps: float = 0.0  # results, or the pieces of results that can be told apart
+    steps: float = 0.0  # results, or distinguishable parts of results
     rate: float = 0.0  # elements per second
     error: float = 1.0  # relative standard error of the rate
-    starved: float = 0.0  # share that its consumer waited
-    full: float = 0.0  # share without room
-    waiting: float = 0.0  # share that its puller waited for upstream
-    pulling: float = 0.0  # share that its puller was at work
+    starved: float = 0.0  # share of the time that its consumer waited
+    full: float = 0.0  # share of the time without room for results
+    waiting: float = 0.0  # share of the time that its puller waited for upstream
+    pulling: float = 0.0  # share of the time that its puller worked
     busy: float = 0.0  # workers inside functions or pulling, on average
-    share: float = 1.0  # CPU seconds per second inside the functions, without those in which no core was free
-    delayed: float = 0.0  # workers that were ready and got no core, on average
-    cores: float = 0.0  # CPU seconds per second, of its functions and pulling
-    computing: float = 0.0  # the same of its functions alone
-    used: float = 0.0  # CPU seconds per second, of the whole run
-    idle: float = math.inf  # cores that nobody used; infinity where that is not known
+    share: float = 1.0  # CPU seconds per second inside the functions, without the time that no core was free
+    delayed: float = 0.0  # average number of workers that were ready but had no core
+    cores: float = 0.0  # CPU seconds per second in functions and pulls
+    computing: float = 0.0  # CPU seconds per second in functions alone
+    used: float = 0.0  # CPU seconds per second of the whole run
+    idle: float = math.inf  # unused cores; infinity: not known
     cost: float = 0.0  # CPU seconds of the whole run per element of this segment
-    step_seconds: float = 0.0  # a worker's time per result
+    step_seconds: float = 0.0  # worker time per result
     result_bytes: float = 0.0
     result_elements: float = 0.0
     held_most: int = 0
     held_least: int = 0
-    taken: float = 1.0  # of the bytes made, those that its consumer took; more while it takes from what was made before
+    taken: float = 1.0  # bytes taken by the consumer per byte made; more than 1 while older results shrink
 
 
 def seconds_of(samples: Sequence[Sample]) -> float:
@@ -59,7 +59,7 @@ def seconds_of(samples: Sequence[Sample]) -> float:
 
 
 def measure(samples: Sequence[Sample], name: str) -> Measure:
-    """What the segment did over these periods; those in which it was not there count for nothing."""
+    """Measure a segment over these periods. Periods without the segment do not count."""
     found = [(sample, flow) for sample in samples for flow in sample.flows if flow.name == name]
     seconds = seconds_of([sample for sample, _ in found])
     if not seconds > 0:
@@ -113,14 +113,14 @@ def _taken(found: Sequence[tuple[Sample, Flow]], seconds: float) -> float:
 
 
 def _counts(flows: Sequence[Flow]) -> list[int]:
-    """Elements per period: those that went in where that is known, as results may be batches of many."""
+    """Return the elements per period. Input elements count if they are known, because results may be batches."""
     if any(flow.inputs for flow in flows):
         return [flow.inputs for flow in flows]
     return [flow.elements for flow in flows]
 
 
 def _spread(rates: Sequence[float], found: Sequence[tuple[Sample, Flow]]) -> float:
-    """Relative standard error of the mean rate, from how the periods differ."""
+    """Return the relative standard error of the mean rate, from the differences of the periods."""
     if len(rates) < 3:
         return 0.0
     weights = [max(sample.stop - sample.start, 0.0) for sample, _ in found]
@@ -131,7 +131,7 @@ def _spread(rates: Sequence[float], found: Sequence[tuple[Sample, Flow]]) -> flo
 
 
 def idle(samples: Sequence[Sample]) -> float:
-    """Cores that nobody used, or infinity where that is not known."""
+    """Return the average number of unused cores, or infinity if it is not known."""
     known = [(sample.idle, sample) for sample in samples if sample.idle is not None]
     if not known:
         return math.inf
@@ -150,12 +150,12 @@ def starvation(samples: Sequence[Sample]) -> float:
     return min(ratio(max(waits.values(), default=0.0), seconds), 1.0)
 
 
-_RECENT = 1.5  # seconds that tell how a setting does now
-_FRESH = 0.3  # seconds at its end that count whatever those before them say
-_SOME = 4.0  # seconds over which a moment shows as one
-_ALIKE = 0.25  # relative difference of rates beyond which a period tells of another time
-_LONG_PERIOD = 0.4  # seconds of a period in which much may have changed
-_WARM_MOST = 2.0  # seconds that a setting may take to come into its own
+_RECENT = 1.5  # seconds that show the present behaviour of a setting
+_FRESH = 0.3  # last seconds, which always count
+_SOME = 4.0  # seconds that are longer than one bad moment
+_ALIKE = 0.25  # relative difference of rates above which a period is of another kind
+_LONG_PERIOD = 0.4  # length in seconds of a period in which much may change
+_WARM_MOST = 2.0  # most seconds that a setting may need to warm up
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,10 @@ class SteadyPeriod:
         return seconds_of(self.samples)
 
     def warm(self, name: str) -> tuple[Sample, ...]:
-        """Its periods, less those in which the one before still showed: the time of a result, at least one period."""
+        """Return the periods without the first ones, which the earlier setting still affects.
+
+        The first ones last as long as a result takes, and are at least one period.
+        """
         found = measure(self.samples, name)
         wait = min(ratio(found.busy * found.seconds, found.steps), _WARM_MOST)
         passed = 0.0
@@ -189,15 +192,15 @@ class SteadyPeriod:
         return ()
 
     def early(self, name: str) -> Measure:
-        """How the segment did when the setting was new."""
+        """Measure the segment when the setting was new."""
         return measure(_first(self.warm(name), _RECENT), name)
 
     def late(self, name: str) -> Measure:
-        """How the segment does now: the last periods, as far back as they are alike."""
+        """Measure the segment now: over the last periods, as far back as these are similar."""
         return measure(self.tail(name), name)
 
     def lately(self, name: str) -> tuple[Sample, ...]:
-        """The periods of some seconds, over which a moment shows as one."""
+        """Return the periods of the last seconds, which average out a bad moment."""
         return tuple(sample for sample in self.warm(name) if sample.stop > self.stop - _SOME)
 
     def tail(self, name: str) -> tuple[Sample, ...]:
@@ -216,7 +219,7 @@ class SteadyPeriod:
         return tuple(reversed(taken))
 
     def in_change(self, name: str) -> bool:
-        """Whether the last period, a long one, was unlike the one before: it may have begun in another time."""
+        """Return True if the last period is long and unlike the one before: the work may have changed within it."""
         if len(self.samples) < 2:
             return False
         before, last = (measure((sample,), name) for sample in self.samples[-2:])
@@ -224,7 +227,7 @@ class SteadyPeriod:
 
 
 def differs(then: Measure, now: Measure) -> bool:
-    """Whether the work is another than it was."""
+    """Return True if the work has changed."""
     rates = ratio(now.rate, then.rate, without=1.0)
     return not (1 - _ALIKE <= rates <= 1 / (1 - _ALIKE)) or abs(then.share - now.share) > 0.25
 
@@ -243,7 +246,7 @@ def knobs_of(sample: Sample) -> dict[str, Knobs]:
 
 
 def steady_periods(history: Sequence[Sample]) -> list[SteadyPeriod]:
-    """The history in stretches of equal knobs; a segment that appears or ends changes nothing for the others."""
+    """Split a history at changes of knobs. A segment that appears or ends is no change for the others."""
     found: list[tuple[dict[str, Knobs], list[Sample]]] = []
     for sample in history:
         knobs = knobs_of(sample)

@@ -1,9 +1,9 @@
-"""What a tuner found, kept for the next run of the same plan on the same machine.
+"""Stores the results of the tuner for the next run of the same plan on the same machine.
 
-One small JSON file per plan and machine stands in the user's cache directory. Whatever is wrong with it (not there, not
-readable, of another version, damaged, somebody else's) it counts as absent; what cannot be written is not written. It
-holds names of steps and figures of speed, nothing of what flows through them. What was found while other programs
-needed the cores is not kept. `PENSTOCK_REMEMBER=0` switches it off.
+Each plan and machine has one small JSON file in the user's cache directory. A file that is missing, unreadable,
+damaged, of another version or of another user counts as absent. A file that cannot be written is skipped. The file
+contains names of steps and figures of speed, but no data of the pipeline. Results that other programs affected are not
+stored. `PENSTOCK_REMEMBER=0` switches the storage off.
 """
 
 from __future__ import annotations
@@ -29,9 +29,12 @@ from penstock.runtime.machine.granted import granted_cores
 
 
 def cache_folder(name: str) -> Path | None:
-    """`penstock/name` in the user's cache directory, which need not be there; None without a home."""
+    """Return `penstock/name` in the user's cache directory, which may not exist yet.
+
+    None: there is no home directory.
+    """
     given = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if not given.is_absolute():  # the XDG specification: then it is as if it were not set
+    if not given.is_absolute():  # the XDG specification ignores relative paths
         try:
             given = Path.home() / _beside_home()
         except RuntimeError:
@@ -41,45 +44,45 @@ def cache_folder(name: str) -> Path | None:
 
 def _beside_home() -> str:
     if sys.platform == "win32":
-        return os.environ.get("LOCALAPPDATA") or "AppData/Local"  # an absolute path stands for itself
+        return os.environ.get("LOCALAPPDATA") or "AppData/Local"  # an absolute path replaces the home directory
     return "Library/Caches" if sys.platform == "darwin" else ".cache"
 
 
 _FORMAT = 1
-_EXPIRES = 30 * 86400.0  # seconds after which settings are looked for again
+_EXPIRES = 30 * 86400.0  # seconds until a setting is tuned again
 _MOST_FILES = 1000
 _MOST_BYTES = 1 << 22  # of all files
 _MOST_OF_ONE = 1 << 18
 _MOST_TEXT = 2000  # characters of a name or reason
-_KNOWN = 1000  # plans of this process
-_KNOWN_PASSES = 100  # of which a history is some 50 KiB
+_KNOWN = 1000  # plans that this process remembers
+_KNOWN_PASSES = 100  # histories that this process remembers, of about 50 KiB each
 _CPU = ("model name", "CPU implementer", "CPU part")  # x86 names its processors, ARM numbers them
 
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """The settings of a segment and what they gave."""
+    """The settings of a segment and their rate."""
 
     knobs: Knobs
-    reason: str  # a sentence, for people
+    reason: str  # a sentence for the user
     elements_per_second: float
     cpu_us: float  # microseconds of CPU time per element
 
 
-_known: dict[Path, dict[str, Remembered]] = {}  # by file; what was not there, too
-_passes: dict[str, Sequence[Sample]] = {}  # by plan: the history of its last pass
-_quick: dict[str, dict[str, bool]] = {}  # by plan and segment: whether the input looked at last took no time
+_known: dict[Path, dict[str, Remembered]] = {}  # by file; an empty entry stands for a missing file
+_passes: dict[str, Sequence[Sample]] = {}  # by plan: the history of its last iteration
+_quick: dict[str, dict[str, bool]] = {}  # by plan and segment: True if the last tried input took no time
 
 
 def tuning_digest(fingerprint: str, options: Options) -> str:
-    """What settings are kept under: a plan, and what the user lets it use."""
+    """Return the key of stored settings: a plan, and the resources that the user allows it."""
     return f"{fingerprint} {options.autotune!r} {options.threading!r}"
 
 
 def recall(plan_digest: str) -> dict[str, Remembered]:
-    """What was found for a plan by segment; empty if nothing is known.
+    """Return the stored settings of a plan by segment. Empty: nothing is known.
 
-    It is read from disk once per process. What comes back is a proposal: the limits of a segment may have changed.
+    Each process reads the file once. The result is a proposal, because the limits of a segment may have changed.
     """
     path = _path(plan_digest)
     if path is None:
@@ -92,9 +95,9 @@ def recall(plan_digest: str) -> dict[str, Remembered]:
 
 
 def remember(plan_digest: str, segments: Mapping[str, Remembered]) -> None:
-    """Keep what was found for segments of a plan; other segments keep what is known of them.
+    """Store settings of some segments of a plan. The settings of its other segments stay.
 
-    A run that only repeats another writes nothing.
+    A run with equal settings writes nothing.
     """
     path = _path(plan_digest)
     if path is None:
@@ -108,51 +111,51 @@ def remember(plan_digest: str, segments: Mapping[str, Remembered]) -> None:
 
 
 def last_pass(plan_digest: str) -> Sequence[Sample]:
-    """The history of this process's last pass over a plan; nothing of it is written to disk."""
+    """Return the history of the last iteration of this process over a plan. Histories are not written to disk."""
     return () if environment("REMEMBER") == "0" else _passes.get(plan_digest, ())
 
 
 def remember_pass(plan_digest: str, history: Sequence[Sample]) -> None:
-    """Keep the history of a pass for the next one over the same plan."""
+    """Store the history of an iteration for the next iteration over the same plan."""
     if plan_digest not in _passes and len(_passes) >= _KNOWN_PASSES:
-        _passes.clear()  # in one step, as other threads look things up meanwhile
+        _passes.clear()  # in one step, because other threads read at the same time
     _passes[plan_digest] = history
 
 
 def inputs_were_quick(plan_digest: str, segment: str) -> bool:
-    """Whether the inputs of a step took no time in this process's last pass over a plan."""
+    """Return True if the inputs of a step took no time in the last iteration of this process over a plan."""
     return environment("REMEMBER") != "0" and _quick.get(plan_digest, {}).get(segment, False)
 
 
 def remember_inputs(plan_digest: str, segment: str, *, quick: bool) -> None:
-    """Keep whether they did for the next pass over the same plan; nothing of it is written to disk."""
+    """Record for the next iteration of this process if the inputs of a step took no time."""
     if plan_digest not in _quick and len(_quick) >= _KNOWN:
         _quick.clear()
     _quick.setdefault(plan_digest, {})[segment] = quick
 
 
 def machine_key() -> str:
-    """What a setting depends on beside the plan: cores, processor, Python, whether threads exclude each other, us."""
+    """Return the machine properties that settings depend on: cores, processor, Python, its lock, penstock's version."""
     gil = getattr(sys, "_is_gil_enabled", lambda: True)()
     return f"{_machine()}, {'with' if gil else 'without'} GIL"
 
 
 @cache
 def _machine() -> str:
-    version = vars(sys.modules["penstock"])["__version__"]  # the package itself stands above this layer
+    version = vars(sys.modules["penstock"])["__version__"]  # this layer cannot import the package itself
     python = f"{platform.python_implementation()} {sys.version_info.major}.{sys.version_info.minor}"
     return f"{granted_cores():g} cores of {_processor()}, {platform.system()}, {python}, penstock {version}"
 
 
 def _processor(root: Path = Path("/")) -> str:
-    """The processor as its maker calls it, where the system tells, and its architecture."""
+    """Return the manufacturer's name of the processor, if the system has it, and the architecture."""
     lines = [line.partition(":") for line in (read(root / "proc/cpuinfo") or "").partition("\n\n")[0].splitlines()]
     names = [value.strip() for key, _, value in lines if key.strip() in _CPU]
     return " ".join([*names, platform.machine()])
 
 
 def _path(plan_digest: str) -> Path | None:
-    """The file of a plan on this machine, or None where nothing is to be remembered."""
+    """Return the file of a plan on this machine, or None if nothing must be stored."""
     if environment("REMEMBER") == "0":
         return None
     folder = cache_folder("tuning")
@@ -164,7 +167,7 @@ def _path(plan_digest: str) -> Path | None:
 
 def _keep(path: Path, found: dict[str, Remembered]) -> None:
     if len(_known) >= _KNOWN:
-        _known.clear()  # in one step, as other threads look things up meanwhile
+        _known.clear()  # in one step, because other threads read at the same time
     _known[path] = found
 
 
@@ -181,7 +184,7 @@ def _text(plan_digest: str, segments: Mapping[str, Remembered]) -> str:
 
 
 def _check(body: Any) -> str:
-    """A digest of the content: half a file, or one that somebody has edited, is none."""
+    """Return a digest of the content, which detects incomplete and edited files."""
     return hashlib.blake2b(json.dumps(body, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
@@ -205,7 +208,7 @@ def _read(path: Path, plan_digest: str) -> dict[str, Remembered]:
 
 
 def _is_sound(name: str, found: Remembered) -> bool:
-    """Whether every field has a value of its type that can have been measured or chosen."""
+    """Return True if every field has the right type and a possible value."""
     values = [(part.type, getattr(found.knobs, part.name)) for part in fields(Knobs)]
     values += [("str", name), ("str", found.reason)]
     values += [("float", found.elements_per_second), ("float", found.cpu_us)]
@@ -220,9 +223,10 @@ def _fits(kind: Any, value: Any) -> bool:
 
 
 def write_small(path: Path, text: str) -> None:
-    """Put a file in its place as a whole: under another name first, so that nobody ever reads half of it.
+    """Write a small file atomically: first under another name, so that no reader finds an incomplete file.
 
-    What is too large is not written, and where there are too many beside it, the oldest go. Never raises OSError.
+    A file that is too large is not written. If the folder has too many files, the oldest are removed. Never raises
+    OSError.
     """
     import tempfile
 
@@ -244,7 +248,7 @@ def write_small(path: Path, text: str) -> None:
 
 
 def _tidy(path: Path) -> None:
-    """Let the oldest files go, until few enough and small enough ones are left; `path` stays."""
+    """Remove the oldest files until the folder is within its limits. `path` stays."""
     found = []
     for entry in os.scandir(path.parent):
         if entry.name.endswith((".json", ".tmp")) and entry.name != path.name:
@@ -252,7 +256,7 @@ def _tidy(path: Path) -> None:
                 stat = entry.stat(follow_symlinks=False)
                 found.append((stat.st_mtime_ns, stat.st_size, entry.path))
     found.sort(reverse=True)
-    kept = _MOST_OF_ONE  # as large as `path` can be
+    kept = _MOST_OF_ONE  # the largest possible size of `path`
     for number, (_, size, name) in enumerate(found, 2):
         kept += size
         if number > _MOST_FILES or kept > _MOST_BYTES:

@@ -1,4 +1,4 @@
-"""Trials: a change of knobs, measured against what was before it, and the verdict on it."""
+"""Trials compare a change of knobs with the setting before it, and give a verdict."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from enum import Enum
 from penstock.runtime.autotune.figures import Knobs, Sample
 from penstock.runtime.autotune.measure import CLEARLY, Measure, SteadyPeriod, measure, ratio, starvation
 
-CONTENT = 0.05  # share of waiting below which the consumer is the slow side
+CONTENT = 0.05  # share of waiting time below which the consumer is the slow side
 _STARVES_AGAIN = 0.08
 _SOON = 0.15  # seconds before which there is no verdict
-_EQUAL = 0.97  # of the rate before
-_DOUBT = 0.01  # by how much less than it should be a rate may seem
-_WAITS = 0.2  # CPU seconds per second inside functions, below which they mostly wait
-_RISE = 0.25  # seconds that more workers for what waits may take: threads start, and inputs are opened early
-_ARRIVE = 0.5  # seconds that processes may take until all are at work: they load what the function needs
-_MUCH = 1.25  # times the rate before, by more workers
-LEAP = 4  # times as many workers, as a first trial
-_LEAPT = 1.25  # times the rate before, which these give within ...
-_SHOWS = 0.2  # ... so many seconds, if they do not wait for each other
-NO_CORE = 0.25  # idle cores below which a rate tells how many cores other programs leave
-OF_CORES = 1.33  # times as many cores as one thread gets among other programs: what two processes get at least
-_DOUBTFUL = 1.5  # seconds before which processes are not refused then
-_LATEST = 8.0  # seconds after which there is one in any case
+_EQUAL = 0.97  # ratio of rates that counts as equal
+_DOUBT = 0.01  # tolerance of a measured ratio
+_WAITS = 0.2  # CPU seconds per second inside functions, below which the functions mostly wait
+_RISE = 0.25  # seconds that more waiting workers may need: threads start, and inputs are opened early
+_ARRIVE = 0.5  # seconds that worker processes may need until all are at work: they load the function's imports
+_MUCH = 1.25  # ratio of rates that counts as a large gain of more workers
+LEAP = 4  # factor of workers in a first trial of many
+_LEAPT = 1.25  # ratio of rates that such a trial must reach within ...
+_SHOWS = 0.2  # ... this number of seconds, if the workers do not wait for each other
+NO_CORE = 0.25  # idle cores below which a rate depends on the cores that other programs leave
+OF_CORES = 1.33  # least ratio between the cores of two processes and of one thread, while other programs run
+_DOUBTFUL = 1.5  # seconds before which processes are not refused in that case
+_LATEST = 8.0  # seconds after which there is always a verdict
 
 
 class Kind(Enum):
-    """What a change is, and from which ratio of rates on it is kept: surely not, at the end, surely."""
+    """The kind of a change. Its three ratios of rates: worse for certain, accepted at the end, better for certain."""
 
     PROCESSES = (0.97, 1.15, 1.18)
     THREADS = (0.93, 0.97, 0.99)
@@ -40,7 +40,7 @@ class Kind(Enum):
 
     @property
     def gives_back(self) -> bool:
-        """Whether it is meant to save and not to speed up."""
+        """True if the change saves resources instead of time."""
         return self in (Kind.FEWER, Kind.NARROWER, Kind.THREADS)
 
 
@@ -52,16 +52,16 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """From one setting to another. Where several knobs are turned, the one that matters most names it."""
+    """A change from one setting to another. If several knobs change, the most important one defines the kind."""
 
     kind: Kind
-    name: str  # of the segment
+    name: str  # the segment
     before: Knobs
     after: Knobs
 
 
 def change_between(before: Mapping[str, Knobs], after: Mapping[str, Knobs]) -> Change | None:
-    """What was turned, or None."""
+    """Return the most important change between two settings, or None."""
     changes = [
         Change(kind, name, before[name], after[name])
         for name in before
@@ -85,34 +85,34 @@ def _kind(before: Knobs, after: Knobs) -> Kind | None:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A change that was made, with what was measured before and under it."""
+    """A change that was tried, with the measurements before and during it."""
 
     change: Change
     base: Measure
     made: Measure
     verdict: Verdict
-    stop: float  # when it was last in force
+    stop: float  # time at which the setting was last in force
 
     @property
     def gain(self) -> float:
-        """How many times the rate before."""
+        """Ratio of the rate to the rate before."""
         return gain_of(self.change, self.base, self.made)
 
     def brought_much(self, now: Knobs) -> bool:
-        """Whether it added the workers that there are, and they were worth it: then it is not a lock they wait for."""
+        """Return True if this trial added the present workers with a large gain: they do not wait for a lock."""
         return self.change.kind is Kind.MORE and self.change.after.parallelism == now.parallelism and self.gain >= _MUCH
 
     @property
     def went_badly(self) -> bool:
-        """Whether it gave clearly less, as far as it went."""
+        """True if the rate was clearly lower, as far as the trial went."""
         return self.made.seconds >= _SOON and self.made.rate < CLEARLY * self.base.rate
 
 
 def gain_of(change: Change, base: Measure, made: Measure) -> float:
-    """Return the rate under a change in relation to the rate before.
+    """Return the ratio of the rate under a change to the rate before.
 
-    While no core is idle, a rate tells how much other programs leave. Processes gain no more than a core for each by
-    the CPU time of an element, however little was left to threads.
+    While no core is idle, a rate depends on the cores that other programs leave. The gain of processes is then limited:
+    one core per process, by the CPU time of an element.
     """
     gain = ratio(made.rate, base.rate, without=1.0)
     if change.kind is not Kind.PROCESSES or min(made.idle, base.idle) >= NO_CORE:
@@ -122,7 +122,7 @@ def gain_of(change: Change, base: Measure, made: Measure) -> float:
 
 
 def tried(change: Change, base: tuple[Sample, ...], period: SteadyPeriod, earlier: Sequence[Trial] = ()) -> Trial:
-    """The trial as it went, behind `earlier` ones: by its first verdict, which further periods do not alter."""
+    """Return the trial after `earlier` ones. Its verdict is the first one; later periods do not change it."""
     enough = _enough_for(change, [trial for trial in earlier if trial.change.name == change.name])
     before = measure(base, change.name)
     hunger = starvation(base)
@@ -144,11 +144,11 @@ def tried(change: Change, base: tuple[Sample, ...], period: SteadyPeriod, earlie
 
 
 def _enough_for(change: Change, earlier: Sequence[Trial]) -> float:
-    """The gain that shows soon if there is one, where earlier trials of the segment say so; else 0.
+    """Return the gain that a trial must show early, if earlier trials of the segment make this likely, else 0.
 
-    Many times as many workers, the first trial of calls that wait, bring much at once if they do not wait for each
-    other. Where they brought nothing, twice as many only may because so many hinder each other, and show it as soon.
-    Workers that brought much when they were added are given back if nothing is lost by it.
+    A first trial of many workers gains much at once if the calls do not wait for each other. After its failure, a trial
+    of twice as many workers must gain as early, because many workers may hinder each other. Workers that brought a
+    large gain are removed only if this costs nothing.
     """
     if change.kind is Kind.MORE:
         if not earlier:
@@ -166,7 +166,7 @@ def _leaps(change: Change) -> bool:
 
 
 def _rise(change: Change, base: Measure, made: Measure) -> float:
-    """Seconds in which less than before may only mean that the new setting is not at full speed yet."""
+    """Return the seconds in which a lower rate may only mean that the new setting has not reached its speed."""
     if change.kind is Kind.PROCESSES:
         return _ARRIVE if made.used < base.used else 0.0
     falls = made.rate < _EQUAL * base.rate and base.share < _WAITS
@@ -174,7 +174,7 @@ def _rise(change: Change, base: Measure, made: Measure) -> float:
 
 
 def _hopeless(change: Change, base: Measure, period: SteadyPeriod) -> bool:
-    """Whether so little came, long before the setting is warm, that nothing good can follow."""
+    """Return True if the rate is so low, long before the setting is warm, that the trial cannot succeed."""
     made = measure(period.samples[1:], change.name)
     expected = ratio(base.steps * made.seconds, base.seconds)
     patience = max(2 * _SOON, min(1.5 * base.step_seconds, 2.0))
@@ -184,7 +184,7 @@ def _hopeless(change: Change, base: Measure, period: SteadyPeriod) -> bool:
 
 
 def _verdict(change: Change, base: Measure, made: Measure, hunger: float, hunger_now: float, enough: float) -> Verdict:
-    """What the periods so far say. A gain below `enough` is none, also early."""
+    """Return the verdict of the periods so far. A gain below `enough` counts as none, also early."""
     kind = change.kind
     if made.seconds < _SOON:
         return Verdict.OPEN
@@ -197,7 +197,7 @@ def _verdict(change: Change, base: Measure, made: Measure, hunger: float, hunger
     surely_not, kept_from, surely = kind.value
     if gain - error >= surely:
         return Verdict.BETTER
-    # processes may get more cores than one thread at a time, of which none is idle now
+    # While no core is idle, processes may later get more cores than one thread at a time.
     doubt = kind is Kind.PROCESSES and made.idle < NO_CORE and OF_CORES * base.cost >= kept_from * made.cost
     if doubt and made.seconds < _DOUBTFUL:
         return Verdict.OPEN
@@ -208,22 +208,22 @@ def _verdict(change: Change, base: Measure, made: Measure, hunger: float, hunger
     if not _enough(made, 0.35 if gain < 1.0 and not kind.gives_back else 0.5):
         return Verdict.OPEN
     if kind is Kind.FEWER and change.before.parallelism <= 2:
-        kept_from += _DOUBT  # one worker less is not worth much
+        kept_from += _DOUBT  # the gain from one worker less is small
     elif kind.gives_back:
-        kept_from -= min(error / 2, _DOUBT)  # what is not known to cost anything is given back
+        kept_from -= min(error / 2, _DOUBT)  # a resource is given back unless its loss has a known cost
     kept = gain >= (_EQUAL if doubt else kept_from) or _pays(kind, base, made, gain, hunger, hunger_now)
     return Verdict.BETTER if kept else Verdict.WORSE
 
 
 def _still_content(made: Measure, hunger: float) -> Verdict:
-    """Judge a change that gives back what a slow consumer does not need."""
+    """Judge a change that gives back resources which a slow consumer does not need."""
     if hunger >= _STARVES_AGAIN:
         return Verdict.WORSE
     return Verdict.BETTER if made.seconds >= 0.5 else Verdict.OPEN
 
 
 def _enough(made: Measure, seconds: float) -> bool:
-    """Whether to decide now. Few results take longer, and so do rates that differ much."""
+    """Return True if the measurement is sufficient for a verdict. Few results and differing rates take longer."""
     if made.seconds >= _LATEST:
         return True
     if made.steps < 16 or made.error > 0.1:
@@ -232,7 +232,7 @@ def _enough(made: Measure, seconds: float) -> bool:
 
 
 def _pays(kind: Kind, base: Measure, made: Measure, gain: float, hunger: float, hunger_now: float) -> bool:
-    """At about equal speed: the consumer waits far less, or elements cost less."""
+    """Return True if, at about equal speed, the consumer waits much less or elements cost less."""
     if kind in (Kind.MORE, Kind.WIDER):
         return gain >= _EQUAL and hunger_now <= 0.5 * hunger
     cost = ratio(made.cost, base.cost, without=1.0)

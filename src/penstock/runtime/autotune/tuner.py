@@ -1,7 +1,7 @@
-"""decide: from what was measured to the knobs. Pure: the same history always gives the same decision.
+"""The function `decide` computes knobs from measurements. It is pure: equal histories give equal decisions.
 
-What was tried, what came of it and what is on trial are read off the history, in which the knobs in force are part of
-every period. There is no state beside it. What did not help lately is left alone for a while (`barred`).
+Each period of the history contains the knobs in force. The history thus shows past trials, their results and the
+current trial, and no other state is needed. A change that failed recently is not tried for a while (`barred`).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from penstock.runtime.autotune.measure import CLEARLY, SLEEPS, Measure, differs,
 from penstock.runtime.autotune.trials import CONTENT, NO_CORE, OF_CORES, Change, Kind, Trial, Verdict, change_between
 from penstock.runtime.autotune.tuner_state import TunerState, tuner_state
 
-_AGAIN = 15.0  # seconds until something is tried again; four times as many after each time
-_SOON_AGAIN = 4.0  # the same, once, where it may have been a bad moment: for calls that sleep, among other programs
+_AGAIN = 15.0  # seconds until a change is tried again; the time is multiplied by four after each trial
+_SOON_AGAIN = 4.0  # the same, once, after a possible bad moment: for sleeping calls, or while other programs run
 
 
 def barred(view: View, proposal: Proposal) -> bool:
-    """Whether the same was in force not long ago, in a run that did as it does now."""
+    """Return True if the same setting was in force recently, and the work has not changed since."""
     change = change_between(view.knobs, proposal.knobs)
     if change is None:
         return True
@@ -34,7 +34,7 @@ def barred(view: View, proposal: Proposal) -> bool:
     if then.seconds > 0 and differs(then, now) and _lasts(view, change, then):
         return False
     if change.kind is Kind.MORE and made.starved < CONTENT <= now.starved:
-        return False  # it was not needed then
+        return False  # the change was not needed at that time
     if change.kind.gives_back and not view.content and made.seconds > 0 and made.rate < CLEARLY * then.rate:
         return True
     moment = change.kind in (Kind.PROCESSES, Kind.THREADS) and made.idle < NO_CORE and made.cost < OF_CORES * then.cost
@@ -43,14 +43,14 @@ def barred(view: View, proposal: Proposal) -> bool:
 
 
 def _lasts(view: View, change: Change, then: Measure) -> bool:
-    """Return True if the work is another over some seconds, where a bad moment speaks for the change."""
+    """Return True if the work has differed for some seconds, so that one bad moment does not argue for the change."""
     if change.kind not in (Kind.FEWER, Kind.PROCESSES) or view.content:
         return True
     return differs(then, measure(view.state.since.lately(change.name), change.name))
 
 
 def _alike(change: Change) -> Callable[[Knobs], bool]:
-    """Settings whose trial tells of the one that is wanted."""
+    """Return a test for settings whose trial also informs about the wanted setting."""
     kind, wanted = change.kind, change.after
 
     def alike(knobs: Knobs) -> bool:
@@ -72,7 +72,7 @@ def _alike(change: Change) -> Callable[[Knobs], bool]:
 
 
 def _then(view: View, name: str, index: int) -> Measure:
-    """How the setting that is best now did, next to the trial of the other."""
+    """Measure the setting that is best now, close to the trial of the other setting."""
     periods = view.state.periods
     best = _workers(view.knobs[name])
     same = [i for i, period in enumerate(periods) if name in period.knobs and _workers(period.knobs[name]) == best]
@@ -86,11 +86,11 @@ def _workers(knobs: Knobs) -> tuple[str, int]:
     return knobs.executor, knobs.parallelism
 
 
-LEAST_WINDOW = 1  # a segment always has room for one result, whatever its window says
+LEAST_WINDOW = 1  # a segment always has room for one result
 
 
 def within(knobs: Knobs, limits: Limits) -> Knobs:
-    """The nearest knobs that are allowed."""
+    """Return the nearest allowed knobs."""
     executor = knobs.executor
     if limits.executors and executor not in limits.executors:
         executor = limits.executors[0]
@@ -99,7 +99,7 @@ def within(knobs: Knobs, limits: Limits) -> Knobs:
 
 
 def bounded(knobs: Mapping[str, Knobs], flows: Mapping[str, Flow], ram: int) -> dict[str, Knobs]:
-    """All segments' knobs within their limits, and their windows together within the budget."""
+    """Return the knobs of all segments within their limits, and with windows that together fit the budget."""
     allowed = {name: within(value, flows[name].limits) for name, value in knobs.items() if name in flows}
     total = sum(value.window for value in allowed.values())
     if total <= ram:
@@ -112,16 +112,16 @@ def bounded(knobs: Mapping[str, Knobs], flows: Mapping[str, Flow], ram: int) -> 
     return {name: replace(value, window=windows[name]) for name, value in allowed.items()}
 
 
-_AHEAD = 2.0  # seconds of what a slow consumer takes, that it keeps ahead
-_LEFT = 1 << 22  # bytes of a window that are not worth taking away
-_UNUSED = 8  # a window is large if it is this many times what was ever held
+_AHEAD = 2.0  # seconds of a slow consumer's use that stay ready
+_LEFT = 1 << 22  # smallest number of bytes of a window that is worth taking away
+_UNUSED = 8  # ratio of a window to its highest use, above which it is too large
 _FULL_FOR = 2.0  # seconds without a change before a window that is always full shrinks
-_UNUSED_FOR = 10.0  # the same for one that is hardly used
-_BADLY = 0.3  # share of time blocked that asks for much more room
+_UNUSED_FOR = 10.0  # the same for a window that is hardly used
+_BADLY = 0.3  # share of blocked time, above which a window grows much
 
 
 def wider(view: View, name: str) -> Iterator[Proposal]:
-    """More room for a segment that had none while its consumer waited."""
+    """Propose a larger window for a segment that had no room while its consumer waited."""
     knobs, found = view.knobs[name], view.measures[name]
     factor = 4 if min(found.full, found.starved) >= _BADLY else 2
     spare = view.means.ram - sum(value.window for other, value in view.knobs.items() if other in view.flows)
@@ -140,7 +140,7 @@ def wider(view: View, name: str) -> Iterator[Proposal]:
 
 
 def narrower(view: View) -> Iterator[Proposal]:
-    """Less room where it is always full before a slow consumer, or never used."""
+    """Propose a smaller window if it is always full for a slow consumer, or hardly used."""
     for name, found in view.measures.items():
         window = view.knobs[name].window
         target, quiet = window, _UNUSED_FOR
@@ -153,14 +153,14 @@ def narrower(view: View) -> Iterator[Proposal]:
 
 
 def _use(view: View, name: str) -> int:
-    """Bytes that a segment needs by what it held: twice that, and no less than a result for each worker."""
+    """Return the bytes that a segment needs: twice its highest use, and at least one result per worker."""
     found = view.measures[name]
     results = 2 * view.knobs[name].parallelism + 2
     return max(2 * found.held_most, int(results * found.result_bytes), 1)
 
 
 def _use_by_rate(view: View, name: str) -> int:
-    """Bytes that keep the consumer from waiting for some time."""
+    """Return the bytes that keep the consumer supplied for some time."""
     found = view.measures[name]
     results = 2 * view.knobs[name].parallelism + 2
     per_second = found.rate * found.result_bytes / max(found.result_elements, 1e-9)
@@ -168,7 +168,7 @@ def _use_by_rate(view: View, name: str) -> int:
 
 
 def reasons(view: View, knobs: Mapping[str, Knobs]) -> dict[str, str]:
-    """By segment; `knobs` are those from here on."""
+    """Return a sentence per segment about its knobs from now on."""
     path = view.path()
     return {name: f"{_subject(view, name, knobs[name])}: {_why(view, name, knobs[name], path)}" for name in knobs}
 
@@ -207,7 +207,7 @@ def _why(view: View, name: str, knobs: Knobs, path: list[str]) -> str:
 
 
 def _learnt(view: View, name: str, knobs: Knobs) -> list[str]:
-    """What trials said of this setting: the last against threads or processes, and the last of more workers."""
+    """Return the results of two trials of this setting: threads against processes, and more or fewer workers."""
     trials = [trial for trial in view.state.trials if trial.change.name == name]
     told = []
     executor = next((t for t in reversed(trials) if t.change.kind in (Kind.PROCESSES, Kind.THREADS)), None)
@@ -256,18 +256,22 @@ def _percent(share: float) -> str:
 SHORTEST = 0.1  # seconds of a period
 LONGEST = 1.0
 _UNSURE = 0.3  # seconds of a period after one that was unlike those before
-_STEPS = 8  # results that tell a rate
-_LASTS = 1.0  # seconds of one rate that are no moment
-_STALE = 3.0  # seconds after which a setting is measured again before others are held against it, and may recover
+_STEPS = 8  # results that determine a rate
+_LASTS = 1.0  # seconds of a constant rate that are no bad moment
+_STALE = 3.0  # seconds until a setting is measured again, as the base of new trials
 
 
 def decide(history: Sequence[Sample], means: Means) -> Decision:
-    """The knobs from here on: those that proved best so far, or a trial of what promises to be better.
+    """Return the best knobs so far, or a trial of promising knobs.
 
-    `history` holds the last periods, oldest first; about 64 of them let failed trials be remembered for a minute
-    (`compacted` makes them last longer). In the order of what matters: the consumer does not wait, elements cost little
-    CPU, little memory is held. All knobs are within the limits of their segments, and the windows together within
-    `means.ram`.
+    The decision has three goals, in this order: the consumer does not wait, elements cost little CPU time, little
+    memory is used. All knobs are within the limits of their segments, and the windows together are within `means.ram`.
+
+    Args:
+        history: The last periods, oldest first. About 64 periods record failed trials for a minute, and for longer
+            after
+            `compacted`.
+        means: The resources of the run.
     """
     periods = [sample for sample in history if sample.flows and sample.stop > sample.start]
     if not periods:
@@ -282,7 +286,7 @@ def decide(history: Sequence[Sample], means: Means) -> Decision:
 
 
 def _next(seen: View) -> Decision:
-    """The best setting, or a trial measured against it."""
+    """Return the best setting, or a trial against it."""
     found, ram = seen.state, seen.means.ram
     best = bounded(seen.knobs, seen.flows, ram)
     asked = False
@@ -307,7 +311,7 @@ def _next(seen: View) -> Decision:
 
 
 def proposals(seen: View) -> Iterator[Proposal]:
-    """What to try, the most promising first; whether it was tried lately is for `barred` to know."""
+    """Yield promising changes, the best first. The caller skips recent trials (`barred`)."""
     if seen.content:
         yield from let_go(seen)
         yield from narrower(seen)
@@ -324,7 +328,7 @@ def proposals(seen: View) -> Iterator[Proposal]:
 
 
 def _measured(seen: View) -> bool:
-    """Whether the best setting is known well enough to hold others against it."""
+    """Return True if the best setting is measured well enough for a comparison with others."""
     found = seen.state
     if found.current is not None and (
         found.now - found.since.stop > _STALE or found.current.change.kind in (Kind.PROCESSES, Kind.THREADS)
@@ -343,7 +347,7 @@ def _measured(seen: View) -> bool:
 
 
 def _may_be_early(seen: View, proposal: Proposal) -> bool:
-    """Return True for a change that is tried before the rate is well known, or prepared even before that."""
+    """Return True for a change that is tried, or prepared, before the rate is well known."""
     if not proposal.sure or seen.state.current is not None:
         return False
     seconds = SHORTEST / 2 if proposal.needs_processes else 2 * SHORTEST
@@ -357,12 +361,12 @@ def _known(found: Measure) -> bool:
 
 
 def _sleeps(measured: Measure, *, seconds: float, steps: float) -> bool:
-    """Whether calls plainly do nothing but wait: many times as many workers will show."""
+    """Return True if calls clearly only wait, so that many more workers show a result soon."""
     return measured.share < SLEEPS / 2 and measured.seconds >= seconds and measured.steps >= steps
 
 
 def _rising(found: TunerState, name: str, measured: Measure) -> bool:
-    """Whether a run that has just begun still gets faster by itself: functions are compiled, caches are filled."""
+    """Return True if a new run still gets faster by itself, because functions are compiled or caches are filled."""
     if len(found.periods) > 1 or found.age > 2.0:
         return False
     early = found.since.early(name)
@@ -370,9 +374,9 @@ def _rising(found: TunerState, name: str, measured: Measure) -> bool:
 
 
 def _recovering(found: TunerState, name: str, measured: Measure) -> bool:
-    """Whether a trial that went badly still shows in the setting to which it was rolled back.
+    """Return True if a bad trial still affects the setting that was restored after it.
 
-    What has been slow at the same rate for long is slow: the work is another.
+    A low rate that lasts has another cause: the work has changed.
     """
     if measured.seconds >= _LASTS:
         return False

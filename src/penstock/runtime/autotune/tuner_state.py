@@ -1,6 +1,6 @@
-"""TunerState: where the tuner is, read off the history: what proved best, what was tried, which level is next.
+"""TunerState: the state of the tuner, computed from the history: the best setting, past trials, the current trial.
 
-Histories stay short and reach far back, and are continued from one pass to the next.
+The module also shortens histories, and continues them in the next iteration.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from penstock.runtime.autotune.figures import Flow, Knobs, Sample
 from penstock.runtime.autotune.measure import SteadyPeriod, knobs_of, measure, starvation, steady_periods
 from penstock.runtime.autotune.trials import CONTENT, Change, Kind, Trial, Verdict, change_between, tried
 
-_STANDS = 10.0  # seconds: what was in force for longer is no trial
-_BREAK = 4.0  # seconds that a trial may have taken, so that what was before still counts
+_STANDS = 10.0  # seconds after which a setting is no trial
+_BREAK = 4.0  # longest trial in seconds after which the setting before still counts
 
 
 @dataclass(frozen=True, slots=True)
 class TunerState:
-    """What a history says of the knobs."""
+    """The state of the tuner after a history."""
 
     periods: tuple[SteadyPeriod, ...]
-    knobs: Mapping[str, Knobs]  # that proved best
-    since: SteadyPeriod  # when they were last in force; a trial in between left out
-    trials: tuple[Trial, ...]  # that have a verdict, oldest first
-    current: Trial | None  # the change in force, if it is a trial: open, or found worse just now
+    knobs: Mapping[str, Knobs]  # the best setting
+    since: SteadyPeriod  # its last periods in force, without a trial in between
+    trials: tuple[Trial, ...]  # with a verdict, oldest first
+    current: Trial | None  # the trial in force: open, or just found worse
 
     @property
     def now(self) -> float:
@@ -33,16 +33,16 @@ class TunerState:
 
     @property
     def age(self) -> float:
-        """Seconds since a knob was turned."""
+        """Seconds since the last change of a knob."""
         return self.now - self.periods[-1].start
 
     def last(self, name: str, *, verdict: Verdict) -> Trial | None:
-        """The last trial of a segment that ended so."""
+        """Return the last trial of a segment with this verdict."""
         return next((t for t in reversed(self.trials) if t.change.name == name and t.verdict is verdict), None)
 
 
 def tuner_state(history: Sequence[Sample]) -> TunerState:
-    """Replay the history: each change is a trial against the best so far, which it replaces if it was better."""
+    """Replay the history: each change is a trial against the best setting, and replaces it if it was better."""
     found = steady_periods(history)
     best, knobs = found[0], dict(found[0].knobs)
     trials: list[Trial] = []
@@ -66,17 +66,17 @@ def tuner_state(history: Sequence[Sample]) -> TunerState:
 
 
 def _continued(before: SteadyPeriod, again: SteadyPeriod) -> SteadyPeriod:
-    """The same setting before and after a trial of another, as one period, if that was short."""
+    """Join the periods of a setting before and after a trial of another setting, if the trial was short."""
     if again.start - before.stop > _BREAK:
         return again
     return SteadyPeriod(again.knobs, before.samples + again.samples[1:])
 
 
 def _base(period: SteadyPeriod, change: Change) -> tuple[Sample, ...]:
-    """The periods that a trial is measured against; without any that are warm, all there are.
+    """Return the periods that a trial is compared with. If no periods are warm, return all.
 
-    Fewer workers for a consumer that waits have to do as well as the setting did over some seconds, if its last moments
-    were worse than that: in such a moment anything looks as good.
+    Fewer workers for a waiting consumer are compared with some seconds if these were better than the last moments. In a
+    bad moment, any other setting would look equal.
     """
     name = change.name
     tail = period.tail(name) or period.samples
@@ -87,17 +87,17 @@ def _base(period: SteadyPeriod, change: Change) -> tuple[Sample, ...]:
     return tail
 
 
-_AFTER = 4.0  # seconds behind a change that are kept as they are
-_BEFORE = 4.0  # the same for those before a change, and before now
-_OLD = 10.0  # seconds after which of a setting that was left one period is enough, behind those in which it was new
+_AFTER = 4.0  # seconds after a change whose periods are not merged
+_BEFORE = 4.0  # the same before a change, and before now
+_OLD = 10.0  # seconds after which the warm periods of an old setting are merged into one
 _LONGEST = 30.0  # seconds of a merged period
 
 
 def compacted(history: Sequence[Sample], sample: Sample, most: int = 64) -> list[Sample]:
-    """The history with one more period, no longer than `most`.
+    """Return the history with one more period, and at most `most` periods.
 
-    Where it would be, old neighbouring periods in which no knob was turned become one, so that what was tried
-    stays known for longer; where there are none, the oldest goes.
+    If the history is too long, old neighbouring periods with equal knobs are merged, so that past trials stay known for
+    longer. If no periods can be merged, the oldest is removed.
     """
     found = [*history, sample]
     while len(found) > max(most, 1):
@@ -110,10 +110,10 @@ def compacted(history: Sequence[Sample], sample: Sample, most: int = 64) -> list
 
 
 def continued(history: Sequence[Sample], start: float) -> list[Sample]:
-    """The history of a pass that has ended, for one that begins at `start`, under the knobs that proved best.
+    """Return the history of an ended iteration for an iteration that begins at `start`, with the best knobs.
 
-    Its last period is left out, in which it may have run dry, and a trial that the end came before the verdict on,
-    unless it went badly. The time between the passes is none: what was tried lately is so still.
+    The last period is left out, because the input may have run dry. A trial without a verdict is left out too, unless
+    it went badly. The time between the iterations does not count, so recent trials stay recent.
     """
     found = list(history[:-1])
     if not found:
@@ -127,7 +127,7 @@ def continued(history: Sequence[Sample], start: float) -> list[Sample]:
 
 
 def _mergeable(samples: Sequence[Sample]) -> int | None:
-    """The oldest two neighbours that may become one."""
+    """Return the position of the oldest two neighbours that can be merged, or None."""
     turns = [0, *(i for i in range(1, len(samples)) if knobs_of(samples[i - 1]) != knobs_of(samples[i])), len(samples)]
     for begin, end in itertools.pairwise(turns):
         earliest, latest = samples[begin].start + _AFTER, samples[end - 1].stop - _BEFORE
@@ -141,7 +141,7 @@ def _mergeable(samples: Sequence[Sample]) -> int | None:
 
 
 def _warm(samples: Sequence[Sample]) -> float:
-    """When a setting had come into its own; what was before is left out of its measure."""
+    """Return the time at which a setting was warm. Its measure leaves out the time before."""
     period = SteadyPeriod(knobs_of(samples[0]), tuple(samples))
     warm = [period.warm(name) for name in period.knobs]
     return max((found[0].start if found else period.stop for found in warm), default=period.stop)

@@ -1,1 +1,1 @@
-"""The machine as it is granted to this process: cores, memory, and how busy they are."""
+"""The granted resources of this process: cores, memory, and their load."""

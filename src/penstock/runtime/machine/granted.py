@@ -1,6 +1,6 @@
-"""What this process may use: cores and memory as granted by affinity and control groups, not as installed.
+"""The cores and memory that affinity and control groups grant to this process.
 
-And how busy the machine is, as Linux counts it.
+The module also reads the load of the machine on Linux.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from pathlib import Path
 from penstock.cgroup import ROOT, cpu_quota, cpuset, machine_left, memory_left, memory_limit
 from penstock.options import Options
 
-_ASSUMED = 8 << 30  # bytes of memory of a system that does not say
+_ASSUMED = 8 << 30  # bytes of memory if the system does not report it
 
 
 @cache
 def granted_cores(root: Path = ROOT) -> float:
-    """Cores' worth of time for this process: those it may run on, cut down to its control groups' set and quota.
+    """Return the granted cores: the allowed cores, limited by the set and the quota of the control groups.
 
-    A quota may be a fraction: 0.5 is every second moment of one core.
+    A quota may be a fraction: 0.5 is half of the time of one core.
     """
     cores, allowed, quota = _cores(), cpuset(root), cpu_quota(root)
     if allowed is not None:
@@ -33,22 +33,22 @@ def granted_cores(root: Path = ROOT) -> float:
 
 
 def granted_cpus(root: Path = ROOT) -> int:
-    """Number of CPU workers: the granted cores, rounded up."""
+    """Return the number of CPU workers: the granted cores, rounded up."""
     return max(1, math.ceil(granted_cores(root)))
 
 
 @cache
 def granted_memory(root: Path = ROOT) -> int:
-    """Bytes of memory: what is installed, cut down to the control groups' limits."""
+    """Return the bytes of installed memory, limited by the control groups."""
     installed, limit = _installed(), memory_limit(root)
     return installed if limit is None else min(installed, limit)
 
 
 def available_memory(root: Path = ROOT) -> int:
-    """Bytes that this process could take now: the least that the machine and its control groups leave.
+    """Return the bytes that this process could take now: the least that the machine and its control groups leave.
 
-    Caches of files that were not used lately count as free. Where the system does not say what is free, half of what
-    is granted.
+    Pages of the file cache that were not used recently count as free. If the system does not report free memory, half
+    of the granted memory counts.
     """
     free, left = _free(root), memory_left(root)
     found = [amount for amount in (free, left) if amount is not None]
@@ -56,8 +56,8 @@ def available_memory(root: Path = ROOT) -> int:
 
 
 def _cores() -> int:
-    """Cores that this process may run on."""
-    count = getattr(os, "process_cpu_count", None)  # from Python 3.13, which lets its user set it
+    """Return the number of cores that this process may run on."""
+    count = getattr(os, "process_cpu_count", None)  # from Python 3.13; the user can set it
     if count is not None:
         return count() or 1
     affinity = getattr(os, "sched_getaffinity", None)
@@ -72,7 +72,7 @@ def _installed() -> int:
 
 
 def _free(root: Path) -> int | None:
-    """Bytes that the machine could give without swapping, or None where it does not say."""
+    """Return the bytes that the machine could give without swapping, or None if it does not report them."""
     left = machine_left(root)
     if left is not None:
         return left
@@ -81,20 +81,21 @@ def _free(root: Path) -> int | None:
 
 
 def _windows() -> tuple[int, int] | None:
-    """Bytes of memory that Windows has and that are free, or None elsewhere."""
+    """Return the installed and the free bytes of memory on Windows, or None on other systems."""
     import ctypes
 
     library = getattr(ctypes, "windll", None)
     if library is None:
         return None
-    status = (ctypes.c_uint64 * 8)(64)  # MEMORYSTATUSEX: its length, then what is installed, what is free, and others
+    # MEMORYSTATUSEX: its length, then installed memory, free memory and other fields
+    status = (ctypes.c_uint64 * 8)(64)
     if not library.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
         return None
     return int(status[1]), int(status[2])
 
 
 def autotuned_workers(options: Options, cpus: int) -> int:
-    """Workers that AUTOTUNE means on a machine that grants `cpus` cores."""
+    """Return the number of workers that AUTOTUNE starts with on a machine with `cpus` granted cores."""
     autotune = options.autotune
     if not autotune.enabled:
         return 1
@@ -103,20 +104,20 @@ def autotuned_workers(options: Options, cpus: int) -> int:
 
 
 def at_most(options: Options, workers: int) -> int:
-    """As many workers as wanted, or as the options allow."""
+    """Return the wanted number of workers, limited by the options."""
     bounds = (options.autotune.cpu_budget, options.threading.private_threadpool_size)
     return min([workers, *(bound for bound in bounds if bound)])
 
 
-# It counts what threads that are no workers take, how long threads wait for a core, and cores without work.
+# The rest of this module measures the load: CPU time of other threads, waits for a core, and idle cores.
 
 _TASKS = Path("/proc/self/task")
 
 
 def outside_cpu(workers: Container[threading.Thread]) -> dict[threading.Thread, float] | None:
-    """CPU seconds so far of each of Python's threads but the workers; None where the system does not tell.
+    """Return the CPU seconds of each Python thread that is no worker, or None if the system does not report them.
 
-    Threads of libraries, which Python does not know, are not among them: they never hold the interpreter.
+    Threads of libraries are not included. Python does not know them, and they never hold the interpreter.
 
     >>> outside_cpu({threading.main_thread()}) is None or threading.main_thread() in outside_cpu(())
     True
@@ -128,15 +129,15 @@ def outside_cpu(workers: Container[threading.Thread]) -> dict[threading.Thread, 
         if thread not in workers:
             try:
                 found[thread] = int((_TASKS / str(thread.native_id) / "schedstat").read_bytes().split()[0]) * 1e-9
-            except (OSError, IndexError, ValueError):  # it has ended, or the system has no such file
+            except (OSError, IndexError, ValueError):  # the thread has ended, or the system has no such file
                 continue
-    return found if any(found.values()) else None  # a kernel that does not count gives zeros
+    return found if any(found.values()) else None  # a kernel without this count returns zeros
 
 
 def share(
     now: Mapping[threading.Thread, float] | None, before: Mapping[threading.Thread, float] | None, seconds: float
 ) -> float | None:
-    """Cores that they used in so many seconds; None where that is not known."""
+    """Return the number of cores that the threads used between two readings, or None if it is not known."""
     if now is None or before is None or seconds <= 0:
         return None
     return sum(max(cpu - before.get(thread, 0.0), 0.0) for thread, cpu in now.items()) / seconds
@@ -146,10 +147,10 @@ _SCHEDSTAT_BYTES = 64
 
 
 class Queued:
-    """The time in which the thread that makes it waited for a core; may be asked by any. Takes 2 µs.
+    """The time that the creating thread has waited for a core. Any thread may read it. A reading takes 2 µs.
 
-    That is why a worker does not ask for itself: a thread that waits for the interpreter's lock and finds it free for a
-    microsecond only, again and again, never gets to demand it.
+    Workers do not read it themselves. A thread that waits for the interpreter's lock, and repeatedly finds it free for
+    only a microsecond, never demands the lock.
 
     >>> Queued().seconds() >= 0
     True
@@ -161,12 +162,12 @@ class Queued:
             try:
                 path = f"/proc/self/task/{threading.get_native_id()}/schedstat"
                 self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            except OSError:  # a system without /proc, or no file left to open
+            except OSError:  # a system without /proc, or too many open files
                 return
             weakref.finalize(self, os.close, self._descriptor)
 
     def seconds(self) -> float:
-        """Seconds so far; 0 where the system does not tell."""
+        """Return the seconds so far, or 0 if the system does not report them."""
         if self._descriptor is None:
             return 0.0
         try:
@@ -177,13 +178,13 @@ class Queued:
 
 _STAT = Path("/proc/stat")
 _STAT_BYTES = 1 << 16
-_IDLE = (3, 4)  # columns of a processor's line: idle, and idle while something waits for a disk
+_IDLE = (3, 4)  # columns of a processor: idle, and idle during a wait for a disk
 
 
 def idle_seconds(stat: Path = _STAT) -> float | None:
-    """Seconds since the machine started that the processors this process may use stood idle, all together.
+    """Return the idle seconds of all processors of this process since the machine started.
 
-    None where the system does not tell. It counts in hundredths of a second. Source: proc(5).
+    None if the system does not report them. The resolution is a hundredth of a second. Source: proc(5).
     """
     try:
         allowed = os.sched_getaffinity(0)
@@ -201,5 +202,5 @@ def idle_seconds(stat: Path = _STAT) -> float | None:
 
 @cache
 def _opened(stat: Path) -> int:
-    """The file, open until the process ends: opening it each time lets go of the interpreter three times, not once."""
+    """Open the file once for the life of the process. Each opening would release the interpreter three times."""
     return os.open(stat, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,6 +1,6 @@
-"""The C library's memory: freed arrays are kept for the next element, and not given back to the system page by page.
+"""The memory of the C library: it keeps freed arrays for the next element instead of returning them page by page.
 
-What it keeps that nobody uses is counted.
+The module also counts the free memory that the library keeps.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from typing import Any, cast
 from penstock.runtime.machine.granted import available_memory
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD of malloc.h
-_LARGEST = 1 << 25  # bytes: the most that M_MMAP_THRESHOLD may be
-_KEPT = 1 << 24  # bytes that may stay free at the end of a heap; a heap is that of one thread, or of a few
-KEPT_ALONE = 2 * _LARGEST  # the same where one thread does all the work: as the C library does by itself
-_SHARE = 32  # of the memory that is left, where that is little
+_LARGEST = 1 << 25  # largest M_MMAP_THRESHOLD in bytes
+_KEPT = 1 << 24  # bytes that may stay free at the end of a heap; one thread, or a few, use a heap
+KEPT_ALONE = 2 * _LARGEST  # the same if one thread does all the work; the default of the C library
+_SHARE = 32  # fraction of the free memory, if there is little
 _SHARE_OF_BUDGET = 64
 _SETTINGS = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES")
 
 
 def keep_freed_memory(budget: int | None = None, *, kept: int = _KEPT) -> bool:
-    """Have the GNU C library reuse arrays of up to 32 MiB; whether that was done.
+    """Make the GNU C library reuse arrays of up to 32 MiB. Return True on success.
 
-    By itself it maps each such array anew, and every page of it costs about a microsecond when it is first written to:
-    half the time of a function that makes some arrays of a few megabytes. What is kept so for each thread, at most
-    `kept`, is little beside `budget`, the bytes that buffers may hold; of arrays that are larger than what is kept the
-    pages are new each time after all. Who sets one of its variables (such as MALLOC_TRIM_THRESHOLD_) has decided
-    otherwise, and is left alone.
+    By default, the library maps each such array again. Each page then costs about a microsecond on its first write.
+    This is half of the time of a function that makes some arrays of a few megabytes. The library keeps at most `kept`
+    bytes per thread, which is little in relation to `budget`, the bytes of all buffers. Arrays larger than `kept` still
+    get new pages. The function does nothing if the user has set one of the library's variables, such as
+    MALLOC_TRIM_THRESHOLD_.
 
     Source: mallopt(3).
     """
@@ -45,13 +45,13 @@ def keep_freed_memory(budget: int | None = None, *, kept: int = _KEPT) -> bool:
 
 
 def is_left_alone() -> bool:
-    """Whether somebody has set one of the C library's variables, and so decided for himself."""
+    """Return True if the user has set one of the variables of the C library."""
     return any(os.environ.get(name) for name in _SETTINGS)
 
 
 @cache
 def _mallopt() -> Callable[[int, int], int] | None:
-    """The function of the C library, unless it is not to be called."""
+    """Return the function of the C library, or None if it must not be called."""
     if sys.platform != "linux" or is_left_alone():
         return None
     try:
@@ -63,12 +63,12 @@ def _mallopt() -> Callable[[int, int], int] | None:
 
 @cache
 def _left() -> int:
-    """Bytes of memory that were free when the first run began."""
+    """Return the bytes of memory that were free when the first run began."""
     return available_memory()
 
 
-_HELD_SHARE = 100  # of the time, at most, goes into looking: heaps in many small pieces take milliseconds
-_SOON = 0.05  # seconds for which an answer holds in any case
+_HELD_SHARE = 100  # largest share of the time for this measurement: heaps of many small pieces take milliseconds
+_SOON = 0.05  # shortest time in seconds for which a measurement is valid
 _FIELDS = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
 
 
@@ -77,7 +77,7 @@ class _Mallinfo(ctypes.Structure):
 
 
 class FreeInHeaps:
-    """Bytes that are free in the heaps of the GNU C library; 0 where it is another one. Any thread, without a lock.
+    """Number of free bytes in the heaps of the GNU C library, or 0 for other libraries. Any thread may call it.
 
     Source: mallinfo2(3).
     """
@@ -87,48 +87,51 @@ class FreeInHeaps:
         self._due = 0.0
 
     def __call__(self) -> int:
-        """As of the last look, where another one would be too soon."""
+        """Return the bytes of the last measurement, or of a new one if it is due."""
         return self._nbytes if time.perf_counter() < self._due else self.look()
 
     def look(self) -> int:
-        """As of now."""
+        """Measure now."""
         look = _mallinfo2()
         if look is not None:
             began = time.perf_counter()
             self._due = began + _SOON
-            self._nbytes = min(look().fordblks, resident() or sys.maxsize)  # what was given back counts as free there
+            # pages that were returned to the system count as free in fordblks
+            self._nbytes = min(look().fordblks, resident() or sys.maxsize)
             ended = time.perf_counter()
             self._due = ended + max(_SOON, _HELD_SHARE * (ended - began))
         return self._nbytes
 
 
 def resident() -> int:
-    """Bytes of memory that this process has; 0 where nobody knows.
+    """Return the bytes of memory that this process uses, or 0 if not known.
 
     >>> resident() >= 0
     True
     """
     try:
-        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - by far the quickest way
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - by far the fastest way
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return 0
 
 
 def most_resident() -> int:
-    """Bytes of memory that this process has had at once, on Linux; to ask takes a tenth of the time of `resident`.
+    """Return the largest number of bytes of memory that this process has used, on Linux.
+
+    The call takes a tenth of the time of `resident`.
 
     >>> most_resident() > 0
     True
     """
     import resource
 
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10 or sys.maxsize  # 0: nobody knows
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10 or sys.maxsize  # 0: not known
 
 
 @cache
 def _mallinfo2() -> Callable[[], Any] | None:
-    """The function of the C library, which glibc has from 2.33 on."""
+    """Return the function of the C library, which glibc has since 2.33."""
     if sys.platform != "linux":
         return None
     try:

@@ -1,4 +1,4 @@
-"""Switching: how long a thread keeps the interpreter while others wait for it, as long as a pass wants it shorter."""
+"""Switching sets the switch interval: how long a thread keeps the interpreter while other threads wait for it."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from dataclasses import dataclass
 
 from penstock.forked import in_child, new_rlock
 
-SHORT = 0.0005  # seconds: what a pass wants while workers wait
+SHORT = 0.0005  # seconds: the interval that an iteration wants while workers wait
 _NAPS = 3
-_NAP = 1e-6  # seconds, which come to some 60 µs: less would not let others have the interpreter
-_LONG_IN_A_ROW = 3  # looks that found it busy; one may be a core that was not free
+_NAP = 1e-6  # seconds, which take about 60 µs; shorter sleeps would not release the interpreter
+_LONG_IN_A_ROW = 3  # slow measurements in a row; a single one may come from a busy core
 _SHORT_IN_A_ROW = 10
-_BUSY = 0.25  # cores: what threads that are no workers compute then; the loop that takes elements comes to 0.2
+_BUSY = 0.25  # cores that other threads than workers use; a training loop that only takes elements uses 0.2
 
-_LOCK = new_rlock()  # a garbage collection inside may close an abandoned pass
-_OPEN: dict[int, float] = {}  # what passes want, in seconds
-_SET: list[float] = []  # the interval before the first of them, and the one in force
-_turns = 0  # asked for and not yet made
+_LOCK = new_rlock()  # reentrant: a garbage collection inside may close an abandoned iteration
+_OPEN: dict[int, float] = {}  # intervals that iterations want, in seconds
+_SET: list[float] = []  # the interval before the first iteration, and the present one
+_turns = 0  # requested changes that are not made yet
 
 
 @dataclass
 class _Seen:
-    """By all passes of the process: some are too short to see much."""
+    """Measurements of all iterations of the process, because some iterations are too short for their own."""
 
-    long: int = 0  # waits, the last ones
+    long: int = 0  # number of last waits in a row that were long
     short: int = 0
     busy: bool = False
 
@@ -42,13 +42,13 @@ SEEN = _Seen()
 
 
 class Switching:
-    """What one pass wants of the process's switch interval: at most `seconds`, from `open` to `close`.
+    """The switch interval that one iteration wants for the process: at most `seconds`, from `open` to `close`.
 
-    None lets it be decided by measurement: while threads that come back to the interpreter wait for it as long as the
-    interval, and threads that are no workers compute, one of these does so in Python without pause, and the passes want
-    `SHORT`. Where it is many workers that wait for each other it stays as it is: each of them that waits wakes up after
-    an interval, to ask for the interpreter, and 64 of them take twice the CPU time at `SHORT`. A pass that is not
-    `tuned` leaves it alone.
+    With None, measurements decide. Suppose that threads wait as long as the interval for the interpreter, and other
+    threads than workers compute. Then such a thread runs Python code without a pause, and the iterations want `SHORT`.
+    If many workers wait only for each other, the interval stays. The reason is that each waiting worker wakes up after
+    an interval to demand the interpreter. With `SHORT`, 64 workers use twice the CPU time. An iteration that is not
+    `tuned` changes nothing.
 
     Source: sys.setswitchinterval.
     """
@@ -65,34 +65,34 @@ class Switching:
             self._want(SHORT)
 
     def measure(self, outside: float | None) -> None:
-        """Let go of the interpreter, and see how long it takes to have it again.
+        """Release the interpreter, and measure the time until this thread has it again.
 
-        `outside` is what threads that are no workers computed lately, in cores; None where that is not known.
+        `outside` is the number of cores that other threads than workers used recently. None: not known.
         """
         if self._measured:
             longest = 0.0
-            for _ in range(_NAPS):  # a thread that wants it may not have a core at once
+            for _ in range(_NAPS):  # a waiting thread may have no core at first
                 start = time.perf_counter()
                 time.sleep(_NAP)
                 longest = max(longest, time.perf_counter() - start)
             self.waited(longest, outside)
 
     def waited(self, seconds: float, outside: float | None = None) -> None:
-        """A thread that came back to the interpreter had it after so long."""
+        """Record the time that a thread waited for the interpreter."""
         if self._measured:
             with _LOCK:
                 SEEN.add(seconds, outside)
                 self._want(SHORT if SEEN.busy else None)
 
     def close(self) -> None:
-        """What the others want counts; without any it is again what it was. Idempotent."""
+        """Withdraw the wish of this iteration. The last iteration restores the original interval. Idempotent."""
         with _LOCK:
             self._want(None)
             self._closed = True
 
     def _want(self, seconds: float | None) -> None:
         with _LOCK:
-            if _OPEN.get(id(self)) == seconds or self._closed:  # the latter by another thread, meanwhile
+            if _OPEN.get(id(self)) == seconds or self._closed:  # another thread may have closed it
                 return
             if seconds is None:
                 del _OPEN[id(self)]
@@ -104,7 +104,7 @@ class Switching:
 def _turn() -> None:
     global _turns
     _turns += 1
-    if _turns > 1:  # a garbage collection inside the loop below has led here
+    if _turns > 1:  # called by a garbage collection inside the loop below
         return
     while _turns:
         seen = _turns
@@ -114,18 +114,18 @@ def _turn() -> None:
 
 def _settle() -> None:
     now = sys.getswitchinterval()
-    if not _SET or now != _SET[1]:  # set by somebody else since then, who knows why
+    if not _SET or now != _SET[1]:  # other code has set the interval
         _SET[:] = [now, now]
     wishes = list(_OPEN.values())
     sys.setswitchinterval(min([_SET[0], *wishes]))
-    _SET[1] = sys.getswitchinterval()  # to the microsecond
+    _SET[1] = sys.getswitchinterval()  # rounded to a microsecond
     if not wishes:
         _SET.clear()
 
 
 @in_child
 def _begin_anew() -> None:
-    """None of the passes is there."""
+    """Forget all iterations in a forked child, which has none of them."""
     global _turns
     _turns = 0
     if _OPEN:

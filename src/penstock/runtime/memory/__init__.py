@@ -1,1 +1,1 @@
-"""One byte budget over all buffers, and who takes from it."""
+"""One byte budget for all buffers, and the users of the budget."""

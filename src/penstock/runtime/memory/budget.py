@@ -1,11 +1,12 @@
-"""Budget: bytes for all buffers together, and how they are divided.
+"""Budget: the bytes of all buffers together, and their division.
 
-What a buffer of a purpose of its own holds (a shuffle, a cache, a batch being filled, memory kept for use again) is
-taken off first. The rest is for the *windows*: what segments may make ahead of their consumers.
+Buffers with a purpose of their own (a shuffle, a cache, an incomplete batch, memory for reuse) are subtracted first.
+The rest is for the *windows*: the results that segments compute ahead of their consumers.
 
-Every number here may be read and written by any thread at any time, so nobody ever waits for a lock: a worker asks for
-its window's limit while it holds its segment's lock, and garbage collections, in which runs end, begin anywhere. A
-change only leaves a mark; who next reads a limit divides anew, and who comes meanwhile goes by what was.
+Any thread may read and write every number here at any time, so no thread waits for a lock. This is needed because a
+worker asks for the limit of its window while it holds the lock of its segment. Garbage collections, which may end runs,
+also begin anywhere. A change only sets a mark. The next reader of a limit divides the budget again. Other readers use
+the old limits during the division.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from penstock.runtime.machine.granted import available_memory
 from penstock.runtime.memory.kept import KEPT, Follower, Reserved, Weakly
 from penstock.sources.arrays import ArraysSource
 
-# the buffers whose size is the user's choice, and what he can do
+# buffers whose size the user chooses, with advice for the user
 _HINTS = {
     "shuffle": "Shuffle what is smaller (file names, encoded records), give a smaller buffer_size",
     "cache": "Cache what is smaller (before decoding), or in files, with cache(filename)",
@@ -39,12 +40,12 @@ _HINTS = {
     "element": "Make smaller elements or batches",
 }
 CHOSEN = frozenset(_HINTS)
-_TOLD: set[tuple[str, str | None]] = set()  # the stages that the process has been warned of
+_TOLD: set[tuple[str, str | None]] = set()  # stages for which the process has given a warning
 
 
 @dataclass(frozen=True, slots=True)
 class OverBudget:
-    """A buffer, and the budget. `full` is what it comes to when it has filled up, where that is known."""
+    """A buffer that exceeds the budget. `full` is its size when it has filled up. None: not known."""
 
     kind: str
     label: str
@@ -54,13 +55,13 @@ class OverBudget:
     total: int
 
     def error(self) -> ResourceExhaustedError:
-        """For a budget that the user gave."""
+        """Return the error for a budget that the user has set."""
         message = f"{self._holds()}, and autotune.ram_budget is {self._limit()} for all buffers together."
         hint = f"{_HINTS[self.kind]}, or raise ram_budget."
         return ResourceExhaustedError(message, hint=hint, context=Context(self.label, self.where))
 
     def warn(self) -> None:
-        """For the budget that follows from the machine: once for each stage, for there may be memory all the same."""
+        """Warn about the budget of the machine, once per stage. There may be enough memory in spite of the excess."""
         stage = self.label, self.where
         if stage in _TOLD:
             return
@@ -94,15 +95,15 @@ class OverBudget:
         return f"{self.total} bytes" if self._alike() else size_text(self.total)
 
     def _alike(self) -> bool:
-        """Whether the two numbers cannot be told apart when they are rounded."""
+        """Return True if both numbers look equal after rounding."""
         return size_text(self._most) == size_text(self.total)
 
 
 def fair_shares(free: int, wants: Sequence[tuple[int, float]]) -> list[int]:
-    """Bytes for each (bytes wanted, weight): what it wants, or else its part by weight of what the others leave.
+    """Return the bytes for each (wanted bytes, weight): the wanted bytes, or a share by weight of the remaining bytes.
 
-    Max-min fair, as by filling all at the same speed until each has enough: nobody could get more without taking it
-    from somebody who has less for his weight. The sum is at most `free`.
+    The division is max-min fair: no entry can get more without a loss for an entry that has less per weight. The sum is
+    at most `free`.
 
     >>> fair_shares(100, [(10, 1.0), (80, 1.0), (80, 1.0)])
     [10, 45, 45]
@@ -116,7 +117,7 @@ def fair_shares(free: int, wants: Sequence[tuple[int, float]]) -> list[int]:
     for place, i in enumerate(order):
         want, weight = wants[i]
         level = free / weights
-        if want > level * weight:  # so does everybody behind it
+        if want > level * weight:  # all later entries want more than their share too
             for j in order[place:]:
                 given[j] = min(int(level * wants[j][1]), free)
                 free -= given[j]
@@ -128,7 +129,10 @@ def fair_shares(free: int, wants: Sequence[tuple[int, float]]) -> list[int]:
 
 
 class Counted(Reserved, Account):
-    """`owner` is the run whose buffer it is; `of` what several stages, also of several runs, share."""
+    """The account of one buffer.
+
+    `owner` is the run of the buffer; `of` is an object that several stages or runs share.
+    """
 
     def __init__(self, budget: Budget, owner: object, kind: str, label: str, where: str | None, of: Any) -> None:
         self._budget = budget
@@ -144,7 +148,7 @@ class Counted(Reserved, Account):
         return self._of is not None and self._of() is shared
 
     def share(self, owner: object) -> None:
-        """It is also the account of another run, which it may outlive."""
+        """Make this also the account of another run. The account may outlive that run."""
         if owner is not None:
             self._sharers.append(weakref.ref(owner))
 
@@ -167,13 +171,13 @@ class Counted(Reserved, Account):
             found.warn()
 
     def close(self) -> None:
-        if self._of is None:  # others may share it
+        if self._of is None:  # other runs may share it
             self.nbytes = 0
             self._budget.forget(self)
 
 
 class Mark:
-    """Whether something has changed since the last division."""
+    """True if something has changed since the last division."""
 
     def __init__(self) -> None:
         self.value = True
@@ -183,7 +187,7 @@ class Mark:
 
 
 class Window:
-    """A part of a budget; `share` windows that stand side by side divide one part. May be used by any thread."""
+    """A part of a budget. `share` windows of parallel segments divide one part. Any thread may use it."""
 
     kind = "ahead"
 
@@ -202,7 +206,7 @@ class Window:
 
     @property
     def limit(self) -> int:
-        """Bytes that it may hold now. A segment may always hold one result, whatever this says."""
+        """Bytes that the window may have now. A segment may always have one result, even above this limit."""
         if self._mark.value:
             self._budget.settle()
         return self._limit
@@ -212,54 +216,54 @@ class Window:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds."""
+        """Bytes that wait in the window."""
         return 0 if self._held is None else self._held()
 
     def measure(self, held: Callable[[], int]) -> None:
-        """Take the function that tells how many bytes it holds."""
+        """Set the function that returns the waiting bytes."""
         self._held = held
 
     def wish(self, nbytes: int | None) -> None:
-        """Let it have so many bytes if there are as many; None for what windows begin with."""
+        """Ask for `nbytes`, if the budget has them. None: ask for the start value."""
         if nbytes != self._wish:
             self._wish = nbytes
             self._budget.changed()
 
     def ask(self, nbytes: int) -> None:
-        """What workers make, or the user wants ahead, comes to so many bytes: let it have them, whatever it wishes."""
+        """Ask for room for `nbytes` of results, in addition to the wish."""
         if max(nbytes, self._asked) <= self._begun_with and self._wish is None:
-            return  # it has them
+            return  # the window already has them
         if not self._asked - (self._asked >> 2) <= nbytes <= self._asked:
             self._asked = nbytes + (nbytes >> 3)
             self._budget.changed()
 
     def wanted(self) -> tuple[int, float]:
-        """Bytes that it would take, and its weight among others."""
+        """Return the wanted bytes, and the weight of the window."""
         wish = self._begun_with if self._wish is None else self._wish
         return max(wish, self._asked), self._weight
 
     def allow(self, nbytes: int) -> None:
-        """What the budget has for it."""
+        """Set the bytes that the budget allows."""
         self._limit = nbytes
 
     def close(self) -> None:
-        """The segment has ended. Idempotent; never waits."""
+        """Return all bytes after the end of the segment. Idempotent; never waits."""
         self._held = None
         self._budget.forget(self)
 
 
-START = 1 << 26  # bytes that a window begins with, where the budget has them
-_LEAST = 1 << 26  # bytes of the process's budget, however full the machine is
-_TIGHT = 1 << 23  # bytes; small inner data sets that are made at once have half of it at most
-_GRAIN = 1 << 16  # bytes by which an account may grow unnoticed
+START = 1 << 26  # bytes of a new window, if the budget has them
+_LEAST = 1 << 26  # smallest budget of the process in bytes
+_TIGHT = 1 << 23  # bytes; small inner data sets may use at most half of such a budget
+_GRAIN = 1 << 16  # bytes by which an account may grow without a new division
 
 
 class Budget(Memory):
-    """Bytes for all buffers of one run, if the user has `given` them, or of all other runs in the process.
+    """The bytes for all buffers of one run if the user has set them (`given`), or of all other runs of the process.
 
-    Holds neither accounts nor windows: when the run that holds them is gone, so are they. The limits of the windows
-    never come to more than `total` less what the accounts hold, and less `making`: bytes for what is in the making, and
-    counts only when it is made.
+    The budget keeps neither accounts nor windows alive: they end with their run. The limits of all windows are at most
+    `total` minus the bytes of the accounts, minus `making`. `making` is reserved for unfinished results, which count
+    only after they are finished.
 
     >>> budget = Budget(1 << 20, given=True)
     >>> first, second = budget.window("map(f)"), budget.window("map(g)")
@@ -273,12 +277,12 @@ class Budget(Memory):
         self.total = total
         self._making = making
         self.given = given
-        self.start = min(START, total if given else total >> 4)  # of a window for which nobody has a wish
+        self.start = min(START, total if given else total >> 4)  # size of a window without a wish
         self._grain = min(_GRAIN, total >> 8)
         self._mark = Mark()
         self._accounts: Weakly[Counted] = Weakly(self._mark.set)
         self._windows: Weakly[Window] = Weakly(self._mark.set)
-        self._dividing = new_lock()  # never waited for
+        self._dividing = new_lock()  # no thread waits for this lock
         self._follower = Follower(self._mark.set, total >> 3)
         KEPT.follow(self._follower)
         self._before = KEPT.polled()
@@ -295,23 +299,25 @@ class Budget(Memory):
         return account
 
     def window(self, label: str, share: int = 1, where: str | None = None, *, owner: object = None) -> Window:
-        """A window for a segment; `share` of them, as the inputs of an interleave, divide one part."""
+        """Return a window for a segment. `share` windows, such as the inputs of an interleave, divide one part."""
         made = Window(self, self._mark, owner, label, share, where)
         self._windows.add(made)
         self.changed()
         return made
 
     def forget(self, member: Counted | Window) -> None:
-        """It has been closed."""
+        """Remove a closed account or window."""
         if isinstance(member, Window):
             self._windows.remove(member)
         else:
             self._accounts.remove(member)
 
     def check_fits(self, nbytes: int, label: str, where: str | None = None, *, elements: int = 1) -> None:
-        """A result of so many elements has `nbytes`.
+        """Check a result of `elements` elements and `nbytes` bytes.
 
-        Raises ResourceExhaustedError if one alone is over a budget that was given. It ends the run: see `Overspent`.
+        Raises:
+            ResourceExhaustedError: If one element alone exceeds a budget set by the user. This ends the run: see
+                `Overspent`.
         """
         if nbytes > self.total * elements:
             found = OverBudget("element", label, where, nbytes // elements, None, self.total)
@@ -321,11 +327,14 @@ class Budget(Memory):
 
     @property
     def is_tight(self) -> bool:
-        """Whether so little was given that what is small otherwise has to fit as well."""
+        """True if the budget is so small that otherwise negligible buffers must fit too."""
         return self.given and self.total < _TIGHT
 
     def observer(self, node: Node, stage: Stage) -> Around | None:
-        """Where the budget was given, elements have to fit (`check_fits`). The user's own arrays are there anyway."""
+        """Return a check that elements fit a budget set by the user (`check_fits`), or None.
+
+        Arrays of the user are not checked, because they are in memory anyway.
+        """
         if not self.given or isinstance(getattr(node, "source", None), ArraysSource):
             return None
         label, where, total = stage.label, stage.where, self.total
@@ -345,11 +354,11 @@ class Budget(Memory):
         return fitting
 
     def changed(self) -> None:
-        """Divide anew before the next limit is read."""
+        """Divide the budget again before the next limit is read."""
         self._mark.value = True
 
     def settle(self) -> None:
-        """Divide, if something has changed and nobody else is at it."""
+        """Divide the budget, unless nothing has changed or another thread does it."""
         if self._mark.value and self._dividing.acquire(blocking=False):
             try:
                 self._mark.value = False
@@ -360,7 +369,7 @@ class Budget(Memory):
     def _divide(self) -> None:
         fixed = sum(account.reserve(self._grain) for account in self._accounts.listed())
         left = self.total - self._making - fixed
-        # short of memory, keeping some for use again costs more than it brings
+        # with little memory left, keeping some for reuse costs more than it saves
         self._follower.most = self.total >> 3 if left >= self.total >> 2 else 0
         KEPT.bound()
         windows = self._windows.listed()
@@ -370,7 +379,7 @@ class Budget(Memory):
             window.allow(limit)
 
     def members(self) -> list[Counted | Window]:
-        """All that hold something of it, in the order in which they came."""
+        """Return all accounts and windows, oldest first."""
         return [*self._accounts.listed(), *self._windows.listed()]
 
 
@@ -379,7 +388,7 @@ _first = new_lock()
 
 
 def process_budget() -> Budget:
-    """The budget of all runs that have none of their own: half of the memory that was free when the first began."""
+    """Return the budget of all runs without a budget: half of the memory that was free when the first run began."""
     if not _shared:
         with _first:
             if not _shared:
@@ -389,11 +398,11 @@ def process_budget() -> Budget:
 
 @in_child
 def _begin_anew() -> None:
-    """Its memory is its own."""
+    """Forget the budget of the parent in a forked child."""
     _shared.clear()
 
 
 def budget_for(options: Options) -> Budget:
-    """The budget of a run with these options."""
+    """Return the budget of a run with these options."""
     total = options.autotune.ram_budget
     return process_budget() if total is None else Budget(total, given=True, making=total >> 3)

@@ -1,6 +1,6 @@
-"""Kept: memory that the process keeps for use again, which belongs to no run and counts in every budget.
+"""Memory that the process keeps for reuse. It belongs to no run and counts in every budget.
 
-Once no pass runs, what passes have freed goes back to the system (`Trimmer`).
+While no iteration runs, freed memory of past iterations is returned to the system (`Trimmer`).
 """
 
 from __future__ import annotations
@@ -25,30 +25,33 @@ from penstock.sources.arrow_pieces import RECENT
 
 
 class Reserved:
-    """`nbytes` are held, `reserved` are taken off the budget: never less, as soon as those told have looked again."""
+    """An amount of memory: `nbytes` are in use, and `reserved` are subtracted from the budget.
+
+    `reserved` is never less than `nbytes` after the notified budgets have divided again.
+    """
 
     nbytes = 0
     reserved = 0
     _least = 0
 
     def move(self, nbytes: int) -> bool:
-        """Note that `nbytes` are held; whether that has to be reserved anew. Any thread, without a lock.
+        """Set the used bytes. Return True if the reservation must change. Any thread may call it, without a lock.
 
-        Nobody holds less than nothing: a count below 0, as of a damaged file, is one of nothing.
+        A negative count, for example from a damaged file, counts as 0.
         """
         self.nbytes = nbytes = max(nbytes, 0)
         return not self._least <= nbytes <= self.reserved
 
     def reserve(self, grain: int) -> int:
-        """Reserve anew; may grow by an eighth and `grain` bytes before `move` says so.
+        """Reserve again: an eighth and `grain` bytes more than are used, so that small growth needs no new reservation.
 
-        It comes to an end, since what is reserved is never less than the count it was made of.
+        The loop ends, because the reservation is never less than the count that it is based on.
         """
         while True:
             nbytes = self.nbytes
             self.reserved = nbytes + (nbytes >> 3) + grain if nbytes else 0
             self._least = nbytes - (nbytes >> 2) - 2 * grain
-            if self.nbytes <= self.reserved:  # else `move` came between, and compared with what was reserved before
+            if self.nbytes <= self.reserved:  # otherwise `move` ran between, and compared with the old reservation
                 return self.reserved
 
 
@@ -56,9 +59,9 @@ T = TypeVar("T")
 
 
 class Weakly(Generic[T]):
-    """Objects without a hold on them, in the order in which they came; `gone` is called when one of them dies.
+    """Objects with weak references, oldest first. `gone` is called when one of them dies.
 
-    Thread-safe without a lock: objects die in garbage collections, which may begin inside any critical section.
+    Thread-safe without a lock, because objects die in garbage collections, which may begin inside any critical section.
     """
 
     def __init__(self, gone: Callable[[], None] = lambda: None) -> None:
@@ -71,7 +74,7 @@ class Weakly(Generic[T]):
         def forget(ref: weakref.ref[T]) -> None:
             if known.get(key) is ref:
                 known.pop(key, None)
-                if not over():  # what would be called has lost its modules by then
+                if not over():  # the modules of `gone` no longer exist at finalisation
                     gone()
 
         known[key] = weakref.ref(item, forget)
@@ -83,27 +86,27 @@ class Weakly(Generic[T]):
             self._gone()
 
     def listed(self) -> list[T]:
-        """The objects that are alive."""
-        refs = list(self._known.values())  # in one step: a collection inside dict.copy() may change what is copied
+        """Return the objects that are alive."""
+        refs = list(self._known.values())  # in one step: a collection inside dict.copy() may change the dict
         return [item for ref in refs if (item := ref()) is not None]
 
 
-_MOST = 1 << 28  # bytes that a pool keeps, however large the budgets are
+_MOST = 1 << 28  # most bytes of a pool, for all budgets
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 class Pool(Protocol):
-    """Something that keeps memory: called without a lock, from any thread."""
+    """A pool that keeps memory. Its methods are called without a lock, from any thread."""
 
     def bound(self, nbytes: int) -> None:
-        """Keep no more than so many bytes."""
+        """Keep at most `nbytes`."""
 
     def watch(self, changed: Callable[[int], None]) -> None:
-        """Call `changed` with the bytes kept after every change."""
+        """Call `changed` with the kept bytes after every change."""
 
 
 class Follower:
-    """A budget that is told of changes, and says how much each pool may keep."""
+    """A budget that is notified of changes. `most` is the number of bytes that each pool may keep."""
 
     def __init__(self, changed: Callable[[], None], most: int) -> None:
         self.changed = changed
@@ -119,12 +122,12 @@ class _Gauge(Reserved):
 @dataclass(frozen=True)
 class _Polled:
     nbytes: Callable[[], int]
-    now: Callable[[], int]  # which may take longer
+    now: Callable[[], int]  # a more precise value, which may take longer
     share: int
 
 
 class Kept:
-    """The pools of the process, and the budgets living. Each pool keeps what the smallest of these allows."""
+    """The pools of the process, and the living budgets. Each pool keeps as much as the smallest budget allows."""
 
     def __init__(self) -> None:
         self._gauges: list[_Gauge] = []
@@ -133,7 +136,7 @@ class Kept:
         self._most = _MOST
 
     def add(self, kind: str, pool: Pool) -> None:
-        """Count what a pool keeps."""
+        """Count the kept bytes of a pool."""
         gauge = _Gauge(kind, pool)
         self._gauges.append(gauge)
 
@@ -146,9 +149,9 @@ class Kept:
     def poll(
         self, kind: str, nbytes: Callable[[], int], *, now: Callable[[], int] | None = None, share: int = 8
     ) -> None:
-        """Count what a pool with a bound of its own keeps, when somebody looks: up to a `share`th of a budget.
+        """Count the bytes of a pool that has its own limit, on demand: up to 1/`share` of a budget.
 
-        `now` tells it where `nbytes` may be of a short time ago.
+        `now` returns the present bytes if `nbytes` may return older ones.
         """
         self._polled[kind] = _Polled(nbytes, now or nbytes, share)
 
@@ -157,7 +160,7 @@ class Kept:
         self.bound()
 
     def bound(self) -> None:
-        """Have the pools keep what all budgets allow."""
+        """Limit the pools to the bytes that all budgets allow."""
         most = min([_MOST, *(follower.most for follower in self._followers.listed())])
         if most != self._most:
             self._most = most
@@ -171,21 +174,21 @@ class Kept:
             follower.changed()
 
     def polled(self) -> dict[str, int]:
-        """What the pools with bounds of their own keep now."""
+        """Return the present bytes of the pools with their own limits."""
         return {kind: pool.now() for kind, pool in self._polled.items()}
 
     def reserved(self, total: int, before: Mapping[str, int] = _NOTHING) -> int:
-        """Bytes to be taken off a budget of so many that began when `before` was `polled`: it can use that again.
+        """Return the bytes to subtract from a budget of `total` bytes.
 
-        At most its share for each pool, though it may keep more: what it cannot let go of, or one with a bound of its
-        own. What other data sets have left there shall not stop this one.
+        The budget can reuse the bytes of `before`, the value of `polled` when it began. Each pool counts at most its
+        share, even if it cannot free more or has its own limit. Memory of other data sets thus cannot stop this one.
         """
         bounded = sum(min(gauge.reserved, total >> 3) for gauge in self._gauges)
         further = {kind: max(nbytes - before.get(kind, 0), 0) for kind, nbytes in self._lately()}
         return bounded + sum(min(nbytes, total // self._polled[kind].share) for kind, nbytes in further.items())
 
     def held(self) -> list[tuple[str, int]]:
-        """(kind, bytes) of each pool, as of now."""
+        """Return (kind, bytes) of each pool at present."""
         return [*((gauge.kind, gauge.nbytes) for gauge in self._gauges), *self.polled().items()]
 
     def _lately(self) -> list[tuple[str, int]]:
@@ -196,22 +199,23 @@ KEPT = Kept()
 KEPT.add("for reuse", ARENA)
 KEPT.add("row groups", RECENT)
 KEPT.poll("shared, for reuse", lambda: shared_bytes()[1])
-_HEAPS = FreeInHeaps()  # each thread's own: holes in them are many, and cannot go
+_HEAPS = FreeInHeaps()  # the heaps of each thread have many small holes, which cannot be returned
 KEPT.poll("in heaps, for reuse", _HEAPS, now=_HEAPS.look, share=2)
 
 
-# The C library keeps freed memory for the next element (`machine/malloc.py`), also what lies between pieces that are
-# still used: after some hundreds of passes that were dropped half-way that can be gigabytes. Between two epochs nothing
-# is given back, as the next one would pay for every page again.
+# The C library keeps freed memory for the next element (`machine/malloc.py`), including holes between used pieces.
+# Hundreds of abandoned iterations can leave gigabytes. Nothing is returned between two epochs, because the next epoch
+# would pay for every page again.
 
-_PATIENCE = 0.25  # seconds without a pass
+_PATIENCE = 0.25  # seconds without an iteration
 _STAYS = 1 << 28  # bytes that may stay, as in any other pool
 
 
 class Trimmer:
-    """`rest` is called when the last pass ends, by whichever thread, also by the garbage collector: it never waits.
+    """Returns freed memory to the system after the last iteration.
 
-    `runs` tells whether a pass runs.
+    `rest` is called when the last iteration ends, in any thread or in the garbage collector, so it never waits. `runs`
+    returns True if an iteration runs.
     """
 
     def __init__(self, runs: Callable[[], bool], *, patience: float = _PATIENCE, stays: int = _STAYS) -> None:
@@ -219,18 +223,18 @@ class Trimmer:
         self._patience = patience
         self._stays = stays
         self._free = FreeInHeaps()
-        self._waits = new_lock()  # held while a thread waits
-        self._ended = 0  # passes
+        self._waits = new_lock()  # locked while a thread waits
+        self._ended = 0  # number of ended iterations
 
     def rest(self) -> None:
-        """No pass runs now."""
+        """Note that no iteration runs now."""
         self._ended += 1
         if _malloc_trim() is None or most_resident() <= self._stays or resident() <= self._stays:
             return
         if self._waits.acquire(blocking=False):
             try:
-                _thread.start_new_thread(self._wait, ())  # which, unlike a Thread's start, waits for nobody
-            except RuntimeError:  # the system gives no more
+                _thread.start_new_thread(self._wait, ())  # Thread.start would wait for the thread
+            except RuntimeError:  # the system cannot start another thread
                 self._waits.release()
 
     def _wait(self) -> None:
@@ -242,13 +246,13 @@ class Trimmer:
             if not self._runs():
                 self.trim()
         finally:
-            with suppress(RuntimeError):  # of a forked child, which began anew
+            with suppress(RuntimeError):  # raised in a forked child, which has a new lock
                 self._waits.release()
         if ended != self._ended and not self._runs():
             self.rest()
 
     def trim(self) -> bool:
-        """Give freed memory back, if it is much; whether that was done."""
+        """Return freed memory to the system if there is much. Return True if this was done."""
         trim = _malloc_trim()
         if trim is None or self._free.look() <= self._stays:
             return False
@@ -258,7 +262,7 @@ class Trimmer:
 
 @cache
 def _malloc_trim() -> Callable[[int], int] | None:
-    """The function of the GNU C library, unless it is not to be called."""
+    """Return the function of the GNU C library, or None if it must not be called."""
     if sys.platform != "linux" or is_left_alone():
         return None
     try:

@@ -1,4 +1,4 @@
-"""Ledger: what one run holds of a budget."""
+"""Ledger: the accounts and windows of one run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.runtime.memory.kept import Weakly
 
 
 class Ledger(Memory):
-    """The accounts and windows of one run over `plan`, the one that the user wrote; known to `live_ledgers`."""
+    """The accounts and windows of one run over `plan`, as the user wrote the plan. `live_ledgers` lists it."""
 
     def __init__(self, budget: Budget, plan: object = None) -> None:
         self.budget = budget
@@ -23,28 +23,28 @@ class Ledger(Memory):
         return self.budget.account(kind, label, where, of=of, owner=self)
 
     def window(self, label: str, share: int = 1, where: str | None = None) -> Window:
-        """As `Budget.window`."""
+        """See `Budget.window`."""
         return self.budget.window(label, share, where, owner=self)
 
     def check_fits(self, nbytes: int, label: str, where: str | None = None, *, elements: int = 1) -> None:
-        """As `Budget.check_fits`."""
+        """See `Budget.check_fits`."""
         self.budget.check_fits(nbytes, label, where, elements=elements)
 
     @property
     def is_tight(self) -> bool:
-        """As `Budget.is_tight`."""
+        """See `Budget.is_tight`."""
         return self.budget.is_tight
 
     def observer(self, node: Node, stage: Stage) -> Around | None:
-        """As `Budget.observer`."""
+        """See `Budget.observer`."""
         return self.budget.observer(node, stage)
 
     def members(self) -> list[Counted | Window]:
-        """What the run holds."""
+        """Return the accounts and windows of the run."""
         return [member for member in self.budget.members() if member.belongs_to(self)]
 
     def close(self) -> None:
-        """The run has ended, and nothing of it counts any more. Idempotent; never waits."""
+        """Remove everything of the ended run from the budget. Idempotent; never waits."""
         _LIVE.remove(self)
         for member in self.members():
             member.close()
@@ -54,5 +54,5 @@ _LIVE: Weakly[Ledger] = Weakly()
 
 
 def live_ledgers(plan: object = None) -> list[Ledger]:
-    """The ledgers of the runs over this plan, or of all runs."""
+    """Return the ledgers of the runs over this plan, or of all runs."""
     return [ledger for ledger in _LIVE.listed() if plan is None or ledger.plan is plan]

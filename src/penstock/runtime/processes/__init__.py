@@ -1,1 +1,1 @@
-"""Worker processes: who starts them, what they do, and what becomes of their failures."""
+"""Worker processes: their start, their work and their failures."""

@@ -1,4 +1,4 @@
-"""The failures that worker processes and time limits put in the place of an element, and the one that ends a run."""
+"""The failures of elements in worker processes or at time limits, and the error that ends a run."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ _SIGNALS = "A negative status is a signal: -9 is what the system sends when memo
 
 
 class Unworkable(Fatal):
-    """Worker processes cannot do this work at all: none starts, or none can take the functions in."""
+    """Worker processes cannot do this work at all: no process starts, or no process can load the functions."""
 
     error: PenstockError
 
     @property
     def reason(self) -> str:
-        """In a line."""
+        """The reason in one line."""
         first, *more = self.error.message.splitlines()
         return f"{first} {more[-1]}" if more else first
 
 
 def in_place(error: PenstockError, transforms: Sequence[Transform], block: Block, numbers: Numbers) -> Stretch:
-    """An error as the failure of the one element of `block`."""
+    """Return the error as the failure of the one element of `block`."""
     error.context = Context(labels(transforms), transforms[-1].where, numbers.at(0), *block.origin_at(0))
     return failure(error)
 
 
 def labels(transforms: Sequence[Transform]) -> str:
-    """What the transforms are called together."""
+    """Return the joint label of the transforms."""
     return " · ".join(transform.label for transform in transforms)
 
 
@@ -54,13 +54,13 @@ def too_late(transforms: Sequence[Transform], seconds: float) -> PenstockError:
 
 
 def poison(transforms: Sequence[Transform], codes: Sequence[int | None]) -> PenstockError:
-    """The element ended two processes."""
+    """Return the error of an element that ended two processes."""
     message = f"Worker processes ended while they ran {labels(transforms)} (exit statuses {codes[0]} and {codes[1]})."
     return FailedPreconditionError(message, hint=_SIGNALS)
 
 
 def mistaken(error: str, text: str, label: str, where: str | None) -> Fatal:
-    """The transforms themselves failed in a worker, and no element."""
+    """Return the error for transforms that failed by themselves in a worker, not for an element."""
     found = fatal(RuntimeError(error), label, where)
     found.error.__cause__ = None
     add_lines(found.error, text)

@@ -1,13 +1,14 @@
-"""Worker processes that are forked: copies of this process as it is, with all that it holds, for one user of them.
+"""Worker processes that are forked: copies of this process with all its data, for one user.
 
-They are there at once, share what is imported with this process, and need nothing pickled. What a fork takes care of:
+They start at once, share the imported modules with this process, and need no pickling. A fork needs care:
 
-- Other threads are not in the child, and what they held stays taken. penstock's own locks are made anew there
-  (`penstock.forked`), Python makes anew those of logging and of its input and output, the C library those of malloc,
-  Arrow and OpenBLAS those of their threads. Nobody else imports a module when a fork begins
-  (`others_at_rest`), and OpenCV has no threads of its own by then (`penstock.image.backends`). Locks of other
-  libraries are as in any program that forks: the thread that uses the workers forks, or waits for us meanwhile.
-- Ctrl-C, SIGTERM and an event loop's wake-ups are the parent's matter, and its garbage stays the parent's.
+- Other threads do not exist in the child, and their locks stay locked. penstock makes its own locks again in the child
+  (`penstock.forked`). Python does so for the locks of logging, input and output, the C library for those of malloc, and
+  Arrow and OpenBLAS for those of their threads.
+- No other thread may import a module when a fork begins (`others_at_rest`), and OpenCV must have no threads
+  (`penstock.image.backends`). Other libraries' locks are as in any program that forks: the thread that uses the workers
+  either forks, or waits during the fork.
+- The parent handles Ctrl-C, SIGTERM and the wake-ups of an event loop, and collects its own garbage.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ from penstock.runtime.processes.pool import ProcessPool, process_pool
 from penstock.runtime.processes.start import Process, births
 from penstock.runtime.processes.worker import serve
 
-_PATIENCE = 10.0  # seconds for which a fork is put off while other threads import or compile
+_PATIENCE = 10.0  # longest delay of a fork in seconds, while other threads import or compile
 
 
 class Forked(Process):
-    """A forked copy of this process, which calls `main` and then answers as other workers do."""
+    """A forked copy of this process, which calls `main` and then works like other workers."""
 
     def __init__(self, context: Any, main: Callable[[], None]) -> None:
         self._context, self._main = context, main
@@ -44,7 +45,7 @@ class Forked(Process):
 
     @property
     def process(self) -> Process:
-        """It is its own owner: the child has to let go of its parent's ends from the first moment."""
+        """The handle is its own owner, because the child must close the parent's ends at once."""
         return self
 
     def _begun(self, theirs: socket.socket, near: int) -> Any:
@@ -56,11 +57,11 @@ class Forked(Process):
 
 
 class _Child:
-    """The part of `subprocess.Popen` that is asked for, of a process of multiprocessing, by several threads."""
+    """The methods of `subprocess.Popen` that are needed, for a multiprocessing process and several threads."""
 
     def __init__(self, child: Any) -> None:
         self._child = child
-        self._lock = threading.RLock()  # its status is there once, and may be asked for once
+        self._lock = threading.RLock()  # the exit status can be read only once
         self.pid: int = child.pid
         self.returncode: int | None = None
 
@@ -83,9 +84,9 @@ class _Child:
 
 
 def _serve(descriptor: int, lifeline: int, main: Callable[[], None]) -> None:
-    """In the child."""
+    """Run a worker in the child."""
     share_main()
-    gc.freeze()  # what was there before is not looked through again: its pages stay shared with the parent
+    gc.freeze()  # later collections skip the old objects, so their pages stay shared with the parent
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.set_wakeup_fd(-1)
@@ -96,9 +97,9 @@ def _serve(descriptor: int, lifeline: int, main: Callable[[], None]) -> None:
 
 @contextmanager
 def others_at_rest(patience: float = _PATIENCE) -> Iterator[None]:
-    """No other thread is inside an import: a child would wait for it for ever.
+    """Wait until no other thread imports a module, because a child would wait for such a thread for ever.
 
-    Who takes longer than `patience` seconds is not waited for.
+    The wait ends after `patience` seconds.
     """
     deadline = time.monotonic() + patience
     while _others_import() and time.monotonic() < deadline:
@@ -113,7 +114,7 @@ def _others_import() -> bool:
 
 
 class Here:
-    """Entered by the thread that uses workers while it waits for them, and so holds no lock that a child would need."""
+    """Entered by the user thread during its wait for workers. The thread then holds no lock that a child needs."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -132,7 +133,7 @@ class Here:
 
     @contextmanager
     def forking(self, patience: float = 1.0) -> Iterator[None]:
-        """From when somebody is here, who does not leave meanwhile; without anybody after `patience` seconds."""
+        """Fork while the user thread is here, and keep it here. After `patience` seconds, fork without it."""
         with self._changed:
             self._changed.wait_for(lambda: self._users, patience)
             self._forks += 1
@@ -145,35 +146,35 @@ class Here:
 
 
 class ForkedPool(ProcessPool):
-    """Up to `count` forked workers of one user, which end with it. Thread-safe.
+    """Up to `count` forked workers of one user. They end with the user. Thread-safe.
 
-    Each child calls `main(number)` first, where its number is below `count`, and that of no other living one. `fork`
-    makes them, in the thread of whoever uses them. One that has died is replaced from another thread, while that one is
-    `here`, if it comes: it may hold any lock when it is not.
+    Each child first calls `main(number)`. Its number is below `count`, and no other living child has the same number.
+    `fork` makes the children in the thread of their user. A dead child is replaced from another thread while the user
+    thread is `here`, if it comes in time. Otherwise the user thread may hold any lock.
     """
 
     def __init__(self, context: Any, count: int, main: Callable[[int], None], *, at_once: int = 1) -> None:
         self.here = Here()
         self._context, self._main = context, main
         self._stopped = False
-        self._slots: list[Process | bool] = [False] * count  # True while one is being made
+        self._slots: list[Process | bool] = [False] * count  # True during a fork
         super().__init__(count, most=count, memory=process_pool().memory, at_once=at_once)
 
     def fork(self) -> None:
-        """Have all workers, at once. Raises FailedPreconditionError where the system gives none."""
+        """Fork all workers at once. Raises FailedPreconditionError if the system allows no process."""
         for _ in range(self._cpus):
             try:
                 worker = started(partial(Worker, self.memory, self._made), lambda: True, wait=False)
             except PenstockError:
                 if not self._workers:
                     raise
-                return  # those there are have to do
+                return  # continue with fewer workers
             with self._lock:
                 self._workers.add(worker)
                 self._rests(worker)
 
     def stop(self) -> None:
-        """What is still at work may end; no worker is replaced any more."""
+        """Replace no worker any more. Running tasks may end."""
         self._stopped = True
 
     def _begin_worker(self, wanted: Callable[[], bool]) -> Worker:
@@ -182,7 +183,7 @@ class ForkedPool(ProcessPool):
     def _replaced(self) -> Worker:
         with self.here.forking():
             if self._stopped:
-                message = "nobody wants it any more"
+                message = "it is no longer needed"
                 raise ChildProcessError(message)
             return Worker(self.memory, self._made)
 
@@ -203,5 +204,5 @@ class ForkedPool(ProcessPool):
             self.close()
 
 
-def _is_gone(held: Process | bool) -> bool:  # noqa: FBT001 - what a slot holds
+def _is_gone(held: Process | bool) -> bool:  # noqa: FBT001 - the value of a slot
     return isinstance(held, Process) and (held.socket.fileno() < 0 or held.popen.poll() is not None)

@@ -1,4 +1,4 @@
-"""Worker: one worker process as its parent sees it."""
+"""Worker: the handle of one worker process in its parent."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from penstock.runtime.processes.start import Process, births, search_path
 if TYPE_CHECKING:
     from penstock.runtime.processes.task import ProcessTask
 
-_START = 60.0  # seconds that a process may take to start
-_PREPARE = 300.0  # and to import what a function needs, where anything is bounded
+_START = 60.0  # longest start of a process in seconds
+_PREPARE = 300.0  # longest import of the modules of a function in seconds, if there is a time limit at all
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a Block, the seconds its functions took, and the CPU seconds of all that the worker did for it.
+    """The result of a Block, with the seconds of its functions and the CPU seconds of the worker.
 
-    The worker had nothing before it `since` then, by the performance counter.
+    `since` is the time at which the worker had finished earlier Blocks, on the performance counter.
     """
 
     made: Stretch
@@ -49,11 +49,11 @@ class Unreadable(Exception):
 
 
 class Untried(Exception):
-    """The worker was lost to somebody else before it came to this Block."""
+    """The worker was lost because of another thread before it began with this Block."""
 
 
 class Ended(Exception):
-    """A function raised what is no `Exception`, which ends the run on every executor."""
+    """A function raised an exception other than `Exception`, which ends the run on every executor."""
 
     def __init__(self, raised: BaseException) -> None:
         super().__init__()
@@ -62,49 +62,52 @@ class Ended(Exception):
 
 @dataclass(slots=True, eq=False)
 class _Asked:
-    """A Block that the process has been sent, and the region it may answer in."""
+    """A Block that was sent to the process, and the region for the answer."""
 
     offered: Region | None = None
 
 
 class Worker:
-    """One process, with the transforms and the regions it has been given.
+    """One process, with its loaded transforms and mapped regions.
 
-    Several threads may use it at a time: what they ask for waits in the process, which so has its next Block as soon
-    as it has done one, and each hears its own answer in its turn.
+    Several threads may use it at the same time. Their Blocks wait in the process, so the process has its next Block as
+    soon as it is free. Each thread reads its own answer in turn.
 
-    EOFError or OSError from a method: the process is gone. `Late`: it was not done in time, and has to go. `Untried`:
-    it is gone, or has to go, for what another thread has asked of it.
+    Methods raise three kinds of errors:
+
+    - EOFError or OSError: the process has ended.
+    - `Late`: the process exceeded its time, and must end.
+    - `Untried`: the process has ended, or must end, because of another thread's Block.
     """
 
     def __init__(self, memory: SharedMemory, make: Callable[[], Process] = Process) -> None:
         self._memory = memory
         self._owner = Owner()
-        self._mapped: dict[int, Region] = {}  # by the process
+        self._mapped: dict[int, Region] = {}  # mapped by the process
         self.known: set[int] = set()  # transforms
-        self.stale: deque[int] = deque()  # transforms that nobody will ask for
-        self.idle_since = 0.0  # by the monotonic clock; the pool says
-        self.users = 0  # threads; the pool says
+        self.stale: deque[int] = deque()  # transforms that no thread will ask for again
+        self.idle_since = 0.0  # on the monotonic clock; set by the pool
+        self.users = 0  # threads; set by the pool
         self._lost = False
-        self._losing = threading.RLock()  # apart from `_turn`, which may be held until the process has been killed
+        self._losing = threading.RLock()  # separate from `_turn`, which may be held until the process was killed
         self._ready = False
         self._asked: deque[_Asked] = deque()  # in the order of the answers
-        self._turn = threading.Condition()  # whose answer is next; never held while something is sent
-        self._sending = threading.RLock()  # one message behind the other
+        self._turn = threading.Condition()  # the turn to read an answer; never held while a thread sends
+        self._sending = threading.RLock()  # one message after the other
         with births.lock:
             self.process = make()
             births.living.add(self)
         self._link = Link(self.process.socket)
 
     def wait_until_ready(self) -> None:
-        """Until the process has started; `Late` if that takes too long, or somebody has stopped it."""
+        """Wait until the process has started. Raises `Late` if this takes too long, or if the process was stopped."""
         deadline = time.monotonic() + _START
         self._wait(1.0, deadline)
         self._link.receive(deadline=deadline)
         self._ready = True
 
     def run(self, task: ProcessTask, packed: Packed, numbers: Numbers) -> Answer:
-        """Have the process run the task's transforms on a packed Block, behind those it has been sent before."""
+        """Run the transforms of the task on a packed Block, after earlier Blocks of this process."""
         asked = _Asked()
         try:
             self._ask(asked, task, packed, numbers)
@@ -127,7 +130,7 @@ class Worker:
                 self._turn.wait_for(lambda: self._lost or not self._asked)
 
     def _has_asked(self, asked: _Asked, task: ProcessTask, packed: Packed, numbers: Numbers) -> bool:
-        """False where it has to have transforms first, for which it may have nothing else to answer."""
+        """Send a Block. Return False if the transforms must be sent first, which needs an idle process."""
         with self._sending:
             self._check()
             if not self._ready:
@@ -139,7 +142,7 @@ class Worker:
             with self._turn:
                 deadline = None if self._asked else _behind(task.element_timeout)
                 self._asked.append(asked)
-            with suppress(ConnectionError):  # what it has answered before is read first
+            with suppress(ConnectionError):  # earlier answers of the process are read first
                 self._tidy(deadline)
                 asked.offered = self._region(task.expects, deadline)
                 region = None if self._memory.scarce() else self._region(packed.nbytes, deadline)
@@ -150,7 +153,10 @@ class Worker:
         return True
 
     def _come_to_turn(self, asked: _Asked) -> float:
-        """Wait until the others before it have their answers; when that is. It is no time that the Block takes."""
+        """Wait for the answers of earlier Blocks, and return the end of this wait.
+
+        The wait is no time of this Block.
+        """
         began = time.perf_counter()
         with self._turn:
             self._turn.wait_for(lambda: self._lost or self._asked[0] is asked)
@@ -164,14 +170,14 @@ class Worker:
             raise Untried
 
     def _next(self, asked: _Asked) -> None:
-        """Its answer has come, if it has been asked for."""
+        """Let the next thread read its answer."""
         with self._turn:
             if self._asked and self._asked[0] is asked:
                 self._asked.popleft()
                 self._turn.notify_all()
 
     def _lose(self) -> bool:
-        """It answers no more, or what nobody has asked; whether this is new. Others hear of it when it is ended."""
+        """Mark the process as lost. Return True if this is new. Other threads notice when the process has ended."""
         with self._losing:
             new, self._lost = not self._lost, True
         return new
@@ -208,11 +214,11 @@ class Worker:
     def _come(self) -> None:
         try:
             self.wait_until_ready()
-        except Late:  # nothing that the Block has to do with
+        except Late:  # not caused by the Block
             raise EOFError from None
 
     def _tidy(self, deadline: float | None) -> None:
-        """Have the process forget what nobody needs any more."""
+        """Tell the process to drop unused transforms and regions."""
         while self.stale:
             number = self.stale.popleft()
             if number in self.known:
@@ -224,7 +230,7 @@ class Worker:
                 self._link.send(("drop", number), deadline=deadline)
 
     def _prepare(self, task: ProcessTask) -> None:
-        """Send the transforms. What they import may take longer than an element, so other bounds hold."""
+        """Send the transforms. Their imports may take longer than an element, so they have another time limit."""
         patience = task.element_timeout
         deadline = None if patience is None else time.monotonic() + _PREPARE
         self._link.send(("transforms", task.number, _folder(), search_path()), task.packed, deadline=deadline)
@@ -238,13 +244,13 @@ class Worker:
         self.known.add(task.number)
 
     def _wait(self, patience: float, deadline: float) -> None:
-        """Until the process says something, or ends; `Late` once it has been stopped for that long."""
+        """Wait until the process sends something or ends. Raises `Late` if it was stopped for `patience` seconds."""
         while not possible(self.process.socket.fileno(), deadline=time.monotonic() + patience):
             if self.process.stopped() or time.monotonic() > deadline:
                 raise Late
 
     def _region(self, nbytes: int, deadline: float | None) -> Region | None:
-        """A region of that size that the process has mapped, if so much is worth one, and can be had."""
+        """Return a region of that size that the process has mapped, or None for small sizes or without memory."""
         if nbytes <= SMALL:
             return None
         region = self._memory.take(self._owner, nbytes)
@@ -270,11 +276,11 @@ class Worker:
         return Stretch(*unpack(message.content, message.buffers(memory)))
 
     def dismiss(self) -> None:
-        """Have an idle process end by itself; `end` has to follow."""
+        """Let an idle process end by itself. `end` must follow."""
         self.process.socket.close()
 
     def kill(self, patience: float = 0.0) -> int | None:
-        """End the process, if it does not end by itself; whoever uses it learns of that. The status it ended with."""
+        """End the process, unless it ends by itself, and return its exit status. Its users notice the end."""
         self._lose()
         status = self.process.end(patience)
         with self._turn:
@@ -282,14 +288,14 @@ class Worker:
         return status
 
     def end(self, patience: float = 0.0) -> int | None:
-        """The same, and let go of it: nobody uses it any more."""
+        """End the process and free its resources. It must have no users."""
         status = self.kill(patience)
         self.process.let_go()
         self._memory.forget(self._owner)
         return status
 
     def fit(self) -> bool:
-        """Whether the process runs: it may have ended, or been stopped, while nobody needed it."""
+        """Return True if the process runs. An idle process may have ended or have been stopped."""
         return not self._lost and self.process.popen.poll() is None and not self.process.stopped()
 
 
@@ -299,27 +305,27 @@ def _number(region: Region | None) -> int:
 
 def _folder() -> str:
     try:
-        return os.getcwd()  # noqa: PTH109 - a path as it is
+        return os.getcwd()  # noqa: PTH109 - the unchanged path
     except OSError:
         return os.sep
 
 
 def _behind(seconds: float | None) -> float | None:
-    """The moment so many seconds from now, on the monotonic clock."""
+    """Return the time in `seconds` from now, on the monotonic clock."""
     return None if seconds is None else time.monotonic() + seconds
 
 
 PATIENCE = 1.0  # seconds that processes get to end by themselves
-_ATTEMPTS = 3  # where a process fails by itself: it will again
-_FROM_OUTSIDE = 30  # where somebody ends it, which says nothing about the next one
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.5  # seconds before the next attempt: memory may have run out for a moment
-_SENT = {-getattr(signal, name) for name in ("SIGKILL", "SIGTERM", "SIGHUP") if hasattr(signal, name)}  # statuses
+_ATTEMPTS = 3  # for a process that fails by itself, because it would fail again
+_FROM_OUTSIDE = 30  # for a process that another program ends, because the next one may survive
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.5  # seconds before the next attempt: memory may be short for a moment
+_SENT = {-getattr(signal, name) for name in ("SIGKILL", "SIGTERM", "SIGHUP") if hasattr(signal, name)}  # exit statuses
 
 
 def started(make: Callable[[], Worker], wanted: Callable[[], bool], *, wait: bool = True) -> Worker:
-    """A new worker, ready for its first task if it is to `wait` for that.
+    """Start a worker. If `wait` is True, return it when it is ready for its first task.
 
-    No further attempt is made when nobody wants it any more. Raises FailedPreconditionError where none can be had.
+    The attempts end when `wanted()` is False. Raises FailedPreconditionError if no worker can start.
     """
     by_itself = from_outside = 0
     pause = _FIRST_PAUSE
@@ -338,7 +344,7 @@ def started(make: Callable[[], Worker], wanted: Callable[[], bool], *, wait: boo
 
 
 def _attempt(make: Callable[[], Worker], *, wait: bool) -> Worker | tuple[PenstockError, bool]:
-    """A worker, or why there is none, and whether that came from outside: by a signal that ends or stops processes."""
+    """Return a worker, or an error with True if a signal from outside has ended or stopped the process."""
     try:
         worker = make()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Link: messages between a process and its worker, headers and small things by a socket, arrays by shared memory."""
+"""Link: messages between a process and its worker. Headers go through a socket, arrays through shared memory."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from typing import Any
 
 import numpy as np
 
-SMALL = 1 << 15  # bytes of arrays up to which a message goes by the socket alone
+SMALL = 1 << 15  # bytes of arrays up to which a message uses only the socket
 _ALIGNMENT = 64
-_HEADER = struct.Struct("<QQQQq")  # bytes of body, of head, number of buffers, bytes of content, region or -1
+_HEADER = struct.Struct("<QQQQq")  # bytes of body, bytes of head, number of buffers, bytes of content, region or -1
 
 
 class Late(Exception):
-    """The other side was not done when it had to be."""
+    """The other side exceeded the deadline."""
 
 
 @dataclass(slots=True)
 class Packed:
-    """A value as pickle and buffers, and where each buffer has its place in memory of `nbytes`."""
+    """A value as pickle and buffers, with the place of each buffer in memory of `nbytes`."""
 
     content: bytes
     buffers: list[Any]
@@ -39,7 +39,7 @@ class Packed:
 
     @classmethod
     def of(cls, content: bytes, buffers: Sequence[pickle.PickleBuffer], memory: np.ndarray | None = None) -> Packed:
-        """Buffers that lie in `memory` keep their places, the others come behind them, one after the other."""
+        """Pack buffers. Buffers in `memory` keep their places, and the others follow one after the other."""
         raw = [np.frombuffer(buffer.raw(), np.uint8) for buffer in buffers]
         sizes = [view.nbytes for view in raw]
         starts, at = [-1] * len(raw), 0
@@ -55,17 +55,17 @@ class Packed:
         return cls(content, raw, sizes, starts, at)
 
     def write(self, memory: np.ndarray) -> None:
-        """Copy the buffers to their places, without the interpreter's lock; those that lie there stay."""
+        """Copy the buffers to their places, without the interpreter's lock. Buffers that are in place stay."""
         for view, start in zip(self.buffers, self.starts, strict=True):
             if place_in(memory, view) != start:
                 memory[start : start + len(view)] = view
 
     def placed(self) -> Packed:
-        """The same once its buffers have been written elsewhere, without them."""
+        """Return the value without its buffers, after they were written elsewhere."""
         return Packed(self.content, [], self.sizes, self.starts, self.nbytes)
 
     def moved(self, memory: np.ndarray | None = None) -> Packed:
-        """The same with its buffers in `memory`, or in memory of their own: what they were made from can go."""
+        """Return the value with its buffers in `memory`, or in new memory, so that the originals can be freed."""
         if memory is None:
             memory = np.zeros(self.nbytes, np.uint8)
         self.write(memory)
@@ -77,19 +77,19 @@ EMPTY = Packed(b"", [], [], [], 0)
 
 
 def aligned(nbytes: int) -> int:
-    """Bytes up to where the next array may begin."""
+    """Return the number of bytes up to the place of the next array."""
     return -(-nbytes // _ALIGNMENT) * _ALIGNMENT
 
 
 def place_in(memory: np.ndarray, view: np.ndarray) -> int:
-    """Where in `memory` a view of bytes lies, or -1."""
+    """Return the position of a view of bytes in `memory`, or -1."""
     start = view.ctypes.data - memory.ctypes.data
     return start if start >= 0 and start + view.nbytes <= memory.nbytes and view.nbytes else -1
 
 
 @dataclass(slots=True)
 class Message:
-    """What came: a small value, and perhaps a packed one, whose buffers are in `region` if that is no -1."""
+    """A received message: a small value, and possibly a packed one with its buffers in `region`. -1: no region."""
 
     head: tuple[Any, ...]
     content: memoryview
@@ -104,20 +104,22 @@ class Message:
         return aligned(max([start + size for start, size in zip(self.starts, self.sizes, strict=True)], default=0))
 
     def buffers(self, memory: np.ndarray | None = None) -> list[np.ndarray]:
-        """The buffers in `memory`, or in what came by the socket."""
+        """Return the buffers in `memory`, or those from the socket."""
         memory = self.body if memory is None else memory
         return [memory[start : start + size] for start, size in zip(self.starts, self.sizes, strict=True)]
 
 
 class Link:
-    """One end. One thread may send while another one receives.
+    """One end of a connection. One thread may send while another thread receives.
 
-    EOFError or OSError: the other process is gone. `Late`: it is not, and the deadline of the call (on the monotonic
-    clock) has passed; messages no longer match then.
+    Methods raise two kinds of errors:
+
+    - EOFError or OSError: the other process has ended.
+    - `Late`: the deadline of the call (on the monotonic clock) has passed. Messages no longer match afterwards.
     """
 
     def __init__(self, end: socket.socket) -> None:
-        end.setblocking(False)  # a timeout of the socket's would be that of both directions
+        end.setblocking(False)  # a timeout of the socket would hold for both directions
         self._socket = end
 
     def send(
@@ -129,7 +131,7 @@ class Link:
         *,
         deadline: float | None = None,
     ) -> None:
-        """A message. With a region the buffers have been written there."""
+        """Send a message. With a region, the buffers must already be in the region."""
         first, places = pickle.dumps(head, 5), array.array("Q", [*packed.sizes, *packed.starts])
         body = np.empty(packed.nbytes if region < 0 else 0, np.uint8)
         if len(body):
@@ -143,10 +145,10 @@ class Link:
             parts = parts[self._when_possible(_TO_SEND, deadline, self._socket.send, parts) :]
 
     def receive(self, *, deadline: float | None = None) -> Message:
-        """The next message."""
+        """Return the next message."""
         header, descriptor = self._header(deadline)
         body, head, count, content, region = _HEADER.unpack(header)
-        whole = np.empty(body + head + 16 * count + content, np.uint8)  # the arrays first: they want to be aligned
+        whole = np.empty(body + head + 16 * count + content, np.uint8)  # the arrays first, because they need alignment
         self._fill(whole.data, deadline)
         rest = whole.data[body:]
         behind = head + 16 * count
@@ -155,7 +157,7 @@ class Link:
         return Message(pickle.loads(rest[:head]), rest[behind:], sizes, starts, region, whole[:body], descriptor)
 
     def _header(self, deadline: float | None) -> tuple[bytearray, int | None]:
-        """The beginning of a message, and the open file that came with it."""
+        """Return the beginning of a message, and the open file that came with it."""
         if not hasattr(self._socket, "recvmsg"):
             whole = bytearray(_HEADER.size)
             self._fill(memoryview(whole), deadline)
@@ -182,7 +184,7 @@ class Link:
             content = content[count:]
 
     def _when_possible(self, what: int, deadline: float | None, call: Callable[..., Any], *given: Any) -> Any:
-        """`call(*given)`, once the socket need not wait for it."""
+        """Call `call(*given)` when the socket is ready."""
         while True:
             try:
                 return call(*given)
@@ -191,18 +193,18 @@ class Link:
                     raise Late from None
 
     def fileno(self) -> int:
-        """For `select`: -1 once it is closed."""
+        """Return the descriptor for `select`, or -1 after `close`."""
         return self._socket.fileno()
 
     def close(self) -> None:
         self._socket.close()
 
 
-_TO_RECEIVE, _TO_SEND = 1, 4  # POLLIN and POLLOUT, which not every system has
+_TO_RECEIVE, _TO_SEND = 1, 4  # POLLIN and POLLOUT, which some systems do not define
 
 
 def possible(descriptor: int, what: int = _TO_RECEIVE, deadline: float | None = None) -> bool:
-    """Wait until a socket can receive or send, or has ended; False when the deadline has passed before."""
+    """Wait until a socket can receive or send, or has ended. Return False after the deadline."""
     left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
     if not hasattr(select, "poll"):
         reads, writes = ([descriptor], []) if what == _TO_RECEIVE else ([], [descriptor])
@@ -212,8 +214,7 @@ def possible(descriptor: int, what: int = _TO_RECEIVE, deadline: float | None = 
     return bool(poll.poll(None if left is None else math.ceil(left * 1000)))
 
 
-# Its far end breaks when the process that holds it ends, and the worker at the near end is killed then, whatever it
-# does.
+# The far end of the pipe closes when its process ends. The worker at the near end is then killed at once.
 
 try:
     import fcntl
@@ -222,15 +223,16 @@ except ImportError:  # Windows
 
 
 def follow(descriptor: int) -> None:
-    """End this process when the other end of the pipe is gone.
+    """End this process when the other end of the pipe is closed.
 
-    On Linux the kernel does it: neither a function that holds the interpreter's lock nor a stopped process outlives it.
+    On Linux the kernel does this, so neither a function that holds the interpreter's lock nor a stopped process
+    survives.
     """
     if hasattr(fcntl, "F_SETSIG") and hasattr(os, "O_ASYNC"):
         fcntl.fcntl(descriptor, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGKILL)
         fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_ASYNC)
-        if select.select([descriptor], [], [], 0)[0]:  # it broke before
+        if select.select([descriptor], [], [], 0)[0]:  # the pipe was closed before
             os._exit(1)
     else:
         threading.Thread(target=_wait, args=(descriptor,), name="penstock-lifeline", daemon=True).start()

@@ -1,9 +1,9 @@
-"""ProcessPool: worker processes that stay, for functions that hold the interpreter's lock.
+"""ProcessPool: persistent worker processes, for functions that hold the interpreter's lock.
 
-Processes are started when Blocks wait for them, or ahead by `warm_up`, all at once, and serve every run after that.
-There are as many as threads ask at the same time: the cores granted, unless a step asks for more parallel calls, and
-memory allows them: where no more can be started, those there are have to do. Those beyond the cores end when they had
-nothing to do for a while. All end with their parent, however it goes.
+Processes start when Blocks wait for them, or early by `warm_up`, all at once, and then serve every run. The pool has as
+many as threads ask at the same time. Usually this is the number of granted cores. A step may ask for more parallel
+calls, as far as memory allows. If no more processes can start, the pool continues with fewer. Processes beyond the
+number of cores end after a while without work. All end with their parent, even if it is killed.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ from penstock.runtime.processes.task import ProcessTask
 __all__ = ["ProcessPool", "ProcessTask", "process_pool"]
 
 _UNUSED = 60.0  # seconds without work after which a worker beyond the cores ends
-_SHARE = 1 << 28  # bytes of memory granted, for each of which there may be a worker; one takes a fifth of it
+_SHARE = 1 << 28  # granted bytes of memory per worker; a worker uses a fifth of it
 
 
-worker_done: Callable[[int, str, float, float], None] | None = None  # told of each Block: process, step, since, seconds
+# called for each Block with process, step, start, seconds
+worker_done: Callable[[int, str, float, float], None] | None = None
 
 
 class ProcessPool:
-    """Worker processes; each serves so many threads `at_once`, one after the other. Thread-safe."""
+    """Worker processes. Each serves up to `at_once` threads, one after the other. Thread-safe."""
 
     def __init__(
         self, cpus: int, *, most: int | None = None, memory: SharedMemory | None = None, at_once: int = 1
@@ -53,26 +54,33 @@ class ProcessPool:
         self.memory = SharedMemory(granted_memory()) if memory is None else memory
         self._begin()
         watch_forks()
-        in_child(self._begin)  # workers are the parent's
+        in_child(self._begin)  # the workers belong to the parent
 
     def _begin(self) -> None:
-        self._lock = threading.RLock()  # garbage collection inside our critical section may lead here
+        self._lock = threading.RLock()  # reentrant: a garbage collection inside a critical section may call this pool
         self._free = threading.Condition(self._lock)
         self._idle: list[Worker] = []
-        self._workers: set[Worker] = set()  # idle, or at work
+        self._workers: set[Worker] = set()  # idle or busy
         self._forgotten: deque[int] = deque()
-        self._waiting = 0  # threads
+        self._waiting = 0  # number of threads
         self._starting = 0
-        self._failed: Exception | None = None  # why the last processes did not start
-        self._closed = 0  # times
+        self._failed: Exception | None = None  # error of the last processes that did not start
+        self._closed = 0  # number of calls of `close`
 
     # -- Blocks
 
     def run(self, task: ProcessTask, block: Block, numbers: Numbers, kinds: Decided, *, alone: bool = False) -> Stretch:
-        """What becomes of a Block; `alone`: of an element of one that was too late.
+        """Run a Block in a worker.
 
-        A Block whose worker dies is done once more, and then in halves, until the element that kills them is found. One
-        that is too late is done again element by element.
+        If the worker dies, the Block is run again, and then in halves, until the element that kills workers is found.
+        If the Block exceeds its time, each element is run alone.
+
+        Args:
+            task: The transforms.
+            block: The elements.
+            numbers: The numbers of the elements.
+            kinds: The decided types of the results.
+            alone: If True, the Block is one element of a Block that exceeded its time.
         """
         codes: list[int | None] = []
         by_value = False
@@ -101,14 +109,14 @@ class ProcessPool:
             except Ended as ended:
                 self._give_back(worker)
                 raise ended.raised from None
-            except (PenstockError, Fatal):  # the worker cannot prepare what it was sent, or made a mistake with it
+            except (PenstockError, Fatal):  # the worker cannot load the transforms, or a transform itself failed
                 self._give_back(worker)
                 raise
-            except MemoryError as error:  # none for what the worker sends
+            except MemoryError as error:  # no memory for the message of the worker
                 self._lose(worker)
                 annotate(error, Context(task.label, task.where))
                 raise
-            except BaseException:  # interrupted between question and answer: they would no longer match
+            except BaseException:  # after an interrupt, answers would no longer match questions
                 self._lose(worker)
                 raise
             else:
@@ -124,7 +132,7 @@ class ProcessPool:
     def _in_halves(
         self, task: ProcessTask, block: Block, numbers: Numbers, kinds: Decided, error: PenstockError
     ) -> Stretch:
-        """The Block's halves, one after the other; a single element fails."""
+        """Run the halves of a Block, one after the other. A single element fails."""
         if block.size == 1:
             return in_place(error, task.transforms, block, numbers)
         middle = block.size // 2
@@ -141,22 +149,22 @@ class ProcessPool:
     # -- workers
 
     def warm_up(self, count: int = 0) -> None:
-        """Have so many workers started (0: as many as cores), without waiting for them."""
+        """Start workers until there are `count`, without waiting for them. 0: the number of cores."""
         with self._lock:
             self._begin_more((count or self._cpus) - len(self._workers) - self._starting)
 
     def ready(self) -> bool:
-        """Whether as many workers as cores have been started."""
+        """Return True if as many workers as cores have started."""
         return len(self._workers) >= self._cpus
 
     def size(self) -> int:
-        """Workers there are."""
+        """Return the number of workers."""
         return len(self._workers)
 
     def _take(self) -> Worker:
         with self._lock:
             if not self._waiting:
-                self._failed = None  # while nobody waited
+                self._failed = None  # an old error, from before this wait
             self._waiting += 1
             try:
                 while True:
@@ -182,7 +190,7 @@ class ProcessPool:
                 self._waiting -= 1
 
     def _shared(self) -> Worker | None:
-        """A worker that is busy and may be given something to do next; those that have died are replaced."""
+        """Return a busy worker that may get a Block in advance, or None. Dead workers are replaced."""
         if self.at_once == 1:
             return None
         missing = self._cpus - len(self._workers) - self._starting
@@ -226,7 +234,7 @@ class ProcessPool:
         return started(partial(Worker, self.memory), wanted)
 
     def _rests(self, worker: Worker) -> float:
-        """A worker has nothing to do from now on, which is the time that comes back."""
+        """Mark a worker as idle from now on, and return the present time."""
         worker.idle_since = time.monotonic()
         self._idle.append(worker)
         return worker.idle_since
@@ -259,23 +267,23 @@ class ProcessPool:
         return status
 
     def _leave(self, worker: Worker) -> None:
-        """The last of its users to leave one that is lost lets go of it."""
+        """Release a lost worker. Its last user ends it."""
         with self._lock:
             worker.users -= 1
             gone = not worker.users and worker not in self._workers
-            self._free.notify_all()  # there is room at one, or it was the last
+            self._free.notify_all()  # a worker has room, or the last one was lost
         if gone:
             worker.end()
 
     def forget(self, number: int) -> None:
-        """No run uses these transforms any more; the workers hear of it when they have next something to do.
+        """Drop transforms that no run uses any more. Workers are told with their next task.
 
-        Called by the garbage collector, wherever it runs: without a lock.
+        The garbage collector may call this at any place, so it takes no lock.
         """
         self._forgotten.append(number)
 
     def close(self) -> None:
-        """End the workers that are idle, and those on their way."""
+        """End idle workers, and workers that are starting."""
         with self._lock:
             self._closed += 1
             idle, self._idle = self._idle, []
@@ -292,7 +300,7 @@ _shared: list[ProcessPool] = []
 
 
 def process_pool() -> ProcessPool:
-    """This process's workers."""
+    """Return the pool of this process."""
     with _lock:
         if not _shared:
             _shared.append(ProcessPool(granted_cpus()))

@@ -1,4 +1,4 @@
-"""Starting a worker process: a plain command, with a socket to talk by and a lifeline."""
+"""Starts a worker process: a plain command, with a socket for messages and a pipe that ends it with its parent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from penstock.forked import in_child, new_rlock
 from penstock.runtime.processes.worker import START
 
-# The cores are shared out among the processes: a library's own threads would only get in their way.
+# Each process gets one core: additional threads of libraries would only compete.
 _ONE_THREAD = dict.fromkeys(
     (
         "OMP_NUM_THREADS",
@@ -33,7 +33,10 @@ _ONE_THREAD = dict.fromkeys(
 
 
 class Process:
-    """A process, our end of its socket, and what keeps it alive. Not `fork` (threads, locks), nor the user's script."""
+    """A process, the parent's end of its socket, and the pipe that ends it with its parent.
+
+    It is neither a `fork`, which would copy locks but no threads, nor a new run of the user's script.
+    """
 
     def __init__(self, start: str | None = None) -> None:
         self._start = START if start is None else start
@@ -56,12 +59,12 @@ class Process:
             os.close(near)
 
     def _begun(self, theirs: socket.socket, near: int) -> Any:
-        """A process that has these ends of socket and lifeline: `subprocess.Popen`, or as much of it as is used."""
+        """Return a process with these ends of socket and pipe: a `subprocess.Popen`, or an object with its methods."""
         command = [sys.executable, "-c", self._start, str(theirs.fileno()), str(near), *search_path()]
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, env=_environment(), pass_fds=[theirs.fileno(), near])
 
     def _over_input(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
-        """Where processes do not inherit descriptors (Windows)."""
+        """Start a process on a system where processes do not inherit descriptors (Windows)."""
         command = [sys.executable, "-c", self._start, "-1", "-1", *search_path()]
         popen = subprocess.Popen(command, stdin=subprocess.PIPE, env=_environment())
         assert popen.stdin is not None
@@ -70,7 +73,7 @@ class Process:
         return popen
 
     def stopped(self) -> bool:
-        """Whether a signal has stopped it: it will say nothing until somebody continues it."""
+        """Return True if a signal has stopped the process, so that it cannot answer until it is continued."""
         if not hasattr(os, "waitid"):
             return False
         try:
@@ -80,8 +83,8 @@ class Process:
             return False
 
     def end(self, patience: float) -> int | None:
-        """Kill it, if it does not end by itself. The status it ended with."""
-        for seconds in (patience, 5.0):  # a process inside the kernel may stay beyond both
+        """Kill the process, unless it ends by itself, and return its exit status."""
+        for seconds in (patience, 5.0):  # a process inside a system call may outlive both
             try:
                 status: int = self.popen.wait(seconds)
                 return status
@@ -90,31 +93,31 @@ class Process:
         return None
 
     def let_go(self) -> None:
-        """Our end of everything is closed; it ends by itself then, if it can."""
+        """Close the parent's end of the socket and the pipe, so that the process ends by itself if it can."""
         self.socket.close()
         lifeline, self._lifeline = self._lifeline, None
         if lifeline is not None:
             os.close(lifeline)
 
     def leave_to_parent(self) -> None:
-        """In a forked child: the process is not ours."""
+        """Release the process in a forked child, because it belongs to the parent."""
         self.let_go()
-        if self.popen is not None:  # else it is this very child, which is being made
-            self.popen.returncode = 0  # or Popen would complain that it still runs
+        if self.popen is not None:  # None: this child is the process that is being made
+            self.popen.returncode = 0  # otherwise Popen would report that it still runs
 
 
 class Owner(Protocol):
-    """Whoever has started a process."""
+    """An object that has started a process."""
 
     @property
     def process(self) -> Process: ...
 
 
 class _Births:
-    """All workers, and a lock for while one is made: a forked child has to know which open files are the parent's."""
+    """All workers, and a lock during the start of one: a forked child must know the parent's open files."""
 
     def __init__(self) -> None:
-        self.lock = new_rlock()  # a worker that is forked is made and known at once
+        self.lock = new_rlock()  # reentrant, because a forked worker is made and registered in one step
         self.living: weakref.WeakSet[Owner] = weakref.WeakSet()
 
     def hold(self) -> None:
@@ -134,14 +137,14 @@ births = _Births()
 
 @cache
 def watch_forks() -> None:
-    """Have forked children let go of the parent's workers. To be called before one is made."""
+    """Make forked children release the workers of the parent. Must be called before the first worker is made."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=births.hold, after_in_parent=births.go_on)
         in_child(births.leave_to_parent)
 
 
 def search_path() -> list[str]:
-    """Where modules are imported from, as another process can be told."""
+    """Return the import path in a form for another process."""
     return [entry for entry in sys.path if isinstance(entry, str)]
 
 
@@ -151,7 +154,7 @@ def _environment() -> dict[str, str]:
 
 @contextmanager
 def _without_ctrl_c() -> Iterator[None]:
-    """Ctrl-C does not reach a process that is being started, until it has said that it ignores it."""
+    """Block Ctrl-C during the start of a process, until the process ignores it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

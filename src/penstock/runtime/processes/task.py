@@ -1,4 +1,4 @@
-"""ProcessTask: the transforms of a segment, to be run in worker processes."""
+"""ProcessTask: the transforms of a segment, for worker processes."""
 
 from __future__ import annotations
 
@@ -23,24 +23,31 @@ if TYPE_CHECKING:
 
 
 class OwnWorkers(ABC):
-    """A function that brings worker processes of its own: it is called in those and in no others."""
+    """A function that brings its own worker processes. Only these processes call it."""
 
     @property
     @abstractmethod
     def workers(self) -> ProcessPool: ...
 
     def there(self, transform: Transform) -> Transform:
-        """The step as the workers are to do it."""
+        """Return the step in the form for the workers."""
         return transform
 
 
 class ProcessTask:
-    """Transforms that run in worker processes. Called like `run_all`, by any number of threads.
+    """Transforms that run in worker processes.
 
-    Raises Unworkable if processes cannot do it, whatever the element. `element_timeout` bounds the seconds of a Block,
-    and then of each of its elements alone. What was spent so far:
-    `run_seconds` in the functions, `cpu_seconds` of all that workers did for Blocks (taking them in and sending results
-    included), `trip_seconds` from asking to the answer, for `blocks` Blocks of `elements` elements.
+    Any number of threads may call the task, with the arguments of `run_all`.
+
+    `element_timeout` limits the seconds of a Block, and then of each of its elements alone. The counts so far are:
+
+    - `run_seconds`: Seconds in the functions.
+    - `cpu_seconds`: CPU seconds of the workers, including the transfer of Blocks and results.
+    - `trip_seconds`: Seconds from request to answer.
+    - `blocks` and `elements`: Number of Blocks and elements.
+
+    Raises:
+        Unworkable: If worker processes cannot run the transforms on any element.
     """
 
     def __init__(
@@ -67,11 +74,11 @@ class ProcessTask:
     ) -> Stretch:
         try:
             return self._pool.run(self, block, numbers, [transform.decided for transform in transforms])
-        except PenstockError as error:  # those of elements are in their places
+        except PenstockError as error:  # failures of elements are in the result instead
             raise Unworkable(error) from None
 
     def count(self, elements: int, run_seconds: float, cpu_seconds: float, trip_seconds: float) -> None:
-        """Another Block is done."""
+        """Count a finished Block."""
         with self._lock:
             self.blocks += 1
             self.elements += elements

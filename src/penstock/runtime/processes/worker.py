@@ -1,14 +1,25 @@
 """The loop of a worker process: it receives transforms once, then Blocks, and sends back the results.
 
-Messages from the parent, each a tuple: ("transforms", number, folder, path) with the packed transforms;
-("forget", number); ("region", number, bytes) with an open file; ("drop", number); ("run", number, numbers, region) with
-the packed Block and the decided kinds of results, where the region, if it is no -1, is for the results;
-("into", region) after "larger", in its place.
+Messages from the parent are tuples:
 
-Answers: ("ready",) once; ("prepared", error) to "transforms"; to "run" perhaps ("larger", bytes), and then
-("done", seconds of the function, CPU seconds, regions nobody here reads any more) with the packed parts of a
-Stretch, or ("unreadable", error, regions), or ("mistaken", error, traceback, regions) where a transform itself failed,
-or ("ended", regions) with a packed exception that ends the run.
+- ("transforms", number, folder, path), with the packed transforms.
+- ("forget", number).
+- ("region", number, bytes), with an open file.
+- ("drop", number).
+- ("run", number, numbers, region), with the packed Block and the decided kinds of results. The region is for the
+  results.
+  -1: no region.
+- ("into", region), as the reply to "larger": the new region for the results.
+
+Answers are tuples too:
+
+- ("ready",) once, after the start.
+- ("prepared", error), for "transforms".
+- ("larger", bytes), optional, for "run": the results need a larger region.
+- ("done", seconds of the function, CPU seconds, unused regions), for "run", with the packed parts of a Stretch.
+- ("unreadable", error, regions), if the Block cannot be unpickled.
+- ("mistaken", error, traceback, regions), if a transform itself failed.
+- ("ended", regions), with a packed exception that ends the run.
 """
 
 from __future__ import annotations
@@ -39,8 +50,8 @@ from penstock.runtime.machine.malloc import keep_freed_memory
 from penstock.runtime.processes.link import SMALL, Link, Message, Packed, aligned, follow
 from penstock.runtime.tracebacks import add_lines, folded
 
-# Ctrl-C is for the parent to decide on, from the first moment: the signal comes blocked. The façade costs more than all
-# that a worker needs: it is executed at the first access to a name of `penstock`.
+# The parent handles Ctrl-C, so the signal is blocked from the start. The import of the package `penstock` costs more
+# than everything else that a worker needs. It is delayed until the first access to one of its names.
 START = """
 import importlib.util, signal, sys, threading
 
@@ -70,12 +81,12 @@ sys.modules["penstock"] = facade
 from penstock.runtime.processes.worker import serve
 serve(int(sys.argv[1]), int(sys.argv[2]))
 """
-SERVE = "from penstock.runtime.processes.worker import serve"  # what another kind of worker has in its place
-_MANY = 8  # inputs that the functions may keep before the garbage collector is asked
+SERVE = "from penstock.runtime.processes.worker import serve"  # the line that other kinds of workers replace
+_MANY = 8  # inputs that functions may keep before a garbage collection
 
 
 def serve(descriptor: int, lifeline: int) -> None:
-    """Answer until the parent goes. -1 for a descriptor: a socket comes by standard input, and there is no lifeline."""
+    """Answer until the parent ends. Descriptor -1: the socket comes through standard input, and there is no pipe."""
     if descriptor < 0:
         end = socket.fromshare(sys.stdin.buffer.read())  # type: ignore[attr-defined]
     else:
@@ -92,23 +103,23 @@ def serve(descriptor: int, lifeline: int) -> None:
 
 
 def _keep(end: socket.socket, lifeline: int) -> None:
-    """What functions start does not inherit our end: the parent would not see this process end."""
+    """Keep child processes from inheriting the socket: the parent would not notice the end of this process."""
     for descriptor in (end.fileno(), lifeline):
         os.set_inheritable(descriptor, False)
     os.register_at_fork(after_in_child=end.close)
 
 
 def _calm_opencv() -> None:
-    """All that is imported here is loaded when a function has brought OpenCV, and not before."""
+    """Set up OpenCV. The imports here are loaded only after a function has imported OpenCV."""
     from penstock.image.backends import calm_opencv
 
     calm_opencv()
 
 
 class Room:
-    """The memory that the results of a Block will be in: what a function makes there is not copied.
+    """The memory for the results of a Block. Arrays that a function makes there are not copied.
 
-    Nobody may read or write it when the function has returned.
+    The function must not read or write the memory after it has returned.
     """
 
     def __init__(self) -> None:
@@ -117,18 +128,18 @@ class Room:
         self._larger: Callable[[int], np.ndarray | None] | None = None
 
     def begin(self, memory: np.ndarray | None, larger: Callable[[int], np.ndarray | None]) -> None:
-        """What is offered for the next Block, and who gives more in its place."""
+        """Set the memory for the next Block, and the function that returns larger memory."""
         self.memory, self.used, self._larger = memory, 0, larger
 
     def end(self) -> None:
         self.memory, self.used, self._larger = None, 0, None
 
     def empty(self, nbytes: int) -> np.ndarray | None:
-        """Take `nbytes` of it; None where there are not as many left."""
+        """Return `nbytes` of the memory, or None if fewer are left."""
         if self._larger is None:
             return None
         if not self.used and nbytes > (0 if self.memory is None else self.memory.nbytes) and nbytes > SMALL:
-            self.memory = self._larger(nbytes + nbytes // 16 + SMALL)  # something small will come behind it
+            self.memory = self._larger(nbytes + nbytes // 16 + SMALL)  # smaller arrays will follow
         start = aligned(self.used)
         if self.memory is None or start + nbytes > self.memory.nbytes:
             return None
@@ -140,17 +151,17 @@ ROOM = Room()
 
 
 class _Server:
-    """The transforms and regions that this process has."""
+    """The transforms and regions of this process."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
         self._transforms: dict[int, Any] = {}
         self._regions: dict[int, np.ndarray] = {}
-        self._offered = -1  # the region for the results of the Block at hand
-        self._lent = 0  # regions whose content somebody here may still read
+        self._offered = -1  # region for the results of the present Block
+        self._lent = 0  # regions that code in this process may still read
         self._freed: deque[int] = deque()
         self._many = _MANY
-        self._put_off: deque[Message] = deque()  # what came while a Block was at work
+        self._put_off: deque[Message] = deque()  # messages that came during a Block
 
     def serve(self) -> None:
         while True:
@@ -204,12 +215,12 @@ class _Server:
             for transform, kind in zip(transforms, decided, strict=False):
                 transform.decided = kind
             made = run_all(transforms, block, numbers)
-        except Exception as raised:  # those of elements are in their places
+        except Exception as raised:  # failures of elements are in the result instead
             text = "".join(traceback.format_exception(raised)).rstrip()
             del block
             self._link.send(("mistaken", f"{type(raised).__name__}: {said(raised)}", text, self._gone()))
             return
-        except BaseException as raised:  # no failure of an element: a function asks for the end of the program
+        except BaseException as raised:  # not a failure of an element: the function ends the program
             del block
             packed = packed_end(raised)
             self._link.send(("ended", self._gone()), packed)
@@ -233,17 +244,17 @@ class _Server:
         return found
 
     def _placed(self, packed: Packed) -> tuple[Packed, int]:
-        """The results in a region, and which, or apart from what they were made of, and -1, for the socket."""
+        """Return the results, copied to a region or to new memory, and the number of the region. -1: the socket."""
         if packed.nbytes <= SMALL:
             return packed.moved(), -1
         if self._offered < 0 or packed.nbytes > self._regions[self._offered].nbytes:
-            packed = packed.moved()  # what is in the region is gone when another has its place
+            packed = packed.moved()  # the content of the region is lost when a larger region replaces it
             self._larger(packed.nbytes)
         region = self._offered
         return packed.moved(self._regions[region] if region >= 0 else None), region
 
     def _larger(self, nbytes: int) -> np.ndarray | None:
-        """Have a region of that size in the place of the one that was offered; None where there is none."""
+        """Ask for a region of that size in exchange for the present one. Return None if there is none."""
         self._link.send(("larger", nbytes))
         while (message := self._link.receive()).head[0] != "into":
             if message.head[0] == "region":
@@ -254,7 +265,10 @@ class _Server:
         return self._regions.get(self._offered)
 
     def _gone(self) -> list[int]:
-        """The inputs that nobody here reads any more. A function may keep what it was given, also unreachably."""
+        """Return the regions of inputs that no code in this process reads any more.
+
+        A function may keep its inputs, also in unreachable objects.
+        """
         if self._lent - len(self._freed) > self._many:
             gc.collect()
             self._many = max(_MANY, 2 * (self._lent - len(self._freed)))
@@ -267,7 +281,7 @@ def _packed(made: Stretch, memory: np.ndarray | None) -> Packed:
     ready = sendable(made)
     try:
         return Packed.of(*pack(_parts(ready)), memory)
-    except Exception:  # an element that cannot be pickled: the others can
+    except Exception:  # an element cannot be pickled, but other elements can
         parts = [sendable_alone(ready.slice(at, at + 1)) for at in range(ready.size)]
         return Packed.of(*pack(_parts(join(parts))))
 
@@ -292,7 +306,7 @@ def sendable(made: Stretch) -> Stretch:
 
 
 class _Sent(Exception):
-    """An exception that arrives with its class and attributes: the constructor of the class is not called again."""
+    """An exception that is sent with its class and attributes. The receiver does not call its constructor."""
 
     def __init__(self, error: BaseException) -> None:
         self._error = error
@@ -308,7 +322,7 @@ class _Sent(Exception):
 
 
 def _all_sent(value: Any) -> Any:
-    """Return the arguments of an exception as they are sent: an `ExceptionGroup` has exceptions among them."""
+    """Return the arguments of an exception in the form for sending: an `ExceptionGroup` contains exceptions."""
     if isinstance(value, BaseException):
         return _Sent(value)
     return type(value)(map(_all_sent, value)) if type(value) in (list, tuple) else value
@@ -323,13 +337,13 @@ def _rebuilt(kind: Any, base: Any, arguments: tuple[Any, ...], state: dict[str, 
 
 
 def _error(error: Exception) -> Exception:
-    """Return the error as it is sent, with its traceback as a note."""
+    """Return the error in the form for sending, with its traceback as a note."""
     trace = folded(error)
-    if isinstance(error, PenstockError):  # what it says is said by itself
+    if isinstance(error, PenstockError):  # its own message needs no repetition
         lines = traceback.format_tb(trace)
     else:
         lines = traceback.format_exception(type(error), error, trace)
-    with suppress(Exception):  # a frozen dataclass lets nobody add anything
+    with suppress(Exception):  # a frozen dataclass allows no notes
         if trace is not None:
             add_lines(error, "".join(lines).rstrip())
     return _sent(error)
@@ -341,7 +355,7 @@ def packed_end(raised: BaseException) -> Packed:
 
 
 def _sent(error: BaseException) -> Exception:
-    """Return the exception for `pack`, or what can be said of one that cannot be sent."""
+    """Return the exception for `pack`, or a description of an exception that cannot be sent."""
     _cut(error)
     try:
         unpack(*pack(_Sent(error)))
@@ -355,9 +369,9 @@ def _sent(error: BaseException) -> Exception:
 
 
 def _cut(error: BaseException | None) -> None:
-    """Let go of the frames an error came through, which hold the element, and often the error itself."""
+    """Drop the frames of an error, which refer to the element, and often to the error itself."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
-        error.with_traceback(None)  # which no class of the user's can be in the way of
+        error.with_traceback(None)  # no class of the user can override this
         error = error.__cause__ or error.__context__

@@ -1,4 +1,4 @@
-"""Shapes: labelled pictures like photographs, drawn on the spot: a data set that needs no network."""
+"""Shapes: drawn labelled images that resemble photographs. The data set needs no network."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from penstock.catalog.info import DatasetInfo
 from penstock.errors import InvalidArgumentError
 
 DEFAULT_EXAMPLES = 2000
-# Numbers of test pictures begin here, so that a larger train split never reaches them.
+# The numbers of test images begin here, so that a larger train split never reaches them.
 _TEST_START = 1 << 32
 _QUALITY = 90
 
 
 class Shapes(Builder):
-    """Photograph-like JPEGs, 500 by 375 pixels, each with one circle, square, triangle or star to tell.
+    """JPEGs that resemble photographs, 500 by 375 pixels, each with one circle, square, triangle or star.
 
-    `num_examples` pictures in the split "train" (20 shards), a quarter of that, at most 500, in "test". Picture
-    `number` is the same whatever their count, drawn from `seed`.
+    The split "train" has `num_examples` images in 20 shards, and "test" a quarter of this number, at most 500. Image
+    `number` depends only on `seed`, not on the number of images.
 
     >>> Shapes(num_examples=400).info.features["label"].int2str(3)
     'star'
@@ -55,7 +55,7 @@ class Shapes(Builder):
     def _info(self) -> DatasetInfo:
         return DatasetInfo(
             description=(
-                "Drawn pictures that are as costly to decode as photographs and as large: one shape on a textured, "
+                "Drawn images that are as costly to decode as photographs and as large: one shape on a textured, "
                 "unevenly lit and cluttered ground, seen by a noisy sensor. Place, size, turn and colours are random."
             ),
             features=features.FeaturesDict(

@@ -1,4 +1,4 @@
-"""Outlines: what the classes look like before place, size and turn."""
+"""Outlines: the shapes of the classes before their position, size and rotation."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ LABELS = ("circle", "square", "triangle", "star")
 
 
 def outline(label: int, rng: np.random.Generator) -> Outline:
-    """The corners of one shape of class `label` about the origin, its radius about 1; shape (corners, 2), float32.
+    """Return the corners of a shape of class `label` around the origin, radius about 1; shape (corners, 2), float32.
 
-    Circles are squeezed and squares have rounded corners, so that the two come close to one another: telling them
-    apart takes more than counting bright pixels.
+    Circles are squeezed and squares have rounded corners, so that the two resemble each other. A count of bright pixels
+    cannot distinguish them.
     """
     return _MAKERS[label](rng)
 
 
 def _superellipse(power: float, squeeze: float) -> Outline:
-    """|x|^power + |y/squeeze|^power = 1: a circle at 2, ever more of a square above."""
+    """Return |x|^power + |y/squeeze|^power = 1: a circle for power 2, closer to a square for larger powers."""
     angle = np.linspace(0, 2 * np.pi, 96, endpoint=False)
     x, y = np.cos(angle), np.sin(angle)
     points = np.stack([np.sign(x) * np.abs(x) ** (2 / power), squeeze * np.sign(y) * np.abs(y) ** (2 / power)], axis=1)
@@ -50,7 +50,7 @@ def _star(rng: np.random.Generator) -> Outline:
 
 
 def blob(rng: np.random.Generator) -> Outline:
-    """A rounded thing of no class: a lump or a rod, about the origin, its radius about 1."""
+    """Return a rounded shape of no class, a lump or a rod, around the origin, radius about 1."""
     angle = np.linspace(0, 2 * np.pi, 40, endpoint=False)
     if rng.random() < 0.3:
         return np.stack([np.cos(angle), rng.uniform(0.1, 0.25) * np.sin(angle)], axis=1).astype(np.float32)
@@ -61,7 +61,7 @@ def blob(rng: np.random.Generator) -> Outline:
 
 
 def placed(points: Outline, centre: tuple[float, float], radius: float, turn: float) -> Outline:
-    """`points` turned by `turn` radians, grown to `radius` and moved to `centre` (x, y); all in pixels."""
+    """Return `points` rotated by `turn` radians, scaled to `radius` and moved to `centre` (x, y), in pixels."""
     c, s = np.cos(turn), np.sin(turn)
     x, y = points[:, 0], points[:, 1]
     return np.stack([centre[0] + radius * (c * x - s * y), centre[1] + radius * (s * x + c * y)], 1).astype(np.float32)

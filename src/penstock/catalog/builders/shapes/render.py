@@ -1,4 +1,4 @@
-"""Draw picture number `index`: one shape of a class on a textured, unevenly lit, cluttered ground, seen by a sensor."""
+"""Draws an image: one shape of a class on a textured, unevenly lit, cluttered ground, with the noise of a sensor."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from penstock.catalog.builders.shapes.texture import UNIT, Tiles, cut, tiles
 from penstock.image.backends import opencv
 
 HEIGHT, WIDTH = 375, 500
-# What is smooth anyway (ground, light, clutter out of focus) is drawn this much smaller: 16 times fewer pixels.
+# Smooth parts (ground, light, clutter out of focus) are drawn smaller by this factor, with 16 times fewer pixels.
 COARSE = 4
-# fillPoly takes corners as integers with this many bits after the point.
+# fillPoly takes corners as integers with this many fractional bits.
 POINT_BITS = 4
 
 
 def render(index: int, seed: int = 0) -> tuple[NDArray[np.uint8], int]:
-    """Picture number `index` and its label; uint8 (375, 500, 3) RGB and an int below 4.
+    """Return image number `index` and its label: uint8 (375, 500, 3) RGB and an int below 4.
 
-    The same `index` and `seed` give the same picture, in whichever order or thread pictures are drawn. Needs OpenCV.
+    The same `index` and `seed` give the same image, in any order and thread. Needs OpenCV.
 
     >>> image, label = render(2)
     >>> image.shape, image.dtype, LABELS[label]
@@ -49,20 +49,20 @@ def render(index: int, seed: int = 0) -> tuple[NDArray[np.uint8], int]:
 
 
 def _colour(rng: np.random.Generator, least: float, most: float, vivid: float) -> NDArray[np.float32]:
-    """A random colour of brightness `least` to `most`; `vivid` says how far the channels may part from it."""
+    """Return a random colour of brightness `least` to `most`. `vivid` limits the difference of its channels."""
     tint = rng.uniform(-vivid, vivid, 3)
     colour: NDArray[np.float32] = np.clip(rng.uniform(least, most) + tint - tint.mean(), 8, 247).astype(np.float32)
     return colour
 
 
 def _paint(rng: np.random.Generator) -> NDArray[np.float32]:
-    """A random vivid colour: one channel high, one low, one anywhere between; no ground is like it."""
+    """Return a random vivid colour, unlike any ground: one channel is high, one low, one between."""
     low, high = rng.uniform(15, 75), rng.uniform(190, 245)
     return rng.permutation([low, rng.uniform(low, high), high]).astype(np.float32)
 
 
 def _ground(cv2: Any, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Two surfaces that meet along a line, patchy, lit from one side, darker in the corners; small, float32 RGB."""
+    """Return two patchy surfaces that meet along a line, lit from one side, as small float32 RGB."""
     height, width = HEIGHT // COARSE + 1, WIDTH // COARSE
     y, x = np.mgrid[:height, :width].astype(np.float32)
     y, x = y / height - np.float32(0.5), x / width - np.float32(0.5)
@@ -85,7 +85,7 @@ def _ground(cv2: Any, rng: np.random.Generator) -> NDArray[np.float32]:
 
 
 def _mask(cv2: Any, corners: Outline, shape: tuple[int, int], softness: float) -> NDArray[np.float32]:
-    """How much of each pixel the outline covers, 0 to 1, its edge blurred over about `softness` pixels."""
+    """Return the share of each pixel that the outline covers, with an edge blurred over about `softness` pixels."""
     mask = np.zeros(shape, np.uint8)
     points = np.rint(corners * (1 << POINT_BITS)).astype(np.int32)
     cv2.fillPoly(mask, [points], 255, lineType=cv2.LINE_AA, shift=POINT_BITS)
@@ -94,7 +94,7 @@ def _mask(cv2: Any, corners: Outline, shape: tuple[int, int], softness: float) -
 
 
 def _clutter(cv2: Any, rng: np.random.Generator, ground: NDArray[np.float32]) -> None:
-    """Put something out of focus onto the ground."""
+    """Draw an object out of focus onto the ground."""
     height, width = ground.shape[:2]
     centre = (rng.uniform(0, width), rng.uniform(0, height))
     corners = placed(blob(rng), centre, rng.uniform(4, 22), rng.uniform(0, 2 * np.pi))
@@ -107,7 +107,7 @@ def _clutter(cv2: Any, rng: np.random.Generator, ground: NDArray[np.float32]) ->
 
 
 def _box(corners: Outline, shape: tuple[int, int], margin: float) -> tuple[int, int, int, int]:
-    """Left, top, right and bottom of what `corners` and a margin around them cover of a picture of `shape`."""
+    """Return left, top, right and bottom of `corners` with a margin, within an image of `shape`."""
     left, top = np.maximum(np.floor(corners.min(axis=0) - margin), 0)
     right, bottom = np.minimum(np.ceil(corners.max(axis=0) + margin) + 1, (shape[1], shape[0]))
     return int(left), int(top), int(right), int(bottom)
@@ -121,7 +121,7 @@ def _shadow(cv2: Any, rng: np.random.Generator, ground: NDArray[np.float32], cor
 
 
 def _shape(cv2: Any, rng: np.random.Generator, stock: Tiles, planes: NDArray[np.int16], corners: Outline) -> None:
-    """Lay the shape over the planes: its own colour, texture and shading, its edge as soft as the lens makes it."""
+    """Draw the shape onto the planes, with its own colour, texture and shading and a soft edge."""
     left, top, right, bottom = _box(corners, (HEIGHT, WIDTH), margin=6)
     box = planes[:, top:bottom, left:right]
     height, width = box.shape[1:]
@@ -139,7 +139,7 @@ def _shape(cv2: Any, rng: np.random.Generator, stock: Tiles, planes: NDArray[np.
 
 
 def _expose(cv2: Any, rng: np.random.Generator, stock: Tiles, planes: NDArray[np.int16]) -> NDArray[np.uint8]:
-    """Add the noise of the sensor and cut to 8 bits; the noise of each channel is cut from a place of its own."""
+    """Add the noise of the sensor and reduce to 8 bits. Each channel gets noise from another place."""
     gain = int(rng.integers(2, 6))
     bytes_ = []
     for plane in planes:

@@ -1,4 +1,4 @@
-"""Noise that tiles hold ready: rendering a picture cuts its texture and sensor noise out of them."""
+"""Tiles of precomputed noise. An image gets its texture and sensor noise from parts of them."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from numpy.typing import NDArray
 
 Plane = NDArray[np.int16]
 
-# Tiles are larger than a picture by this much on each side: the number of places to cut from is its square.
+# Tiles are larger than an image by this many pixels per axis. The number of possible parts is the square of it.
 MARGIN = 256
-# Brightness is held in sixteenths of a grey level, so that faint noise and smooth gradients survive integers.
+# Brightness is stored in sixteenths of a grey level, so that integers can represent faint noise and gradients.
 UNIT = 16
 
 
 @dataclass(frozen=True)
 class Tiles:
-    """Textures by name and strength, and the noise of a sensor; int16 in sixteenths of a grey level, read-only."""
+    """Textures of several kinds and strengths, and sensor noise. Read-only int16 in sixteenths of a grey level."""
 
     textures: tuple[Plane, ...]
     sensor: Plane
 
     def texture(self, rng: np.random.Generator, height: int, width: int) -> Plane:
-        """Cut `height` by `width` of one of the textures, at a place that `rng` chooses."""
+        """Return a random part of a random texture, `height` by `width` pixels."""
         return cut(self.textures[int(rng.integers(len(self.textures)))], rng, height, width)
 
 
 def cut(tile: Plane, rng: np.random.Generator, height: int, width: int) -> Plane:
-    """A view of `height` by `width` pixels of `tile`, at a place that `rng` chooses."""
+    """Return a view of `height` by `width` pixels of `tile`, at a random place."""
     top = int(rng.integers(tile.shape[0] - height + 1))
     left = int(rng.integers(tile.shape[1] - width + 1))
     return tile[top : top + height, left : left + width]
@@ -37,7 +37,7 @@ def cut(tile: Plane, rng: np.random.Generator, height: int, width: int) -> Plane
 
 @cache
 def tiles(height: int, width: int) -> Tiles:
-    """The tiles for pictures of `height` by `width`, made once per process, always the same.
+    """Return the tiles for images of `height` by `width`. They are made once per process and always the same.
 
     >>> made = tiles(375, 500)
     >>> made.sensor.dtype, made.sensor.shape
@@ -65,7 +65,7 @@ def _plane(noise: NDArray[np.float32], strength: float) -> Plane:
 
 
 def _octaves(rng: np.random.Generator, shape: tuple[int, int], sizes: tuple[int, ...]) -> NDArray[np.float32]:
-    """Noise of several grain sizes, the coarser the stronger: the spectrum of most natural surfaces."""
+    """Return noise of several grain sizes. Coarse grains are stronger, as on most natural surfaces."""
     total = np.zeros(shape, np.float32)
     for size in sizes:
         coarse = rng.standard_normal((shape[0] // size + 2, shape[1] // size + 2), np.float32)
@@ -80,7 +80,7 @@ def _streaks(rng: np.random.Generator, shape: tuple[int, int], length: int) -> N
 
 
 def _weave(rng: np.random.Generator, shape: tuple[int, int]) -> NDArray[np.float32]:
-    """Threads over and under one another, every six pixels."""
+    """Return woven threads with a period of six pixels."""
     y, x = np.mgrid[: shape[0], : shape[1]]
     over = ((y // 3 + x // 3) % 2).astype(np.float32) - np.float32(0.5)
     threads = _smooth(over, 2)
@@ -92,7 +92,7 @@ def _smooth(image: NDArray[np.float32], size: int) -> NDArray[np.float32]:
 
 
 def _box(image: NDArray[np.float32], size: int, axis: int) -> NDArray[np.float32]:
-    """Mean of `size` neighbours along `axis`, the image taken to repeat."""
+    """Return the mean of `size` neighbours along `axis`, as if the image repeated."""
     total = image.copy()
     for step in range(1, size):
         total += np.roll(image, step, axis)

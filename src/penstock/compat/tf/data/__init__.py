@@ -24,10 +24,10 @@ ThreadingOptions = ps.ThreadingOptions
 
 
 class Options(ps.Options):
-    """penstock's options; what TensorFlow has beside is taken, and changes nothing here.
+    """penstock's options. Further options of TensorFlow are accepted and have no effect.
 
-    That is what belongs to its graph or its strategies: `experimental_distribute`, `experimental_slack`,
-    `threading.max_intra_op_parallelism`, `autotune.autotune_algorithm` and others. A line of the log says so once.
+    These options belong to TensorFlow's graph or strategies: `experimental_distribute`, `experimental_slack`,
+    `threading.max_intra_op_parallelism`, `autotune.autotune_algorithm` and others. A log line reports each once.
 
     >>> options = Options()
     >>> options.experimental_distribute.auto_shard_policy = experimental.AutoShardPolicy.OFF
@@ -51,7 +51,7 @@ _log = logging.getLogger("penstock.compat")
 
 
 class _Files(Dataset):
-    """A data set of files: `_made` is what makes it in penstock."""
+    """A data set of files. `_made` is penstock's constructor."""
 
     _made: Any
 
@@ -80,7 +80,7 @@ class FixedLengthRecordDataset(_Files):
 
 
 def make_initializable_iterator(dataset: Dataset, shared_name: Any = None) -> Iterator:
-    """TensorFlow 1's name for `iter(dataset)`."""
+    """Return `iter(dataset)`, under TensorFlow 1's name."""
     return Iterator(dataset)
 
 
@@ -88,12 +88,12 @@ make_one_shot_iterator = make_initializable_iterator
 
 
 def get_output_types(dataset: Dataset) -> Any:
-    """The dtypes of an element."""
+    """Return the dtypes of an element."""
     return dataset.output_types
 
 
 def get_output_shapes(dataset: Dataset) -> Any:
-    """The shapes of an element."""
+    """Return the shapes of an element."""
     return dataset.output_shapes
 
 

@@ -1,4 +1,4 @@
-"""`tf.io`: records, files, and what is encoded in bytes."""
+"""`tf.io`: records, files, and encoded bytes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _STILL = ("JPEG", "PNG", "GIF")
 
 
 def _decoder(name: str) -> Any:
-    """Return penstock's decoder, on tensors. It reads the formats of the others, too, as TensorFlow's does."""
+    """Return penstock's decoder for tensors. Like TensorFlow's, it also reads the formats of the other decoders."""
     decode, own = getattr(ps.io, name), name.removeprefix("decode_").upper()
     parameters = inspect.signature(decode)
 
@@ -66,7 +66,7 @@ decode_and_crop_jpeg = through(ps.image.decode_and_crop_jpeg)
 
 
 class TFRecordWriter(ps.io.TFRecordWriter):
-    """Writes records to a file, one after the other."""
+    """Writes records to a file."""
 
     def write(self, record: Any) -> Any:
         return super().write(lowered(record))
@@ -98,9 +98,9 @@ class RaggedFeature(ps.io.RaggedFeature):
 
 @dataclass(frozen=True)
 class SparseFeature:
-    """A sparse tensor whose places and values are features of their own.
+    """A sparse tensor whose indices and values are separate features.
 
-    `index_key` names the feature, or the features, one for each dimension, that hold the places in it.
+    `index_key` is the name of the feature with the indices, or a list of names, one for each dimension.
     """
 
     index_key: Any
@@ -117,7 +117,7 @@ class SparseFeature:
 
 
 def _sparse_of(values: Any, indices: Any, shape: Any, ordered: bool) -> Any:
-    """A sparse tensor of the values of one feature at the places that others hold, in each example of a batch."""
+    """Return the sparse tensor of one feature's values at the indices of others, for each example of a batch."""
     if any(not np.array_equal(at.indices, values.indices) for at in indices):
         message = "A SparseFeature needs as many places as values in each example."
         raise InvalidArgumentError(message)
@@ -136,7 +136,7 @@ _sparse = op("io.SparseFeature", rule=lambda values, *args: SparseTensorSpec(Non
 
 
 def _parsing(parse: Any) -> Any:
-    """A parser that knows SparseFeature: it reads the features that hold places and values, and joins them."""
+    """Return a parser with support for SparseFeature. It reads the features of indices and values, and joins them."""
 
     def parsed(serialized: Any, features: Any) -> Any:
         sparse = {name: item for name, item in features.items() if isinstance(item, SparseFeature)}
@@ -165,13 +165,13 @@ _parse_sequence = through(ps.io.parse_single_sequence_example)
 
 @known
 def parse_single_example(serialized: Any, features: Any, example_names: Any = None, name: Any = None) -> Any:
-    """The features of one serialized `tf.train.Example`."""
+    """Parse one serialized `tf.train.Example`."""
     return _parse_one(serialized, features)
 
 
 @known
 def parse_example(serialized: Any, features: Any, example_names: Any = None, name: Any = None) -> Any:
-    """The features of a batch of serialized `tf.train.Example`s."""
+    """Parse a batch of serialized `tf.train.Example`s."""
     return _parse_many(serialized, features)
 
 
@@ -183,12 +183,12 @@ def parse_single_sequence_example(
     example_name: Any = None,
     name: Any = None,
 ) -> Any:
-    """The context and the steps of one serialized `tf.train.SequenceExample`."""
+    """Parse the context and the steps of one serialized `tf.train.SequenceExample`."""
     return _parse_sequence(serialized, context_features, sequence_features)
 
 
 def _batched(values: list[Any]) -> Any:
-    """The values of one feature in a batch; steps are filled up with zeros to the most of them."""
+    """Return the values of one feature as a batch. Steps are padded with zeros to the longest sequence."""
     if isinstance(values[0], ps.SparseTensor):
         return ps.SparseTensor.stack(values)
     if isinstance(values[0], ps.RaggedTensor):
@@ -203,9 +203,9 @@ def _batched(values: list[Any]) -> Any:
 def parse_sequence_example(
     serialized: Any, context_features: Any = None, sequence_features: Any = None, example_names: Any = None
 ) -> Any:
-    """The contexts and the steps of a batch of serialized `tf.train.SequenceExample`s, and how many steps there are.
+    """Parse a batch of serialized `tf.train.SequenceExample`s: contexts, steps, and numbers of steps.
 
-    Steps of one shape are filled up with zeros to the most of the batch; the third dict has their numbers.
+    Steps of one shape are padded with zeros to the longest sequence. The third dict has the numbers of steps.
     """
     texts = whole(serialized).reshape(-1).tolist()
     parsed = [ps.io.parse_single_sequence_example(text, context_features, sequence_features) for text in texts]
@@ -229,12 +229,12 @@ def _one_text(*args: Any, **kwargs: Any) -> Any:
 
 @op("io.read_file", rule=_one_text)
 def read_file(filename: Any) -> Any:
-    """The bytes of a file, which may be a URL."""
+    """Return the bytes of a file, which may be a URL."""
     return gfile.read_bytes(as_path(filename))
 
 
 def write_file(filename: Any, contents: Any, name: Any = None) -> None:
-    """A file that holds `contents`; folders that are not there are made."""
+    """Write `contents` to a file. Missing folders are made."""
     gfile.write_bytes(as_path(lowered(filename)), array_of(contents))
 
 
@@ -250,7 +250,7 @@ def _raw_rule(input_bytes: Any, out_type: Any, little_endian: Any = True, fixed_
 
 @op("io.decode_raw", rule=_raw_rule)
 def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True, fixed_length: Any = None) -> Any:
-    """Bytes as the numbers that they are in memory."""
+    """Interpret bytes as numbers."""
     dtype = as_dtype(out_type).dtype
     order = dtype.newbyteorder("<" if little_endian else ">")
     texts = array_of(input_bytes)
@@ -278,7 +278,7 @@ def decode_csv(
     select_cols: Any = None,
     name: Any = None,
 ) -> Any:
-    """The fields of lines of CSV, one tensor for each column, with the dtypes of `record_defaults`."""
+    """Parse lines of CSV to one tensor per column, with the dtypes of `record_defaults`."""
     columns = []
     for default in record_defaults:
         required = isinstance(default, (type, DType))
@@ -337,7 +337,7 @@ _UNPACK: dict[str, Any] = {"": lambda data: data, "GZIP": gzip.decompress, "ZLIB
 
 @op("io.decode_compressed")
 def decode_compressed(bytes: Any, compression_type: str = "") -> Any:
-    """The bytes that were compressed: each of an array of texts, too."""
+    """Decompress bytes, or each text of an array."""
     found = whole(bytes)
     flat = [_UNPACK[compression_type](text) for text in found.reshape(-1).tolist()]
     return np.array([*flat, None], object)[:-1].reshape(found.shape)[()]
@@ -345,14 +345,14 @@ def decode_compressed(bytes: Any, compression_type: str = "") -> Any:
 
 @op("io.serialize_tensor", rule=_one_text)
 def serialize_tensor(tensor: Any) -> Any:
-    """A value as a serialized TensorProto, as TensorFlow writes it."""
+    """Serialize a value as a TensorProto, as TensorFlow does."""
     from penstock.compat.tf.io.tensor_proto import encoded
 
     return encoded(whole(tensor))
 
 
 def parse_tensor(serialized: Any, out_type: Any, name: Any = None) -> Any:
-    """The value of a serialized TensorProto."""
+    """Return the value of a serialized TensorProto."""
     from penstock.compat.tf.io.tensor_proto import decoded
 
     return raised(decoded(array_of(serialized), as_dtype(out_type)))

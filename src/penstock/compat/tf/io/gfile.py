@@ -21,13 +21,13 @@ def _at(path: Any) -> tuple[Any, str]:
 
 
 def read_bytes(path: str) -> bytes:
-    """All of a file. Raises NotFoundError if there is none."""
+    """Return the content of a file. Raises NotFoundError if there is no file."""
     with open_read(path) as file:
         return file.read()
 
 
 def write_bytes(path: str, content: bytes) -> None:
-    """A file that holds `content`, in a folder that is made if it is not there."""
+    """Write `content` to a file. A missing folder is made."""
     system, place = _at(path)
     system.makedirs(os.path.dirname(place), exist_ok=True)  # noqa: PTH120 - the path may be a URL
     with writing_to(path), fsspec.open(path, "wb") as file:
@@ -35,19 +35,19 @@ def write_bytes(path: str, content: bytes) -> None:
 
 
 def join(path: Any, *paths: Any) -> str:
-    """Paths joined by a slash, as those of URLs are."""
+    """Join paths by a slash, as in URLs."""
     return os.path.join(*(os.fsdecode(lowered(part)) for part in (path, *paths)))  # noqa: PTH118 - may be a URL
 
 
 def stat(path: Any) -> Any:
-    """The `length` of a file, and whether it `is_directory`."""
+    """Return the `length` of a file, and `is_directory`."""
     system, place = _at(path)
     info = system.info(place)
     return SimpleNamespace(length=info["size"], is_directory=info["type"] == "directory")
 
 
 def GFile(name: Any, mode: str = "r") -> Any:
-    """A file, opened: as `open`, for URLs too."""
+    """Open a file like `open`, also at a URL."""
     system, place = _at(name)
     return system.open(place, mode) if "b" in mode else system.open(place, mode, encoding="utf-8")
 
@@ -104,7 +104,7 @@ def copy(src: Any, dst: Any, overwrite: bool = False) -> None:
 
 
 def glob(pattern: Any) -> list[str]:
-    """The names that match a pattern, or several."""
+    """Return the names that match a pattern, or one of several patterns."""
     patterns = pattern if isinstance(pattern, (list, tuple)) else [pattern]
     found = []
     for one in patterns:

@@ -1,4 +1,4 @@
-"""TensorProto, the message of a tensor: what `tf.io.serialize_tensor` writes, byte for byte.
+"""TensorProto, the message of a tensor, with the exact bytes of `tf.io.serialize_tensor`.
 
 TensorProto { DataType dtype = 1, TensorShapeProto tensor_shape = 2, bytes tensor_content = 4, bytes string_val = 8 }
 TensorShapeProto { Dim { int64 size = 1 } dim = 2 }
@@ -19,7 +19,7 @@ _NUMBERS = {
 
 
 def encoded(array: np.ndarray) -> bytes:
-    """The message of an array."""
+    """Return the message of an array."""
     name = as_dtype(array.dtype).name
     dims = b"".join(delimited(0x12, b"\x08" + encode_varint(extent) if extent else b"") for extent in array.shape)
     head = b"\x08" + encode_varint(_NUMBERS[name]) + delimited(0x12, dims)
@@ -29,7 +29,7 @@ def encoded(array: np.ndarray) -> bytes:
 
 
 def decoded(message: bytes, wanted: DType) -> np.ndarray:
-    """The array of a message, of the dtype that is asked for."""
+    """Return the array of a message. Its dtype must be `wanted`."""
     try:
         number, shape, content, texts = _read(message)
     except MalformedError:

@@ -1,4 +1,4 @@
-"""`tf.python`: TensorFlow's inside, of which code for input pipelines took the profiler."""
+"""`tf.python`: TensorFlow's internals, of which input pipelines use the profiler."""
 
 from penstock.compat.teaching import missing_in
 from penstock.compat.tf.python import eager

@@ -1,8 +1,8 @@
 """Reading a file at an address: bytes, and the bits of coded data.
 
-The state of a reader is four numbers: the address of the next byte; a word of 64 bits, whose uppermost bit is the next
-one; the number of valid bits in the word; and the number of valid bits that are filler after a marker or the end. All
-reads lie before `end`.
+The state of a reader is four numbers: the address of the next byte; a word of 64 bits with the next bit on top; the
+number of valid bits in the word; and the number of valid bits that are filler after a marker or the end. All reads are
+before `end`.
 
 The reader takes addresses because the files of a Block lie in several buffers. The caller checks the bounds. In a
 library of checked kernels, each read also calls `penstock_checked_read`.
@@ -21,7 +21,7 @@ from numba.core.extending import intrinsic
 
 from penstock.native.kernel import CHECKED, helper
 
-FILLED = 56  # bits that are there after `fill`, at least
+FILLED = 56  # minimum of valid bits after `fill`
 
 ZERO, _EIGHT, _63 = np.uint64(0), np.uint64(8), np.uint64(63)
 _ENOUGH = np.uint64(FILLED)
@@ -32,7 +32,7 @@ _LONG = ir.IntType(64)
 
 
 def _look(builder: Any, address: Any, size: int) -> None:
-    """Call the function at `penstock_checked_read` with the address and the size, in checked kernels."""
+    """In checked kernels, call the function at `penstock_checked_read` with the address and the size."""
     if CHECKED in os.environ:
         known = builder.module.globals.get("penstock_checked_read") or ir.GlobalVariable(
             builder.module, _LONG, "penstock_checked_read"
@@ -44,7 +44,7 @@ def _look(builder: Any, address: Any, size: int) -> None:
 
 
 def _byte(typing: Any, address: Any) -> Any:
-    """The byte at an address that the caller has checked."""
+    """Return the byte at an address that the caller has checked."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         _look(builder, args[0], 1)
@@ -58,7 +58,7 @@ byte: Any = intrinsic(_byte)
 
 
 def _eight(typing: Any, address: Any) -> Any:
-    """The eight bytes at an address that the caller has checked, the first one uppermost."""
+    """Return the eight bytes at an address that the caller has checked, the first one uppermost."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         _look(builder, args[0], 8)
@@ -74,7 +74,7 @@ eight_bytes: Any = intrinsic(_eight)
 
 @helper
 def fill(at: int, end: int, bits: Any, count: Any, missing: Any) -> Any:
-    """Add bytes until FILLED bits are there, never more than 63."""
+    """Add bytes until there are at least FILLED bits, and at most 63."""
     if at + 8 <= end:
         more = eight_bytes(at)
         if (~more - _ONES) & more & _TOPS == ZERO:  # no byte is 0xFF
@@ -90,7 +90,7 @@ def _fill_slowly(at: int, end: int, bits: Any, count: Any, missing: Any) -> Any:
         if at < end:
             value = byte(at)
             step = 1
-            if value == 0xFF:  # data if a zero follows it, else a marker
+            if value == 0xFF:  # data if a zero follows, else a marker
                 step = 2 if at + 1 < end and byte(at + 1) == 0 else 0
         if step == 0:
             value = 0
@@ -103,14 +103,14 @@ def _fill_slowly(at: int, end: int, bits: Any, count: Any, missing: Any) -> Any:
 
 @helper
 def signed(bits: Any, size: Any) -> Any:
-    """The number that the first `size` bits, at least one, stand for."""
+    """Return the signed number in the first `size` bits, at least one."""
     negative = ~(np.int64(bits) >> 63)
     return np.int64(bits >> (np.uint64(64) - size)) + (negative & ((np.int64(-1) << np.int64(size)) + 1))
 
 
 @helper
 def at_marker(at: int, end: int, count: Any, missing: Any, kind: int) -> Any:
-    """Whether all bits up to the marker at `at` were used, and it is this one."""
+    """Return True if all bits up to the marker at `at` were used, and it is the marker `kind`."""
     if count < missing or count - missing >= _EIGHT or at + 2 > end:
         return False
     return byte(at) == 0xFF and byte(at + 1) == kind

@@ -1,6 +1,6 @@
 """decode_block: a Block of JPEGs decoded, cropped, flipped, resized and scaled into a batch in one call.
 
-coded bits → coefficients of one row of blocks → samples of the picture → rows of pixels → the batch
+coded bits → coefficients of one row of blocks → samples of the image → rows of pixels → the batch
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NO_FLIP, BEFORE, AFTER = 0, 1, 2
 
 @helper
 def _taps(start: int, n_in: int, n_out: int, flip: int, low: Any, high: Any, weight: Any) -> None:
-    """`bilinear_taps` of the `n_in` pixels from `start` on."""
+    """Compute `bilinear_taps` of the `n_in` pixels from `start` on."""
     half = np.float32(0.5)
     scale = np.float32(n_in) / np.float32(n_out)
     for i in range(n_out):
@@ -52,7 +52,7 @@ def _taps(start: int, n_in: int, n_out: int, flip: int, low: Any, high: Any, wei
 
 @helper
 def _copied(header: Any, samples: Any, rgbx: Any, y: Any, x: Any, channels: int, out: Any, start: int) -> None:
-    """Pixels without a resize; `y` and `x` are the rows and columns to take."""
+    """Write pixels without a resize. `y` and `x` are the source rows and columns."""
     width = x.size
     along_the_row = x[width - 1] - x[0] == width - 1
     stride = layout(header)[2]
@@ -97,14 +97,14 @@ def _resized(
     in_row = width * channels
     stride = width if plane else in_row
     direct = floats_out.size > 0 and last_codes.size == 0
-    line = np.empty(0 if direct else in_row, np.float32)  # of values that are to be calculated with, or become bytes
+    line = np.empty(0 if direct else in_row, np.float32)  # values before arithmetic or conversion to bytes
     target = floats_out if direct else line
-    between = np.empty(2, np.int64)  # the rows that the halves of `floats` hold, each between its columns
+    between = np.empty(2, np.int64)  # the rows in the halves of `floats`, each interpolated along its length
     between[0] = between[1] = -1
     steps = x[0].size
     is_line = table.size == LINE
-    levels = np.empty(2 * 4 * steps, np.float32)  # what the table has for the pixels on both sides of each column
-    lefts, rights = 8 * np.arange(steps), 8 * np.arange(steps) + 4  # where these lie
+    levels = np.empty(2 * 4 * steps, np.float32)  # table entries of the pixels on both sides of each column
+    lefts, rights = 8 * np.arange(steps), 8 * np.arange(steps) + 4  # positions of these entries
     if channels == 3:
         for j in range(width):
             x[0][j] *= 4
@@ -146,7 +146,7 @@ def _resized(
 
 @helper
 def look_up(table: Any, rgbx: Any, places: Any, width: int, levels: Any, to: int) -> None:
-    """Write what `table` has for the pixels at `places` of a row, each 8 values behind the last, from `to` on."""
+    """Write the entries of `table` for the pixels at `places` of a row, from `to` on, 8 values apart."""
     for j in range(np.uint64(width)):
         at, out = np.uint64(places[j]), np.uint64(to) + np.uint64(8) * j
         for c in range(np.uint64(3)):
@@ -155,7 +155,7 @@ def look_up(table: Any, rgbx: Any, places: Any, width: int, levels: Any, to: int
 
 @helper
 def _as_floats(line: Any, out: Any, at: int, plane: int) -> None:
-    """Write a row of values: as it lies, or each channel `plane` values behind the last."""
+    """Write a row of values, interleaved, or with each channel in a plane of `plane` values."""
     if plane == 0:
         for j in range(line.size):
             out[np.uint64(at + j)] = line[j]
@@ -171,7 +171,7 @@ def _as_floats(line: Any, out: Any, at: int, plane: int) -> None:
 
 @helper
 def as_bytes(line: Any, out: Any, at: int, plane: int) -> None:
-    """Write a row of values, truncated: as it lies, or each channel `plane` values behind the last."""
+    """Write a row of values, truncated: interleaved, or with each channel in a plane of `plane` values."""
     if plane == 0:
         for j in range(line.size):
             out[np.uint64(at + j)] = np.uint8(np.int32(line[j]))
@@ -194,7 +194,7 @@ def between_rows(
     at: int,
     plane: int,
 ) -> None:
-    """Pixels between two rows: as they lie, or each channel `plane` values behind the last."""
+    """Write pixels between two rows: interleaved, or with each channel in a plane of `plane` values."""
     vectors = width // STEP * STEP
     if plane:
         for j in range(0, vectors, STEP):
@@ -277,16 +277,15 @@ def decode_block(
     places: Any,
     done: Any,
 ) -> int:
-    """Decode each file and write it to its place, an index into a flat `floats_out` or `bytes_out`; the other is empty.
+    """Decode each file to its place, an index into a flat `floats_out` or `bytes_out`. The other array is empty.
 
-    With COPY a picture keeps its size, else it is resized to `height` and `width`, and multiplied or divided by
-    `factor`. `levels` (256 for each channel), unless empty, are what is resized in place of the values from 0 to 255;
-    of three channels they may be a LINE.
-    Then come the operations `last_codes`, each with its row of `last_values`. Its channels are `separate`,
-    one behind the other, or lie side by side. `table` is that of `read_headers`;
-    `windows` (N, 4) holds top, left, height and width of the part to take, or is empty; `flips` (N, 2) what becomes of
-    columns and of rows. `done[n]` is 1 where the place was written, 0 where it is left as it was. The result says how
-    much memory `samples` were enough; if they are less, it is taken anew.
+    With COPY an image keeps its size. Otherwise it is resized to `height` and `width`, and multiplied or divided by
+    `factor`. `levels` (256 for each channel), unless empty, are resized in place of the values from 0 to 255. For three
+    channels they may be a LINE.
+    Then the operations `last_codes` follow, each with its row of `last_values`. Channels are `separate` planes, or
+    interleaved. `table` is that of `read_headers`. `windows` (N, 4) has top, left, height and width of the part to
+    decode, or is empty. `flips` (N, 2) has the flips of columns and of rows. `done[n]` is 1 if the place was written, 0
+    if it is unchanged. The result is the needed size of `samples`. If `samples` is smaller, new memory is allocated.
     """
     in_row = in_picture = tallest = widest = 0
     for n in range(table.shape[0]):

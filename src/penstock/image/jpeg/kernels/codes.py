@@ -1,9 +1,10 @@
-"""Tables for Huffman codes that tell of two coefficients at once, where the bits looked at hold both.
+"""Tables for Huffman codes that return two coefficients per lookup, if the looked-up bits contain both.
 
-An entry says what the next LOOK bits begin with, from its lowest bits on: how many of them are used (0 if they are too
-few for a coefficient), at ZEROS the zeros before it, at STEP by how much the position in the block advances, at ALONE
-the bits of the first coefficient, or of its code if that is all, at FIRST its value, or its size in bits, and at LAST
-the value of the last coefficient. The end of a block is an advance BEYOND it. 0 stands for a longer code.
+An entry describes the next LOOK bits. Its lowest bits are the number of used bits (0 if they are too few for a
+coefficient). ZEROS has the zeros before the coefficient, and STEP the advance of the position in the block. ALONE has
+the bits of the first coefficient, or of its code if the entry has only the code. FIRST has its value, or its size in
+bits. LAST has the value of the last coefficient. The end of a block is an advance BEYOND it. 0 stands for a longer
+code.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from penstock.image.jpeg.kernels.bits import FILLED, ZERO, byte, signed
 from penstock.native.kernel import helper, maker
 
 LOOK = 10
-LOOKS = FILLED // LOOK  # that one filling of bits is enough for
+LOOKS = FILLED // LOOK  # lookups per filling of bits
 ZEROS, STEP, ALONE, FIRST, LAST = 8, 16, 24, 32, 48
 BEYOND = 128
 
 SYMBOLS = 16
-KEPT = 272  # the counts of codes of 1 to 16 bits, and up to 256 symbols; behind them, whether the tables are made
+KEPT = 272  # counts of codes of 1 to 16 bits, up to 256 symbols, and a flag that the tables are built
 
 
 @maker
 def new_tables() -> Any:
-    """Memory for six tables: of DC, then of AC, for three components.
+    """Return memory for six tables: DC, then AC, for three components.
 
-    What they were made of; entries; and by the length of a code, where the codes of the next length begin, as 16 bits,
-    and the distance from code to symbol.
+    It has the source of each table, and its entries. For each length of a code, it has the start of the next length's
+    codes, as 16 bits, and the distance from code to symbol.
     """
     made_of = np.zeros((6, KEPT + 1), np.int64)
     return made_of, np.zeros(6 << LOOK, np.int64), np.zeros((6, 17), np.int64), np.zeros((6, 17), np.int64)
@@ -37,7 +38,7 @@ def new_tables() -> Any:
 
 @helper
 def prepare(table: int, number: int, tables: Any) -> bool:
-    """Make table `number` for the counts and symbols at the address `table`, unless it was made of them before."""
+    """Build table `number` from the counts and symbols at the address `table`, unless it was built from equal ones."""
     made_of, entries, limits, shifts = tables
     kept = made_of[number]
     total = 0
@@ -59,7 +60,7 @@ def prepare(table: int, number: int, tables: Any) -> bool:
         shifts[number, length] = symbol - code
         for _ in range(kept[length - 1]):
             if (code + 1) >> length or (number < 3 and kept[SYMBOLS + symbol] > 11):
-                return False  # no code is all ones, and a DC symbol is a size alone
+                return False  # no code has only ones, and a DC symbol is only a size
             if length <= LOOK:
                 _enter(entries, base, code, length, kept[SYMBOLS + symbol])
             code += 1
@@ -74,7 +75,7 @@ def prepare(table: int, number: int, tables: Any) -> bool:
 
 @helper
 def _enter(entries: Any, base: int, code: int, length: int, symbol: int) -> None:
-    """The entries of all bits that begin with this code."""
+    """Write the entries of all bits that begin with this code."""
     run, size = symbol >> 4, symbol & 15
     rest = LOOK - length
     ends = size == 0 and run != 15
@@ -96,7 +97,7 @@ def _enter(entries: Any, base: int, code: int, length: int, symbol: int) -> None
 
 @maker
 def _join(entries: Any, base: int) -> None:
-    """Let entries tell of two coefficients, or of one and the end of the block."""
+    """Extend entries to two coefficients, or to one and the end of the block."""
     single = entries[base : base + (1 << LOOK)].copy()
     for i in range(single.size):
         used, step = single[i] & 63, (single[i] >> STEP) & 255
@@ -113,7 +114,7 @@ def _join(entries: Any, base: int) -> None:
 
 @helper
 def long_code(bits: Any, number: int, tables: Any) -> Any:
-    """The entry of a code of more than LOOK bits; 0 if there is none."""
+    """Return the entry of a code of more than LOOK bits, or 0."""
     made_of, _, limits, shifts = tables
     ahead = np.int64(bits >> np.uint64(48))
     for length in range(LOOK + 1, 17):
@@ -128,7 +129,10 @@ def long_code(bits: Any, number: int, tables: Any) -> Any:
 
 @helper
 def difference(entry: int, bits: Any, count: Any) -> Any:
-    """The difference that bits begin with, and the bits behind it, by the entry of its table or of `long_code`."""
+    """Return the difference at the start of the bits, and the remaining bits.
+
+    `entry` is the entry of the table or of `long_code`.
+    """
     n = np.uint64(entry & 63)
     value = (entry << 16) >> 48
     if n == ZERO:

@@ -1,8 +1,8 @@
-"""read_headers: which files of a Block the kernels take, and where their parts are.
+"""read_headers: finds the files of a Block that the kernels support, and the positions of their parts.
 
-It takes what nearly all photographs are: 8 bit, Huffman coded, sequential, one scan; grey, or YCbCr whose colour is
-sampled as often as its luma, or half as often along the row, or along both axes. Anything else, and anything odd, is
-`LEFT`: the row is left to libjpeg, which decodes it or says what is wrong with it.
+The kernels support almost all photographs: 8 bit, Huffman coded, sequential, one scan; grey, or YCbCr with colour
+sampled like luma, or half as often along the row or both axes. Other and odd files are `LEFT` to libjpeg, which decodes
+them or reports the error.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from penstock.image.jpeg.kernels.bits import byte
 from penstock.native.kernel import helper, kernel
 
 LARGEST_SIDE = 65500  # libjpeg's limit
-MAX_VALUES = 1 << 29  # as penstock.image.checks has it
-PIXELS_PER_BYTE = 512  # as jpeg/libjpeg.py has it
+MAX_VALUES = 1 << 29  # equal to the limit in penstock.image.checks
+PIXELS_PER_BYTE = 512  # equal to the limit in jpeg/libjpeg.py
 
 SOI, EOI, SOF0, SOF1, DHT, SOS, DQT, DRI, COM = 0xD8, 0xD9, 0xC0, 0xC1, 0xC4, 0xDA, 0xDB, 0xDD, 0xFE
 APP0, APP14, APP15 = 0xE0, 0xEE, 0xEF
@@ -49,10 +49,10 @@ def _four(address: int) -> Any:
 
 @helper
 def _read(start: int, size: int, header: Any, memory: Any) -> Any:
-    """Fill one row of the table; whether the file is one to take."""
+    """Fill one row of the table. Return True if the kernels support the file."""
     if size < 4 or _two(start) != 0xFF00 | SOI:
         return False
-    quant, huffman, names, chosen = memory  # `huffman` is of DC, then of AC
+    quant, huffman, names, chosen = memory  # DC tables, then AC tables
     for i in range(4):
         quant[i] = huffman[i] = huffman[4 + i] = 0
     for i in range(3):
@@ -158,7 +158,7 @@ def _read(start: int, size: int, header: Any, memory: Any) -> Any:
 def read_headers(addresses: Any, lengths: Any, table: Any) -> None:
     """Fill row i of the int64 `table` (N, FIELDS) for the file of `lengths[i]` bytes at `addresses[i]`.
 
-    It keeps the GIL: 0.1 µs a file is less than taking it anew may cost.
+    It keeps the GIL, because 0.1 µs per file is less than acquiring the GIL again may cost.
     """
     memory = np.empty(4, np.int64), np.empty(8, np.int64), np.empty(3, np.int64), np.empty(3, np.int64)
     for i in range(table.shape[0]):

@@ -1,4 +1,4 @@
-"""From samples to pixels: colour interpolated and mixed, rows between rows, and the halves of a bilinear resize."""
+"""Conversion of samples to pixels: interpolated colour, colour conversion, and the two steps of a bilinear resize."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from penstock.image.jpeg.kernels.planes import MARGIN, layout
 from penstock.image.kernels.instructions import F32, I8, I16, I32, Code, vector_step
 from penstock.native.kernel import helper
 
-PIXELS = 32  # of one step
+PIXELS = 32  # pixels per step
 
 
 def _rgbx(code: Code, luma: Any, cb: Any, cr: Any, out: Any) -> None:
-    """PIXELS pixels from 16-bit lanes of luma and centred colour: the formulas of JFIF as jdcolor rounds them."""
+    """Compute PIXELS pixels from 16-bit lanes of luma and centred colour, with JFIF's formulas rounded like jdcolor."""
     b = code.builder
     one = code.all(1, luma)
 
@@ -55,7 +55,7 @@ def _colour_half(code: Code) -> None:
     _, luma_at, cb_near, cb_far, cr_near, cr_far, even, odd, _, to = code.args
 
     def interpolated(near: Any, far: Any) -> Any:
-        """A triangle over two rows and two columns: weights 9, 3, 3, 1."""
+        """Interpolate over two rows and two columns with a triangle: weights 9, 3, 3, 1."""
         left, here, right = (
             b.add(b.mul(value, code.all(3, value)), _samples(code, code.offset(far, by), PIXELS // 2))
             for by, value in ((by, _samples(code, code.offset(near, by), PIXELS // 2)) for by in (-1, 0, 1))
@@ -80,7 +80,7 @@ colour_full = vector_step(_colour_full, "aiiiai")
 colour_half = vector_step(_colour_half, "aiiiiiiiai")
 """colour_half(samples, luma_at, cb_near, cb_far, cr_near, cr_far, even, odd, rgbx, to): half as often along the row.
 
-`near` and `far` are the two rows of colour to mix; `even` and `odd` what is added before the division by 16.
+`near` and `far` are the two rows of colour to blend. `even` and `odd` are added before the division by 16.
 """
 
 
@@ -97,7 +97,7 @@ packed = vector_step(_packed, "aiai")
 
 @helper
 def row_of_pixels(header: Any, samples: Any, y: int, rgbx: Any) -> None:
-    """Row `y` as red, green, blue and a fourth byte of no meaning; `rgbx` has room for PIXELS more than the width."""
+    """Write row `y` as red, green, blue and an unused fourth byte. `rgbx` has room for PIXELS more than the width."""
     _, _, stride, colour_stride, plane, colour_plane = layout(header)
     width = header[WIDTH]
     luma = y * stride + MARGIN
@@ -195,7 +195,7 @@ def _apart(code: Code) -> None:
 
 
 apart = vector_step(_apart, "aiaii")
-"""apart(line, at, out, to, plane): STEP pixels of three values each, each channel `plane` values behind the last."""
+"""apart(line, at, out, to, plane): STEP pixels of three values each, each channel in a plane of `plane` values."""
 
 planes_times, planes_over = (vector_step(_between(divide=divide, planes=True), "aiiffaii") for divide in (False, True))
-"""planes_times(floats, above, below, weight, factor, out, to, plane): each channel `plane` values behind the last."""
+"""planes_times(floats, above, below, weight, factor, out, to, plane): each channel in a plane of `plane` values."""

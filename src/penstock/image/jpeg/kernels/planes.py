@@ -1,7 +1,7 @@
-"""From a file to samples: the planes of luma and colour, as large as their blocks, with a margin around each row.
+"""Decoding of a file to samples: the planes of luma and colour, in whole blocks, with a margin around each row.
 
-Here is also what `small` shares with it, the blocks of a unit and the restarts between units; and the inverse DCT:
-libjpeg's fast integer one, in the 16-bit integers of libjpeg-turbo's vector code.
+The module also has the blocks of a unit, the restarts between units, and the inverse DCT. The DCT is libjpeg's fast
+integer one, with the 16-bit integers of libjpeg-turbo's vector code.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from penstock.image.jpeg.kernels.headers import EOI
 from penstock.image.kernels.instructions import I8, Code, vector_step
 from penstock.native.kernel import helper, maker
 
-MOST_BLOCKS = 6  # of a unit
+MOST_BLOCKS = 6  # blocks per unit
 RST0 = 0xD0
-_UNTIL, _DONE = 0, 1  # of `restarts`: units until the next one, and how many there were
+_UNTIL, _DONE = 0, 1  # in `restarts`: units until the next restart, and number of restarts so far
 
 
 @maker
 def new_numbers() -> Any:
-    """Memory for numbers of each component, or of each block of a unit.
+    """Return memory for numbers of each component, or of each block of a unit.
 
-    Each component's tables of DC, then of AC; each block's component, where it lies in a row of units, and how far it
-    is to where it lies in the next unit; each component's last DC; and the restarts.
+    It has each component's DC and AC tables; each block's component, its position in a row of units, and the distance
+    to its position in the next unit; each component's last DC; and the restarts.
     """
     used, components, begins = np.zeros(6, np.int64), np.zeros(MOST_BLOCKS, np.int64), np.zeros(MOST_BLOCKS, np.int64)
     return used, components, begins, np.zeros(MOST_BLOCKS, np.int64), np.zeros(3, np.int64), np.zeros(2, np.int64)
@@ -58,7 +58,10 @@ def new_numbers() -> Any:
 
 @helper
 def lay_out_unit(header: Any, blocks: int, colour_blocks: int, numbers: Any) -> Any:
-    """How many blocks a unit has: those of luma row by row, then one of each colour. No DC and no restart was read."""
+    """Return the number of blocks in a unit, luma row by row, then one of each colour.
+
+    Reset the DC values and restarts.
+    """
     _, components, begins, steps, before, restarts = numbers
     across, down = header[ACROSS], header[DOWN]
     luma = across * down
@@ -77,7 +80,7 @@ def lay_out_unit(header: Any, blocks: int, colour_blocks: int, numbers: Any) -> 
 
 @helper
 def before_unit(at: int, end: int, bits: Any, count: Any, missing: Any, header: Any, before: Any, restarts: Any) -> Any:
-    """In a file with restarts, go on behind a marker that is due; the reader's state, and whether it is there."""
+    """Skip a restart marker if one is due. Return the reader's state, and False if the marker is missing."""
     if restarts[_UNTIL] == 0:
         if not at_marker(at, end, count, missing, RST0 + restarts[_DONE] % 8):
             return at, bits, count, missing, False
@@ -95,7 +98,7 @@ SAMPLES = 8 * WIDE
 
 
 def _transposed(code: Code, rows: list[Any]) -> list[Any]:
-    """Each block's 8 × 8 values with rows and columns exchanged; blocks stay in their own 8 lanes."""
+    """Return each block's 8 × 8 values with rows and columns exchanged. Blocks stay in their own 8 lanes."""
     for step in (1, 2, 4):  # exchange the off-diagonal blocks of `step` rows and columns
         upper = [lane if not lane & step else SAMPLES + lane - step for lane in range(SAMPLES)]
         lower = [lane + step if not lane & step else SAMPLES + lane for lane in range(SAMPLES)]
@@ -106,7 +109,7 @@ def _transposed(code: Code, rows: list[Any]) -> list[Any]:
 
 
 def _dct_pass(code: Code, v: list[Any]) -> list[Any]:
-    """One dimension of the transform of Arai, Agui and Nakajima, as jidctfst has it."""
+    """Run one dimension of the transform of Arai, Agui and Nakajima, like jidctfst."""
     add, sub = code.builder.add, code.builder.sub
 
     def times(vector: Any, factor: int) -> Any:
@@ -145,7 +148,7 @@ idct = vector_step(_idct, "aiaiaii")
 """idct(coefficients, at, factors, factors_at, samples, to, stride): `WIDE` blocks beside each other."""
 
 
-MARGIN = 32  # samples that vector steps may touch on either side of a row
+MARGIN = 32  # samples that vector steps may access on either side of a row
 
 _SHORT = np.uint64(64 - LOOK)
 _63 = np.uint64(63)
@@ -158,7 +161,7 @@ def _along_diagonals(cell: tuple[int, int]) -> tuple[int, int]:
 
 _ZIGZAG = np.array(sorted(((r, c) for r in range(8) for c in range(8)), key=_along_diagonals))
 NATURAL = _ZIGZAG[:, 0] * 8 + _ZIGZAG[:, 1]
-# Where coefficient k lies in its half of a vector's rows; what a damaged run puts past the end falls on the last.
+# The position of coefficient k in its half of a vector's rows. Positions after the end, from damage, map to the last.
 _PLACES = np.append(_ZIGZAG[:, 0] * SAMPLES + _ZIGZAG[:, 1], np.full(192, 7 * SAMPLES + 7)).astype(np.int64)
 
 # The fast DCT's own factors, by which a table of quantisation is multiplied: cos(k pi / 16) sqrt(2), and 1 for k = 0.
@@ -168,9 +171,11 @@ _SCALES = np.round(np.outer(_COSINES, _COSINES) * (1 << 14)).astype(np.int64).re
 
 @helper
 def layout(header: Any) -> Any:
-    """For luma and for colour: blocks across, rounded up to whole vectors, bytes of a row, and bytes of a plane.
+    """Return the sizes of the planes of luma and of colour.
 
-    As (luma, colour, luma, colour, luma, colour); the planes of luma, Cb and Cr follow one another.
+    These are blocks across (rounded up to whole vectors), bytes of a row, and bytes of a plane.
+
+    The order is (luma, colour, luma, colour, luma, colour). The planes of luma, Cb and Cr follow one another.
     """
     across, down = header[ACROSS], header[DOWN]
     units_x = (header[WIDTH] + 8 * across - 1) // (8 * across)
@@ -183,7 +188,7 @@ def layout(header: Any) -> Any:
 
 @helper
 def room(header: Any) -> Any:
-    """How many coefficients a row of units holds, and how many samples the picture."""
+    """Return the number of coefficients in a row of units, and the number of samples in the image."""
     blocks, colour_blocks, _, _, plane, colour_plane = layout(header)
     others = header[COMPONENTS] - 1
     return (header[DOWN] * blocks + others * colour_blocks) * 64, plane + others * colour_plane
@@ -191,13 +196,16 @@ def room(header: Any) -> Any:
 
 @maker
 def new_work(in_row: int) -> Any:
-    """Memory that `decode_planes` works with, for pictures of up to `in_row` coefficients in a row of units."""
+    """Return working memory of `decode_planes`, for up to `in_row` coefficients in a row of units."""
     return new_tables(), np.empty(3 * 64, np.int16), np.empty(in_row, np.int16), new_numbers()
 
 
 @helper
 def share_tables(header: Any, used: Any) -> None:
-    """Which table each component uses, of DC, then of AC: one that several share has the number of the first."""
+    """Compute the table of each component, DC, then AC.
+
+    A table that several components share has the first's number.
+    """
     for i in range(header[COMPONENTS]):
         for kind in range(2):
             number, column = 3 * kind + i, AC if kind else DC
@@ -209,7 +217,7 @@ def share_tables(header: Any, used: Any) -> None:
 
 @helper
 def make_tables(start: int, header: Any, tables: Any, factors: Any, used: Any) -> bool:
-    """The factors of each component's coefficients, and its tables: `used` by DC, then by AC."""
+    """Compute the factors of each component's coefficients, and its tables: `used` by DC, then by AC."""
     share_tables(header, used)
     for i in range(header[COMPONENTS]):
         for k in range(64):
@@ -225,7 +233,7 @@ def make_tables(start: int, header: Any, tables: Any, factors: Any, used: Any) -
 
 @helper
 def _transform(header: Any, unit_y: int, only_luma: bool, coefficients: Any, factors: Any, samples: Any) -> None:
-    """The samples of a row of units."""
+    """Compute the samples of a row of units."""
     blocks, colour_blocks, stride, colour_stride, plane, colour_plane = layout(header)
     down = header[DOWN]
     for v in range(down):
@@ -240,7 +248,7 @@ def _transform(header: Any, unit_y: int, only_luma: bool, coefficients: Any, fac
         begin = (down * blocks + c * colour_blocks) * 64
         for i in range(0, colour_blocks, WIDE):
             idct(coefficients, begin + i * 64, factors, (c + 1) * 64, samples, to + i * 8, colour_stride)
-        for i in range(8):  # beyond its edges a row goes on as it ends
+        for i in range(8):  # the edges of a row are repeated beyond it
             samples[to + i * colour_stride - 1] = samples[to + i * colour_stride]
             samples[to + i * colour_stride + width] = samples[to + i * colour_stride + width - 1]
 
@@ -256,10 +264,10 @@ def decode_planes(
     top: int,
     bottom: int,
 ) -> Any:
-    """Decode a file of `size` bytes at `start` into `samples`; whether all of it was as it should be.
+    """Decode a file of `size` bytes at `start` into `samples`. Return True if all of it was valid.
 
-    `work` is that of `new_work`, and `samples` has the `room`. Transformed is only what rows `top` to `bottom` of the
-    picture need.
+    `work` is the result of `new_work`, and `samples` has the size from `room`. Only blocks for rows `top` to `bottom`
+    of the image are transformed.
     """
     across, down = header[ACROSS], header[DOWN]
     blocks, colour_blocks, _, _, _, _ = layout(header)
@@ -336,13 +344,13 @@ def decode_planes(
                         elif run != 15:
                             break
                     elif first > 62 and alone != n:
-                        # The block ended with the first coefficient; what the entry has behind it is of the next one.
+                        # The block ended with the first coefficient. The rest of the entry belongs to the next block.
                         coefficients[np.uint64(place + _PLACES[_63])] = entry >> FIRST
                         bits = held << alone
                         count += n - alone
         if count < missing:
             return False
-        # Interpolated colour looks one sample further, which is two rows of the picture.
+        # Interpolated colour needs one more sample, which is two rows of the image.
         if unit_y * 8 * down < bottom + 2 and (unit_y + 1) * 8 * down > top - 2:
             _transform(header, unit_y, only_luma, coefficients, factors, samples)
     return at_marker(at, end, count, missing, EOI)

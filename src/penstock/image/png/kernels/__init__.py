@@ -1,1 +1,1 @@
-"""PNGs of a Block from compiled code, and the definition of the filters."""
+"""Compiled PNG decoding for a Block, and the definition of the filters."""

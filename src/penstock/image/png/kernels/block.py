@@ -1,7 +1,7 @@
-"""PNG from compiled code: inflate, undo the filters and bring to the wanted channels, for a Block without the GIL.
+"""Compiled PNG decoding for a Block: decompression, filters and conversion of channels, without the GIL.
 
-What these kernels do not take or find damaged they leave undone; the plain way then decodes it or says what is wrong.
-So they may be stricter, never more lenient.
+The kernels skip unsupported and damaged files. The plain decoder then decodes them or reports the error. So the kernels
+may be stricter, but never more lenient.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ def number(data: Any, at: int) -> Any:
 
 @helper
 def gather(data: Any, start: int, stop: int, height: int, width: int, packed: Any, colours: Any, found: Any) -> bool:
-    """Check the chunks of the file `data[start:stop]`; `packed` gets the pixels' stream, `colours` the palette.
+    """Check the chunks of the file `data[start:stop]`. `packed` gets the pixels' stream, `colours` the palette.
 
-    `found` gets: bytes in `packed`, colour type, whether there is transparency, whether there is a gamma. False for
-    what is damaged or not taken: other sizes, depths other than 8, interlacing, critical chunks of no meaning here.
+    `found` gets: bytes in `packed`, colour type, a flag for transparency, a flag for gamma. The result is False for
+    damaged and unsupported files: other sizes, depths other than 8, interlacing, unknown critical chunks.
     """
     if stop - start < 57 or number(data, start) != 0x89504E47 or number(data, start + 4) != 0x0D0A1A0A:
         return False
@@ -112,7 +112,7 @@ def _grey(red: Any, green: Any, blue: Any) -> Any:
 
 @helper
 def _convert(flat: Any, count: int, colour: int, colours: Any, channels: int, out: Any, to: int) -> None:
-    """`count` pixels of the file's colour type as `channels` channels."""
+    """Convert `count` pixels of the file's colour type to `channels` channels."""
     samples = 1 if colour == 0 or colour == 3 else 2 if colour == 4 else 3 if colour == 2 else 4
     for i in range(count):
         at = i * samples
@@ -147,10 +147,10 @@ def _convert(flat: Any, count: int, colour: int, colours: Any, channels: int, ou
 def decode_block(
     data: Any, starts: Any, lengths: Any, as_stored: bool, height: int, width: int, out: Any, done: Any
 ) -> None:
-    """Decode the files `data[starts[i] : starts[i] + lengths[i]]` into the flat `out`; `done[i]` is 1 where that went.
+    """Decode the files `data[starts[i] : starts[i] + lengths[i]]` into the flat `out`. Set `done[i]` to 1 on success.
 
-    `out` holds one image of `height` x `width` for each, of `out.size // (rows * height * width)` channels. With
-    `as_stored` only files of just so many channels are taken, without it all are converted.
+    `out` has one image of `height` x `width` per file, of `out.size // (rows * height * width)` channels. With
+    `as_stored`, only files with this number of channels are decoded. Otherwise all are converted.
     """
     rows = starts.size
     for i in range(done.size):
@@ -171,7 +171,7 @@ def decode_block(
     flat = np.empty(pixels * 4, np.uint8)
     colours = np.empty((256, 4), np.uint8)
     found = np.empty(4, np.int64)
-    first: Any = np.int64(0)  # for a literal, `unfilter` would be compiled once more
+    first: Any = np.int64(0)  # a literal would compile `unfilter` a second time
     for i in range(rows):
         start, length = starts[i], lengths[i]
         if start < 0 or length < 0 or start > data.size or length > data.size - start:
@@ -184,9 +184,9 @@ def decode_block(
         if as_stored and own != channels:
             continue
         if channels % 2 == 0 and transparent and colour != 3:
-            continue  # one colour is transparent: left to the plain way
+            continue  # one colour is transparent: left to the plain decoder
         if channels < 3 and gamma and colour in (2, 3, 6):
-            continue  # grey by way of linear light: likewise
+            continue  # conversion to grey in linear light: left to the plain decoder
         head = S(packed[0]) << 8 | S(packed[1])
         if packed_size < 8 or head % 31 or (head >> 8 & 15) != 8 or head >> 12 > 7 or head & 32:
             continue

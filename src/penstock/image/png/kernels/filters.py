@@ -1,4 +1,4 @@
-"""The filters of PNG's rows undone, and chosen for files that are written; compiled."""
+"""Compiled filters of PNG's rows: their removal, and their choice for encoding."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from penstock.image.png.kernels.memory import B, S, U, add_paeth, narrow, widen
 from penstock.native.kernel import helper, inlined, kernel, maker, specialised
 
-HALF = 5  # filter 3 in the first row, where nothing is above: half of what is to the left
+HALF = 5  # filter 3 in the first row, with nothing above: half of the left neighbour
 
 
 @helper
 def _paeth(left: Any, up: Any, corner: Any) -> Any:
-    """The neighbour nearest to left + up - corner, in an order of comparisons that needs no branches."""
+    """Return the neighbour nearest to left + up - corner, with comparisons that need no branches."""
     bound = 3 * corner - (left + up)
     low, high = min(left, up), max(left, up)
     inner = low if high <= bound else corner
@@ -23,7 +23,7 @@ def _paeth(left: Any, up: Any, corner: Any) -> Any:
 
 @helper
 def _undo(kind: int, value: Any, left: Any, up: Any, corner: Any) -> Any:
-    """A byte under filter 1, 3 or 4, or HALF, from its difference and its three neighbours."""
+    """Return a byte under filter 1, 3 or 4, or HALF, from its difference and its three neighbours."""
     if kind == 1:
         return B(value + left)
     if kind == HALF:
@@ -35,7 +35,7 @@ def _undo(kind: int, value: Any, left: Any, up: Any, corner: Any) -> Any:
 
 @specialised
 def _undo_row(kind: int, raw: Any, source: int, out: Any, row: int, above: int, stride: int, step: int) -> None:
-    """A row under filter 1, 3 or 4, or HALF; neighbours stay in registers, three channels side by side."""
+    """Decode a row under filter 1, 3 or 4, or HALF. Neighbours stay in registers, with three channels in parallel."""
     if step == 3:
         a, b, c = B(0), B(0), B(0)
         d, e, f = B(0), B(0), B(0)
@@ -58,24 +58,24 @@ def _undo_row(kind: int, raw: Any, source: int, out: Any, row: int, above: int, 
 
 @helper
 def _last_pixel(data: Any, at: int, step: int) -> Any:
-    """The pixel of three or four bytes at `at` as lanes of 16 bits, nothing behind it being read."""
+    """Return the pixel of three or four bytes at `at` as lanes of 16 bits, without reading further bytes."""
     value = U(data[U(at)]) | U(data[U(at + 1)]) << U(16) | U(data[U(at + 2)]) << U(32)
     return value | U(data[U(at + 3)]) << U(48) if step == 4 else value
 
 
 @helper
 def _put_last(out: Any, at: int, value: Any, step: int) -> None:
-    """The first `step` lanes of `value` as bytes, nothing behind them being written."""
+    """Write the first `step` lanes of `value` as bytes, without writing further bytes."""
     for c in range(step):
         out[U(at + c)] = B(value >> U(16 * c))
 
 
 @helper
 def _undo_two_paeth_rows(raw: Any, source: int, out: Any, row: int, stride: int, step: int) -> None:
-    """Two rows under filter 4, of pixels of three or four bytes, three at least: the second is one pixel behind.
+    """Decode two rows under filter 4. Pixels have three or four bytes, and rows at least three pixels.
 
-    A pixel waits for the one to its left, so that a row by itself leaves most of the processor idle. The bytes that a
-    store writes too many, where pixels have three, are written over by the next pixel.
+    A pixel needs its left neighbour, so a single row leaves most of the processor idle. The second row runs one pixel
+    after the first. If pixels have three bytes, a store writes one extra byte, which the next pixel overwrites.
     """
     above, below, second = row - stride, row + stride, source + stride + 1
     corner = widen(out, above)
@@ -102,8 +102,8 @@ def _undo_two_paeth_rows(raw: Any, source: int, out: Any, row: int, stride: int,
 def unfilter(raw: Any, height: int, stride: int, step: int, out: Any, to: int) -> bool:
     """Undo the filters of `height` rows of `raw`, each a filter's number and `stride` bytes, into `out[to:]`.
 
-    `step` is how many bytes before a byte its neighbour to the left is, and divides `stride`. False if a filter's
-    number is none. The caller has checked that both arrays are long enough.
+    `step` is the distance in bytes to the left neighbour, and divides `stride`. Returns False for an invalid filter
+    number. The caller has checked that both arrays are long enough.
     """
     paired = (step == 3 or step == 4) and stride >= 3 * step
     done = 0  # rows that are finished already
@@ -153,7 +153,7 @@ def _paeth_guess(left: Any, up: Any, corner: Any) -> Any:
 
 @inlined
 def _guess(kind: int, left: Any, up: Any, corner: Any) -> Any:
-    """What a filter guesses for a byte from its neighbours."""
+    """Return the prediction of a filter for a byte, from its neighbours."""
     if kind == 0:
         return np.int32(0)
     if kind == 1:
@@ -167,7 +167,7 @@ def _guess(kind: int, left: Any, up: Any, corner: Any) -> Any:
 
 @helper
 def _row(above: Any, row: Any, stride: int, kind: int, out: Any) -> Any:
-    """The differences of a row under one filter, into out[1:]; the sum of their absolute values, as signed bytes."""
+    """Write the differences of a row under one filter into out[1:]. Return the sum of their absolute signed values."""
     cost = 0
     for x in range(row.size):
         left = np.int32(row[x - stride]) if x >= stride else np.int32(0)
@@ -196,11 +196,11 @@ def _choose(rows: Any, stride: int, best: Any, tried: Any) -> None:
 
 @kernel("rows: w u8[:, :], stride: i64, best: w u8[:, :], tried: w u8[:]")
 def choose(rows: Any, stride: int, best: Any, tried: Any) -> None:
-    """Write each of `rows` into `best`, the number of its filter first; `tried` is room for one row of `best`."""
+    """Write each of `rows` into `best`, after the number of its filter. `tried` has room for one row of `best`."""
     _choose(rows, stride, best, tried)
 
 
 @kernel("rows: w u8[:, :], stride: i64, best: w u8[:, :], tried: w u8[:]", holds_gil=True)
 def choose_short(rows: Any, stride: int, best: Any, tried: Any) -> None:
-    """As `choose`, for small pictures."""
+    """Choose filters like `choose`, for small images."""
     _choose(rows, stride, best, tried)

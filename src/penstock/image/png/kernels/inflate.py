@@ -1,6 +1,6 @@
-"""inflate: a deflate stream (RFC 1951) unpacked, compiled, and the checksums of it and of PNG's chunks.
+"""inflate: compiled decompression of a deflate stream (RFC 1951), and its and PNG's checksums.
 
-It is as strict as zlib, or stricter.
+It is at least as strict as zlib.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import numpy as np
 from penstock.image.png.kernels.memory import B, S, U, W, load_word, store_word
 from penstock.native.kernel import helper, maker
 
-# Entries of the decoding tables, uint32: bits 0-5 the bits to drop from the stream, with those of the extra number;
-# bits 6-9 the length of the code itself; bits 16-30 the byte, or the base of a length or distance; and marks.
+# Entries of the decoding tables, uint32. Bits 0-5: the bits to drop from the stream, with those of the extra number.
+# Bits 6-9: the length of the code. Bits 16-30: the byte, or the base of a length or distance. Other bits are marks.
 LITERAL = 1 << 31
-ODD = 1 << 15  # no match: a longer code (with none of the next), the end of the block, or a code that must not be
+ODD = 1 << 15  # no match: a longer code (without other marks), the end of the block, or an invalid code
 END = 1 << 14
 BAD = 1 << 13
 
 
 def _entries() -> tuple[Any, Any, Any]:
-    """What each symbol of the three alphabets puts into its table, the length of its code apart."""
+    """Return the table entries of each symbol of the three alphabets, without the length of its code."""
     literals = np.full(288, ODD | BAD, np.uint32)
     literals[:256] = LITERAL | np.arange(256) << 16
     literals[256] = ODD | END
@@ -45,7 +45,7 @@ def _reversed_bytes() -> Any:
 
 
 def _crc_tables() -> Any:
-    """Slicing by eight: table k advances a byte by k more bytes of zeros."""
+    """Return tables for slicing by eight: table k advances a byte by k more zero bytes."""
     tables = np.zeros((8, 256), np.uint32)
     for value in range(256):
         crc = value
@@ -91,7 +91,7 @@ def adler32(data: Any, size: int) -> Any:
     one, two = U(1), U(0)
     at = 0
     while at < size:
-        count = min(size - at, 4096)  # the weighted sum of so many bytes fits 32 bits
+        count = min(size - at, 4096)  # the weighted sum of this many bytes fits 32 bits
         plain, weighted = W(0), W(0)
         for i in range(count):
             value = W(data[U(at + i)])
@@ -103,17 +103,17 @@ def adler32(data: Any, size: int) -> Any:
     return two << U(16) | one
 
 
-LITERAL_BITS, DISTANCE_BITS, LENGTH_BITS = 11, 8, 7  # of the tables; codes that are longer are found bit by bit
+LITERAL_BITS, DISTANCE_BITS, LENGTH_BITS = 11, 8, 7  # bits of the tables; longer codes are found bit by bit
 
 
 @helper
 def _build(
     lengths: Any, first: int, count: int, entries: Any, bits: int, table: Any, counts: Any, sorted_: Any, offsets: Any
 ) -> bool:
-    """Fill `table` for the canonical code of `lengths[first : first + count]`; False if it is none.
+    """Fill `table` for the canonical code of `lengths[first : first + count]`. Return False if the code is invalid.
 
-    The table is grown code length by code length: a code of n bits takes one place among 2**n, and the table is doubled
-    by copying itself. `counts` and `sorted_` serve codes of more than `bits` bits; `offsets` is memory for 17 numbers.
+    The table grows by code length: a code of n bits takes one of 2**n places, and the table is doubled by a copy of
+    itself. `counts` and `sorted_` are for codes of more than `bits` bits. `offsets` is memory for 17 numbers.
     """
     for i in range(16):
         counts[i] = 0
@@ -129,7 +129,7 @@ def _build(
             return False
         offsets[n + 1] = offsets[n] + counts[n]
     if left > 0 and not (count - unused == 0 or (count - unused == 1 and counts[1] == 1)):
-        return False  # incomplete: zlib takes none but these either
+        return False  # zlib refuses all other incomplete codes too
     for i in range(count):
         n = S(lengths[first + i])
         if n:
@@ -155,7 +155,7 @@ def _build(
 
 @helper
 def _long_code(buffer: Any, counts: Any, sorted_: Any, entries: Any) -> Any:
-    """The entry for a code of any length, found bit by bit."""
+    """Return the entry for a code of any length, found bit by bit."""
     code, first, index = 0, 0, 0
     for n in range(1, 16):
         code |= S(buffer >> U(n - 1) & U(1))
@@ -171,7 +171,7 @@ def _long_code(buffer: Any, counts: Any, sorted_: Any, entries: Any) -> Any:
 
 @maker
 def inflate(source: Any, start: int, stop: int, out: Any, size: int) -> Any:
-    """Unpack the deflate stream `source[start:stop]` to exactly `size` bytes of `out`; where it ends, or -1.
+    """Decompress the deflate stream `source[start:stop]` to exactly `size` bytes of `out`. Return its end, or -1.
 
     Both arrays are longer by SLACK than `stop` and `size`.
     """
@@ -213,7 +213,7 @@ def _inflated(
     lengths: Any,
     offsets: Any,
 ) -> Any:
-    """As `inflate`, with memory for its tables."""
+    """Run `inflate` with memory for its tables."""
     buffer, bits = U(0), U(0)
     at, to = start, 0
     last = False
@@ -261,7 +261,7 @@ def _inflated(
             for i in range(19):
                 lengths[i] = 0
             for i in range(length_count):
-                if i == 12:  # 39 bits at least were there, 3 for each
+                if i == 12:  # there were at least 39 bits, 3 for each length
                     if at > stop + 8:
                         return -1
                     buffer |= load_word(source, at) << bits
@@ -306,7 +306,7 @@ def _inflated(
                     drop = U(7)
                 buffer >>= drop
                 bits -= drop
-                for k in range(repeat):  # at most 138 beyond `total`, for which there is room
+                for k in range(repeat):  # at most 138 lengths after `total`, which have room
                     lengths[i + k] = value
                 i += repeat
             if i > total or lengths[256] == 0:
@@ -334,7 +334,7 @@ def _inflated(
             at += S((U(63) - bits) >> U(3))
             bits |= U(56)
             entry = U(literals[buffer & U((1 << LITERAL_BITS) - 1)])
-            if entry & U(LITERAL):  # three in a row leave 23 bits of the 56
+            if entry & U(LITERAL):  # three literals leave 23 of the 56 bits
                 buffer >>= entry & U(63)
                 bits -= entry & U(63)
                 out[U(to)] = B(entry >> U(16))

@@ -1,4 +1,4 @@
-"""Several bytes of an array at once: what LLVM does not make of single ones; the callers have checked the places."""
+"""Loads and stores of several bytes of an array at once, which LLVM does not combine. The callers check the bounds."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ U: Any = np.uint64
 S: Any = np.int64
 W: Any = np.uint32
 B: Any = np.uint8
-SLACK = 512  # bytes behind a buffer that may be read or written: a longest match and a vector are less
+SLACK = 512  # bytes after a buffer that may be accessed: more than the longest match and a vector
 
 
 def _pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    """Where the element args[1] of the array args[0] is, as a pointer to eight bytes."""
+    """Return a pointer to eight bytes at the element args[1] of the array args[0]."""
     array: Any = arrayobj.make_array
     data = array(signature.args[0])(context, builder, args[0]).data
     return builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(64).as_pointer())
@@ -27,7 +27,7 @@ def _pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 def _loading() -> Any:
     @intrinsic
     def load(typing: Any, array: Any, index: Any) -> Any:
-        """Eight bytes at `index` as a little-endian number; the caller has checked that they are there."""
+        """Load eight bytes at `index` as a little-endian number. The caller checks the bounds."""
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             value = builder.load(_pointer(context, builder, signature, args))
@@ -42,7 +42,7 @@ def _loading() -> Any:
 def _storing() -> Any:
     @intrinsic
     def store(typing: Any, array: Any, index: Any, value: Any) -> Any:
-        """`value` to the eight bytes at `index`; the caller has checked that they are there."""
+        """Store `value` to the eight bytes at `index`. The caller checks the bounds."""
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             builder.store(args[2], _pointer(context, builder, signature, args)).align = 1
@@ -63,7 +63,7 @@ def _lanes(kind: int) -> Any:
 def _widening() -> Any:
     @intrinsic
     def widen(typing: Any, array: Any, index: Any) -> Any:
-        """Four bytes at `index` as four lanes of 16 bits; the caller has checked that they are there."""
+        """Load four bytes at `index` as four lanes of 16 bits. The caller checks the bounds."""
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             place = builder.bitcast(_pointer(context, builder, signature, args), _lanes(8).as_pointer())
@@ -79,7 +79,7 @@ def _widening() -> Any:
 def _narrowing() -> Any:
     @intrinsic
     def narrow(typing: Any, array: Any, index: Any, value: Any) -> Any:
-        """The lanes of `value` as four bytes at `index`; the caller has checked that they are there."""
+        """Store the lanes of `value` as four bytes at `index`. The caller checks the bounds."""
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             lanes = builder.trunc(builder.bitcast(args[2], _lanes(16)), _lanes(8))
@@ -95,7 +95,7 @@ def _narrowing() -> Any:
 def _guessing() -> Any:
     @intrinsic
     def add_paeth(typing: Any, value: Any, left: Any, up: Any, corner: Any) -> Any:
-        """Filter 4 undone for four lanes of 16 bits at once."""
+        """Decode filter 4 for four lanes of 16 bits at once."""
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             value, left, up, corner = (builder.bitcast(lanes, _lanes(16)) for lanes in args)

@@ -1,6 +1,6 @@
-"""An Example message, and its map from names to values.
+"""The parser of an Example message and its map from names to values.
 
-Entries often stand where they stood in the message before.
+Entries often have the same position as in the message before.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ U = np.uint64
 
 @helper
 def _words(buffer: Any, at: Any, size: Any) -> Any:
-    """The first and the last eight bytes of a key; a shorter one is its own first, filled up with zeros."""
+    """Return the first and the last eight bytes of a key. A shorter key is padded with zeros, and has no last word."""
     if size >= 8:
         return load64(buffer, at), load64(buffer, at + size - 8)
     if buffer.size - at >= 8:
@@ -51,7 +51,7 @@ def _words(buffer: Any, at: Any, size: Any) -> Any:
 
 @helper
 def _same_middle(buffer: Any, at: Any, size: Any, keys: Any, key_at: Any) -> Any:
-    """Whether two keys that agree in length, first and last word agree in between."""
+    """Return True if two keys with equal length, first and last word are equal in between."""
     same = True
     for i in range(8, size - 8):
         same = same and buffer[U(at + i)] == keys[U(key_at + i)]
@@ -60,7 +60,7 @@ def _same_middle(buffer: Any, at: Any, size: Any, keys: Any, key_at: Any) -> Any
 
 @helper
 def find(buffer: Any, at: Any, size: Any, table: Any, keys: Any, places: Any) -> Any:
-    """The entry with this key, or -1; `places` is an open-addressed hash table whose size is a power of two."""
+    """Return the entry with this key, or -1. `places` is an open-addressed hash table; its size is a power of two."""
     first, last = _words(buffer, at, size)
     mask = U(places.size - 1)
     place = (((first ^ (last * U(M1)) ^ (U(size) * U(M2))) * U(M3)) >> U(32)) & mask
@@ -78,20 +78,20 @@ def find(buffer: Any, at: Any, size: Any, table: Any, keys: Any, places: Any) ->
         place = (place + U(1)) & mask
 
 
-# The lengths in the last eight bytes before a list's values: of the feature, its list, and the values, packed.
+# The lengths in the last eight bytes before a list's values: of the feature, its list, and the packed values.
 _LENGTHS = 0x0100010001000000
 
 
 @inlined
 def expected_entry(buffer: Any, at: Any, stop: Any, table: Any, k: Any, keys: Any) -> Any:
-    """The number of bytes that the values of entry k take, if it stands here as writers spell it; else -1.
+    """Return the number of bytes of the values of entry k, if it stands here in the usual spelling, else -1.
 
-    That is, with every length in one byte:
+    In the usual spelling, every length has one byte:
 
         0A length | 0A length key | 12 length | kind length | 0A length | values
 
-    The general way accepts the same bytes with the same result. Here all but the lengths is compared by words, the last
-    of which ends where the values begin; and each length follows from the first.
+    The general parser accepts the same bytes with the same result. This function compares all bytes except the lengths
+    as words; the last word ends before the values. It also checks that the lengths agree.
     """
     if stop - at < 2:
         return -1
@@ -105,7 +105,7 @@ def expected_entry(buffer: Any, at: Any, stop: Any, table: Any, k: Any, keys: An
     wrong |= load64(buffer, at + head - 8) ^ (U(table[k, WORD_2]) + U(size) * U(_LENGTHS))
     if wrong != U(0):
         return -1
-    if head > 24:  # what of the key is in none of the three
+    if head > 24:  # compare the bytes of the key that no word contains
         i = np.int64(12)
         size_of_key = table[k, KEY_SIZE]
         key = table[k, KEY_AT]
@@ -119,7 +119,7 @@ def expected_entry(buffer: Any, at: Any, stop: Any, table: Any, k: Any, keys: An
 
 @inlined
 def same_unwanted(buffer: Any, at: Any, stop: Any, address: Any) -> Any:
-    """Where the entry here ends, if it has the key of the one at `address`, which is spelled as usual; else -1."""
+    """Return the end of the entry here, if it has the key of the entry at `address`, in the usual spelling; else -1."""
     size = np.int64(bytes_at(address, 4)[U(3)])
     if stop - at < size + 6:
         return -1
@@ -138,7 +138,7 @@ def same_unwanted(buffer: Any, at: Any, stop: Any, address: Any) -> Any:
 
 @helper
 def map_entry(buffer: Any, at: Any, end: Any) -> Any:
-    """(whether it is sound, where its key begins, the key's size, where its value begins and ends)."""
+    """Return (is valid, start of the key, size of the key, start of the value, end of the value)."""
     key, size, start, stop = at, np.int64(0), at, at
     while at < end:
         tag, at = varint(buffer, at, end)
@@ -173,7 +173,10 @@ def as_before(
     starts: Any,
     lengths: Any,
 ) -> Any:
-    """Read what stands where it stood before, written at once; (position, slot, entries read)."""
+    """Read entries at the positions of the message before, and write them at once.
+
+    Return (position, slot, entries read).
+    """
     first = slot
     while at < stop and slot < REMEMBERED:
         guess = memory[0, U(slot)]
@@ -209,9 +212,10 @@ def features(
     starts: Any,
     lengths: Any,
 ) -> Any:
-    """Read the wanted features of a `Features` message, or note where their values are; (next slot, read, noted).
+    """Read the described features of a `Features` message, or note their positions. Return (next slot, read, noted).
 
-    A slot is the place of a map entry among those of a record, by which its feature is guessed. -1 for malformed.
+    A slot is the number of a map entry in a record, from which its feature is guessed. The first result is -1 for a
+    malformed message.
     """
     read = np.int64(0)
     noted = np.int64(0)
@@ -270,7 +274,7 @@ def features(
             notes[found, 2] = 2 * row
             known = notes[found, 3]
             if known >= 0 and memory[0, U(known)] == found:
-                slot = known  # some were left out, or have another order: go on behind this one
+                slot = known  # some entries were left out or have another order: continue after this one
             elif slot < REMEMBERED:
                 memory[0, U(slot)] = found
                 notes[found, 3] = slot
@@ -298,8 +302,11 @@ def all_features(
     starts: Any,
     lengths: Any,
 ) -> Any:
-    """(features written, features noted) of the record from `at` to `stop`; the first is -1 where it is malformed."""
-    slot = np.int64(0)  # a literal 0 would have `features` compiled a second time, for literals
+    """Return (features written, features noted) of the record from `at` to `stop`.
+
+    The first is -1 if it is malformed.
+    """
+    slot = np.int64(0)  # a literal 0 would compile `features` a second time, for literals
     written = np.int64(0)
     noted = np.int64(0)
     while at < stop:

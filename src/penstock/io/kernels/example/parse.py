@@ -1,8 +1,7 @@
-"""parse: the records of a Block, wherever they lie, into the arrays of their columns.
+"""parse: converts the records of a Block, in any number of buffers, to the arrays of their columns.
 
-`penstock.io.wire` says what the wire format means and `penstock.io.plain` what is accepted; this agrees with them on
-every input, well-formed or not, and says nothing about reasons: a rejected record is parsed again by the plain parser,
-which raises the error.
+`penstock.io.wire` defines the wire format, and `penstock.io.plain` defines valid input. This kernel agrees with them on
+every input, but does not report reasons. The plain parser parses a rejected record again, and raises the error.
 """
 
 from __future__ import annotations
@@ -45,18 +44,20 @@ def parse(
     memory: Any,
     notes: Any,
 ) -> Any:
-    """Parse the records from number `done` on; returns (how many are done, status, entry, values needed there).
+    """Parse the records from number `done` on. Return (number of parsed records, status, entry, values needed there).
 
-    Buffer b is the `sizes[b]` bytes at `addresses[b]`; record i has `record_lengths[i]` bytes from `record_starts[i]`
-    on of buffer `which[i]`. The caller holds the buffers.
+    Buffer b is the `sizes[b]` bytes at `addresses[b]`. Record i has `record_lengths[i]` bytes of buffer `which[i]`,
+    from `record_starts[i]` on. The caller keeps the buffers alive.
 
-    Entry k of fixed size writes its values from `BASE + row * SIZE` on in the array of its kind (floats as their bits);
-    one of any length appends to what it has from `BASE` on, at most `ROOM` values in all; `splits[SPLITS, i]` is how
-    many it had before row i. NO_ROOM means: give entry k room for so many values and continue there.
+    An entry k of fixed size writes its values from `BASE + row * SIZE` on, in the array of its kind (floats as their
+    bits). An entry of any length appends to its values from `BASE` on, at most `ROOM` values in all. `splits[SPLITS,
+    i]` is the number of its values before row i. NO_ROOM means: give entry k memory for the needed values, and continue
+    with this record.
 
-    `memory` (2, REMEMBERED) has for each slot the entry last found there and, of an UNWANTED one, its address. `notes`
-    has for each entry where its value begins and ends; 2 * row where that is of this row, 2 * row + 1 where its values
-    were written at once; and the slot at which it was learnt. Both begin with -1 and serve all calls for one Block.
+    `memory` (2, REMEMBERED) has for each slot the entry last found there. For an UNWANTED entry it also has the
+    address. `notes` has four numbers for each entry: start and end of its value; 2 * row if noted in this row, or 2 *
+    row + 1 if its values were written at once; and the slot of the entry. Both begin with -1, and serve all calls for
+    one Block.
     """
     entries = table.shape[0]
     for row in range(done, record_starts.size):

@@ -1,6 +1,7 @@
-"""Values to their rows: lists of the three kinds, a lone value as soon as it is seen, and lists in pieces.
+"""Writing of values to rows: lists of the three kinds, single values, and lists in pieces.
 
-Below them the wire format: integers of 1 to 10 bytes, what has a length, what is unknown; and memory by its address.
+The module also reads the wire format (integers of 1 to 10 bytes, values with a length, unknown fields) and memory by
+address.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _CONTINUED, _PAYLOAD = 0x8080808080808080, 0x7F7F7F7F7F7F7F7F
 
 @helper
 def _long_varint(buffer: Any, at: Any, stop: Any) -> Any:
-    """`varint` for more than one byte."""
+    """Read a varint of more than one byte, like `varint`."""
     value = U(0)
     shift = U(0)
     last = min(stop, at + 10)
@@ -57,9 +58,9 @@ def _long_varint(buffer: Any, at: Any, stop: Any) -> Any:
 
 @helper
 def varint(buffer: Any, at: Any, stop: Any) -> Any:
-    """(value, next position), or (0, -1) where it does not end before `stop` or within 10 bytes.
+    """Return (value, next position), or (0, -1) if the varint does not end before `stop` or within 10 bytes.
 
-    Most have one byte; apart from the loop for the others this is small enough for LLVM to inline.
+    Most varints have one byte. The loop for longer ones is a separate function, so that LLVM inlines this one.
     """
     if at < stop and buffer[U(at)] < 128:
         return U(buffer[U(at)]), at + 1
@@ -68,9 +69,12 @@ def varint(buffer: Any, at: Any, stop: Any) -> Any:
 
 @inlined
 def short_varint(buffer: Any, at: Any, size: Any) -> Any:
-    """(True, value) of a varint of 1 to 8 bytes that is exactly `size` long; the caller has checked eight bytes."""
+    """Return (True, value) of a varint with exactly `size` bytes, 1 to 8.
+
+    The caller has checked that eight bytes exist.
+    """
     shift = U(64) - (U(size) << U(3))
-    word = load64(buffer, at) << shift  # its last byte is the highest, below it there are zeros
+    word = load64(buffer, at) << shift  # the varint's last byte is now the highest, with zeros below
     continued = word & U(_CONTINUED)
     fits = continued == (U(_CONTINUED) >> U(8)) & (U(0xFFFFFFFFFFFFFFFF) << shift)
     word = (word >> shift) & U(_PAYLOAD)
@@ -81,7 +85,7 @@ def short_varint(buffer: Any, at: Any, size: Any) -> Any:
 
 @helper
 def span(buffer: Any, at: Any, stop: Any) -> Any:
-    """(start, end) of the bytes that a length announces, or (0, -1)."""
+    """Return (start, end) of the bytes after a length, or (0, -1)."""
     size, at = varint(buffer, at, stop)
     if at < 0 or size > U(stop - at):
         return 0, -1
@@ -90,7 +94,7 @@ def span(buffer: Any, at: Any, stop: Any) -> Any:
 
 @helper
 def skip(buffer: Any, at: Any, stop: Any, tag: Any) -> Any:
-    """The position after an unknown field, or -1."""
+    """Return the position after an unknown field, or -1."""
     kind = tag & U(7)
     if tag < U(8) or tag > U(0xFFFFFFFF):
         return -1
@@ -105,14 +109,14 @@ def skip(buffer: Any, at: Any, stop: Any, tag: Any) -> Any:
     return -1
 
 
-# numba carries types for some of its names only.
+# numba has types only for some of its names.
 make_array: Any = arrayobj.make_array
 populate_array: Any = arrayobj.populate_array
 _BYTES: Any = types.Array(types.uint8, 1, "C", readonly=True)
 
 
 def _bytes_at(typing: Any, address: Any, size: Any) -> Any:
-    """The `size` bytes from `address` on as an array; the caller holds what they are in."""
+    """Return the `size` bytes from `address` on as an array. The caller keeps the memory alive."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         array = make_array(_BYTES)(context, builder)
@@ -125,7 +129,7 @@ def _bytes_at(typing: Any, address: Any, size: Any) -> Any:
 
 
 def _address_of(typing: Any, buffer: Any) -> Any:
-    """The address of an array's first byte."""
+    """Return the address of an array's first byte."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         array = make_array(signature.args[0])(context, builder, args[0])
@@ -143,7 +147,7 @@ MALFORMED = -1
 
 @helper
 def int_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: Any, ints: Any) -> Any:
-    """Add the values of an Int64List; their number with those before, or -1. Only `room` of them are written."""
+    """Add the values of an Int64List. Return their number with earlier ones, or -1. At most `room` are written."""
     while at < stop:
         tag, at = varint(buffer, at, stop)
         if at < 0:
@@ -205,7 +209,7 @@ def float_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: Any
 
 @helper
 def bytes_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: Any, starts: Any, lengths: Any) -> Any:
-    """Add the places of a BytesList's strings; see `int_list`."""
+    """Add the positions of a BytesList's strings; see `int_list`."""
     while at < stop:
         tag, at = varint(buffer, at, stop)
         if at < 0:
@@ -238,7 +242,7 @@ def feature(
     starts: Any,
     lengths: Any,
 ) -> Any:
-    """(kind, number of values) of a `Feature` message, its values written from `base` on; kind -1 where malformed."""
+    """Write the values of a `Feature` message from `base` on. Return (kind, number of values); kind -1 if malformed."""
     kind = count = np.int64(0)
     while at < stop:
         tag, at = varint(buffer, at, stop)
@@ -272,7 +276,7 @@ def feature(
 def direct(
     buffer: Any, at: Any, size: Any, table: Any, k: Any, row: Any, ints: Any, floats: Any, starts: Any, lengths: Any
 ) -> Any:
-    """Whether the values of entry k, packed in `size` bytes from `at` on, could be written to their row at once."""
+    """Write the values of entry k, packed in `size` bytes at `at`, to their row. Return True if this was possible."""
     form = table[k, FORM]
     if form == ONE_INT:
         if U(size - 1) > U(7) or buffer.size - at < 8:
@@ -307,7 +311,10 @@ def write_noted(
     starts: Any,
     lengths: Any,
 ) -> Any:
-    """Write what is noted of row `row`, and defaults of what is missing; (status, entry, values needed there)."""
+    """Write the noted values of row `row`, and defaults of missing ones.
+
+    Return (status, entry, values needed there).
+    """
     for k in range(table.shape[0]):
         if notes[k, 2] == 2 * row + 1:
             continue

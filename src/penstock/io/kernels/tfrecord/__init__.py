@@ -1,1 +1,1 @@
-"""The compiled walk over the framing of TFRecord files, and their checksums."""
+"""Compiled loops over the records of TFRecord files, with their checksums."""

@@ -11,10 +11,10 @@ from penstock.native.kernel import kernel
 
 @kernel("buffer: u8[:], at: i64 -> i64, i64")
 def find_record(buffer: Any, at: Any) -> Any:
-    """Where the next record begins, from `at` on, and its status.
+    """Return the start of the next record, from `at` on, and its status.
 
-    FINE is a record whose both checksums match, SHORT_BODY one with a good header that the buffer does not hold to its
-    end. SHORT_HEADER stands for none, at the first place where a header would not fit.
+    FINE is a record with two valid checksums. SHORT_BODY is a record with a valid header that ends after the buffer.
+    SHORT_HEADER means that no record was found; the position is the first one without space for a header.
     """
     while buffer.size - at >= 12:
         status, _ = record(buffer, at, EVERYTHING)

@@ -1,6 +1,6 @@
 """record: the header and the checksums of one record.
 
-CRC-32C comes from the processor's own instruction (SSE 4.2, ARM64's CRC).
+CRC-32C is computed with the processor's instruction (SSE 4.2, ARM64's CRC).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
 
 def _emit(builder: Any, crc: Any, value: Any, width: int) -> Any:
-    """LLVM code for one step over `width` bytes; `crc` and `value` are 64 bits wide."""
+    """Generate the LLVM code of one step over `width` bytes. `crc` and `value` are 64 bits wide."""
     crc32 = builder.trunc(crc, _I32)
     if has_feature("crc"):
         name, kind = ("llvm.aarch64.crc32cx", _I64) if width == 8 else ("llvm.aarch64.crc32cb", _I32)
@@ -58,11 +58,11 @@ step1: Any = intrinsic(_step1)
 
 U = np.uint64
 
-LANE = 256  # bytes that `behind_lane` goes over
+LANE = 256  # bytes of a lane, see `_behind_lane`
 
 
 def _behind(count: int) -> np.ndarray:
-    """Row k, column b: what byte k of a checksum, being b, becomes when `count` zero bytes follow. uint64 (4, 256)."""
+    """Return row k, column b: the effect of `count` zero bytes on a checksum whose byte k is b. uint64 (4, 256)."""
     rows = np.arange(256, dtype=np.uint64) << (U(8) * np.arange(4, dtype=np.uint64)[:, None])
     for _ in range(8 * count):
         rows = np.where(rows & U(1), (rows >> U(1)) ^ U(0x82F63B78), rows >> U(1))
@@ -74,7 +74,7 @@ BEHIND_LANE = _behind(LANE)
 
 @inlined
 def _behind_lane(crc: Any) -> Any:
-    """What a checksum becomes when a lane of zeros follows."""
+    """Return a checksum after a lane of zeros."""
     return (
         BEHIND_LANE[0, crc & U(255)]
         ^ BEHIND_LANE[1, (crc >> U(8)) & U(255)]
@@ -85,9 +85,9 @@ def _behind_lane(crc: Any) -> Any:
 
 @helper
 def crc_of(buffer: Any, start: Any, stop: Any) -> Any:
-    """CRC-32C of buffer[start:stop]; the caller has checked the bounds.
+    """Return the CRC-32C of buffer[start:stop]. The caller has checked the bounds.
 
-    The instruction gives its result after three cycles and can begin one in each, so three lanes go side by side.
+    The instruction has a latency of three cycles, and one can start in each cycle. So three lanes run in parallel.
     """
     found = U(0xFFFFFFFF)
     at = start
@@ -113,7 +113,7 @@ def crc_of(buffer: Any, start: Any, stop: Any) -> Any:
 
 @helper
 def _matches(buffer: Any, start: Any, stop: Any) -> Any:
-    """Whether the four bytes at `stop` are the masked checksum of buffer[start:stop]."""
+    """Return True if the four bytes at `stop` are the masked checksum of buffer[start:stop]."""
     found = crc_of(buffer, start, stop)
     rotated = ((found >> U(15)) | (found << U(17))) & U(0xFFFFFFFF)
     return (rotated + U(0xA282EAD8)) & U(0xFFFFFFFF) == U(bits32(buffer, stop))
@@ -121,7 +121,7 @@ def _matches(buffer: Any, start: Any, stop: Any) -> Any:
 
 @helper
 def record(buffer: Any, at: Any, check: Any) -> Any:
-    """(status, length of the data) of the record whose header begins at `at`, which is not past the end."""
+    """Return (status, length of the data) of the record whose header begins at `at`. `at` is not past the end."""
     room = buffer.size - at
     if room < 12:
         return SHORT_HEADER, 0

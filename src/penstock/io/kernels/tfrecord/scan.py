@@ -1,4 +1,4 @@
-"""scan, gather: the next records of a file, and those at given places."""
+"""scan, gather: the next records of a file, and the records at given offsets."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from penstock.native.kernel import kernel
 
 @kernel("buffer: u8[:], at: i64, max_bytes: i64, check: i64, starts: w i64[:], lengths: w i64[:] -> i64, i64, i64")
 def scan(buffer: Any, at: Any, max_bytes: Any, check: Any, starts: Any, lengths: Any) -> Any:
-    """Fill `starts` and `lengths` with records from `at` on; returns (records, next position, status).
+    """Fill `starts` and `lengths` with records from `at` on. Return (records, next position, status).
 
-    Stops when the arrays are full, at the end, after `max_bytes` of data, or in front of the first damaged record.
+    The scan stops when the arrays are full, at the end, after `max_bytes` of data, or before the first damaged record.
     """
     count = 0
     taken = 0
@@ -31,7 +31,7 @@ def scan(buffer: Any, at: Any, max_bytes: Any, check: Any, starts: Any, lengths:
 
 @kernel("buffer: u8[:], offsets: w i64[:], check: i64, starts: w i64[:], lengths: w i64[:] -> i64, i64")
 def gather(buffer: Any, offsets: Any, check: Any, starts: Any, lengths: Any) -> Any:
-    """The records whose headers begin at `offsets`; returns (records before the first damaged one, its status)."""
+    """Read the records whose headers begin at `offsets`. Return (records before the first damaged one, its status)."""
     for i in range(offsets.size):
         at = offsets[i]
         if at < 0 or at >= buffer.size:

@@ -51,7 +51,7 @@ def _advice(take: Take, cache: Cache) -> Advice:
         take,
         "cache-cut",
         "speed",
-        f"{take.label} ends passes before cache() has seen all elements, and a cache is kept only when it has.",
+        f"{take.label} ends iterations before cache() has seen all elements, and only a complete cache is kept.",
         mended,
         f"{why}, unless another data set made of the same cache() runs to the end.",
     )
@@ -73,7 +73,7 @@ def cache_endless(plan: Inspection) -> Iterator[Advice]:
             cache,
             "cache-endless",
             "memory",
-            "cache() is complete at the end of a pass, and this data set has none: it keeps all and never serves it.",
+            "cache() is complete at the end of an iteration. This data set never ends: the cache is never read.",
             mended,
             why,
         )
@@ -130,7 +130,7 @@ def cache_random(plan: Inspection) -> Iterator[Advice]:
             "data",
             found.message,
             calls([keeper, node, *behind]),
-            f"The {keeper.name} then holds what does not change, and the function draws anew in every epoch.",
+            f"The {keeper.name} then stores what does not change. The function uses new random numbers in every epoch.",
         )
 
 

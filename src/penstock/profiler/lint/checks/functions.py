@@ -60,9 +60,7 @@ _FLOAT64 = np.dtype(np.float64)
 _SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "true_divide": "/", "power": "**"}
 _TOLD_A_DTYPE = ("mean", "std", "var")
 _NAMES = frozenset(("float64", "f8", "<f8", "d", "double"))
-_WHY = (
-    "float32 is half the memory, and half to copy at every step behind; networks take float32. Results differ in the "
-)
+_WHY = "float32 is half the memory, and half to copy at every later step; networks take float32. Results differ in the "
 _WHY += "last digits."
 
 
@@ -251,6 +249,6 @@ def random_unkeyed(plan: Inspection) -> Iterator[Advice]:
             "data",
             found.message,
             "rng = np.random.default_rng(ps.element_key()), in the function",
-            "What is drawn then follows from the seed, the epoch and the element alone. For pictures there is "
+            "The random numbers then follow from the seed, the epoch and the element alone. For images there is "
             "ps.image.random_*.",
         )

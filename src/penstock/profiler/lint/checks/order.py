@@ -37,7 +37,7 @@ def late_filter(plan: Inspection) -> Iterator[Advice]:
                 kept,
                 "late-filter",
                 "speed",
-                f"{kept.label} only looks at what {mapped.label} hands on, after the pictures have been made.",
+                f"{kept.label} only looks at what {mapped.label} hands on, after the images are computed.",
                 calls([kept, mapped]),
                 "The map is then not called for what is dropped; the predicate takes the map's input.",
             )
@@ -72,7 +72,7 @@ def late_shard(plan: Inspection) -> Iterator[Advice]:
         else:
             notes.append("Each consumer then does that work for its own elements only.")
         if any(isinstance(node, Shuffle) for node in done):
-            notes.append("Behind a shuffle parts are disjoint only while all consumers shuffle with one seed.")
+            notes.append("After a shuffle, the shards are disjoint only if all consumers shuffle with one seed.")
         notes.append("Which elements come to which consumer changes.")
         yield Advice.on(
             shard,
@@ -144,8 +144,8 @@ def uneven_shards(plan: Inspection) -> Iterator[Advice]:
             f"{shard.label} of {count} elements: consumer 0 gets {most} {steps}, consumer {shard.num_shards - 1} gets "
             f"{least}. Those that train together wait for each other at the last step.",
             f".take({least})",
-            "At the end of the pipeline; or repeat() with a fixed number of steps for each epoch. For evaluation, "
-            "where nobody waits, it is as it should be.",
+            "At the end of the pipeline; or repeat() with a fixed number of steps for each epoch. For an "
+            "evaluation, it is right as it is.",
         )
 
 

@@ -49,7 +49,7 @@ def _in(node: Node) -> Iterator[Advice]:
             "speed",
             f"{prefetch.label} keeps the workers of {mapped.label} from writing into the memory of {node.label}.",
             calls([mapped, node, prefetch]),
-            "They are ahead without it; behind the batch it makes whole batches ahead.",
+            "They are ahead without it. After the batch, it makes whole batches ahead.",
         )
 
 
@@ -148,7 +148,7 @@ def sequential_map(plan: Inspection) -> Iterator[Advice]:
         draws = randomness(mapped.function)
         note = "Several calls then run at once, and the order stays as it is."
         if draws is not None:
-            note += f" Which element gets which draw of {draws} then depends on timing."
+            note += f" Which element gets which random numbers of {draws} then depends on timing."
         yield Advice.on(
             mapped,
             "sequential-map",
@@ -167,9 +167,11 @@ def no_prefetch(plan: Inspection) -> Iterator[Advice]:
     if has_workers(plan.final):
         if is_ahead(plan.final) or must_stay(plan.final):
             return
-        message = f"The steps up to {end.label}, behind the last parallel one, run in the training loop."
+        message = f"The steps up to {end.label}, after the last parallel step, run in the training loop."
         if plan.options.experimental_optimization.inject_prefetch:  # else they would be ahead
-            message += " They call what may do more than compute, and nobody has asked for that to be done ahead."
+            message += (
+                " Their functions may have side effects, and the pipeline does not ask for elements ahead of time."
+            )
     elif all(_is_in_memory(node) for node in end.walk() if isinstance(node, Scan)):
         return
     else:

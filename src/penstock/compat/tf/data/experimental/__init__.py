@@ -1,4 +1,4 @@
-"""`tf.data.experimental`, with what TensorFlow has deprecated since."""
+"""`tf.data.experimental`, including names that TensorFlow has deprecated."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Transformation = Callable[[Any], Any]
 
 
 def _default(value: Any) -> Any:
-    """A column's default: a dtype, or a value with TensorFlow's dtype."""
+    """Return the default of a column: a dtype, or a value with TensorFlow's dtype."""
     if isinstance(value, DType):
         return plain(value)
     if isinstance(value, (int, float, str)):
@@ -42,39 +42,39 @@ def _default(value: Any) -> Any:
 
 
 def CsvDataset(filenames: Any, record_defaults: Any, *args: Any, **kwargs: Any) -> Dataset:
-    """The rows of CSV files, as tuples of columns with the dtypes of `record_defaults`."""
+    """Return the rows of CSV files as tuples of columns with the dtypes of `record_defaults`."""
     kwargs.pop("name", None)
     defaults = [_default(value) for value in record_defaults]
     return ours(ps.experimental.CsvDataset(_emptied(filenames, []), defaults, *args, **kwargs))
 
 
 def make_csv_dataset(file_pattern: Any, batch_size: int, *args: Any, **kwargs: Any) -> Dataset:
-    """Batches of the rows of CSV files, as dicts of columns."""
+    """Return batches of rows of CSV files, as dicts of columns."""
     if kwargs.get("column_defaults") is not None:
         kwargs["column_defaults"] = [_default(value) for value in kwargs["column_defaults"]]
     return ours(ps.experimental.make_csv_dataset(file_pattern, batch_size, *args, **kwargs))
 
 
 def SqlDataset(driver_name: Any, data_source_name: Any, query: Any, output_types: Any) -> Dataset:
-    """The rows that a query gives."""
+    """Return the rows of a query."""
     types = plain_nest(output_types)
     return ours(ps.experimental.SqlDataset(driver_name, data_source_name, query, types))
 
 
 def Counter(start: Any = 0, step: Any = 1, dtype: Any = np.int64) -> Dataset:
-    """The numbers from `start` on, without end."""
+    """Return the numbers from `start` on, without end."""
     return ours(ps.Dataset.counter(start, step, plain(dtype)))
 
 
 def RandomDataset(seed: Any = None, rerandomize_each_iteration: Any = None) -> Dataset:
-    """Random integers without end."""
+    """Return random integers without end."""
     return ours(ps.Dataset.random(seed, rerandomize_each_iteration))
 
 
 def make_batched_features_dataset(
     file_pattern: Any, batch_size: int, features: Any, *args: Any, **kwargs: Any
 ) -> Dataset:
-    """Batches of parsed examples from files."""
+    """Return batches of parsed examples from files."""
     from penstock.compat.tf import data
 
     names = {getattr(data, name): getattr(ps, name) for name in ("TFRecordDataset", "TextLineDataset")}
@@ -91,26 +91,26 @@ class Reducer(ps.experimental.Reducer):
 
 
 class AutoShardPolicy(IntEnum):
-    """How TensorFlow's distribution strategies divide data sets; here `ds.shard(num_shards, index)` does it."""
+    """The policy of TensorFlow's strategies for sharding. Here `ds.shard(num_shards, index)` shards a data set."""
 
     OFF, AUTO, FILE, DATA, HINT = -1, 0, 1, 2, 3
 
 
 class AutotuneAlgorithm(IntEnum):
-    """How TensorFlow's AUTOTUNE chooses; this one has one way."""
+    """The algorithm of TensorFlow's AUTOTUNE. penstock has only one."""
 
     DEFAULT, HILL_CLIMB, GRADIENT_DESCENT, MAX_PARALLELISM, STAGE_BASED = range(5)
 
 
 class ExternalStatePolicy(IntEnum):
-    """What TensorFlow does about state that a checkpoint cannot hold; one never holds what functions keep here."""
+    """The policy of TensorFlow for state outside checkpoints. penstock's checkpoints never contain such state."""
 
     WARN, IGNORE, FAIL = range(3)
 
 
 @dataclass
 class DistributeOptions:
-    """What TensorFlow's distribution strategies read; nothing divides a data set unasked here."""
+    """The settings of TensorFlow's strategies. penstock never shards a data set by itself."""
 
     auto_shard_policy: Any = AutoShardPolicy.AUTO
     num_devices: Any = None
@@ -126,7 +126,7 @@ class TFRecordWriter:
         self._filename, self._compression = lowered(filename), compression_type
 
     def write(self, dataset: Dataset) -> None:
-        """Write the elements, in their order. Raises InvalidTypeError where they are no byte strings."""
+        """Write the elements in order. Raises InvalidTypeError if they are no byte strings."""
         with ps.io.TFRecordWriter(self._filename, self._compression) as writer:
             for record in dataset.as_numpy_iterator():
                 if not isinstance(record, bytes):
@@ -142,7 +142,7 @@ from_list, get_next_as_optional = Dataset.from_list, Iterator.get_next_as_option
 
 
 def get_structure(dataset_or_iterator: Any) -> Any:
-    """What an element is made of."""
+    """Return the spec of an element."""
     return dataset_or_iterator.element_spec
 
 
@@ -170,13 +170,13 @@ def map_and_batch(
     drop_remainder: bool = False,
     num_parallel_calls: Any = None,
 ) -> Transformation:
-    """`map` and `batch`, which are fused by themselves."""
+    """Return `map` and `batch` as one function. penstock fuses them automatically."""
     parallel = num_parallel_calls or (AUTOTUNE if num_parallel_batches else None)
     return lambda dataset: adopted(dataset).map(map_func, parallel).batch(batch_size, drop_remainder)
 
 
 def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: Any = None) -> Transformation:
-    """`shuffle` and `repeat`, which are fused by themselves."""
+    """Return `shuffle` and `repeat` as one function. penstock fuses them automatically."""
     return lambda dataset: adopted(dataset).shuffle(buffer_size, seed).repeat(count)
 
 
@@ -188,19 +188,19 @@ def parallel_interleave(
     buffer_output_elements: Any = None,
     prefetch_input_elements: Any = None,
 ) -> Transformation:
-    """`interleave` that reads its inputs ahead; with `sloppy` the options say whether the order is kept."""
+    """Return an `interleave` that reads its inputs ahead. With `sloppy`, the options decide the order."""
     given = (map_func, cycle_length, block_length, cycle_length)
     return lambda dataset: adopted(dataset).interleave(*given, deterministic=None if sloppy else True)
 
 
 def group_by_reducer(key_func: Any, reducer: Any) -> Transformation:
-    """A reduction of the elements of each key."""
+    """Return a function that reduces the elements of each key."""
     made = ps.experimental.group_by_reducer(called(key_func), reducer)
     return lambda dataset: adopted(made(dataset))
 
 
 def parse_example_dataset(features: Any, num_parallel_calls: Any = 1, deterministic: Any = None) -> Transformation:
-    """`tf.io.parse_example` of batches, as a function for `Dataset.apply`."""
+    """Return `tf.io.parse_example` of batches as a function for `Dataset.apply`."""
     made = ps.experimental.parse_example_dataset(features, num_parallel_calls, deterministic)
     return lambda dataset: adopted(made(dataset))
 
@@ -208,31 +208,31 @@ def parse_example_dataset(features: Any, num_parallel_calls: Any = 1, determinis
 def snapshot(
     path: Any, compression: Any = "AUTO", reader_func: Any = None, shard_func: Any = None, **old: Any
 ) -> Transformation:
-    """`Dataset.snapshot` as a function for `Dataset.apply`."""
+    """Return `Dataset.snapshot` as a function for `Dataset.apply`."""
     given = {"reader_func": reader_func, "shard_func": shard_func}
     named = {name: item for name, item in given.items() if item is not None}
     return lambda dataset: adopted(dataset).snapshot(path, compression or "NONE", **named)
 
 
 def copy_to_device(target_device: Any, source_device: Any = "/cpu:0") -> Transformation:
-    """The same data set: the framework that trains copies a batch (`to_torch(device=...)`, `to_jax`, `model.fit`)."""
+    """Return the data set unchanged, because the training framework copies batches (`to_torch`, `to_jax`, `fit`)."""
     return adopted
 
 
 def prefetch_to_device(device: Any, buffer_size: Any = None) -> Transformation:
-    """Batches made ahead; the framework that trains copies them (`to_torch(device=...)`, `to_jax`, `model.fit`)."""
+    """Return a prefetch. The training framework copies batches (`to_torch(device=...)`, `to_jax`, `model.fit`)."""
     return lambda dataset: adopted(dataset).prefetch(AUTOTUNE if buffer_size is None else buffer_size)
 
 
 def save(
     dataset: Dataset, path: Any, compression: Any = None, shard_func: Any = None, checkpoint_args: Any = None
 ) -> None:
-    """`Dataset.save`."""
+    """Call `Dataset.save`."""
     dataset.save(path, compression, shard_func and called(shard_func))
 
 
 def distributed_save(dataset: Dataset, path: Any, dispatcher_address: Any, compression: Any = "AUTO") -> None:
-    """Have a service's workers write a saved data set."""
+    """Let the workers of a service write a saved data set."""
     ps.service.distributed_save(dataset, path, service._address(dispatcher_address))
 
 

@@ -1,11 +1,11 @@
-"""`tf.data.experimental.service`, by `penstock.service`: the dispatcher and its workers are processes of this machine.
+"""`tf.data.experimental.service`, based on `penstock.service`: the dispatcher and its workers run on this machine.
 
-Both of TensorFlow's servers may be where they are in its programs. The dispatcher starts the worker processes (as many
-as there are cores, if consumers wait for them), so that a `WorkerServer` only joins a dispatcher that is there. An
-address names a port, as in TensorFlow; what it stands for is a folder of this user's, in which nobody else may look.
+Programs may start both of TensorFlow's servers. The dispatcher starts the worker processes, as many as there are cores
+if consumers wait for them. A `WorkerServer` only checks that its dispatcher runs. An address names a port, as in
+TensorFlow. It stands for a folder of this user that other users cannot read.
 
-Between processes of one machine nothing is compressed and every worker is local, so that `compression` and
-`target_workers` change something on Ray alone.
+Between processes of one machine nothing is compressed and every worker is local. `compression` and `target_workers`
+therefore have an effect only on Ray.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from penstock.io.writing import local
 from penstock.plan.node import check_int
 
 _LOCAL = ("localhost", "127.0.0.1", "0.0.0.0", "[::1]")
-_PORTS = range(49152, 65536)  # of which port=0 means any
-_TRIES = 16  # of them, before it is said that a service runs at each
-_LOOK = 0.2  # seconds between two looks at whether a dispatcher is still there
+_PORTS = range(49152, 65536)  # port=0 means any of these
+_TRIES = 16  # attempts before an error reports that services run at all tried ports
+_LOOK = 0.2  # seconds between two checks of a dispatcher
 _MODES = {"parallel_epochs": "off", "distributed_epoch": "dynamic"}
 
 
 class ShardingPolicy:
-    """Which worker makes which elements; a member is what `processing_mode` takes."""
+    """The distribution of elements over workers, for `processing_mode`."""
 
     OFF, DYNAMIC = "off", "dynamic"
     FILE = DATA = FILE_OR_DATA = HINT = "static"
 
 
 class CrossTrainerCache:
-    """Trainers that share what was made: those of one job do, here, without being told."""
+    """A cache for trainers. Trainers of one job share results here even without it."""
 
     def __init__(self, trainer_id: Any) -> None:
         self.trainer_id = trainer_id
@@ -51,11 +51,11 @@ class CrossTrainerCache:
 
 @dataclass
 class DispatcherConfig:
-    """Where a dispatcher listens: `port`, 0 for any that no other has.
+    """The port of a dispatcher. 0: any port without a dispatcher.
 
-    With `fault_tolerant_mode` data sets that were registered are in `work_dir`, a folder of this machine, and known
-    again to the next dispatcher with that folder. Consumers go on with the next dispatcher of the same port in any
-    case. What else TensorFlow has is here for its programs, and says nothing.
+    With `fault_tolerant_mode`, registered data sets are stored in `work_dir`, a folder of this machine. The next
+    dispatcher with that folder knows them. Consumers always continue with the next dispatcher of the same port. Other
+    settings of TensorFlow are accepted and have no effect.
     """
 
     port: int = 0
@@ -71,7 +71,7 @@ class DispatcherConfig:
 
 @dataclass
 class WorkerConfig:
-    """The dispatcher that a worker joins. What else TensorFlow has is here for its programs, and says nothing."""
+    """The dispatcher that a worker joins. Other settings of TensorFlow are accepted and have no effect."""
 
     dispatcher_address: str
     worker_address: Any = None
@@ -84,7 +84,7 @@ class WorkerConfig:
 
 
 class DispatchServer:
-    """A service: it ends with this process, or with this object."""
+    """A service that ends with this process, or with this object."""
 
     def __init__(self, config: DispatcherConfig | None = None, start: bool = True) -> None:
         config = config or DispatcherConfig()
@@ -96,7 +96,7 @@ class DispatchServer:
             self.start()
 
     def start(self) -> None:
-        """Begin; nothing if it has begun. Raises FailedPreconditionError where a service runs at the port already."""
+        """Start the service, unless it runs. Raises FailedPreconditionError if another service has the port."""
         if self._handle is not None:
             return
         for left in range(_TRIES - 1, -1, -1):
@@ -109,7 +109,7 @@ class DispatchServer:
                 self._port = _some_port()
         folder = _folder(self._port)
         with suppress(FileNotFoundError):
-            if Path(folder).is_symlink():  # of a dispatcher that was killed
+            if Path(folder).is_symlink():  # left by a dispatcher that was killed
                 Path(folder).unlink()
         if self._kept is not None:
             self._kept.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -120,7 +120,7 @@ class DispatchServer:
 
     @property
     def target(self) -> str:
-        """What `distribute` takes, in any process of this user."""
+        """The address for `distribute`, in any process of this user."""
         return f"grpc://localhost:{self._port}"
 
     def join(self) -> None:
@@ -134,7 +134,7 @@ class DispatchServer:
 
 
 class WorkerServer:
-    """Joins a dispatcher, which has its worker processes already."""
+    """Joins a dispatcher, which already has its worker processes."""
 
     def __init__(self, config: WorkerConfig, start: bool = True) -> None:
         self._config = config
@@ -143,7 +143,7 @@ class WorkerServer:
             self.start()
 
     def start(self) -> None:
-        """Raise FailedPreconditionError where there is no dispatcher at the address."""
+        """Raise FailedPreconditionError if no dispatcher runs at the address."""
         address = self._config.dispatcher_address
         try:
             self._handle = ps.service.connect(_address(address))
@@ -172,7 +172,7 @@ def distribute(
     cross_trainer_cache: Any = None,
     target_workers: Any = "AUTO",
 ) -> Any:
-    """`Dataset.distribute` as a function for `Dataset.apply`."""
+    """Return `Dataset.distribute` as a function for `Dataset.apply`."""
     how = _how(processing_mode, service, consumer_index, num_consumers, max_outstanding_requests)
     how |= _way(service, job_name, compression, cross_trainer_cache, target_workers)
     address = _address(service)
@@ -180,9 +180,9 @@ def distribute(
 
 
 def register_dataset(service: Any, dataset: Any, compression: Any = "AUTO", dataset_id: Any = None) -> str:
-    """Have a service know a data set; its id, for `from_dataset_id`.
+    """Register a data set with a service, and return its id for `from_dataset_id`.
 
-    Nothing of `compression` is kept with it: consumers say themselves how results are sent to them.
+    `compression` is not stored: each consumer chooses how results are sent to it.
     """
     _check_way(compression, "AUTO")
     return ps.service.register_dataset(_address(service), dataset, dataset_id)
@@ -201,7 +201,7 @@ def from_dataset_id(
     cross_trainer_cache: Any = None,
     target_workers: Any = "AUTO",
 ) -> Dataset:
-    """The data set that was registered with this id, made by the service's workers."""
+    """Return the data set that was registered with this id. The workers of the service compute it."""
     how = _how(processing_mode, service, consumer_index, num_consumers, max_outstanding_requests)
     how |= _way(service, job_name, "AUTO", cross_trainer_cache, target_workers)
     return ours(ps.service.from_dataset_id(_address(service), dataset_id, job_name, element_spec=element_spec, **how))
@@ -224,7 +224,7 @@ def _how(mode: Any, service: Any, index: Any, consumers: Any, outstanding: Any) 
 
 
 def _way(service: Any, job_name: Any, compression: Any, cache: Any, target_workers: Any) -> dict[str, Any]:
-    """How results travel: something that can be chosen on Ray alone."""
+    """Return the settings of the transfer of results, which exist only on Ray."""
     _check_way(compression, target_workers)
     if cache is not None and not isinstance(cache, CrossTrainerCache):
         message = f"cross_trainer_cache takes a CrossTrainerCache, got {type(cache).__name__}."
@@ -247,7 +247,7 @@ def _check_way(compression: Any, target_workers: Any) -> None:
 
 
 def _kept(config: DispatcherConfig) -> Path | None:
-    """The folder of what outlives a dispatcher; None for nothing."""
+    """Return the folder of a dispatcher's lasting state, or None."""
     if config.work_dir is not None:
         folder = local(config.work_dir, "work_dir") / "penstock-service"
     elif config.fault_tolerant_mode:
@@ -269,7 +269,7 @@ def _some_port() -> int:
 
 
 def _address(service: Any) -> str:
-    """penstock's address for one of TensorFlow's: `grpc://localhost:5050`, with or without the protocol."""
+    """Return penstock's address for TensorFlow's: `grpc://localhost:5050`, with or without the protocol."""
     text = str(getattr(service, "address", service))
     protocol, _, rest = text.rpartition("://")
     if protocol in ("unix", "ray", "ray-service") or text in ("local", "ray"):
@@ -283,7 +283,7 @@ def _address(service: Any) -> str:
 
 
 def _folder(port: int) -> str:
-    return f"/tmp/penstock-service-{os.getuid()}-{port}"  # a short path: it holds sockets
+    return f"/tmp/penstock-service-{os.getuid()}-{port}"  # a short path, because sockets in it allow only short names
 
 
 def _ended(handle: Any) -> None:

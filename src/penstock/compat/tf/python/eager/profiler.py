@@ -17,7 +17,7 @@ _running: list[Any] = []
 
 @dataclass
 class ProfilerOptions:
-    """How much TensorFlow's profiler looks at; this one has one level, which these leave as it is."""
+    """The level of detail of TensorFlow's profiler. penstock has one level, so these settings have no effect."""
 
     host_tracer_level: int = 2
     python_tracer_level: int = 0
@@ -26,7 +26,7 @@ class ProfilerOptions:
 
 
 class Profiler:
-    """`with Profiler(logdir): ...` records the passes that begin inside; see `penstock.profiler.Profiler`."""
+    """Records the iterations that begin in `with Profiler(logdir): ...`. See `penstock.profiler.Profiler`."""
 
     def __init__(self, logdir: Any, options: Any = None) -> None:
         self._profiler = ps.profiler.Profiler(logdir)
@@ -44,7 +44,7 @@ Profile = Profiler
 
 @contextmanager
 def Trace(name: str, **kwargs: Any) -> Iterator[None]:
-    """A span of your own in the timeline; one with `step_num` is a training step.
+    """Record a span of your own in the timeline. With `step_num`, the span is a training step.
 
     >>> with Trace("train", step_num=1, _r=1):
     ...     pass
@@ -56,7 +56,7 @@ def Trace(name: str, **kwargs: Any) -> Iterator[None]:
 
 
 def start(logdir: Any = "logs", options: Any = None) -> None:
-    """Begin to record. Raises AlreadyExistsError where that has begun."""
+    """Start to record. Raises AlreadyExistsError if a recording has started."""
     if _running:
         message = "Another profiler is running."
         raise AlreadyExistsError(message, hint="Call tf.profiler.experimental.stop() first.")
@@ -66,7 +66,7 @@ def start(logdir: Any = "logs", options: Any = None) -> None:
 
 
 def stop(save: bool = True) -> None:
-    """Write what was recorded. Raises FailedPreconditionError where `start` was not called."""
+    """Write the recording. Raises FailedPreconditionError if `start` was not called."""
     if not _running:
         message = "Cannot export profiling results. No profiler is running."
         raise FailedPreconditionError(message, hint="Call tf.profiler.experimental.start(logdir) first.")
@@ -74,7 +74,7 @@ def stop(save: bool = True) -> None:
 
 
 def _serve(port: int) -> None:
-    """Nothing: a run is looked at by `penstock top`, without being asked to listen. A warning says so."""
+    """Warn that `penstock top` shows a run without a port."""
     text = (
         f"tf.profiler.experimental.server.start({port}) opens no port: `penstock top` shows what this process does, "
         "and PENSTOCK_PROFILE=folder records all of it."

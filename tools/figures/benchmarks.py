@@ -1,0 +1,64 @@
+"""Write docs/benchmarks.md and the table of the README from the rows that the benchmarks have printed.
+
+    python tools/figures/benchmarks.py build/bench.jsonl        # `make bench` does it
+
+Run it in the environment of the benchmarks: the page names the versions that are installed there.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from filled import fill, machine
+
+PEERS = ("penstock", "tensorflow-cpu", "tensorflow", "torch", "grain", "nvidia-dali-cuda130", "spdl-core", "numpy")
+HEAD = ["| workload | penstock | beside | its rate | ratio |", "|---|---:|---|---:|---:|"]
+# Rows of the README: workloads with their names there, and the words with which the names of peers start.
+CHOSEN = {
+    "JPEG to batches of 32": "JPEG images 500×375 to batches of 224×224 floats",
+    "parse 40 features": "TFRecord rows of 40 features to columns",
+    "numbers one by one": "numbers, one by one",
+    "map, filter, shuffle, batch of numbers": "numbers: map, filter, shuffle, batch",
+}
+LIBRARIES = ("tf.data", "torch", "grain", "DALI")
+
+
+def line(row: dict[str, Any], workload: str) -> str:
+    middle, low, high = (f"{ratio:.3g}" for ratio in (median(row["ratios"]), min(row["ratios"]), max(row["ratios"])))
+    return f"| {workload} | {row['penstock']} | {row['peer']} | {row['theirs']} | {middle}× ({low} to {high}) |"
+
+
+def versions() -> str:
+    found = []
+    for name in PEERS:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    return ", ".join(found)
+
+
+def main(path: Path) -> None:
+    rows = [json.loads(each) for each in path.read_text(encoding="utf-8").splitlines()]
+    rows = [row for row in {(row["workload"], row["peer"]): row for row in rows}.values() if row["ratios"]]
+    said = f"Measured on {machine()}, with {versions()}. Runs of each pair: {len(rows[0]['ratios'])}."
+    parts = {"rows": "\n".join([*HEAD, *(line(row, row["workload"]) for row in rows)]), "versions": said}
+    fill("docs/benchmarks.md", parts)
+    chosen = []
+    for workload, title in CHOSEN.items():
+        for row in rows:
+            if row["workload"] == workload and row["peer"].startswith(LIBRARIES):
+                chosen.append(line(row, title))
+                title = ""
+    said += " The ratio is the rate of penstock divided by the other rate: the median, and the lowest and the highest."
+    said += " [All rows](docs/benchmarks.md)."
+    fill("README.md", {"benchmarks": "\n".join([*HEAD, *chosen]), "versions": said})
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

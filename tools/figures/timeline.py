@@ -1,0 +1,82 @@
+"""Draw the timeline of a recorded run as a small SVG: the work of each thread and process, and the training loop."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from penstock.profiler.recording.store import Recorded
+from penstock.profiler.views.chart import Kind, Row, legend, panel, side_by_side, time_axis
+from penstock.profiler.views.picture import Picture
+
+KINDS = [
+    Kind("training step", "step"),
+    Kind("waiting for data", "wait"),
+    Kind("read", "h3"),
+    Kind("decode", "h0"),
+    Kind("annotate", "h2"),
+    Kind("balance", "h1"),
+    Kind("other steps", "h7"),
+]
+# Parts of the names of spans, and the kinds that these spans have. The first match decides.
+WORDS = {
+    "distribute(": len(KINDS) - 1,
+    "pull for": None,  # a worker that waits for its input
+    "prefetch(": None,  # likewise
+    "batch(32)": None,
+    "repeat(": None,
+    "wait for data": 1,
+    "map(receive)": 2,
+    "TFRecord": 2,
+    "map(decode": 3,
+    "map(annotate)": 4,
+    "map(balance": 5,
+}
+LEFT, WIDTH, MOST_ROWS = 110, 610, 7
+
+
+def draw(runs: dict[str, Recorded], path: Path, seconds: float, label: str) -> None:
+    """Write the last `seconds` of each run, below each other; several runs have their titles above."""
+    picture = Picture(LEFT + WIDTH, 1)
+    parts = {title: _rows(recorded, seconds) for title, recorded in runs.items()}
+    used = {int(kind) for rows, _ in parts.values() for row in rows for kind in row.spans[:, 0]}
+    y = legend(picture, 0, 2, [KINDS[kind] for kind in sorted(used)]) + 6
+    for title, (rows, start) in parts.items():
+        if len(runs) > 1:
+            picture.text(0, y + 14, title, size=14, bold=True)
+            y += 24
+        y = panel(picture, (LEFT, y, WIDTH), rows, KINDS, (start, seconds * 1e9)) + 4
+    picture.height = int(time_axis(picture, LEFT, y, WIDTH, seconds))
+    path.write_text(titled(picture, label), encoding="utf-8")
+
+
+def _rows(recorded: Recorded, seconds: float) -> tuple[list[Row], int]:
+    """Return the lanes of the end of a run, and when this end starts."""
+    spans = recorded.spans()
+    names, tracks = recorded.about["names"], recorded.about["tracks"]
+    step = names.index("step")
+    stop = int((spans[:, 2] + spans[:, 3])[spans[:, 1] == step].max())
+    start = stop - int(seconds * 1e9)
+    kinds = [0 if number == step else _kind(name) for number, name in enumerate(names)]
+    spans = spans[(spans[:, 2] < stop) & (spans[:, 2] + spans[:, 3] > start)]
+    spans = spans[[kinds[name] is not None for name in spans[:, 1]]]
+    spans[:, 1] = [kinds[name] for name in spans[:, 1]]
+    work, loop = spans[spans[:, 1] > 1], spans[spans[:, 1] <= 1]
+    rows = [Row(tracks[track], work[work[:, 0] == track, 1:]) for track in np.unique(work[:, 0])]
+    threads = side_by_side([row for row in rows if not row.title.startswith("worker process")], "thread")
+    processes = side_by_side([row for row in rows if row.title.startswith("worker process")], "process")
+    processes = processes[: MOST_ROWS // 2]
+    return [*threads[: MOST_ROWS - len(processes)], *processes, Row("training loop", loop[:, 1:])], start
+
+
+def titled(picture: Picture, label: str) -> str:
+    """Return a small SVG document whose title is also its text alternative."""
+    document = re.sub(r"><title>[^<]*</title></rect>", "/>", picture.svg(label=label))  # the legend names the colours
+    return document.replace("<style>", f"<title>{escape(label)}</title>\n<style>", 1)
+
+
+def _kind(name: str) -> int | None:
+    return next((kind for word, kind in WORDS.items() if word in name), len(KINDS) - 1)
