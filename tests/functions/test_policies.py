@@ -710,7 +710,7 @@ IN_SIGHT = {  # and what is said of it, or None
         "def f(x):\n  d = collections.defaultdict(list)\n  for w in x.split(): d[w[0]].append(w)\n  return len(d)",
         None,
     ),
-    "what a key is made by": ("f = lambda x: collections.defaultdict(lambda: note)['z'](x)", "to an inner function"),
+    "what a key is made by": ("f = lambda x: collections.defaultdict(lambda: note)['z'](x)", "passes `note` on"),
     "how a key is made": ("f = lambda x: collections.defaultdict(lambda: note(1))['z']", "appends to `seen`"),
     "the files of a folder": ("f = lambda x: sorted(os.listdir(x.decode()))", None),
     "a folder is made": ("f = lambda x: os.mkdir(x)", "asks the operating system"),

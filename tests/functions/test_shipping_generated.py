@@ -117,7 +117,7 @@ def outcome(seed):
 
 @pytest.mark.parametrize("part", range(4))
 def test_whatever_changes_something_stays(part):
-    found = [(seed, *outcome(seed)) for seed in range(part * 120, part * 120 + 120)]
+    found = [(seed, *outcome(seed)) for seed in range(part * 100, part * 100 + 100)]
     assert [program(seed) for seed, changed, why in found if changed and why is None] == []
     assert sum(changed for _, changed, _ in found) > 15
     assert sum(why is None for _, _, why in found) > 15

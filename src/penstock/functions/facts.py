@@ -70,9 +70,9 @@ def facts(function: Any) -> Facts:
 
 def scanned(function: Any, given: Mapping[str, Any] = _NONE) -> Facts:
     """Return the facts of a function. `given` are arguments that others have, too, and would see changed."""
-    from penstock.functions.scan import Scan  # its tables are large
+    from penstock.functions.scan import FunctionScan  # its tables are large
 
-    scan = Scan()
+    scan = FunctionScan()
     try:
         scan.start(function, given)
         reasons = {kind: Reason.at(line, why) for kind, (why, line) in scan.notes.items()}
@@ -80,7 +80,7 @@ def scanned(function: Any, given: Mapping[str, Any] = _NONE) -> Facts:
         reasons = {Kind.EFFECT: Reason("it is nested too deeply to be looked through")}
     except Exception as error:  # code that is read may hold anything
         reasons = {Kind.EFFECT: Reason(f"it cannot be looked through ({type(error).__name__})")}
-    return Facts(reasons, scan.creates_objects, tuple(scan.watched))
+    return Facts(reasons, scan.creates_objects, tuple(scan.watched.values()))
 
 
 def why_visible(function: Any) -> Reason | None:

@@ -41,7 +41,7 @@ _DUNDERS = words(
 WRITERS = STORING | _DUNDERS | {*VERBS} | words(
     "partition itemset resize setflags setfield byteswap paste thumbnail putpixel putdata putalpha write writelines"
 )  # fmt: skip
-VIEWS = words("reshape ravel view squeeze transpose swapaxes diagonal T flat real imag base data")
+VIEWS = words("reshape ravel view squeeze transpose swapaxes diagonal T flat real imag base data flags")
 _OF_LISTS = words("index count copy __getitem__ __contains__ __len__ __iter__")
 _OF_MAPPINGS = words("get keys values items copy most_common elements total __contains__ __len__ __iter__")
 _OF_SETS = words("union intersection difference symmetric_difference issubset issuperset isdisjoint copy __contains__")

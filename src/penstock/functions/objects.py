@@ -5,6 +5,7 @@ Also what another process gets by importing a module anew, and whether what was 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import io
 import os
@@ -141,6 +142,19 @@ def users_method(kind: type, name: str) -> FunctionType | None:
         return None
     found = in_class(kind, name)
     return found if is_a(found, FunctionType) else None
+
+
+def written_in(kind: type) -> dict[str, FunctionType]:
+    """Return the functions that the user, and not `dataclass` or `namedtuple`, has written in a class, by name."""
+    generated = dataclasses.is_dataclass(kind) or issubclass(kind, tuple)
+    found: dict[str, FunctionType] = {}
+    for name in {name for place in kind.__mro__ if is_users(place) for name in vars(place)}:
+        method = in_class(kind, name)
+        method = method.fget if is_a(method, property) else method
+        by_hand = is_a(method, FunctionType) and is_users(method)
+        if by_hand and not (generated and method.__code__.co_filename.startswith("<string>")):
+            found[name] = method
+    return found
 
 
 def is_cached_function(value: Any) -> bool:
