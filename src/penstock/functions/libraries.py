@@ -163,7 +163,7 @@ _WRITTEN = words(  # library functions that change their first argument
     """heapq.heappush heapq.heappop heapq.heapify heapq.heapreplace heapq.heappushpop bisect.insort bisect.insort_left
     bisect.insort_right operator.setitem operator.delitem operator.iadd operator.ior operator.iconcat operator.imul
     operator.isub operator.iand operator.ixor operator.ifloordiv operator.itruediv operator.imod operator.ipow
-    operator.ilshift operator.irshift operator.imatmul builtins.setattr builtins.delattr builtins.next numpy.copyto
+    operator.ilshift operator.irshift operator.imatmul builtins.setattr builtins.delattr numpy.copyto
     numpy.put numpy.place numpy.putmask numpy.fill_diagonal numpy.put_along_axis numpy.nan_to_num
     cv2.rectangle cv2.line cv2.circle cv2.putText cv2.polylines cv2.fillPoly cv2.ellipse cv2.drawContours
     numpy.add.at"""

@@ -12,11 +12,13 @@ from typing import Any
 
 from penstock.functions.code import words
 from penstock.functions.definition import definition
-from penstock.functions.objects import MAPPINGS, in_class, in_object, is_plain
+from penstock.functions.objects import MAPPINGS, contents, in_class, in_object, is_plain
 from penstock.functions.ownership import is_penstocks
 from penstock.functions.uses import attribute, closure, defaults
 
-_STEPS = words("batch take skip shard map filter cardinality")  # whose functions are looked at elsewhere
+_STEPS = words(  # of data sets, whose functions are looked at elsewhere; and the methods of a dict of data sets
+    "batch take skip shard map filter cardinality keys values items"
+)
 _ABSENT = object()
 
 
@@ -34,16 +36,22 @@ def why_plans_otherwise(function: Any) -> str | None:
     node = found.node
     names = [one.arg for one in (*node.args.posonlyargs, *node.args.args)]
     known = called.__globals__ | dict(closure(called)) | defaults(called)
-    if type(function) is MethodType:
+    if type(function) is MethodType and names:
         known[names.pop(0)] = function.__self__
     parameters = set(names) - defaults(called).keys()
+    known = {name: value for name, value in known.items() if name not in parameters}
     body = [ast.Return(node.body)] if isinstance(node, ast.Lambda) else node.body
     for each in body:
-        value = each.value if isinstance(each, (ast.Return, ast.Assign, ast.Expr)) else each
-        wrong = _wrong(value, parameters, known)
+        wrong: ast.AST | None = each
+        match each:
+            case ast.Return(value=value) | ast.Expr(value=value):
+                wrong = _wrong(value, parameters, known)
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                wrong = _wrong(value, parameters, known)
+                parameters.add(name)
+                known.pop(name, None)
         if wrong is not None:
             return f"it does more than to name steps: `{ast.unparse(wrong)}`"
-        parameters |= {one.id for one in getattr(each, "targets", ()) if isinstance(one, ast.Name)}
     return None
 
 
@@ -55,15 +63,26 @@ def _wrong(node: ast.AST | None, parameters: set[str], known: dict[str, Any]) ->
             return None
         case ast.Name(id=name) if name in parameters:
             return None
-        case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)], keywords=[]) if name in parameters:
-            return None
+        case ast.Call(func=ast.Name(id="len" | "tuple" | "list" | "dict" as name), args=[part], keywords=[]):
+            parts = [part]
+            if name in known or name in parameters:
+                return node
+        case ast.DictComp() | ast.ListComp() | ast.GeneratorExp():
+            for each in node.generators:
+                constants = contents(_resolved(each.iter, known))
+                if each.ifs or not (constants is not None and all(map(is_plain, constants))):
+                    parts += [*each.ifs, each.iter]
+                parameters = parameters | {one.id for one in ast.walk(each.target) if isinstance(one, ast.Name)}
+            parts += [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         case ast.Tuple() | ast.List() | ast.Dict() | ast.BinOp() | ast.UnaryOp():
             parts = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
         case ast.Call(func=ast.Attribute(value=owner, attr=name)):
             parts = [*node.args, *(keyword.value for keyword in node.keywords)]
             dataset = _resolved(owner, known)
-            if not (name == "zip" and is_penstocks(dataset) and in_class(dataset, "zip") is not None):
-                parts.append(owner if name in _STEPS else node.func)
+            if name in _STEPS:
+                parts.append(owner)
+            elif not (name == "zip" and is_penstocks(dataset) and in_class(dataset, "zip") is not None):
+                return node
         case ast.Subscript(value=owner, slice=key) if _resolved(node, known) is _ABSENT:
             parts = [owner, key]
         case _:
