@@ -1,4 +1,4 @@
-"""`Calls`: what a call in a function's code does, and the origins of its result.
+"""`CallLookups`: what a call in a function's code does, and the origins of its result.
 
 Functions of the user are walked through. Functions of libraries and methods of values are looked up in tables
 (`libraries`, `methods`). An object from outside may only reach code that is known not to change it.
@@ -69,7 +69,7 @@ _COPYING_LIBRARIES = ("itertools.", "collections.")
 _ITERATED = {"builtins.sum": 1, "builtins.dict.fromkeys": 1, "itertools.repeat": 0}  # positional arguments; else all
 
 
-class Calls(Lookups):
+class CallLookups(Lookups):
     """The calls of the function that is being walked through."""
 
     creates_objects = False
@@ -97,6 +97,8 @@ class Calls(Lookups):
             return self._users(function, one.spelled, arguments)
         if kind is MethodType and not is_dataset_class(_class_of(function.__self__)):
             owner = Origins((KnownObject(function.__self__, one.spelled.rpartition(".")[0] or one.spelled),))
+            if not is_users(function.__func__) and not is_a(function.__self__, type):
+                return self._of_value(owner, function.__name__, arguments, node)
             every = Arguments([owner, *arguments.positional], arguments.named, arguments.rest)
             imported = is_imported(_class_of(function.__self__))
             return self._users(function.__func__, one.spelled, every, imported=imported)
@@ -172,6 +174,9 @@ class Calls(Lookups):
         if path in _SEEDED and seeded and not any(one.object is None for one in given.objects):
             return OWN
         self._tables(path)
+        if path == "builtins.slice":
+            self._changed |= not self._slices
+            self._slices = True
         if path in _OPENING:
             self._check_mode(node, arguments, 1)
         if path in _ASKING:

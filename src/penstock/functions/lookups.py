@@ -12,7 +12,7 @@ import sys
 import weakref
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import MutableMapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType, ModuleType, WrapperDescriptorType
@@ -35,7 +35,6 @@ from penstock.functions.objects import (
     in_class,
     in_object,
     is_a,
-    is_data,
     is_dataset_class,
     is_imported,
     is_plain,
@@ -71,6 +70,7 @@ class Lookups(ABC):
         self._given: dict[tuple[ast.AST, str], Origins] = {}  # to the parameters of inner functions, in all calls
         self._returned: dict[ast.AST, Origins] = {}  # by inner functions, from all calls
         self._frame: CallFrame | None = None
+        self._slices = False  # the function creates slice objects
         self._changed = False  # in this walk a variable or a result can be more than in the walk before
 
     @abstractmethod
@@ -197,7 +197,8 @@ class Lookups(ABC):
 
     def _module(self, name: str) -> Origins:
         if name not in sys.modules:
-            if is_users_path(name) or name.partition(".")[0] not in STANDARD & ROOTS:
+            root = name.partition(".")[0]
+            if is_users_path(name) or root not in ROOTS or (root not in STANDARD and root not in sys.modules):
                 self.refuse(f"imports `{name}`, which is not loaded yet")
             self.note((Kind.OUTSIDE,), f"imports `{name}`")
             import_module(name)
@@ -296,8 +297,8 @@ class Lookups(ABC):
                 found.append(alone.part)
             else:
                 found.append(self._items(alone, values=True))
-                if contents(value) is not None and not is_a(value, Mapping) and is_data(value) > is_plain_inside(value):
-                    found.append(Origins((), alone.outside))  # the key may be a slice
+                if self._slices or any(is_a(each.object, slice) for each in key.objects):
+                    found.append(alone.part)
         return union(*found)
 
     def _items(self, value: Origins, *, values: bool = False) -> Origins:
@@ -315,6 +316,8 @@ class Lookups(ABC):
                 found += (self._reached(item, f"{one.spelled}[…]") for item in items)
             elif not is_users(type(held)) or is_a(held, dict, list, tuple, set, frozenset):
                 found.append(Origins((one,)).part)
+            elif ("__getitem__" if values else "__iter__") not in written_in(type(held)):
+                found.append(Origins((), one.spelled))
         return union(*found)
 
     # -- code of the user's classes, and methods of objects from outside

@@ -150,7 +150,10 @@ def written_in(kind: type) -> dict[str, FunctionType]:
     found: dict[str, FunctionType] = {}
     for name in {name for place in kind.__mro__ if is_users(place) for name in vars(place)}:
         method = in_class(kind, name)
-        method = method.fget if is_a(method, property) else method
+        if is_a(method, property):
+            method = method.fget
+        elif name[0] == "_" and is_a(method, staticmethod, classmethod):  # as `__new__` is
+            method = method.__func__
         by_hand = is_a(method, FunctionType) and is_users(method)
         if by_hand and not (generated and method.__code__.co_filename.startswith("<string>")):
             found[name] = method

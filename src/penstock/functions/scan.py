@@ -8,7 +8,7 @@ repeated until no variable can be more than before.
 What the walk does not know counts as a side effect: a statement, a library function, a method. An object of the call
 never gets hold of an object from outside later: to store one is refused as well.
 
-`Lookups` finds the objects from outside, `Calls` judges calls, `FunctionScan` walks over statements and expressions.
+`Lookups` finds objects from outside, `CallLookups` judges calls, `FunctionScan` walks over statements and expressions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-from penstock.functions.calls import Calls, bound
+from penstock.functions.calls import CallLookups, bound
 from penstock.functions.definition import definition
 from penstock.functions.libraries import Kind
 from penstock.functions.lookups import parameters
@@ -36,7 +36,7 @@ _COROUTINE = CO_COROUTINE | CO_ITERABLE_COROUTINE | CO_ASYNC_GENERATOR
 _SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.BitOr: "|", ast.BitAnd: "&", ast.Mod: "%", ast.Div: "/"}
 
 
-class FunctionScan(Calls):
+class FunctionScan(CallLookups):
     """The walk over one function and over the functions of the user that it calls."""
 
     def __init__(self) -> None:
@@ -193,7 +193,10 @@ class FunctionScan(Calls):
                 self._statements([] if node.type is None else [node.type], node.body)
             case ast.expr():
                 self._operated(self._value(node))
-            case ast.Expr() | ast.If() | ast.While() | ast.Raise() | ast.Assert() | ast.Try():
+            case ast.Raise():
+                for value in self._values(node.exc, node.cause):
+                    self._keep(value)
+            case ast.Expr() | ast.If() | ast.While() | ast.Assert() | ast.Try():
                 self._statements(ast.iter_child_nodes(node))
             case ast.Pass() | ast.Break() | ast.Continue() | ast.Global() | ast.Nonlocal():
                 pass
