@@ -95,8 +95,16 @@ class CallLookups(Lookups):
             return union(arguments.all.data, self._handed(arguments)).part
         if kind is FunctionType and is_users(function):
             return self._users(function, one.spelled, arguments)
-        if kind is MethodType and not is_dataset_class(_class_of(function.__self__)):
+        if (
+            kind is FunctionType
+            and getattr(in_class(dataset_class(), one.object.__name__), "__func__", None) is function
+        ):
+            owner = Origins((KnownObject(dataset_class(), one.spelled),))  # ps.Dataset.range under another name
+            return self._planned(owner, dataset_class(), function.__name__, arguments)
+        if kind is MethodType:
             owner = Origins((KnownObject(function.__self__, one.spelled.rpartition(".")[0] or one.spelled),))
+            if is_dataset_class(_class_of(function.__self__)):
+                return self._planned(owner, _class_of(function.__self__), function.__name__, arguments)
             if not is_users(function.__func__) and not is_a(function.__self__, type):
                 return self._of_value(owner, function.__name__, arguments, node)
             every = Arguments([owner, *arguments.positional], arguments.named, arguments.rest)
