@@ -95,11 +95,8 @@ class CallLookups(Lookups):
             return union(arguments.all.data, self._handed(arguments)).part
         if kind is FunctionType and is_users(function):
             return self._users(function, one.spelled, arguments)
-        if (
-            kind is FunctionType
-            and getattr(in_class(dataset_class(), one.object.__name__), "__func__", None) is function
-        ):
-            owner = Origins((KnownObject(dataset_class(), one.spelled),))  # ps.Dataset.range under another name
+        if kind is FunctionType and _is_of_datasets(function):  # ps.Dataset.range under another name
+            owner = Origins((KnownObject(dataset_class(), one.spelled),))
             return self._planned(owner, dataset_class(), function.__name__, arguments)
         if kind is MethodType:
             owner = Origins((KnownObject(function.__self__, one.spelled.rpartition(".")[0] or one.spelled),))
@@ -318,6 +315,11 @@ class CallLookups(Lookups):
 def _is_called(value: Any) -> bool:
     """Return True if code that gets a value may call it."""
     return isinstance(value, ast.AST) or is_function(value) or (is_a(value, type) and is_users(value))
+
+
+def _is_of_datasets(function: FunctionType) -> bool:
+    """Return True for a static method of Dataset."""
+    return getattr(in_class(dataset_class(), function.__name__), "__func__", None) is function
 
 
 def _class_of(value: Any) -> Any:
