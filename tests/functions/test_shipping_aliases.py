@@ -44,6 +44,7 @@ STAY = r"""
 rows[:][0].append(x)
 rows[stepping][0].append(x)
 s = slice(0, 1); rows[s][0].append(x)
+rows[np.s_[0:1]][0].append(x)
 a, *b = rows; b[0].append(x)
 for k, v in table.items(): v += [x]
 for row, n in zip(rows, x): row.append(n)
@@ -89,6 +90,7 @@ found = iter(x); return next(found), next(found, None)
 if x < 0: raise Odd('less than 0')
 total = 0\nfor i in range(2): total += rows[i][0]\nreturn total
 return np.random.default_rng(int(x)).random()
+ys, xs = np.mgrid[0:4, 0:x]; return ys + np.r_[1, xs] + np.ogrid[0:3]
 """.strip().splitlines()
 
 

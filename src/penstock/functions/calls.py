@@ -83,8 +83,8 @@ class CallLookups(Lookups):
 
     def _call_one(self, one: KnownObject, arguments: Arguments, node: ast.Call | None) -> Origins:
         function, kind = one.object, type(one.object)
-        if isinstance(function, ast.AST):
-            for name, value in bound(function.args, arguments, {}).items():  # type: ignore[attr-defined]
+        if isinstance(function, (ast.FunctionDef, ast.Lambda)):
+            for name, value in bound(function.args, arguments, {}).items():
                 self._grow(self._given, (function, name), value)
             return self._returned.get(function, NOTHING)
         if generator_of(Use(one.spelled, function)):
@@ -92,7 +92,8 @@ class CallLookups(Lookups):
             return OWN
         if "__penstock_primitive__" in fields(function):
             self.note((Kind.OUTSIDE,), f"calls `{one.spelled}`")
-            return union(arguments.all.data, self._handed(arguments)).part
+            data = arguments.all.data  # its result can hold arrays of its arguments, but is none of their containers
+            return union(self._items(data), self._items(data, values=True), self._handed(arguments)).part
         if kind is FunctionType and is_users(function):
             return self._users(function, one.spelled, arguments)
         if kind is FunctionType and _is_of_datasets(function):  # ps.Dataset.range under another name
@@ -180,8 +181,7 @@ class CallLookups(Lookups):
             return OWN
         self._tables(path)
         if path == "builtins.slice":
-            self._changed |= not self._slices
-            self._slices = True
+            self._creates_slices()
         if path in _OPENING:
             self._check_mode(node, arguments, 1)
         if path in _ASKING:

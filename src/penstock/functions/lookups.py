@@ -139,6 +139,10 @@ class Lookups(ABC):
         self._changed |= table.get(key) != grown
         table[key] = grown
 
+    def _creates_slices(self) -> None:
+        self._changed |= not self._slices
+        self._slices = True
+
     # -- names
 
     @property
@@ -293,6 +297,9 @@ class Lookups(ABC):
                     found.append(self._reached(value[node.slice.value], f"{one.spelled}[{node.slice.value!r}]"))
             elif is_numbers(value):
                 found.append(alone)  # a view, which counts as the array
+            elif type(value).__module__.startswith("numpy.lib"):  # np.mgrid, np.r_, np.s_
+                self._creates_slices()
+                found.append(key.part)
             elif isinstance(node.slice, ast.Slice):
                 found.append(alone.part)
             else:
