@@ -21,7 +21,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 from penstock.functions.calls import CallLookups, bound
-from penstock.functions.definition import definition
+from penstock.functions.definition import Found, definition
 from penstock.functions.libraries import Kind
 from penstock.functions.lookups import parameters
 from penstock.functions.objects import contents, is_imported, watch
@@ -42,6 +42,7 @@ class FunctionScan(CallLookups):
     def __init__(self) -> None:
         super().__init__()
         self._steps = 0
+        self._definitions: dict[FunctionType, Found] = {}
         self._frames: dict[Any, CallFrame] = {}  # by function and arguments
         self._walked: set[CallFrame] = set()  # in this walk
 
@@ -91,11 +92,12 @@ class FunctionScan(CallLookups):
         if code.co_flags & _COROUTINE:
             self.refuse("is a coroutine")
         self.watched[id(function), None] = watch(function)
-        found = definition(function)
+        found = self._definitions.get(function) or definition(function)
         if found is None:
             self.refuse("has no source text that could be read")
             return OWN
         left_out = {name: Origins((KnownObject(value, name),)) for name, value in defaults(function).items()}
+        self._definitions[function] = found
         variables = bound(found.node.args, arguments, left_out)
         imported = imported or is_imported(function)
         frame = self._frames.get((function, *variables.items(), imported))
