@@ -297,7 +297,10 @@ def test_memory_is_bounded(cuts: Cuts) -> None:
 def test_explain_says_what_is_done() -> None:
     ds = ps.Dataset.range(9).window(3)
     assert "window_in_place: flat_map" in ds.flat_map(SINGLE["batch"]).explain()
-    assert "opens every window by itself: it does more than to name steps: `NOTED.append(1)`" in ds.flat_map(SINGLE["printing"]).explain()
+    assert (
+        "opens every window by itself: it does more than to name steps: `NOTED.append(1)`"
+        in ds.flat_map(SINGLE["printing"]).explain()
+    )
 
 
 CHANGING = types.SimpleNamespace(size=2)
