@@ -24,7 +24,7 @@ from penstock.functions.calls import CallLookups, bound
 from penstock.functions.definition import Found, definition
 from penstock.functions.libraries import Kind
 from penstock.functions.lookups import parameters
-from penstock.functions.objects import contents, is_imported, watch
+from penstock.functions.objects import contents, fields, is_imported, watch
 from penstock.functions.origins import NOTHING, OWN, Arguments, CallFrame, KnownObject, Origins, SideEffect, union
 from penstock.functions.ownership import is_users
 from penstock.functions.uses import closure, defaults
@@ -65,6 +65,7 @@ class FunctionScan(CallLookups):
             self._add((Kind.EFFECT,), str(why))
 
     def _walk(self, function: Any, arguments: Arguments) -> None:
+        function = fields(function).get("__penstock_called__", function)  # the user's function, in that of compat
         if type(function) is FunctionType and is_users(function):
             if function.__code__.co_flags & CO_GENERATOR:
                 self.refuse("is a generator")
