@@ -77,6 +77,7 @@ METHODS = frozenset(
     """digest hexdigest block_size digest_size most_common elements total value getvalue convert crop resize rotate mode
     width height args thumbnail getpixel putpixel paste getbbox getdata point filter find findall findtext iter text
     tag attrib tail normal integers random uniform choice permutation standard_normal randint rand randn randrange
-    gauss betavariate random_sample exponential poisson binomial beta gamma shuffle permuted sample choices bytes"""
+    gauss betavariate random_sample exponential poisson binomial beta gamma shuffle permuted sample choices bytes numpy
+    get_shape as_list"""
 )  # fmt: skip
 KNOWN_METHODS = (METHODS - WRITERS) | words("encode decode compress decompress tokenize")  # of objects of libraries
