@@ -38,7 +38,6 @@ __all__ = [
     "RandomnessWarning",
     "ResourceExhaustedError",
     "ShardWarning",
-    "TextWarning",
     "UnavailableError",
     "UnimplementedError",
     "UnknownNameError",
@@ -230,10 +229,6 @@ class RandomnessWarning(UserWarning):
     - A function uses random numbers that the pipeline does not seed.
     - `take` and `skip` split a data set that has a different order in each epoch.
     """
-
-
-class TextWarning(UserWarning):
-    """A function compares text, which is bytes, with str: they are never equal, and Python says nothing."""
 
 
 class ShardWarning(UserWarning):

@@ -65,14 +65,16 @@ def missing(module):
 
 def run(text):
     """Execute the blocks of a page and compare what they print."""
-    linecache.cache[SCRIPT] = (len(text), None, text.splitlines(keepends=True), SCRIPT)
     namespace = {"__name__": "__main__", "__file__": SCRIPT}
+    lines = []
     for block in blocks(text):
         if block.not_run is not None or (block.needs and missing(block.needs)):
             continue
         printed = io.StringIO()
         # Blank lines in front: a traceback names the line of the page.
         program = compile("\n" * block.line + block.code, SCRIPT, "exec")
+        lines += [""] * (block.line - len(lines)) + block.code.splitlines()
+        linecache.cache[SCRIPT] = (0, None, [f"{line}\n" for line in lines], SCRIPT)  # where functions are read
         with contextlib.redirect_stdout(printed):
             exec(program, namespace)
         if block.prints is not None:

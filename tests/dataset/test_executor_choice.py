@@ -176,11 +176,13 @@ BASE = ps.Dataset.range(10)
         (BASE.map(triple, 2), "auto: threads, or worker processes if measurements show that they are faster"),
         (
             BASE.map(appends([]), 2),
-            "auto: threads; processes are not considered: it appends to `seen`",
+            "auto: threads; processes are not considered: it appends to `seen` (line 160); "
+            'executor="process" asks for them',
         ),
         (
             BASE.map(triple, 2).map(appends([]), 2),
-            "auto: threads; processes are not considered: of map(appending) it appends to `seen`",
+            "auto: threads; processes are not considered: of map(appending) it appends to `seen` (line 160); "
+            'executor="process" asks for them',
         ),
         (BASE.map(triple, 2, executor="thread"), "thread: threads"),
         (BASE.map(triple, 2, executor="process"), "process: worker processes"),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.functions import sources
 
 import penstock as ps
 from penstock.functions.ownership import is_penstocks, is_users, is_users_file, is_users_path
@@ -132,10 +133,10 @@ def test_what_a_function_will_import_belongs_to_its_folder(name, tmp_path, fresh
     for known in (name, name.partition(".")[0]):
         sys.modules.pop(known, None)
     names = {}
-    exec(f"def f(x):\n    import {name} as steps\n    return steps.note(x)", names)
+    sources.executed(f"def f(x):\n    import {name} as steps\n    return steps.note(x)", names)
     assert is_users_path(f"{name}.note")
     assert name not in sys.modules  # nothing was imported to find it
-    assert "not known what it does" in why_not_shippable(names["f"])
+    assert "which is not loaded yet" in why_not_shippable(names["f"])
 
 
 def test_a_namespace_package_belongs_to_the_user_where_one_of_its_folders_does(tmp_path, fresh):

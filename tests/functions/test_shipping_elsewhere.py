@@ -7,6 +7,7 @@ import sys
 import textwrap
 
 import pytest
+from tests.functions import sources
 
 from penstock.functions.shipping import why_not_shippable
 
@@ -186,8 +187,7 @@ def results(source, names, seed):
 
 
 def test_what_may_move_gives_the_same_results_in_any_process(source):
-    names = {"__name__": "__main__"}
-    exec(source, names)
+    names = sources.executed(source)
     movable = [name for name in programs() if why_not_shippable(names[name]) is None]
     one, other = results(source, movable, 1), results(source, movable, 2)
     differ = [programs()[name] for name, first, second in zip(movable, one, other, strict=True) if first != second]
@@ -196,8 +196,7 @@ def test_what_may_move_gives_the_same_results_in_any_process(source):
 
 
 def test_functions_for_which_the_order_means_nothing_move(source):
-    names = {"__name__": "__main__"}
-    exec(source, names)
+    names = sources.executed(source)
     wanted = [f"s = {made}\nreturn {use}" for made in ("STOP", "{*x.split()}", "OBJECT.stop") for use in USES[:3]]
     wanted += [
         "return [word for word in x.split() if word in STOP and word not in OBJECT.always]",
@@ -205,5 +204,5 @@ def test_functions_for_which_the_order_means_nothing_move(source):
         "return f'{x}!'",
     ]
     for body in wanted:
-        exec(f"def function(x):\n{textwrap.indent(body, '    ')}", names)
+        sources.executed(f"def function(x):\n{textwrap.indent(body, '    ')}", names)
         assert why_not_shippable(names["function"]) is None, body

@@ -6,6 +6,7 @@ import textwrap
 from contextlib import suppress
 
 import pytest
+from tests.functions import sources
 
 from penstock.functions.shipping import why_not_shippable
 
@@ -104,8 +105,7 @@ def program(seed):
 
 def outcome(seed):
     """Whether a program changes what it captured, and what is said of it."""
-    names = {"__name__": "__main__"}
-    exec(program(seed), names)
+    names = sources.executed(program(seed))
     function, captured = names["made"]()
     before = copy.deepcopy(captured)
     why = why_not_shippable(function)

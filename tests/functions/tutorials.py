@@ -12,6 +12,7 @@ import io
 import json
 import re
 import string
+from pathlib import Path
 
 import numpy as np
 
@@ -39,7 +40,7 @@ known("pure ships")(lambda x: x % 2 == 0)
 def parse_image(filename):
     parts = filename.decode().split("/")
     label = parts[-2].encode()
-    image = ps.image.decode_jpeg(ps.io.read_file(filename))
+    image = ps.image.decode_jpeg(Path(filename.decode()).read_bytes())
     image = image.astype(np.float32) / 255.0
     image = ps.image.resize(image, (128, 128))
     return image, label
@@ -116,7 +117,7 @@ def decode_img(img):
 @known("ships")
 def process_path(file_path):
     label = get_label(file_path)
-    img = ps.io.read_file(file_path)
+    img = Path(file_path.decode()).read_bytes()
     img = decode_img(img)
     return img, label
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.functions import sources
 from tests.physical.test_windows import Cuts, check_the_same, cuts  # noqa: F401 - a fixture
 
 import penstock as ps
@@ -48,7 +49,8 @@ def test_generated_windows(many: int, cuts: Cuts) -> None:  # noqa: F811
     for seed in range(many, many + 8):
         code = generated(seed)
         try:
-            check_the_same(eval(code, {"ps": ps, "COMPONENTS": COMPONENTS}))
+            names = {"__name__": "__main__", "ps": ps, "COMPONENTS": COMPONENTS}
+            check_the_same(sources.executed(f"made = {code}", names)["made"])
         except AssertionError as error:
             error.add_note(f"seed {seed}: {code}")
             raise

@@ -15,7 +15,7 @@ from tests.physical.test_whole_inputs import leaves
 
 import penstock as ps
 from penstock.errors import InvalidArgumentError
-from penstock.functions.effects.planning import why_plans_otherwise
+from penstock.functions.planning import why_plans_otherwise
 from penstock.physical.stages import windowed
 from penstock.physical.stages.windowed import Windowed
 from penstock.testing import assert_same_elements
@@ -297,7 +297,10 @@ def test_memory_is_bounded(cuts: Cuts) -> None:
 def test_explain_says_what_is_done() -> None:
     ds = ps.Dataset.range(9).window(3)
     assert "window_in_place: flat_map" in ds.flat_map(SINGLE["batch"]).explain()
-    assert "opens every window separately: it reads `NOTED`" in ds.flat_map(SINGLE["printing"]).explain()
+    assert (
+        "opens every window separately: it does more than to name steps: `NOTED.append(1)`"
+        in ds.flat_map(SINGLE["printing"]).explain()
+    )
 
 
 CHANGING = types.SimpleNamespace(size=2)

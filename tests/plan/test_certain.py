@@ -47,6 +47,12 @@ class Box:
         return self.a * self.b
 
 
+@dataclasses.dataclass
+class Pair:
+    a: Any
+    b: Any
+
+
 class Point(NamedTuple):
     a: Any
     b: Any
@@ -123,7 +129,6 @@ def own_module(x: Any) -> Any:
 
 CERTAIN = {
     "isinstance": lambda x: x + 1 if isinstance(x, np.integer) else x,
-    "getattr": lambda x: getattr(x, "real"),  # noqa: B009 - the call is the case it is about
     "decode": lambda s: s.decode().strip().lower().split(),
     "re": lambda s: len(re.findall("l", s.decode())) + len(PATTERN.sub("x", s.decode())),
     "re with a callback of its own": lambda s: re.sub("l", lambda found: found.group(0) * 2, s.decode()),
@@ -133,22 +138,19 @@ CERTAIN = {
     "zlib": lambda s: zlib.crc32(s) % 100 + len(zlib.compress(s)),
     "struct": lambda s: struct.unpack("<I", s[:4])[0],
     "base64": lambda s: base64.b64decode(base64.b64encode(s)),
-    "a dataclass": lambda x: Box(x, x + 1).area(),
     "a named tuple": lambda x: Point(x, x + 1),
-    "an object": lambda x: Plain(x).get(),
+    "a dataclass": lambda x: Pair(x, x + 1).a,
     "a helper with try": lambda x: careful(x),
     "tokens": tokens,
     "numpy": lambda s: np.unique(np.frombuffer(s[:8], np.uint8)),
     "cv2": lambda x: cv2.resize(cv2.cvtColor(x, cv2.COLOR_RGB2GRAY), (4, 4)),
     "PIL": lambda x: np.asarray(PIL.Image.fromarray(x).resize((4, 4)).convert("L")),
-    "BytesIO": lambda s: len(io.BytesIO(s).read()),
     "a counter": lambda s: collections.Counter(s.decode()).most_common(1)[0][1],
     "a date": lambda x: dt.date(2020, 1, 1 + int(x) % 28).weekday(),
     "a path": lambda s: pathlib.Path(s.decode()).stem,
     "itertools": lambda x: len(list(itertools.chain(x, x))),
     "reduce": lambda x: functools.reduce(lambda a, b: a + b, itertools.chain(x, x)),
     "an import": own_module,
-    "errstate": lambda x: np.vectorize(lambda y: y + 1)(x),
     "random": lambda x: x + random.random(),
     "numpy's random": lambda x: x + np.random.rand(),
 }
@@ -189,6 +191,11 @@ SEEN = {
     "a ufunc of what prints": lambda x: UFUNC(x),
     "an unknown library": lambda x: pytest.approx(x),
     "a generator of its own": lambda x: next(NUMBERS),
+    "an attribute by name": lambda x: getattr(x, "real"),  # noqa: B009 - the call is the case it is about
+    "a dataclass with methods": lambda x: Box(x, x + 1).area(),
+    "a class with methods": lambda x: Plain(x).get(),
+    "a file in memory": lambda s: len(io.BytesIO(s).read()),
+    "vectorize": lambda x: np.vectorize(lambda y: y + 1)(x),
     "reads a set of state": lambda x: RANDOM.random(),
 }
 UFUNC = np.frompyfunc(print, 1, 1)
@@ -221,7 +228,7 @@ REPLACEMENTS = {
     "another one of the library's": np.load,
     "a builtin": print,
     "a method": calls.append,
-    "an object": Speaking(),
+    "a class with methods": Speaking(),
     "one that says it is the library's": functools.wraps(json.loads)(lambda s: calls.append(s)),
 }
 

@@ -20,7 +20,6 @@ from penstock.physical.stages.batch import stack_block
 from penstock.physical.vectorise import Vectoriser
 from penstock.trace.drawing import repeating
 from penstock.trace.graph import Const
-from penstock.trace.kinds.reader import warn_of_text
 from penstock.trace.purity import may_draw
 from penstock.trace.traced import trace
 from penstock.trace.tracer import Tracer
@@ -85,7 +84,6 @@ def map_fn(
     if not sizes:
         return _of_nothing(fn, structure, leaves, signature)
     block = Block(structure, columns, sizes)
-    warn_of_text(fn, block)
     made = None if may_draw(fn) else Vectoriser(fn).run(block, None)
     if made is None or (signature is not None and not signature.fits(made)):
         made = _row_by_row(fn, block, signature, same=same_random_numbers)

@@ -139,10 +139,6 @@ class Stateful(Base, Generic[T_co]):
         with self._views() as elements:
             for element in elements:
                 try:
-                    if not number:
-                        from penstock.trace.kinds.reader import warn_of_text_in
-
-                        warn_of_text_in(reduce_func, carried.nest(), element)
                     carried.replace([reduce_func(carried.nest(), element)])
                 except Exception as raised:
                     failed = as_failure(raised, Context(label, where, number))

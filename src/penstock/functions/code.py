@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One step of the machine: `after` is where it goes on, `target` where it may jump to, with `jump` values more."""
+    """One instruction: `after` is the offset of the next one, `target` the offset of a jump."""
 
     opcode: int
     name: str
@@ -23,27 +23,14 @@ class Instruction:
     spelled: str
     after: int
     target: int | None
-    jump: int
     line: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Handler:
-    """Where an error between two places goes on, and with how many values on the stack."""
-
-    start: int
-    end: int
-    target: int
-    depth: int
-    lasti: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Instructions:
-    """The instructions by their offsets, the handlers of errors, and what is done in the order in which it stands."""
+    """The instructions of a piece of code by their offsets, and what they do in the order in which they stand."""
 
     at: dict[int, Instruction]
-    handlers: tuple[Handler, ...]
     steps: tuple[Instruction, ...]
 
 
@@ -60,25 +47,16 @@ def instructions(code: CodeType) -> Instructions:
 
 
 def _decoded(code: CodeType) -> Instructions:
-    bytecode = dis.Bytecode(code)
-    steps = list(bytecode)
+    found = list(dis.get_instructions(code))
     at: dict[int, Instruction] = {}
-    for step, following in zip(steps, [*steps[1:], None], strict=True):
-        target, more = None, 0
-        if step.opcode in _JUMPS:
-            target = step.argval
-            more = dis.stack_effect(step.opcode, step.arg, jump=True)
+    for step, following in zip(found, [*found[1:], None], strict=True):
         after = step.offset + 2 if following is None else following.offset
-        arg = 0 if step.arg is None else step.arg
+        line = None if step.positions is None else step.positions.lineno
+        target = step.argval if step.opcode in _JUMPS else None
         at[step.offset] = Instruction(
-            step.opcode, step.opname, arg, step.argval, step.argrepr, after, target, more,
-            None if step.positions is None else step.positions.lineno,
-        )  # fmt: skip
-    handlers = tuple(
-        Handler(entry.start, entry.end, entry.target, entry.depth, entry.lasti)
-        for entry in bytecode.exception_entries  # type: ignore[attr-defined]
-    )
-    return Instructions(at, handlers, tuple(chain.from_iterable(map(_singly, at.values()))))
+            step.opcode, step.opname, step.arg or 0, step.argval, step.argrepr, after, target, line
+        )
+    return Instructions(at, tuple(chain.from_iterable(map(_singly, at.values()))))
 
 
 _SILENT = ("CACHE", "EXTENDED_ARG", "PUSH_NULL", "RESUME", "NOP", "PRECALL", "NOT_TAKEN")
@@ -87,7 +65,7 @@ _SILENT = ("CACHE", "EXTENDED_ARG", "PUSH_NULL", "RESUME", "NOP", "PRECALL", "NO
 def _singly(step: Instruction) -> Iterator[Instruction]:
     """What is done, where anything is; what newer interpreters do in one instruction (STORE_FAST_LOAD_FAST) is two."""
     if isinstance(step.value, tuple) and "_FAST_" in step.name:
-        for what, variable in zip(parts(step.name), step.value, strict=True):
+        for what, variable in zip(_PAIR.findall(step.name), step.value, strict=True):
             yield replace(step, name=f"{what}_FAST", value=variable, arg=0)
     elif step.name not in _SILENT:
         yield step
@@ -121,11 +99,6 @@ _ALWAYS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_ABSOLUTE")  # goes to its targ
 
 
 _PAIR = re.compile("(LOAD|STORE)_FAST(?:_BORROW)?")
-
-
-def parts(name: str) -> list[str]:
-    """What an instruction on two local variables does, in its order: LOAD or STORE."""
-    return _PAIR.findall(name)
 
 
 def codes(code: CodeType) -> Iterator[CodeType]:

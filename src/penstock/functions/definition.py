@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from penstock.forked import new_rlock
 
@@ -86,6 +87,8 @@ def definition(function: FunctionType) -> Found | None:
     True
     """
     code = function.__code__
+    if code in _MADE:
+        return _MADE[code]
     text = "".join(linecache.getlines(code.co_filename, function.__globals__))
     if not text or len(text) > _LONGEST:
         return None
@@ -95,6 +98,14 @@ def definition(function: FunctionType) -> Found | None:
         return None
     candidates = [Found(node, imports) for node in nodes.get(code.co_firstlineno, ())]
     return next((found for found in candidates if _same(_code_of(found, code), code)), None)
+
+
+_MADE: WeakKeyDictionary[CodeType, Found] = WeakKeyDictionary()
+
+
+def remember(code: CodeType, found: Found) -> None:
+    """Keep the tree of code that was made from it."""
+    _MADE[code] = found
 
 
 @functools.lru_cache(8)

@@ -134,4 +134,6 @@ def generator_of(use: Use) -> str | None:
     if (drawing and value.__name__ in _TORCH) or use.spelled[use.spelled.rfind(".") :] in _METHODS:
         return "torch"
     drawing = any(type(owner).__module__.startswith("torch.distributions.") for owner in owners)
-    return "torch" if drawing or any(owner is torch.default_generator for owner in owners) else None
+    return (
+        "torch" if drawing or any(owner is vars(torch).get("default_generator", _TORCH) for owner in owners) else None
+    )

@@ -1,13 +1,7 @@
-"""Decides whether the engine may move a function to another process by itself, without anybody noticing.
+"""Decides whether the engine may move a function to another process by itself.
 
-There nobody sees what the function changes, prints or counts, and what it draws or reads from its own process is not
-the same. So it must not do any of that: the bytecode is gone through (`effects`), with the user's own functions
-and methods that it calls. Lists, dicts, arrays and objects from outside may be read; they must not be written to, by
-itself or by what it hands them to. Of the functions of libraries those count as harmless of which it is known. What
-is left is tried: the function must be one that can be pickled, and not be too large.
-
-Elements, and what has been made from them, are the function's own and may be changed at will. What methods of elements
-do is not seen, nor what arithmetic and comparisons do on objects whose class says so itself.
+Nobody sees there what the function changes or prints, and random numbers, clocks and the order of sets are others. So
+its facts must have none of that (`facts`). Then it is pickled on trial: that must work, and the bytes must not be many.
 
 `unpicklable` says of a function that cannot be sent which name in it holds what, and of what type that is.
 """
@@ -23,15 +17,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from types import FunctionType, MethodType, ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from penstock.functions.code import Instruction, codes, steps, words
+from penstock.functions.facts import facts
+from penstock.functions.libraries import Kind
 from penstock.functions.memory import recalled
 from penstock.functions.ownership import is_users
 from penstock.functions.uses import Use, closure, defaults, uses
-
-if TYPE_CHECKING:
-    from penstock.functions.effects.objects import Watched
 
 _MOST_BYTES = 1 << 26  # of a function with what it closes over
 _MOST_ITEMS = 1000  # of a container that are looked at
@@ -39,10 +32,10 @@ _DEEPEST = 40
 
 
 def get_ready() -> None:
-    """Import what a verdict needs, where that holds nobody up: its tables are large, and seldom asked."""
+    """Import what a verdict needs, at a time when no consumer waits for it."""
     import cloudpickle  # noqa: F401
 
-    import penstock.functions.effects  # noqa: F401
+    import penstock.functions.scan  # noqa: F401
 
 
 def why_not_shippable(function: Callable[..., Any], *, seeded: bool = False) -> str | None:
@@ -59,23 +52,11 @@ def why_not_shippable(function: Callable[..., Any], *, seeded: bool = False) -> 
     return recalled(function, question, lambda: _why_not_shippable(function, seeded=seeded), by_value=True)[0]
 
 
-def _why_not_shippable(function: Callable[..., Any], *, seeded: bool) -> tuple[str | None, list[Watched]]:
-    from penstock.functions.effects import verdict  # see get_ready
-    from penstock.functions.effects.calling import Calling
-    from penstock.functions.seeded import Shippable
-
-    watched: list[Watched] = []
-    try:
-        why = (
-            verdict(function, Shippable(watched, alike=False) if seeded else Calling(watched))
-            or _why_unlike(function, watched)
-            or _why_stuck(function)
-        )
-    except RecursionError:
-        why = "it is nested too deeply to be looked through"
-    except Exception as error:  # code that is read may hold anything; whoever cannot read it does not move it
-        why = f"it cannot be looked through ({type(error).__name__})"
-    return why, watched
+def _why_not_shippable(function: Callable[..., Any], *, seeded: bool) -> tuple[str | None, list[Any]]:
+    found = facts(function)
+    kinds = (Kind.EFFECT, Kind.RANDOM, Kind.CLOCK, Kind.PROCESS)
+    why: str | None = found.why(*kinds, *(() if seeded else (Kind.SEEDED, Kind.ACCELERATOR)))
+    return why or _why_unlike(function, found.functions) or _why_stuck(function), list(found.watched)
 
 
 _WRITES_TEXT = ("FORMAT", "CONVERT_VALUE")
@@ -86,16 +67,16 @@ _METHODS -= words(".join .format .format_map .pop")
 _BY_ADDRESS = words("repr ascii object __repr__ __str__ __format__ __hash__")
 
 
-def _why_unlike(function: Callable[..., Any], watched: list[Watched]) -> str | None:
+def _why_unlike(function: Callable[..., Any], functions: list[FunctionType]) -> str | None:
     """Return why another process may give other results: its sets have another order, its objects other addresses.
 
-    `watched` has the functions that are called. The scan is coarse: a function that uses a set moves only if each of
-    its operations hides the order, as `in`, `len` and `sorted` do.
+    `functions` are those that are called. A function that uses a set moves only if each of its operations hides the
+    order, as `in`, `len` and `sorted` do.
     """
-    functions = list(dict.fromkeys(one for entry in watched if entry.name is None and (one := entry.owner())))
     read = [code for one in functions for code in codes(one.__code__)]
     done = [step for code in read for step in steps(code)]
-    used = [use for one in (function, *functions) for use in uses(one)]
+    every: list[Callable[..., Any]] = [function, *functions]
+    used = [use for one in every for use in uses(one)]
     operators = {step.spelled for step in done if step.name == "BINARY_OP"}
     writes = "%" in operators or any(step.name.startswith(_WRITES_TEXT) for step in done)
     writes = writes or any(use.value is str or use.spelled == ".format" for use in used)

@@ -315,7 +315,7 @@ class _Scope:
 
 def attribute(value: Any, name: str) -> Any:
     """Return an attribute without calling `__getattr__` or `__getattribute__` of the user's; None if there is none."""
-    ask = getattr if type(value) is MethodType else type.__getattribute__ if isinstance(value, type) else _plainly
+    ask = getattr if type(value) is MethodType else type.__getattribute__ if issubclass(type(value), type) else _plainly
     try:
         return ask(value, name)
     except Exception:  # a property may raise anything

@@ -18,8 +18,6 @@ class FilterTransform(FunctionTransform):
     """Keep the elements for which `predicate(element)` is true."""
 
     def run(self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
-        if not self._looked:
-            self.look(block)
         failures: Sequence[tuple[int, Exception]] = ()
         mask = None if self.vectoriser is None else verdicts(self.vectoriser, block, self.draws(numbers))
         if mask is None:

@@ -12,7 +12,6 @@ from penstock.block.column import DenseColumn
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, as_failure
 from penstock.physical.vectorise import Vectoriser
 from penstock.trace.drawing import UNNUMBERED, Draws
-from penstock.trace.kinds.reader import warn_of_text
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
@@ -31,13 +30,9 @@ class KeyFunction:
         self._label = label
         self._where = where
         self._vectoriser = Vectoriser(function) if vectorise else None
-        self._looked = False  # True after the first Block was checked for text
 
     def __call__(self, block: Block, first: int) -> tuple[np.ndarray, dict[int, Exception]]:
         """Return the keys, and the errors by row. The Block's elements have the numbers `first` and following."""
-        if not self._looked:
-            self._looked = True
-            warn_of_text(self._function, block)
         keys = self._vectorised(block)
         return self._per_element(block, first) if keys is None else (keys, {})
 

@@ -31,7 +31,6 @@ from penstock.plan.node_base import Answers, answered, asking, question
 from penstock.plan.ops import Batch, Filter, FlatMap, Interleave, Map, Prefetch
 from penstock.plan.seeding import runs_here
 from penstock.plan.visible import acts, is_called_ahead
-from penstock.trace.kinds.reader import warn_of_text_in
 
 if TYPE_CHECKING:
     from penstock.physical.inner_plans import Filled
@@ -239,13 +238,8 @@ def _lowered(node: Node, lowering: Lowering, build: Builder | None) -> Stage:
 
 def opener(node: FlatMap | Interleave) -> Callable[[Any], Node]:
     """Return a function that returns the plan that a step's function creates from an element."""
-    looked = False  # True after the first element was checked for text
 
     def opened(element: Any) -> Node:
-        nonlocal looked
-        if not looked:
-            looked = True
-            warn_of_text_in(node.function, *(element if type(element) is tuple else (element,)))
         try:
             given = element if type(element) is tuple else (element,)
             dataset = called_for(node.where, node.function, *given)

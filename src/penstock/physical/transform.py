@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from penstock.block.block import Block, Builder
-from penstock.block.column import ListColumn
 from penstock.block.numbers import Numbers
 from penstock.block.passing import FEWEST, PassingBuilder
 from penstock.block.same_kind import Kind, Kinds, SameKind
@@ -28,7 +27,6 @@ from penstock.physical.vectorise import Vectoriser
 from penstock.plan.seeding import seeded, warn_of_unseeded
 from penstock.trace.drawing import Draws, can_seed, drawing
 from penstock.trace.graph import Allocate
-from penstock.trace.kinds.reader import warn_of_text
 
 
 @dataclass(slots=True)
@@ -104,20 +102,7 @@ class FunctionTransform(Transform):
         self._drawn: dict[str, str] | None = None  # its generators; None until they are known
         self._key = key
         self._batches = batches
-        self._looked_at: set[tuple[Structure, tuple[type, ...]]] = set()
         self.begin()
-
-    def look(self, block: Block) -> None:
-        """Check the function with its first Block, which shows the types of its arguments.
-
-        Repeated checks are skipped.
-        """
-        self._looked = True
-        columns = tuple(map(type, block.columns))
-        kind = (block.structure, columns)
-        if kind not in self._looked_at or ListColumn in columns:
-            self._looked_at.add(kind)
-            warn_of_text(self.function, block)
 
     @property
     def computes(self) -> bool:
@@ -158,7 +143,6 @@ class FunctionTransform(Transform):
 
     def goes_singly(self, block: Block, draws: Draws) -> bool:
         """Check the first elements; return True if Blocks would not be faster."""
-        self.look(block)
         if self.vectoriser is None or self._parted is None:
             return True
         return self.vectoriser.run(block, None, draws) is None and not self._parted.has_end(block, draws)
@@ -196,7 +180,6 @@ class FunctionTransform(Transform):
 
     def begin(self) -> None:
         """Reset the facts about elements."""
-        self._looked = False  # True after the first Block was checked
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the function, its labels and its generators. The other process decides the rest again."""
@@ -323,8 +306,6 @@ class MapTransform(FunctionTransform):
         self._lists = False  # True if it has returned a list
 
     def run(self, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None) -> Outcome:
-        if not self._looked:
-            self.look(block)
         found = self.by_block(block, numbers, allocate)
         return self._per_element(block, numbers, allocate) if found is None else found
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any
 
-from penstock.functions.memory import recalled
+from penstock.functions.facts import facts, why_not_certain, why_visible
 from penstock.plan import fused, grouping, ops
 from penstock.plan.distribution import Distribute
 from penstock.plan.grouping import Reducer
@@ -58,18 +58,10 @@ def is_called_ahead(node: Node) -> bool:
 
 
 def _verdict(function: Any) -> tuple[str | None, bool] | None:
-    """Return the certain reason, as `why_seen`, for a function that cannot be traced; None for other functions."""
-
-    def read() -> tuple[tuple[str | None, bool] | None, list[Any] | None]:
-        if why_impure(function) is None:
-            return None, None
-        from penstock.functions.effects import why_seen  # its tables are large
-        from penstock.functions.seeded import Seen
-
-        watched: list[Any] = []
-        return why_seen(function, Seen(watched, alike=False)), watched
-
-    return recalled(function, "seen", read, by_value=True)[0]
+    """Return why a function may do more than compute, and if it creates objects; None for one that can be traced."""
+    if why_impure(function) is None:
+        return None
+    return why_not_certain(function), facts(function).creates_objects
 
 
 def why_seen_of(function: Any) -> str | None:
@@ -80,9 +72,7 @@ def why_seen_of(function: Any) -> str | None:
 
 def opens_visibly(function: Callable[..., Any]) -> bool:
     """Return True if the function of `flat_map` may do more than create a data set."""
-    from penstock.functions.effects import why_visible_here  # its tables are large
-
-    return not _is_ours(type(function)) and why_visible_here(function) is not None
+    return not _is_ours(type(function)) and why_visible(function) is not None
 
 
 def shown(node: Node) -> bool:

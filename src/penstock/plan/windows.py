@@ -18,6 +18,7 @@ import numpy as np
 from penstock.block.leaf import NESTED
 from penstock.block.structure import LEAF, Structure, flatten, nest
 from penstock.errors import InvalidArgumentError
+from penstock.functions.planning import why_plans_otherwise
 from penstock.functions.uses import waits
 from penstock.plan.grouping import Window
 from penstock.plan.inputs import Scan, Zip
@@ -152,8 +153,6 @@ def windowed(written: FlatMap) -> WindowedFlatMap | None:
     below = window_below(written)
     if below is None:
         return None
-    from penstock.functions.effects.planning import why_plans_otherwise  # its tables are large
-
     if why_plans_otherwise(written.function) is not None:
         return None
     spec = below.input.spec

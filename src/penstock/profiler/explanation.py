@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.block.spec import LeafSpec, any_extent
 from penstock.block.structure import Structure, flatten
-from penstock.functions.effects.planning import why_plans_otherwise
+from penstock.functions.planning import why_plans_otherwise
 from penstock.functions.shipping import why_not_shippable
 from penstock.native.library import plain_versions
 from penstock.options import Options
@@ -178,7 +178,9 @@ def _who_calls(node: Map | FusedMap | MapAndBatch) -> list[str]:
         why = why_not_shippable(step.predicate if isinstance(step, Filter) else step.function)
         if why is not None:
             of = "" if isinstance(node, Map) else f"of {step.label} "
-            return [f"  auto: threads; processes are not considered: {of}{why}"]
+            line = getattr(why, "line", None)
+            at = "" if line is None else f" (line {line})"
+            return [f'  auto: threads; processes are not considered: {of}{why}{at}; executor="process" asks for them']
     return ["  auto: threads, or worker processes if measurements show that they are faster"]
 
 

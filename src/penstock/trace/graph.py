@@ -20,18 +20,6 @@ from penstock.block.structure import Structure
 _MOST = 1000  # operations of a function: a loop over the rows of an array is no gain as a graph
 
 
-class Reason(str):
-    """The reason why a function has no graph, with the line of the user's code if it is known."""
-
-    line: int | None = None
-
-    @classmethod
-    def at(cls, line: int | None, why: str) -> Reason:
-        found = cls(why)
-        found.line = line
-        return found
-
-
 class NotTraceable(BaseException):
     """The function did something a stand-in value cannot follow; the text says what."""
 

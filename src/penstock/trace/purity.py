@@ -28,11 +28,12 @@ from penstock.functions.captured import (
     content,
 )
 from penstock.functions.code import never_ends, steps
+from penstock.functions.facts import Reason, facts, scanned
+from penstock.functions.libraries import Kind
 from penstock.functions.memory import recalled
 from penstock.functions.ownership import is_frozen, is_penstocks, is_plain_object, is_users, is_users_code
 from penstock.functions.uses import attribute
 from penstock.trace.arithmetic import UFUNCS
-from penstock.trace.graph import Reason
 from penstock.trace.numpy_rows import REDUCTIONS
 from penstock.trace.statements import straightened, unmuted
 from penstock.trace.tracer import FUNCTIONS
@@ -173,7 +174,6 @@ class _Inspection:
         self.reads: list[tuple[Any, Any, Any]] = []
         self._mutable = bool(held)  # whether something captured can be written to
         self._writes = False  # whether anything is written to, or may be
-        self._used: list[FunctionType] = []  # functions that are called, or passed on
         self.draws = False
         self.live: dict[int, np.ndarray] | None = None  # large arrays that it uses; None if that is not asked
         self.top: FunctionType | None = None  # who may use them
@@ -190,12 +190,9 @@ class _Inspection:
         asked = (spelled for one, spelled in self._passed_on if not self._methods.isdisjoint(dir(one)))
         why = why or next((f"it uses {spelled}" for spelled in asked), None)
         if why is None and self._mutable and self._writes:
-            from penstock.functions.effects import why_visible_here  # its tables are large, and seldom asked
-
-            why = why_visible_here(function, self._held, alike=True, watched=self.watched)
-            used = (one for one in self._used if one is not function)
-            passed_on = (why_visible_here(one, alike=True, watched=self.watched) for one in used)
-            return why or next((why for why in passed_on if why), None)  # as map_fn is given one
+            found = scanned(function, self._held) if self._held else facts(function)
+            self.watched += found.watched
+            return found.why(Kind.EFFECT, Kind.RANDOM, Kind.SEEDED, Kind.CLOCK, Kind.ACCELERATOR)
         return None if why is None else Reason.at(self._line, why)
 
     def function(self, function: Any) -> str | None:
@@ -220,7 +217,6 @@ class _Inspection:
         if visit in self._visiting:
             return "it calls itself" if function is self.top and self.live else None
         self._visiting.add(visit)
-        self._used.append(function)
         parts = ("__code__", "__defaults__", "__kwdefaults__")
         self.reads.extend((function, part, getattr(function, part)) for part in parts)
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):

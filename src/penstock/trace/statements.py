@@ -21,7 +21,7 @@ from typing import Any, TypeGuard, TypeVar
 import numpy as np
 
 from penstock.functions.code import Instruction, codes, steps
-from penstock.functions.definition import Found, compiled, definition
+from penstock.functions.definition import Found, compiled, definition, remember
 from penstock.functions.ownership import is_users
 from penstock.functions.uses import closure
 
@@ -96,8 +96,10 @@ class Cut:
         node = _placed(ast.FunctionDef(code.co_name, arguments, [*self.declared, *body], []), self.found.node)
         if "type_params" in ast.FunctionDef._fields:
             node.type_params = []  # type: ignore[attr-defined, unused-ignore]
-        made = next(compiled(Found(ast.fix_missing_locations(node), self.found.imports), code))
+        found = Found(ast.fix_missing_locations(node), self.found.imports)
+        made = next(compiled(found, code))
         made = _called_alike(made, made.co_qualname, code.co_qualname).replace(co_firstlineno=code.co_firstlineno)
+        remember(made, found)
         cells = dict(zip(code.co_freevars, like.__closure__ or (), strict=True))
         closure = tuple(cells[name] for name in made.co_freevars)
         return FunctionType(made, like.__globals__, like.__name__, None, closure)

@@ -17,12 +17,13 @@ from penstock.block.spec import LeafSpec, RaggedTensorSpec, TensorSpec
 from penstock.block.structure import NONE, Structure, components, flatten
 from penstock.errors import PenstockError, said
 from penstock.functions.captured import Captured
+from penstock.functions.facts import Reason
 from penstock.functions.memory import notes_of, recalled
 from penstock.functions.ownership import is_users_code
 from penstock.functions.uses import attribute
 from penstock.trace.branches import Way, explored, parted
 from penstock.trace.drawing import OF_STAND_INS, SPAN, drawing
-from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable, Operand, Reason, Ref
+from penstock.trace.graph import Const, Graph, GraphBuilder, NotTraceable, Operand, Ref
 from penstock.trace.purity import HANDLES, METHODS, TOO_LARGE, inspected, inspected_live, why_impure
 from penstock.trace.tables import among_stand_ins, holds_tables, of_each_element
 from penstock.trace.tracer import Tracer, holds_stand_ins, listed, made

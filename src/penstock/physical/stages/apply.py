@@ -23,7 +23,6 @@ from penstock.physical.singly import Singly
 from penstock.physical.stage import CountingStage, Stage, State
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import FunctionTransform, RunAll, Transform, agreed, checked, run_all
-from penstock.trace.kinds.reader import warn_of_text_in
 
 # A tokeniser gets so many times more elements per request, because the threads of its library take time to wake up.
 _TEXTS = 4
@@ -195,7 +194,6 @@ class StatefulMap(CountingStage):
         self._function = function
         self._carried = carried
         self._same_kind = SameKind("The output of scan_func", any_rank=any_rank)
-        self._looked = False  # True after the first element was checked for text
 
     def make(self, want: int) -> Stretch | None:
         first = self._count
@@ -208,9 +206,6 @@ class StatefulMap(CountingStage):
         failures: list[tuple[int, Exception]] = []
         for row, element in enumerate(block.elements()):
             try:
-                if not self._looked:
-                    self._looked = True
-                    warn_of_text_in(function, carried.nest(), element)
                 pair = function(carried.nest(), element)
                 if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                     raise _no_pair(pair)

@@ -18,7 +18,6 @@ from penstock.physical.stage import CountingStage, Cursor, Stage, State, Stretch
 from penstock.physical.stretch import Stretch
 from penstock.physical.vectorise import Vectoriser
 from penstock.plan.stateful import Unique as UniqueNode
-from penstock.trace.kinds.reader import warn_of_text
 
 
 class Take(Stage):
@@ -156,7 +155,6 @@ class TakeWhile(CountingStage):
         super().__init__(upstream, label, where)
         self._predicate = predicate
         self._vectoriser = Vectoriser(predicate) if vectorise else None
-        self._looked = False  # True after the first Block was checked for text
         self._ended = False
 
     def make(self, want: int) -> Stretch | None:
@@ -166,9 +164,6 @@ class TakeWhile(CountingStage):
         block = self.pull(want)
         if block is None:
             return None
-        if not self._looked:
-            self._looked = True
-            warn_of_text(self._predicate, block)
         mask = None if self._vectoriser is None else verdicts(self._vectoriser, block)
         if mask is None:
             return self._per_element(block, first)

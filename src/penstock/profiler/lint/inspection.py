@@ -1,13 +1,13 @@
 """Inspection: a plan with helper functions for checks.
 
-The helpers estimate the records of a file and the bytes of an element, and analyse functions.
+The helpers estimate the records of a file and the bytes of an element, and find text that a function treats as `str`.
 """
 
 from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,8 +21,7 @@ from penstock.plan.ops import Filter, FlatMap, Interleave, Map
 from penstock.plan.stateful import TakeWhile
 from penstock.rewrite.driver import rewrite
 from penstock.rewrite.phases import RULES
-from penstock.trace.kinds.reader import Finding, read
-from penstock.trace.kinds.values import kind_of_spec
+from penstock.trace.text import TextAsStr, texts_as_str
 
 Kind = TypeVar("Kind", bound=Node)
 
@@ -114,31 +113,15 @@ def has_bytes(spec: Any) -> bool:
     return any(isinstance(leaf, TensorSpec) and leaf.dtype is bytes for leaf in flatten(spec)[0])
 
 
-def found_in_functions(plan: Node, *kinds: type) -> Iterator[tuple[UnaryNode, Any]]:
-    """Yield findings in the functions that receive whole elements, if the spec of the elements is known."""
+def texts_in_functions(plan: Node) -> Iterator[tuple[UnaryNode, TextAsStr]]:
+    """Yield the steps whose functions treat text as `str`, of those whose spec is known."""
     seen: set[int] = set()
     for node in plan.walk():
-        function = _function(node)
-        if function is None or id(node) in seen or not isinstance(node, UnaryNode):
+        name = "function" if isinstance(node, (Map, FlatMap, Interleave)) else "predicate"
+        if id(node) in seen or not isinstance(node, (Map, FlatMap, Interleave, Filter, TakeWhile)):
             continue
         seen.add(id(node))
-        for found in _found(function, node.input.spec):
-            if isinstance(found, kinds):
-                yield node, found
-
-
-def _function(node: Node) -> Callable[..., Any] | None:
-    if isinstance(node, (Map, FlatMap, Interleave)):
-        return node.function
-    return node.predicate if isinstance(node, (Filter, TakeWhile)) else None
-
-
-def _found(function: Callable[..., Any], spec: Any) -> list[Finding]:
-    if spec is None:
-        return []
-    unpacks = flatten(spec)[1].unpacks
-    arguments = [kind_of_spec(part) for part in (spec if unpacks else (spec,))]
-    try:
-        return read(function, arguments)
-    except Exception:  # user code may contain anything
-        return []
+        spec = node.input.spec
+        if spec is not None:
+            arguments = spec if flatten(spec)[1].unpacks else (spec,)
+            yield from ((node, found) for found in texts_as_str(getattr(node, name), arguments))

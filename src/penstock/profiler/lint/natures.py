@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from penstock.functions.code import words
+from penstock.functions.facts import why_visible
 from penstock.functions.generators import generators
 from penstock.functions.ownership import is_penstocks, is_users, is_users_path
 from penstock.functions.uses import ELSEWHERE, Use, attribute, branches, keeps_state, loops, uses
@@ -158,11 +159,7 @@ def only_numpy(function: Callable[..., Any]) -> bool:
     """
     if loops(function) or branches(function) or keeps_state(function):
         return False
-    if not all(_is_numpy(use) for use in uses(function)):
-        return False
-    from penstock.functions.effects import why_visible_here  # its tables are large, and seldom asked
-
-    return why_visible_here(function) is None
+    return all(_is_numpy(use) for use in uses(function)) and why_visible(function) is None
 
 
 def _is_numpy(use: Use) -> bool:

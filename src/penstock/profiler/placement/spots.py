@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from penstock.functions.effects import why_visible
+from penstock.functions.facts import why_visible
 from penstock.functions.uses import keeps_state, uses
 from penstock.options import Options
 from penstock.plan import ops
@@ -68,7 +68,7 @@ def why_not_the_same(function: Callable[..., Any]) -> str | None:
         return f"uses random numbers of {drawn}"
     if not may_draw(function):
         return None
-    why = why_visible(function, [])
+    why = why_visible(function)
     return None if why is None else f"may not be left out: {why}"
 
 

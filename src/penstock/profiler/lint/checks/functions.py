@@ -20,17 +20,16 @@ from penstock.plan.node import UnaryNode, short_location
 from penstock.plan.ops import Batch, Map, Prefetch
 from penstock.profiler.lint.advice import Advice
 from penstock.profiler.lint.calls import calls
-from penstock.profiler.lint.inspection import Inspection, element_bytes, found_in_functions, has_bytes
+from penstock.profiler.lint.inspection import Inspection, element_bytes, has_bytes, texts_in_functions
 from penstock.profiler.lint.natures import only_numpy
 from penstock.profiler.lint.unkeyed import unkeyed
 from penstock.trace.graph import Const, Equation, Graph, Ref
-from penstock.trace.kinds.values import Mismatch, SpelledText, Widened
 from penstock.trace.traced import traced
 
 
 def text_as_str(plan: Inspection) -> Iterator[Advice]:
     """Map(f), Filter(f) and similar steps, where f contains `text == "a"`, `text in ("a", "b")` or `f"{text}.png"`."""
-    for node, found in found_in_functions(plan.written, Mismatch, SpelledText):
+    for node, found in texts_in_functions(plan.written):
         yield Advice.on(
             node,
             "text-as-str",
@@ -56,8 +55,7 @@ def lossy_operands(plan: Inspection) -> Iterator[Advice]:
             )
 
 
-# The code of a function shows the line that widens floats. Running it on placeholders shows dtypes that the code does
-# not show.
+# The dtypes of a traced function show the operations that widen floats.
 _FLOAT64 = np.dtype(np.float64)
 _SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "true_divide": "/", "power": "**"}
 _TOLD_A_DTYPE = ("mean", "std", "var")
@@ -69,10 +67,6 @@ _WHY += "last digits."
 def widened_floats(plan: Inspection) -> Iterator[Advice]:
     """Map(f), where f returns `x / 255.0` of uint8, `x - MEAN` with a float64 MEAN, or `x.astype(float)`."""
     told: set[int] = set()
-    for node, found in found_in_functions(plan.written, Widened):
-        told.add(id(node))
-        how = f"{found.spelled} ({short_location(found.where)})"
-        yield _advice(node, found.dtype, how, _mended(found))
     for node, _ in plan.asked(Map):
         if id(node) not in told and node.input.spec is not None:
             told.add(id(node))
@@ -83,15 +77,6 @@ def widened_floats(plan: Inspection) -> Iterator[Advice]:
 def _advice(node: Any, dtype: str, how: str, mended: str) -> Advice:
     message = f"{node.label} converts {dtype} to float64: {how}."
     return Advice.on(node, "widened-floats", "memory", message, mended, _WHY)
-
-
-def _mended(found: Widened) -> str:
-    if found.number is not None:
-        return _in_float32(found.operator, f"np.float32({found.number:g})", in_front=found.in_front)
-    if found.operand.startswith("an array"):
-        return _in_float32(found.operator, "array", in_front=found.in_front)
-    parts = ("…", "x") if found.in_front else ("x", "…")
-    return f"({f' {found.operator} '.join(parts)}).astype(np.float32)"
 
 
 def _in_float32(operator: str, operand: str, *, in_front: bool) -> str:

@@ -5,13 +5,16 @@ Also what another process gets by importing a module anew, and whether what was 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import io
+import os
 import sys
 import weakref
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import Enum
 from itertools import islice
 from types import (
     BuiltinFunctionType,
@@ -20,16 +23,14 @@ from types import (
     MemberDescriptorType,
     MethodDescriptorType,
     MethodType,
-    ModuleType,
 )
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
 from penstock.functions.code import codes, steps, words
-from penstock.functions.effects.libraries import DATASET, effect_of, planning
-from penstock.functions.effects.values import OWN, Inner, Known, Made, Part, Value, is_a, is_plain, union
-from penstock.functions.ownership import MAIN, is_users
+from penstock.functions.libraries import dataset_class, planning
+from penstock.functions.ownership import MAIN, is_frozen, is_users
 from penstock.functions.uses import closure
 
 ABSENT = object()
@@ -38,15 +39,14 @@ CONTAINERS = (*MAPPINGS, list, tuple, set, frozenset, deque, bytearray)
 _RANDOM = words("random _random numpy.random numpy.random._generator numpy.random.mtrand numpy.random.bit_generator")
 _GENERATORS = words("Random Generator RandomState BitGenerator")  # named, since importing numpy.random takes its time
 _MOST_LOOKED_AT = 1 << 16  # items of a container; of a longer one it is taken that the others are alike
-_MOST_KEPT_APART = 16
 _OF_ONE_PROCESS = words(  # modules whose objects belong to one process
     """threading _thread queue multiprocessing concurrent asyncio contextvars socket ssl sqlite3 subprocess selectors
     logging sched tempfile mmap"""
 )
 
 
-def why_alone(value: Any, spelled: str, *, alike: bool = True) -> str | None:
-    """Why an object must stay in its process, if that shows in its kind; `alike` as in `effect_of`."""
+def why_alone(value: Any, spelled: str) -> str | None:
+    """Return why an object must stay in its process, if its class says so."""
     kind = type(value)
     root = kind.__module__.partition(".")[0]
     if root in _OF_ONE_PROCESS:
@@ -55,11 +55,8 @@ def why_alone(value: Any, spelled: str, *, alike: bool = True) -> str | None:
         return f"draws random numbers from `{spelled}`"
     if issubclass(kind, io.IOBase):
         return f"uses the open file `{spelled}`"
-    if in_class(kind, "__next__") is not ABSENT:
+    if kind is not type and in_class(kind, "__next__") is not ABSENT:
         return f"draws from `{spelled}`, of class {kind.__qualname__}"
-    why = effect_of(value.__name__ if kind is ModuleType else kind.__module__, alike=alike)
-    if why is not None and "accelerator" in why:
-        return why
     return None
 
 
@@ -95,57 +92,48 @@ def fields(value: Any) -> dict[str, Any]:
     return held if type(held) is dict else {}
 
 
-def in_module(module: ModuleType, name: str) -> Any:
-    held = vars(module)
-    if name in held:
-        return held[name]
-    return sys.modules.get(f"{module.__name__}.{name}", ABSENT)
-
-
-def content(known: Known, *, values: bool = False) -> Value:
-    """What comes of going through an object, or, of a mapping, its `values`."""
-    value = known.object
+def contents(value: Any, *, values: bool = False) -> Iterable[Any] | None:
+    """Return what a loop over a builtin container goes through, or over the `values` of a mapping; None for others."""
     kind = type(value)
-    inside = Part(known.spelled)
     if kind in MAPPINGS:
-        return _items(value.values() if values else value.keys(), len(value), known.spelled)
-    if kind in CONTAINERS:
-        return _items(value, len(value), known.spelled)
-    if issubclass(kind, np.ndarray):
-        return OWN if kind is np.ndarray and value.ndim == 1 and not value.dtype.hasobject else (*OWN, inside)
-    if issubclass(kind, tuple):
-        return _items(tuple.__iter__(value), tuple.__len__(value), known.spelled)
-    return OWN if is_plain(value) else (*OWN, inside)
+        found: Iterable[Any] = value.values() if values else value.keys()
+        return found
+    if kind in CONTAINERS or issubclass(kind, tuple):
+        return tuple.__iter__(value) if issubclass(kind, tuple) else iter(value)
+    return None
 
 
-def _items(items: Iterable[Any], count: int, spelled: str) -> Value:
-    looked_at = list(islice(items, _MOST_LOOKED_AT))
-    if all(map(is_plain, looked_at)):
-        return OWN
-    if count > _MOST_KEPT_APART:
-        return (*OWN, Part(spelled))
-    return union(*((Known(item, f"{spelled}[…]"),) for item in looked_at))
+def is_plain_inside(value: Any) -> bool:
+    """Return True for a container whose items nobody can change, or an array of numbers."""
+    if type(value) is np.ndarray:
+        return not value.dtype.hasobject
+    items = contents(value, values=True)
+    return items is not None and all(map(is_plain, islice(items, _MOST_LOOKED_AT)))
 
 
-def is_dataset(atom: Any) -> TypeGuard[Known | Made]:
-    """Whether something known is a data set of penstock's."""
-    kind = atom.kind if isinstance(atom, Made) else type(atom.object) if isinstance(atom, Known) else object
-    return is_dataset_class(kind)
+def is_data(value: Any) -> bool:
+    """Return True for plain values, arrays, classes and data sets, and for builtin containers of such values."""
+    waiting, seen = [value], 0
+    while waiting and seen < _MOST_LOOKED_AT:
+        held, seen = waiting.pop(), seen + 1
+        kind = type(held)
+        if kind in CONTAINERS or kind is tuple:
+            waiting += contents(held, values=True) or ()
+        elif not (
+            is_plain(held) or kind in (np.ndarray, type(os.environ)) or is_a(held, type) or is_dataset_class(kind)
+        ):
+            return False
+    return True
 
 
 def is_dataset_class(kind: type) -> bool:
-    return _dataset_class(kind) is not None
+    """Return True for penstock's Dataset and classes derived from it."""
+    return dataset_class() in type.mro(kind) and dataset_class() is not type
 
 
 def plans(kind: type, name: str) -> bool:
-    """Whether a method of data sets reads nothing, and makes one that reads later."""
-    found = _dataset_class(kind)
-    return found is not None and name in planning(found)
-
-
-def _dataset_class(kind: type) -> type | None:
-    """penstock's Dataset, which a class is derived from."""
-    return next((place for place in type.mro(kind) if (place.__module__, place.__name__) == DATASET), None)
+    """Return True for a method of data sets that creates another one and reads nothing."""
+    return is_dataset_class(kind) and name in planning(dataset_class())
 
 
 def users_method(kind: type, name: str) -> FunctionType | None:
@@ -156,17 +144,24 @@ def users_method(kind: type, name: str) -> FunctionType | None:
     return found if is_a(found, FunctionType) else None
 
 
-def callable_kind(value: Any) -> bool:
-    """Whether a value can be called."""
-    return in_class(type(value), "__call__") is not ABSENT
+def written_in(kind: type) -> dict[str, FunctionType]:
+    """Return the functions that the user, and not `dataclass` or `namedtuple`, has written in a class, by name."""
+    generated = dataclasses.is_dataclass(kind) or issubclass(kind, tuple)
+    found: dict[str, FunctionType] = {}
+    for name in {name for place in kind.__mro__ if is_users(place) for name in vars(place)}:
+        method = in_class(kind, name)
+        if is_a(method, property):
+            method = method.fget
+        elif name[0] == "_" and is_a(method, staticmethod, classmethod):  # as `__new__` is
+            method = method.__func__
+        by_hand = is_a(method, FunctionType) and is_users(method)
+        if by_hand and not (generated and method.__code__.co_filename.startswith("<string>")):
+            found[name] = method
+    return found
 
 
 def is_cached_function(value: Any) -> bool:
     return type(value) is functools._lru_cache_wrapper
-
-
-def is_jitted(value: Any) -> bool:
-    return type(value).__module__.startswith("numba.") and "py_func" in fields(value)
 
 
 def is_function(value: Any) -> bool:
@@ -176,18 +171,30 @@ def is_function(value: Any) -> bool:
     return is_cached_function(value) or (is_users(kind) and in_class(kind, "__call__") is not ABSENT)
 
 
-def unmade(value: Value) -> Value:
-    """Without the functions that the code makes: whoever is handed one is taken to call it, and not to change it."""
-    return tuple(atom for atom in value if not isinstance(atom, Inner))
+_PLAIN: tuple[type, ...] = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range)
+_ALSO_PLAIN = words(
+    """re.Pattern _struct.Struct datetime.datetime datetime.date datetime.timedelta datetime.timezone decimal.Decimal
+    fractions.Fraction uuid.UUID pathlib.PosixPath pathlib.PurePosixPath pathlib.WindowsPath
+    pathlib._local.PosixPath pathlib._local.WindowsPath operator.itemgetter operator.attrgetter"""
+)
 
 
-def data(value: Value) -> Value:
-    """Without functions, classes and modules, which nobody is about to change."""
-    return tuple(
-        atom
-        for atom in value
-        if not (isinstance(atom, Known) and (is_a(atom.object, type, ModuleType) or is_function(atom.object)))
-    )
+def is_a(value: Any, *kinds: type) -> bool:
+    """Return True if a value is of a kind. `isinstance` would ask the value itself if its class is another one."""
+    return issubclass(type(value), kinds)
+
+
+def is_plain(value: Any) -> bool:
+    """Return True for a value that nobody can change, and that holds nothing that somebody can change."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return True
+    if kind is tuple or kind is frozenset:
+        return all(map(is_plain, value))
+    if issubclass(kind, type):
+        return value.__module__ in ("builtins", "numpy")
+    known = issubclass(kind, (np.generic, np.dtype, Enum)) or f"{kind.__module__}.{kind.__name__}" in _ALSO_PLAIN
+    return known or is_frozen(kind)
 
 
 @dataclass(frozen=True, slots=True)
