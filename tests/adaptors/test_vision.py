@@ -272,6 +272,7 @@ class MyFolder(datasets.ImageFolder):
     ("dataset", "reason"),
     [
         (lambda folder: MyFolder(folder, v1.ToTensor()), "MyFolder is not in the table"),
+        (lambda folder: list(range(3)), "builtins.list is not in the table"),
         (lambda folder: datasets.ImageFolder(folder), "it has no transform"),
         (lambda folder: datasets.ImageFolder(folder, v1.ToTensor(), loader=lambda path: None), "its loader is not"),
         (lambda folder: data.ConcatDataset([made.cifar(transform=v1.ToTensor())]), "if it joins folders"),

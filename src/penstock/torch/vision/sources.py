@@ -121,7 +121,8 @@ def source_of(dataset: Any) -> tuple[Any, Any]:
             message = "a ConcatDataset is recognised if it joins folders with one transform"
             raise Refused(message)
         return JoinedFolders(dataset, [part for part, _ in parts]), owner
-    if kind.__getitem__.__module__.partition(".")[0] != "torchvision":
+    read_by = getattr(getattr(kind, "__getitem__", None), "__module__", "")  # "" for a list and other built-in classes
+    if not read_by.startswith("torchvision."):
         message = f"{kind.__module__}.{kind.__qualname__} is not in the table"
         raise Refused(message)
     if kind in (sets.ImageFolder, sets.DatasetFolder):
