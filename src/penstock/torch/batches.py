@@ -13,7 +13,7 @@ from penstock.torch.fetch import Fetch, LoaderWorkers
 
 
 class LoopBatches:
-    """Batches made in the loop's own thread, when they are asked for."""
+    """Iterator that computes each batch in the training loop's own thread."""
 
     def __init__(self, fetch: Fetch, drawn: Drawn) -> None:
         self._fetch, self._drawn = fetch, drawn
@@ -26,12 +26,12 @@ class LoopBatches:
             raise StopIteration
         try:
             return self._fetch.fetch(found[1])
-        except StopIteration as raised:  # a mistake in the data set, and not the end
+        except StopIteration as raised:  # an error of the data set, not the end
             raise as_failure(raised, Context("penstock.torch.DataLoader")) from raised
 
 
 class LoaderBatches:
-    """A pass: an iterator that counts what it gives, and draws from the sampler for each batch."""
+    """Iterator over the batches of one epoch. It counts them, and asks the sampler for one more with each."""
 
     def __init__(
         self, loader: Any, elements: Any, place: dict[str, Any], handed: Any, drawn: Drawn | None = None
@@ -45,7 +45,7 @@ class LoaderBatches:
         return len(self._loader)
 
     def by(self, workers: LoaderWorkers, over: Callable[[], None], *, ends: bool) -> None:
-        """Its workers, which are told when they may be replaced and when it is over, and end with it or not."""
+        """Set the workers. `over` is called at the end of the iteration; with `ends` the workers then stop."""
         self._here = workers.here
         assert self._drawn is not None
         self._end = when_gone(self, _ended, self._drawn, self._elements, workers, over, ends)
@@ -67,7 +67,7 @@ class LoaderBatches:
                 states = self._place["workers"]
                 states[self._place["batches"] % len(states)] = found
                 error.penstock_states = None  # type: ignore[attr-defined]
-            self._counts()  # a batch that fails has its place
+            self._counts()  # a batch that failed has a number, too
             raise
         self._counts()
         return element if self._handed is None else self._handed(element)
@@ -87,7 +87,7 @@ def _ended(drawn: Drawn, elements: Any, workers: LoaderWorkers, over: Callable[[
     over()
     if ends:
         workers.stop()
-    with workers.here:  # where one has to be replaced first
+    with workers.here:  # a dead worker may have to be replaced first
         elements.close()
     if ends:
         workers.close()

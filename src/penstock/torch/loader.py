@@ -319,9 +319,9 @@ def data_loader_type() -> type:
             plan, report = plan_of(self.dataset) if self._auto_collation else (None, "")
             report = report and f"\n{report}"
             if not self.num_workers:
-                return f"The loop's own thread asks the data set, as num_workers is 0.{report}"
+                return f"The training loop's own thread reads the data set, because num_workers is 0.{report}"
             if plan is not None and self._runs_ahead(plan):
-                return f"Threads of this process compute all batches, as kernels run all transforms.{report}"
+                return f"Threads of this process compute all batches, because kernels run all transforms.{report}"
             indices = range(len(self.dataset))
             batches = data.BatchSampler(indices, self.batch_size or 1, False) if self._auto_collation else indices
             workers, drawn = self._own_workers(), Drawn(iter(batches), 0)

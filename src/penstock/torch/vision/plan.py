@@ -113,7 +113,7 @@ def plan_of(dataset: Any) -> tuple[Plan | None, str]:
     try:
         plan = Plan(dataset)
     except Refused as why:
-        return None, f"The data set runs as written: {why}."
+        return None, f"The data set runs as written: {why}." if str(why) else ""
     return plan, "\n".join(plan.report)
 
 

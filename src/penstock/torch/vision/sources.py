@@ -123,8 +123,8 @@ def source_of(dataset: Any) -> tuple[Any, Any]:
         return JoinedFolders(dataset, [part for part, _ in parts]), owner
     read_by = getattr(getattr(kind, "__getitem__", None), "__module__", "")  # "" for a list and other built-in classes
     if not read_by.startswith("torchvision."):
-        message = f"{kind.__module__}.{kind.__qualname__} is not in the table"
-        raise Refused(message)
+        own = f"{kind.__module__}.{kind.__qualname__} is not a class that penstock recognises"
+        raise Refused(own if hasattr(dataset, "transform") else "")
     if kind in (sets.ImageFolder, sets.DatasetFolder):
         loader = import_module("torchvision.datasets.folder").default_loader
         if dataset.loader is not loader or import_module("torchvision").get_image_backend() != "PIL":
@@ -133,7 +133,7 @@ def source_of(dataset: Any) -> tuple[Any, Any]:
         return FolderImages(dataset, loader), dataset
     if kind in [getattr(sets, name) for name in _ARRAYS]:
         return ArrayImages(dataset), dataset
-    message = f"{kind.__module__}.{kind.__qualname__} is not in the table"
+    message = f"{kind.__module__}.{kind.__qualname__} is not a class that penstock recognises"
     raise Refused(message)
 
 

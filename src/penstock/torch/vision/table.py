@@ -21,7 +21,7 @@ _METHODS = ("forward", "__call__", "transform", "make_params", "get_params", "ch
 
 
 class Refused(Exception):
-    """A transform runs as written. The text is the reason."""
+    """A transform or data set runs as written. The text is the reason, or empty if it has no transforms."""
 
 
 class Entry(NamedTuple):
@@ -211,7 +211,7 @@ def entry_of(transform: Any) -> Entry:
     kind = type(transform)
     entry = classes().get(kind)
     if entry is None:
-        message = f"{kind.__module__}.{kind.__qualname__} is not in the table"
+        message = f"{kind.__module__}.{kind.__qualname__} is not a class that penstock recognises"
         raise Refused(message)
     for name in _METHODS:
         where = getattr(getattr(kind, name, None), "__module__", None) or "torchvision."
