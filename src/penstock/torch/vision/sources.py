@@ -121,10 +121,10 @@ def source_of(dataset: Any) -> tuple[Any, Any]:
             message = "a ConcatDataset is recognised if it joins folders with one transform"
             raise Refused(message)
         return JoinedFolders(dataset, [part for part, _ in parts]), owner
+    unknown = f"{kind.__module__}.{kind.__qualname__} is not a class that penstock recognises"
     read_by = getattr(getattr(kind, "__getitem__", None), "__module__", "")  # "" for a list and other built-in classes
     if not read_by.startswith("torchvision."):
-        own = f"{kind.__module__}.{kind.__qualname__} is not a class that penstock recognises"
-        raise Refused(own if hasattr(dataset, "transform") else "")
+        raise Refused(unknown if hasattr(dataset, "transform") else "")
     if kind in (sets.ImageFolder, sets.DatasetFolder):
         loader = import_module("torchvision.datasets.folder").default_loader
         if dataset.loader is not loader or import_module("torchvision").get_image_backend() != "PIL":
@@ -133,8 +133,7 @@ def source_of(dataset: Any) -> tuple[Any, Any]:
         return FolderImages(dataset, loader), dataset
     if kind in [getattr(sets, name) for name in _ARRAYS]:
         return ArrayImages(dataset), dataset
-    message = f"{kind.__module__}.{kind.__qualname__} is not a class that penstock recognises"
-    raise Refused(message)
+    raise Refused(unknown)
 
 
 def _most() -> float:
