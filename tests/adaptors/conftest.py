@@ -2,4 +2,5 @@
 
 import importlib.util
 
-collect_ignore = [] if importlib.util.find_spec("torch") else ["loader_checks.py", "torch_data_sets.py"]
+NEEDS = {"loader_checks.py": "torch", "torch_data_sets.py": "torch", "vision_data.py": "torchvision"}
+collect_ignore = [name for name, library in NEEDS.items() if not importlib.util.find_spec(library)]
