@@ -177,7 +177,8 @@ def place(where: str | None) -> str:
 
     >>> place("/elsewhere/of/mine/train.py:12"), place(str(Path.cwd() / "data" / "read.py") + ":3")
     ('train.py:12', 'data/read.py:3')
-    these steps have no file
+    >>> place(None), place("batch(8)")  # steps without a file
+    ('', 'batch(8)')
     """
     path, _, line = (where or "").rpartition(":")
     if not line.isdigit():
