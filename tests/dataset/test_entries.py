@@ -245,7 +245,7 @@ def test_a_load_that_follows_nobody_says_so_once_and_goes_on(tmp_path, monkeypat
 
     stage._pause = pause
     assert [int(x) for x in given(stage, 2)] == WANTED
-    (said,) = [record.message for record in caplog.records if "it waits" in record.message]
+    (said,) = [record.message for record in caplog.records if "waits for elements" in record.message]
     assert f"no process writes to {entry}, which has" in said
 
 

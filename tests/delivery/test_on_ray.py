@@ -65,7 +65,7 @@ def test_without_ray_the_extra_is_named(monkeypatch):
 
 
 def test_jobs_are_not_shared_on_ray():
-    with pytest.raises(InvalidArgumentError, match="one consumer's own"):
+    with pytest.raises(InvalidArgumentError, match="serve one consumer only"):
         ps.Dataset.range(3).distribute("ray", job_name="mine")
 
 
@@ -275,7 +275,7 @@ def test_a_service_ends_also_where_its_dispatcher_does_not_answer(ray, monkeypat
 def test_wrong_ways_are_refused(wrong):
     with pytest.raises(InvalidArgumentError, match=next(iter(wrong))):
         ps.Dataset.range(3).distribute("ray", **wrong)
-    with pytest.raises(InvalidArgumentError, match="Nothing is compressed"):
+    with pytest.raises(InvalidArgumentError, match="never compressed"):
         ps.Dataset.range(3).distribute(compression="LZ4")
 
 

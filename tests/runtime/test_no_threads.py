@@ -1,4 +1,4 @@
-"""A system that starts no further thread: an error that says so, from every executor that needs one."""
+"""A system that starts cannot start another thread: an error that says so, from every executor that needs one."""
 
 import threading
 
@@ -18,5 +18,5 @@ def test_no_thread_is_an_error_that_says_what_to_do(executor, monkeypatch):
         .with_options(ps.Options(threading=ps.ThreadingOptions(private_threadpool_size=2)))
     )
     monkeypatch.setattr(threading.Thread, "start", refused)
-    with pytest.raises(ps.errors.ResourceExhaustedError, match="no further thread"):
+    with pytest.raises(ps.errors.ResourceExhaustedError, match="cannot start another thread"):
         list(ds.iterator(executor=executor))

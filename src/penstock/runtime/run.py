@@ -118,6 +118,11 @@ class Run:
         except ValueError:  # the only ValueError here: the generator is running
             raise _busy() from None
 
+    @property
+    def is_pulling(self) -> bool:
+        """True while `pull` runs, in this thread or another one."""
+        return bool(getattr(self._pulls, "gi_running", False))
+
     def raised_failure(self) -> Exception:
         """Return the failure that ended the elements made one by one. Raise an exception that ends the run."""
         error = self.raised.pop()
@@ -352,6 +357,8 @@ class Iterator(Generic[T_co]):
         self._elements = _NOTHING  # releases the last batch before the next is computed
         while self._run is not None:
             run, root = self._run, self._run.root
+            if run.is_pulling:
+                raise _busy()
             self._before, self._size = root.state(), 0
             if run.raised:
                 return run.raised_failure()
