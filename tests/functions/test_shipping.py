@@ -916,7 +916,7 @@ class Sluggish:
         return TABLE[x]
 
 
-OTHER_REASONS = {  # of functions in KEPT, found before the walk comes to `seen`
+OTHER_REASONS = {  # for these functions of KEPT, the walk finds another reason before it reaches `seen`
     "known in items": "keeps `seen_to` in an object",
     "attribute": "more than a data class",
     "added": "passes `left_of` on",

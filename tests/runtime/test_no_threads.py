@@ -1,4 +1,4 @@
-"""A system that starts cannot start another thread: an error that says so, from every executor that needs one."""
+"""The system refuses to start a thread: each executor that needs one raises an error with a remedy."""
 
 import threading
 

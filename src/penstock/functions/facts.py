@@ -37,7 +37,7 @@ class Reason(str):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a function does: the first reason of each kind, and the functions of the user that it calls."""
+    """The effects of a function: the first reason of each kind, and the user functions that it calls."""
 
     reasons: Mapping[Kind, Reason]
     creates_objects: bool

@@ -265,7 +265,7 @@ def planning(dataset: type) -> frozenset[str]:
 
 
 def _draws(path: str) -> bool:
-    """Whether a transformation of torchvision's or torchaudio's draws random numbers."""
+    """Return True if a transform of torchvision or torchaudio uses random numbers."""
     name = path.rpartition(".")[2]
     return path.startswith(("torchvision.", "torchaudio.")) and (name.startswith("Random") or name in _DRAWING)
 

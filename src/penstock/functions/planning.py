@@ -1,6 +1,6 @@
 """Functions that create data sets from data sets, as `flat_map` gets: do they plan the same for all that are alike?
 
-`lambda w: w.batch(n)` names steps, and looks at no element. Its plan for one window is its plan for every window of the
+`lambda w: w.batch(n)` adds steps and reads no element. Its plan for one window is its plan for every window of the
 same size and kind.
 """
 

@@ -11,9 +11,8 @@ import numpy as np
 
 _ALL, _TORCH = b"\1", b"\0"  # first bytes of a state
 _WORDS, _KEYS = 4 * 625, 4 * 624  # bytes of the words of `random` and of numpy
-_REST = struct.Struct(
-    "<?di?d"
-)  # of `random`: whether there is a next number, the number; of numpy: its place, the same
+# of `random`: is there a next normal number, and the number; of numpy: the position, and the same two
+_REST = struct.Struct("<?di?d")
 _OTHERS = _WORDS + _KEYS + _REST.size
 
 

@@ -345,7 +345,7 @@ def data_loader_type() -> type:
                 return f"\nIts worker processes are started again, and each imports torch: {why}."
             return "\nIts worker processes are forked: copies of this program as it is when an iteration begins."
 
-    # the place where pickle looks the class up
+    # pickle imports the class by this name
     DataLoader.__module__, DataLoader.__qualname__ = "penstock.torch", "DataLoader"
     return DataLoader
 

@@ -1,4 +1,4 @@
-"""What the processes of a loader share: random numbers from batch to batch, and which passes are over."""
+"""Memory that the processes of a loader share: states of random generators, and the iterations that have ended."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TRAILER = struct.Struct("<qq")
 
 
 class Passes:
-    """Which passes of a loader are over, as its forked workers see it, too: they begin nothing more for those."""
+    """The iterations of a loader that have ended. Forked workers see it, too, and compute no more batches for these."""
 
     def __init__(self) -> None:
         self._over = mmap.mmap(-1, mmap.PAGESIZE)  # shared with children

@@ -254,7 +254,7 @@ class ProcessPool:
                 return
             worker.users = 0
             now = self._rests(worker)
-            self._free.notify_all()  # a thread may wait for this worker
+            self._free.notify()
             if len(self._workers) > self._cpus and now - self._idle[0].idle_since > _UNUSED:
                 unused = self._idle.pop(0)
                 self._workers.discard(unused)

@@ -28,9 +28,8 @@ class KernelStage:
     fill: tuple[int, ...] = (0,)
     top: int = 0
     left: int = 0
-    resized: tuple[int, int, int, int, int] | None = (
-        None  # height and width of the window, new height and width, the filter
-    )
+    # height and width of the window, new height and width, the filter
+    resized: tuple[int, int, int, int, int] | None = None
     y: int = 0
     x: int = 0
     mirrored: bool = False
