@@ -22,7 +22,7 @@ from penstock.physical.stage import Stage, State
 from penstock.physical.stretch import Stretch
 
 _MOST_EARLY = 128  # most elements requested from an input before its turn, if they come fast
-_PATIENCE = 64  # number of small requests to inputs that reset their requests to the same end
+_PATIENCE = 64  # small requests in a row, with which all inputs run out at the same element
 _OF_A_CALL = 5e-5  # seconds that a request to an input may take before its size is no longer increased
 _MOST_HELD = 1 << 22  # bytes of available elements above which no more is requested than needed
 # small inputs read together, and seconds for it, if there are thousands of slots
