@@ -1,6 +1,7 @@
 """Memory is used again once nobody holds it, and never before."""
 
 import gc
+import signal
 import threading
 
 import numpy as np
@@ -124,3 +125,16 @@ def test_threads_get_memory_of_their_own():
 def test_what_there_is_no_memory_for_says_what_to_do():
     with pytest.raises(MemoryError, match=r"There is no memory for an array of float64 with shape .*\n  Make elements"):
         Arena().empty((1 << 58,), np.float64)
+
+
+def test_ctrl_c_while_memory_returns_is_not_lost(monkeypatch):
+    arena = Arena()
+    monkeypatch.setattr(arena, "_trim", lambda: signal.raise_signal(signal.SIGINT))
+    arrays = [arena.empty(LARGE, np.uint8)]
+    arena._idle_bytes += 7  # a signal may come between any two lines
+    with pytest.raises(KeyboardInterrupt):
+        arrays.clear()
+    monkeypatch.undo()
+    assert arena.idle_bytes() == 4 * SMALLEST
+    arrays = [arena.empty(LARGE, np.uint8)]
+    assert arena.idle_bytes() == 0

@@ -7,8 +7,10 @@ ring: JAX on the CPU aliases numpy memory, and autograd does not see writes of n
 
 from __future__ import annotations
 
+import _thread
+import signal
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
@@ -29,15 +31,33 @@ class _Lease(np.ndarray):
     numpy stops shortening a `base` chain where the type changes, so views of views keep this object alive.
     """
 
-    _arena: Arena | None = None
-    _raw: np.ndarray | None = None
+    _finaliser: Generator[None] | None = None
 
     def __array_finalize__(self, obj: Any) -> None:
-        """Keep the class defaults: a view of a lease owns no memory."""
+        """Keep the class default: a view of a lease owns no memory."""
 
-    def __del__(self) -> None:
-        if self._arena is not None and self._raw is not None:
-            self._arena._give_back(self._raw)
+
+def _finaliser(arena: Arena, raw: np.ndarray) -> Generator[None]:
+    """Return the buffer to the arena when this generator is closed, also by its end of life.
+
+    Python drops an exception of a finaliser, so Ctrl-C would be lost. It may come before the first line of a method
+    `__del__`; a generator continues inside its `try`.
+    """
+    try:
+        yield
+    finally:
+        try:
+            arena._give_back(raw)
+        except KeyboardInterrupt:
+            _CTRL_C.simulated  # noqa: B018
+
+
+class _Signal(int):
+    # a property: after a call, Python acts on signals, and would raise KeyboardInterrupt in the finaliser again
+    simulated = property(_thread.interrupt_main)
+
+
+_CTRL_C = _Signal(signal.SIGINT)
 
 
 class Arena:
@@ -57,7 +77,7 @@ class Arena:
         # the finaliser of a lease may run inside this class's own critical section, during garbage collection
         self._lock = new_rlock()
         self._inside = False  # True inside the critical section; read and written under the lock
-        in_child(self._begin_anew)
+        in_child(self._count_anew)
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         """Return an uninitialised array. Its memory returns to the pool when the array and all its views are gone.
@@ -79,7 +99,8 @@ class Arena:
             message = f"There is no memory for an array of {dtype} with shape {shape}: {size_text(nbytes)}."
             raise ResourceExhaustedError(message, hint=NO_MEMORY) from error
         lease = raw.view(_Lease)
-        lease._arena, lease._raw = self, raw
+        lease._finaliser = _finaliser(self, raw)
+        next(lease._finaliser)
         array: np.ndarray = lease[:nbytes].view(np.ndarray).view(dtype).reshape(shape)
         return array
 
@@ -89,8 +110,10 @@ class Arena:
                 self._inside = True
                 try:
                     found = self._idle_one(nbytes)
-                finally:
-                    self._inside = False
+                except BaseException:  # a signal
+                    self._count_anew()
+                    raise
+                self._inside = False
                 if found is not None:
                     return found
         block = np.empty(nbytes + ALIGNMENT, np.uint8)
@@ -117,8 +140,10 @@ class Arena:
                 self._idle.setdefault(raw.nbytes, deque()).append(raw)
                 self._idle_bytes += raw.nbytes
                 self._trim()
-            finally:
-                self._inside = False
+            except BaseException:  # a signal
+                self._count_anew()
+                raise
+            self._inside = False
 
     def _trim(self) -> None:
         while self._idle_bytes > self._idle_limit:  # sizes that were not requested for the longest time go first
@@ -146,8 +171,8 @@ class Arena:
         self._changed = changed
         changed(self._idle_bytes)
 
-    def _begin_anew(self) -> None:
-        """Repair the counts in a forked child: another thread of the parent may have been inside."""
+    def _count_anew(self) -> None:
+        """Repair the counts after a signal, and in a forked child: a thread of the parent may have been inside."""
         self._inside = False
         self._idle = {size: idle for size, idle in self._idle.items() if idle}
         self._idle_bytes = sum(size * len(idle) for size, idle in self._idle.items())
