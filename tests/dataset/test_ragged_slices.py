@@ -32,7 +32,7 @@ LENGTHS = st.one_of(
 
 @given(LENGTHS, st.sampled_from(list(STEPS)), st.integers(1, 4), st.booleans())
 def test_batches_of_slices_are_ragged_whatever_the_lengths_are(lengths, step, size, drop):
-    ds = STEPS[step](ps.Dataset.from_tensors((ragged(lengths), np.arange(len(lengths)))).unbatch())
+    ds = STEPS[step](ps.Dataset.from_tensor_slices((ragged(lengths), np.arange(len(lengths)))))
     assert check(ds) == len(lengths)
     batches = ds.batch(size, drop_remainder=drop)
     for rows, numbers in batches:
@@ -46,7 +46,7 @@ def test_batches_of_slices_are_ragged_whatever_the_lengths_are(lengths, step, si
 
 
 def test_batches_of_slices_are_counted_found_by_number_and_resumed():
-    ds = ps.Dataset.from_tensors(ragged([1, 0, 2, 2, 2])).unbatch().batch(2)
+    ds = ps.Dataset.from_tensor_slices(ragged([1, 0, 2, 2, 2])).batch(2)
     wanted = [batch.to_list() for batch in ds]
     assert (len(ds), wanted) == (3, [[[0], []], [[1, 2], [3, 4]], [[5, 6]]])
     assert [ds.at(i).to_list() for i in range(3)] == wanted
@@ -59,7 +59,7 @@ def test_batches_of_slices_are_counted_found_by_number_and_resumed():
 
 def test_slices_of_sparse_tensors_have_their_shape():
     sparse = ps.SparseTensor(np.array([[0, 0], [1, 2]]), np.array([7, 8]), np.array([3, 4]))
-    rows = ps.Dataset.from_tensors(sparse).unbatch()
+    rows = ps.Dataset.from_tensor_slices(sparse)
     assert (rows.element_spec, len(rows)) == (ps.SparseTensorSpec((4,), np.int64), 3)
     assert rows.batch(2).element_spec == ps.SparseTensorSpec((None, 4), np.int64)
     assert [check(rows), check(rows.batch(2))] == [3, 2]

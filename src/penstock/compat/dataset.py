@@ -128,11 +128,7 @@ class Dataset(ps.Dataset):
     @staticmethod
     def from_tensor_slices(tensors: Any, name: Any = None) -> Dataset:
         """Return the slices of arrays along their first axis. Python's integers become int32, floats float32."""
-        values = _values(tensors)
-        leaves = flatten(values)[0] if not isinstance(values, list) else []
-        composite = any(isinstance(leaf, (ps.RaggedTensor, ps.SparseTensor)) for leaf in leaves)
-        made = ps.Dataset.from_tensors(values).unbatch() if composite else ps.Dataset.from_tensor_slices(values)
-        return ours(made)
+        return ours(ps.Dataset.from_tensor_slices(_values(tensors)))
 
     @staticmethod
     def from_generator(

@@ -13,6 +13,7 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.block.spec import LeafSpec, TensorSpec, as_dtype
 from penstock.block.structure import Structure, flatten
+from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.dataset.base import Base, of_source
 from penstock.errors import InvalidArgumentError, InvalidTypeError, NotFoundError
 from penstock.io.storage import glob
@@ -108,8 +109,8 @@ class Create(Base):
         slices. Functions receive read-only views.
 
         Args:
-            tensors: A nest of arrays whose first axes have the same length. A list of data sets gives a data set of
-                data sets. `None` is part of every element.
+            tensors: A nest of arrays, ragged tensors and sparse tensors whose first axes have the same length. A list
+                of data sets gives a data set of data sets. `None` is part of every element.
 
         Returns:
             A data set with one element for each index of the first axis. Its elements have an index.
@@ -125,6 +126,8 @@ class Create(Base):
             [([0, 1], 0), ([2, 3], 1)]
         """
         leaves, structure = flatten(tensors)
+        if any(isinstance(leaf, (RaggedTensor, SparseTensor)) for leaf in leaves):
+            return Create.from_tensors(tensors).unbatch()
         return of_source(slices_source(structure, leaves))
 
     @staticmethod
