@@ -79,6 +79,7 @@ SERVICE_ROUNDS ?= 100
 service: $(SERVICE)/stamp ## the service, also on Ray, with workers killed at random, SERVICE_ROUNDS seeded rounds (an hour)
 	@PENSTOCK_SERVICE=$(SERVICE_ROUNDS) timeout 7200 $(SERVICE)/bin/python -m pytest -q -o faulthandler_timeout=600 tests/delivery \
 		tests/compat/test_service.py
+	@RAY_TMPDIR=/tmp timeout 600 $(SERVICE)/bin/python -m pytest -q tests/contracts/test_docs_code.py -k use-the-service
 
 remote: $(REMOTE)/stamp ## data behind URLs: S3 and Google's storage, as servers of this machine speak them (minutes)
 	@PENSTOCK_REMOTE_TESTS=1 timeout 1200 $(REMOTE)/bin/python -m pytest -q -o faulthandler_timeout=300 tests/remote

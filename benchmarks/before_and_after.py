@@ -83,10 +83,12 @@ def measure(library: str, side: str, seconds: float) -> dict[str, float]:
     """Run the blocks of one side in this process."""
     found = sections()
     prepare, before, after = found[library]
-    program = compile(before if side == "before" else after, f"{library}, {side}", "exec")
     space: dict[str, Any] = {"__name__": "__main__"}
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
         os.chdir(folder)
+        script = Path(folder, "program.py")  # libraries read the source text of functions
+        script.write_text(before if side == "before" else after, encoding="utf-8")
+        program = compile(script.read_text(encoding="utf-8"), str(script), "exec")
         start, photos = found[""][0].split("photos = [", 1)
         exec(start, space)
         space["photos"] = [Path(name).read_bytes() for name in singles()]

@@ -1,4 +1,4 @@
-"""Write docs/benchmarks.md and the table of the README from the rows that the benchmarks have printed.
+"""Write the rows that the benchmarks have printed into docs/benchmarks.md, the README, and "Before and after".
 
     python tools/figures/benchmarks.py build/bench.jsonl        # `make bench` does it
 
@@ -25,12 +25,17 @@ CHOSEN = {
     "numbers one by one": "numbers, one by one",
     "map, filter, shuffle, batch of numbers": "numbers: map, filter, shuffle, batch",
 }
+PAIRS = "before and after: "  # workloads of "Before and after" begin so
 LIBRARIES = ("tf.data", "torch", "grain", "DALI")
 
 
 def line(row: dict[str, Any], workload: str) -> str:
-    middle, low, high = (f"{ratio:.3g}" for ratio in (median(row["ratios"]), min(row["ratios"]), max(row["ratios"])))
-    return f"| {workload} | {row['penstock']} | {row['peer']} | {row['theirs']} | {middle}× ({low} to {high}) |"
+    return f"| {workload} | {row['penstock']} | {row['peer']} | {row['theirs']} | {ratio(row)} |"
+
+
+def ratio(row: dict[str, Any]) -> str:
+    middle, low, high = (f"{found:.3g}" for found in (median(row["ratios"]), min(row["ratios"]), max(row["ratios"])))
+    return f"{middle}× ({low} to {high})"
 
 
 def versions() -> str:
@@ -49,6 +54,11 @@ def main(path: Path) -> None:
     said = f"Measured on {machine()}, with {versions()}. Runs of each pair: {len(rows[0]['ratios'])}."
     parts = {"rows": "\n".join([*HEAD, *(line(row, row["workload"]) for row in rows)]), "versions": said}
     fill("docs/benchmarks.md", parts)
+    pairs = [row for row in rows if row["workload"].startswith(PAIRS)]
+    if pairs:
+        head = ["| library | before | after: penstock | ratio |", "|---|---:|---:|---:|"]
+        cells = [f"| {row['peer']} | {row['theirs']} | {row['penstock']} | {ratio(row)} |" for row in pairs]
+        fill("docs/how-to/before-and-after.md", {"rates": "\n".join([*head, *cells])})
     chosen = []
     for workload, title in CHOSEN.items():
         for row in rows:
