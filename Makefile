@@ -131,6 +131,7 @@ docs-figures: $(BROWSER)/stamp kernels ## measure and draw the figures of the do
 	@rm -f docs/figures/make-it-fast.json
 	@$(BROWSER)/bin/python tools/figures/fast.py --rounds 4 --memory --timelines
 	@$(BROWSER)/bin/python tools/figures/screens.py
+	@$(BROWSER)/bin/python tools/figures/architecture.py
 
 budget: $(VENV)/dev.stamp ## write what became smaller into tests/budget.json and tests/ratchets.json
 	@$(VENV)/bin/python -m tests.size_report --lower
