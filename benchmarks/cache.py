@@ -61,7 +61,7 @@ def _checked(count: int) -> int:
 
 if __name__ == "__main__":
     duel(
-        "cached pictures, shuffled",
+        "cached images, shuffled",
         Side("penstock", penstock),
         Side("tf.data", tf_data, needs="tensorflow", goal=1.2),
         Side("np.copyto", memcpy, goal=0.8),

@@ -71,7 +71,7 @@ def figure() -> Picture:
     arrow(picture, (290, 291), (192, 291), "first epoch")
     picture.line([(290, 291), (290, 258), (310, 258), (310, 242)], "text", width=1.4)
 
-    picture.text(20, 362, "What a transform does with a function of the user", size=14, bold=True)
+    picture.text(20, 362, "The function of a step", size=14, bold=True)
     box(picture, 20, 378, 180, "Facts", "functions/", "side effects, randomness")
     box(picture, 260, 378, 180, "Graph", "trace/", "the function on tracers")
     box(picture, 500, 378, 180, "Kernels", "image/  io/  native/", "a whole Block, no GIL")

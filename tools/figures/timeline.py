@@ -35,7 +35,7 @@ WORDS = {
     "map(annotate)": 4,
     "map(balance": 5,
 }
-LEFT, WIDTH, MOST_ROWS = 110, 610, 7
+LEFT, WIDTH, MOST_ROWS = 110, 610, 6
 
 
 def draw(runs: dict[str, Recorded], path: Path, seconds: float, label: str) -> None:
@@ -65,11 +65,25 @@ def _rows(recorded: Recorded, seconds: float) -> tuple[list[Row], int]:
     spans = spans[[kinds[name] is not None for name in spans[:, 1]]]
     spans[:, 1] = [kinds[name] for name in spans[:, 1]]
     work, loop = spans[spans[:, 1] > 1], spans[spans[:, 1] <= 1]
-    rows = [Row(tracks[track], work[work[:, 0] == track, 1:]) for track in np.unique(work[:, 0])]
+    gap = int(2 * seconds * 1e9 / WIDTH)  # two pixels
+    rows = [Row(tracks[track], _joined(work[work[:, 0] == track, 1:], gap)) for track in np.unique(work[:, 0])]
     threads = side_by_side([row for row in rows if not row.title.startswith("worker process")], "thread")
     processes = side_by_side([row for row in rows if row.title.startswith("worker process")], "process")
     processes = processes[: MOST_ROWS // 2]
     return [*threads[: MOST_ROWS - len(processes)], *processes, Row("training loop", loop[:, 1:])], start
+
+
+def _joined(spans: np.ndarray, gap: int) -> np.ndarray:
+    """Join spans of one kind (kind, start, duration in ns) that are less than `gap` ns apart."""
+    spans = spans[np.argsort(spans[:, 1], kind="stable")]
+    stops = spans[:, 1] + spans[:, 2]
+    new = np.ones(len(spans), bool)
+    new[1:] = (np.diff(spans[:, 0]) != 0) | (spans[1:, 1] - stops[:-1] >= gap)
+    first = np.flatnonzero(new)
+    joined = spans[first]
+    if len(spans):
+        joined[:, 2] = np.maximum.reduceat(stops, first) - joined[:, 1]
+    return joined
 
 
 def titled(picture: Picture, label: str) -> str:
