@@ -710,10 +710,10 @@ IN_SIGHT = {  # and what is said of it, or None
         "def f(x):\n  d = collections.defaultdict(list)\n  for w in x.split(): d[w[0]].append(w)\n  return len(d)",
         None,
     ),
-    "what a key is made by": ("f = lambda x: collections.defaultdict(lambda: note)['z'](x)", "passes `note` on"),
+    "what a key is made by": ("f = lambda x: collections.defaultdict(lambda: note)['z'](x)", "passes on `note`"),
     "how a key is made": ("f = lambda x: collections.defaultdict(lambda: note(1))['z']", "appends to `seen`"),
     "the files of a folder": ("f = lambda x: sorted(os.listdir(x.decode()))", None),
-    "a folder is made": ("f = lambda x: os.mkdir(x)", "asks the operating system"),
+    "a folder is made": ("f = lambda x: os.mkdir(x)", "calls the operating system"),
     "the environment": ("f = lambda x: os.environ.get('HOME', '') + os.environ['HOME'] + os.getenv('HOME')", None),
     "a change of it": ("def f(x): os.environ['A'] = x", "writes into"),
     "another": ("f = lambda x: os.environ.setdefault('A', x)", "may add to"),
@@ -758,7 +758,7 @@ IN_SIGHT = {  # and what is said of it, or None
         "def f(x):\n  def g(y):\n    def h(z):\n      def i(w): return w\n      l = [i]\n      l.append(i)\n"
         "      return l[0](z)\n    l = [h]\n    l.append(h)\n    return l[0](y)\n"
         "  l = [g]\n  l.append(g)\n  return l[0](x)",
-        "only running shows",
+        "known only at run time",
     ),
     "many functions in a list": (f"{MANY % (300, 'y + 1')}f = lambda x: [g(x) for g in filled()]", "no source text"),
     "windows in a dict": ("f = lambda w: ps.Dataset.zip((w['a'].batch(3), w['b'].batch(3)))", None),

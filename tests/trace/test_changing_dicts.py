@@ -118,7 +118,7 @@ def of_what_is_captured(r: Any) -> Any:
 
 
 def test_a_copy_of_what_is_captured_counts_as_captured() -> None:
-    assert "takes from something in `KNOWN" in str(why_impure(of_what_is_captured))
+    assert "takes from an object in `KNOWN" in str(why_impure(of_what_is_captured))
 
 
 def names_of(r: Any) -> Any:

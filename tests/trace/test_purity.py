@@ -367,7 +367,7 @@ LARGE = {number: number for number in range(2000)}
     [
         (adds_in_place, "it changes `TABLE` (+=)"),
         (writes_by_position, "it changes `TABLE` (`numpy.add`)"),
-        (writes_by_a_helper, "it calls `hand_on`, which hands `TABLE` to `numpy.add`"),
+        (writes_by_a_helper, "it calls `hand_on`, which passes `TABLE` to `numpy.add`"),
         (lambda x: np.clip(TABLE, 0, 1, TABLE) * x, "it changes `TABLE` (`numpy.clip`)"),
         (tells_by_pattern, "it looks at types"),
         (lambda x: x * LOUD, "it uses LOUD, whose class may calculate in its own way"),

@@ -1,4 +1,4 @@
-"""`Origins`: the objects from outside a function that one of its expressions can be, or can hold."""
+"""`Origins`: the objects from outside of a function that an expression in the function can be, or can hold."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _MOST_OBJECTS = 16  # that an expression can be
 
 
 class SideEffect(Exception):
-    """The function has a side effect; the text completes "it …"."""
+    """The function has a side effect. The text completes a sentence that begins with "it"."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownObject:
-    """An object from outside, as it is spelled, or the syntax tree of an inner function."""
+    """An object from outside with its spelling in the code, or the syntax tree of an inner function."""
 
     object: Any
     spelled: str
@@ -34,8 +34,8 @@ class KnownObject:
 class Origins(NamedTuple):
     """The objects from outside that an expression can be.
 
-    `held` spells an object from outside that the value can hold, or be a part of. With `own`, the value can also be the
-    call's own: an argument, or an object that the call has created. With `dataset`, it is a data set of penstock.
+    `held` is the spelling of an object from outside that the value can hold or be a part of. With `own`, the value can
+    also be an argument, or an object that the call creates. With `dataset`, the value is a data set of penstock.
     """
 
     objects: tuple[KnownObject, ...] = ()
@@ -55,16 +55,16 @@ class Origins(NamedTuple):
 
     @property
     def data(self) -> Origins:
-        """The value without functions, which are called and not changed."""
+        """The origins without functions, because code calls functions and does not change them."""
         kept = (one for one in self.objects if is_users(type(one.object)) or not is_function(one.object))
         return self._replace(objects=tuple(kept))
 
     @property
     def part(self) -> Origins:
-        """A part of the value, or what holds the value. Only data is allowed: of other objects the methods matter."""
+        """The origins of a part of the value, or of a container with the value. Only data is allowed."""
         for one in self.objects:
             if not isinstance(one.object, ast.AST) and not is_data(one.object):
-                message = f"passes `{one.spelled}` on, of class {type(one.object).__qualname__}"
+                message = f"passes on `{one.spelled}`, an object of class {type(one.object).__qualname__}"
                 raise SideEffect(message)
         return Origins((), self.outside, own=True)
 
@@ -85,7 +85,7 @@ def union(*values: Origins) -> Origins:
 
 @dataclass(slots=True)
 class Arguments:
-    """The arguments of a call; `rest` are further ones whose number is not known."""
+    """The arguments of a call. `rest` stands for further arguments of unknown number."""
 
     positional: list[Origins] = field(default_factory=list)
     named: dict[str, Origins] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class CallFrame:
     cells: dict[str, Any]
     refused: frozenset[str]  # names that belong to code around the function
     locals: dict[str, Origins] = field(default_factory=dict)
-    inside: list[ast.AST] = field(default_factory=list)  # the function that is walked through, and inner ones
+    inside: list[ast.AST] = field(default_factory=list)  # the function that the walk is in, and its inner functions
     returned: Origins = NOTHING
 
 
