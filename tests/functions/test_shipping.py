@@ -1,4 +1,4 @@
-"""Which functions the engine may move to another process unasked, and what is said of the others."""
+"""Functions that the engine may move to another process by itself, and the reasons why others stay."""
 
 import asyncio
 import base64
@@ -46,7 +46,7 @@ ASCII = re.compile(rb"[a-z]+")
 
 
 class Vocabulary:
-    """As people write them: a table, a method that reads it, one that counts."""
+    """A class as users write it: a table, a method that reads it, and a method that counts."""
 
     known: typing.ClassVar = {"the": 1}
 
@@ -200,7 +200,7 @@ def remembered(x):
 
 
 def _shippable():
-    """Functions over things from outside that only read them; and some that stay, as the walk is coarse."""
+    """Return functions that only read objects from outside. Some of them stay, because the walk is coarse."""
     vocabulary = {"a": 1, "b": 2}
     words = ["a", "b"]
     rows = [[1, 2], [3, 4]]
@@ -456,7 +456,7 @@ def left_of(x):
 
 
 def _kept():
-    """Functions that keep a function of their own which leaves a trace, in all the ways, and call it."""
+    """Return functions that store a function with a side effect, in many ways, and call it later."""
     seen = []
 
     class Box:
@@ -557,7 +557,7 @@ def _kept():
 
 
 def _visible():
-    """Functions of which somebody could notice where they run, and a part of what is said."""
+    """Return functions with observable effects, and a part of the reason for each."""
     seen = []
     vocabulary = {"a": 1}
     rows = [[1], [2]]

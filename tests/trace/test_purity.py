@@ -1,4 +1,4 @@
-"""Which functions may be run on stand-ins; what is not known to be harmless runs per element, as written."""
+"""Functions that may run on tracers. A function with unknown operations runs per element, as it is written."""
 
 import dataclasses
 import functools
