@@ -1,7 +1,7 @@
-"""`CallLookups`: what a call in a function's code does, and the origins of its result.
+"""`CallLookups`: the effects of a call in a function's code, and the origins of its result.
 
-Functions of the user are walked through. Functions of libraries and methods of values are looked up in tables
-(`libraries`, `methods`). An object from outside may only reach code that is known not to change it.
+The code of user functions is walked through. Functions of libraries and methods of values are looked up in tables
+(`libraries`, `methods`). An outer object may only be passed to code that is known not to change it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _CALLING = words(  # functions that call their argument and do not store it
     numpy.apply_along_axis numpy.fromfunction numpy.piecewise"""
 )
 _COPYING_LIBRARIES = ("itertools.", "collections.")
-_ITERATED = {"builtins.sum": 1, "builtins.dict.fromkeys": 1, "itertools.repeat": 0}  # iterated arguments
+_ITERATED = {"builtins.sum": 1, "builtins.dict.fromkeys": 1, "itertools.repeat": 0}  # number of iterated arguments
 
 
 class CallLookups(Lookups):
@@ -224,9 +224,10 @@ class CallLookups(Lookups):
                 self.refuse("opens a file for writing")
 
     def _handed(self, arguments: Arguments, *, whole: bool = True) -> Origins:
-        """Return the results of code that may call the functions among its arguments, without the arguments themselves.
+        """Return the possible results of code that gets these arguments and calls the functions among them.
 
-        Without `whole`, the functions are called with items of the other arguments only.
+        The arguments themselves are not included. If `whole` is False, the functions are only called with items of
+        the other arguments.
         """
         every = arguments.all
         data = self._escaped(every).data
@@ -240,7 +241,7 @@ class CallLookups(Lookups):
     # -- methods
 
     def _method(self, owner: Origins, name: str, arguments: Arguments, node: ast.Call) -> Origins:
-        """Return the result of a method: of the user, of a module or class, of a data set, of a value."""
+        """Return the result of a method call on user objects, modules, classes, data sets or other values."""
         found = []
         if owner.other:
             found.append(self._of_value(owner._replace(objects=()), name, arguments, node))
@@ -250,7 +251,7 @@ class CallLookups(Lookups):
             method = in_class(kind, name)
             special = is_a(method, MethodDescriptorType, WrapperDescriptorType, BuiltinFunctionType)
             if value is None:
-                continue  # None has no such method
+                continue  # a method of None would raise
             if isinstance(value, ast.AST) or (name == "__call__" and is_function(value)):
                 found.append(self._call(here, arguments, node))
             elif kind is np.ufunc:

@@ -1,4 +1,4 @@
-"""The places outside of a function that it reads, with the values that it found there."""
+"""The places that a function reads, with the values that they had: globals, cells, dicts, lists, attributes."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _looks_at(reads: Iterable[tuple[Any, Any, Any]]) -> tuple[_Look, ...]:
 
 
 def _is_held(place: Any, name: Any, value: Any) -> bool:
-    """Return True if a plain lookup of the name in the place returns the value."""
+    """Return True if `place[name]`, or a plain attribute lookup, returns the value."""
     if name is OWN:
         return False
     if isinstance(place, (FunctionType, CellType, weakref.ref)):
@@ -91,7 +91,7 @@ def _is_held(place: Any, name: Any, value: Any) -> bool:
 def _getter(place: Any, names: list[Any]) -> Callable[[Any], Any]:
     if isinstance(place, CellType):
         return attrgetter("cell_contents", "cell_contents")
-    two = names if len(names) > 1 else names * 2  # with one name a getter returns the value, with two or more a tuple
+    two = names if len(names) > 1 else names * 2  # attrgetter returns a tuple only for two or more names
     if isinstance(place, weakref.ref):
         of_function = attrgetter(*two)
         return lambda weak: of_function(weak())
@@ -140,7 +140,7 @@ def content(array: np.ndarray) -> int:
 
 
 def are_same(first: Any, second: Any) -> bool:
-    """Return True if two functions with one code and captured values of the same kinds always do the same."""
+    """Return True if two functions with the same code always do the same, because they capture the same variables."""
     if first is second or type(first) is MethodType:
         return True
     if type(first) is not FunctionType or vars(first) or vars(second):

@@ -69,7 +69,7 @@ _OUTER = "outside"  # the name of the enclosing function, whose parameters are t
 _FUTURE = functools.reduce(
     int.__or__, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 )
-_NO_TREE = SyntaxError, ValueError, RecursionError, SystemError  # the last if another thread compiles without the lock
+_NO_TREE = SyntaxError, ValueError, RecursionError, SystemError  # SystemError: another thread compiles without the lock
 _LONGEST = 1 << 20  # characters of a file; parsing takes about 0.2 s per MB
 
 

@@ -55,7 +55,7 @@ class Facts:
 
 
 def facts(function: Any) -> Facts:
-    """Return what a function does beside computing its result. The answer is remembered while it holds.
+    """Return what a function does beside computing its result. The answer is remembered until the function changes.
 
     >>> facts(lambda x: x * 2).reasons
     {}

@@ -104,7 +104,7 @@ class _Drawn(Reading):
             self._ended(str(attribute(value, "__name__")), value, bare=False)
         elif _may_draw(kind) and not isinstance(value, ModuleType):
             named = {name: each for base in kind.__mro__[-2::-1] for name, each in vars(base).items()}
-            # a call of a module of torch runs `forward`
+            # calling a module of torch runs its `forward`
             called = named.values() if value is kind else (named.get("forward") or named.get("__call__"),)
             for each in called:
                 if isinstance(each, FunctionType):

@@ -72,11 +72,11 @@ _LISTS = words("from_tensors from_tensor_slices from_list")
 
 
 class Kind(Enum):
-    """The kinds of what a function does beside computing its result from its arguments."""
+    """The kinds of effects that a function can have in addition to its result."""
 
     EFFECT = "effect"  # it writes, prints, or calls code that is not known
     RANDOM = "random"  # random numbers that no seed fixes
-    SEEDED = "seeded"  # random numbers of generators that are seeded for each element, where they can be
+    SEEDED = "seeded"  # random numbers of generators that can be seeded for each element
     CLOCK = "clock"
     OUTSIDE = "outside"  # it reads files or settings, or waits
     PROCESS = "process"  # its result may differ in another process
@@ -147,7 +147,7 @@ _RULES: dict[str, Rule | None] = {  # by dotted path; the longest path applies; 
     **{path: (kinds, why) for kinds, found in _KINDS.items() for why, paths in found.items() for path in words(paths)},
 }
 ROOTS = {path.partition(".")[0] for path in _RULES}
-_INTERNAL = {  # modules that define the names of public modules
+_INTERNAL = {  # private modules, and the public modules whose names they define
     **{
         f"_{name}": name
         for name in words("io json struct bisect heapq operator collections functools codecs csv random")
@@ -206,7 +206,7 @@ def rule(path: str) -> Rule | None:
 
 
 def _longest(table: Mapping[str, R], path: str) -> R | None:
-    """Return the entry of the longest part of a path that the table has."""
+    """Return the entry of the longest leading part of a path that is in the table."""
     place = path
     while place:
         if place in table:
@@ -280,7 +280,7 @@ def path_of(value: Any) -> str:
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None) or type(value).__name__
     place = getattr(value, "__module__", None) or ""
     name = str(name).removeprefix("_VariableFunctionsClass.")  # a private class of torch
-    if place.startswith("numpy.random."):  # the path has no private modules
+    if place.startswith("numpy.random."):  # the path names the public module
         place = "numpy.random"
     if not place and hasattr(builtins, name.partition(".")[0]):  # a method of a builtin class
         place = "builtins"

@@ -1,6 +1,6 @@
-"""`Lookups`: the objects from outside that names, attributes and items in a function's code stand for.
+"""`Lookups`: finds the outer objects that names, attributes and items in a function's code refer to.
 
-They are looked up without running any code of the user. Facts that a lookup shows are noted by kind.
+No code of the user runs during a lookup. Effects that a lookup finds are noted by their kind.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _WRITING = words(  # special methods that no operator, loop or conversion calls
 
 
 class Lookups(ABC):
-    """Lookups in the function that the walk is in, and the notes of the walk."""
+    """Finds outer objects in the current function of the walk, and notes effects."""
 
     def __init__(self) -> None:
         self.notes: dict[Kind, tuple[str, int | None]] = {}  # the first reason of each kind, and its line
@@ -113,7 +113,7 @@ class Lookups(ABC):
             self.refuse(does.format(f"`{value.outside}`"))
 
     def _keep(self, value: Origins) -> None:
-        """Note that an object of the call stores an object from outside."""
+        """Note that an object of the call stores an outer object."""
         held = self._escape(value).outside
         if held:
             self.refuse(f"stores `{held}` in an object that may be changed")
@@ -182,7 +182,7 @@ class Lookups(ABC):
             )
 
     def _reached(self, value: Any, spelled: str) -> Origins:
-        """Return an object from outside, unless it must stay where it is."""
+        """Return an outer object. Refuse it if it must stay in its process."""
         if not is_a(value, ModuleType) and generator_of(Use(spelled, value)):
             self.note((Kind.SEEDED,), f"draws random numbers (`{spelled}`)")
             return Origins((KnownObject(value, spelled),))
@@ -260,7 +260,7 @@ class Lookups(ABC):
         path = f"{module.__name__}.{name}"
         found = vars(module).get(name, sys.modules.get(path, ABSENT))
         if found is ABSENT and module.__name__.partition(".")[0] == "penstock":
-            found = getattr(module, name, ABSENT)  # getattr loads it
+            found = getattr(module, name, ABSENT)  # getattr loads the module
         if found is ABSENT:
             return self._module(path)
         self._watch(module, name, found)
@@ -296,7 +296,7 @@ class Lookups(ABC):
                 with suppress(LookupError, TypeError):
                     found.append(self._reached(value[node.slice.value], f"{one.spelled}[{node.slice.value!r}]"))
             elif is_numbers(value):
-                found.append(alone)  # a view, which counts as the array
+                found.append(alone)  # a view has the origin of its array
             elif type(value).__module__.startswith("numpy.lib"):  # np.mgrid, np.r_, np.s_
                 self._creates_slices()
                 found.append(key.part)
@@ -309,7 +309,7 @@ class Lookups(ABC):
         return union(*found)
 
     def _items(self, value: Origins, *, values: bool = False) -> Origins:
-        """Return the items of a value, or with `values` the values of a mapping."""
+        """Return the items that a loop over a value yields, or with `values` the values of a mapping."""
         if value.dataset and value.outside:
             self.refuse(f"reads the data set `{value.outside}`")
         found = [self._operated(value), Origins((), value.held, own=value.other)]
@@ -327,7 +327,7 @@ class Lookups(ABC):
                 found.append(Origins((), one.spelled))
         return union(*found)
 
-    # -- code of the user's classes, and methods of objects from outside
+    # -- code of the user's classes, and methods of outer objects
 
     def _operated(self, value: Origins) -> Origins:
         """Return the results of the operators and properties of the user's classes: any of them may be called."""
@@ -342,7 +342,7 @@ class Lookups(ABC):
         return union(*found)
 
     def _check_method(self, one: KnownObject, name: str) -> None:
-        """Refuse a method of an object from outside that is not known to only read it."""
+        """Refuse a method of an outer object unless the method is known to only read it."""
         value, kind, spelled = one.object, type(one.object), one.spelled
         changes = f"{VERBS[name]} `{spelled}`" if name in VERBS else f"may change `{spelled}` (.{name})"
         if kind is type(os.environ):
@@ -362,7 +362,7 @@ class Lookups(ABC):
                 self.refuse(f"calls {name} of `{spelled}`, of class {kind.__module__}.{kind.__qualname__}")
 
     def _result_of(self, one: KnownObject, name: str) -> Origins:
-        """Return the results of a method of an object from outside, without its arguments."""
+        """Return the results of a method of an outer object. The arguments of the method are not included."""
         value, alone = one.object, Origins((one,))
         if is_plain(value) or (kind := type(value)) is type(os.environ):
             return OWN

@@ -37,7 +37,7 @@ _PARTS = ("__code__", "__defaults__", "__kwdefaults__")
 
 
 class _LikeNoOther(Exception):
-    """The function captures itself, or more values than are compared."""
+    """The function captures itself or too many values, so that it is never compared with others."""
 
 
 @dataclass(slots=True)
@@ -156,11 +156,11 @@ class Own:
         return found
 
     def used(self, seen: Captured) -> set[tuple[int, Any]]:
-        """Return the places that an answer was read from, as positions in `walked`."""
+        """Return the positions in `walked` of the places that an answer was read from."""
         return {(self.places[id(place)], name) for place, name, _ in seen.reads if id(place) in self.places}
 
     def seen(self, used: set[tuple[int, Any]]) -> Captured:
-        """Return the places of this function at the positions that were `used` in another function."""
+        """Return the places of this function at the positions that an answer about another function `used`."""
         whole = {visit for visit, name in used if name is SIZE}
         reads = {(self.places[id(read[0])], read[1]): read for read in self.reads}
         others = [(self.walked[at], name) for at, name in used - reads.keys() if at not in whole]
@@ -169,7 +169,7 @@ class Own:
 
 
 def own_of(function: Any) -> Own | None:
-    """Return the own parts of a function, or None if no other function can be equal to it."""
+    """Return the code and captured values of a function, or None if they cannot be compared."""
     found = Own()
     try:
         found.content_of(function)
@@ -198,9 +198,9 @@ def recalled(
 ) -> tuple[R, Captured]:
     """Return the answer to a question about a function, and which places it was read from.
 
-    `read` returns the answer, and objects that watch these places. In place of these objects it returns None if the
-    answer must not be remembered. Functions that are alike share answers. Their numbers and strings may differ, unless
-    `by_value` is True.
+    `read` returns the answer and a list of watches over these places. With None instead of the list, the answer is not
+    remembered. Functions that are alike share answers. The numbers and strings that they capture may differ,
+    unless `by_value` is True.
     """
     notes = notes_of(function)
     known = None if notes is None else notes.get(question)

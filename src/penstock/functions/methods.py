@@ -45,7 +45,7 @@ VIEWS = words("reshape ravel view squeeze transpose swapaxes diagonal T flat rea
 _OF_LISTS = words("index count copy __getitem__ __contains__ __len__ __iter__")
 _OF_MAPPINGS = words("get keys values items copy most_common elements total __contains__ __len__ __iter__")
 _OF_SETS = words("union intersection difference symmetric_difference issubset issuperset isdisjoint copy __contains__")
-READERS: dict[Any, frozenset[str]] = {  # methods that only read an object from outside, by its class
+READERS: dict[Any, frozenset[str]] = {  # methods that only read an outer object, by its class
     **dict.fromkeys((list, tuple, deque), _OF_LISTS),
     **dict.fromkeys(MAPPINGS, _OF_MAPPINGS),
     **dict.fromkeys((set, frozenset), _OF_SETS),

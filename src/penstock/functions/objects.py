@@ -1,7 +1,6 @@
 """Facts about an object that are read without running its code: its kind, its attributes, its content.
 
-The module also compares objects with those of another process that imports their module again, and compares places with
-the values that they had.
+The module also checks if another process imports the same object, and if places still have their old values.
 """
 
 from __future__ import annotations

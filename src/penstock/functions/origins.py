@@ -1,4 +1,7 @@
-"""`Origins`: the objects from outside of a function that an expression in the function can be, or can hold."""
+"""`Origins`: the outer objects that the value of an expression can be or can contain.
+
+Outer objects exist before the call: globals, captured variables, default values, and the objects in them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ class SideEffect(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownObject:
-    """An object from outside with its spelling in the code, or the syntax tree of an inner function."""
+    """An outer object with its spelling in the code, or the syntax tree of an inner function."""
 
     object: Any
     spelled: str
@@ -32,10 +35,10 @@ class KnownObject:
 
 
 class Origins(NamedTuple):
-    """The objects from outside that an expression can be.
+    """The outer objects that the value of an expression can be.
 
-    `held` is the spelling of an object from outside that the value can hold or be a part of. With `own`, the value can
-    also be an argument, or an object that the call creates. With `dataset`, the value is a data set of penstock.
+    `held` is the spelling of an outer object that the value can contain or be a part of. With `own`, the value can also
+    be an argument, or an object that the call creates. With `dataset`, the value is a data set of penstock.
     """
 
     objects: tuple[KnownObject, ...] = ()
@@ -45,12 +48,12 @@ class Origins(NamedTuple):
 
     @property
     def other(self) -> bool:
-        """True if the value can be anything else than the known objects."""
+        """True if the value can also be an object other than `objects`."""
         return self.own or self.held is not None or not self.objects
 
     @property
     def outside(self) -> str | None:
-        """The spelling of an object from outside that can be changed through the value."""
+        """The spelling of an outer object that can be changed through the value."""
         return self.held or next((one.spelled for one in self.objects if not _is_constant(one.object)), None)
 
     @property
@@ -74,7 +77,7 @@ OWN = Origins(own=True)
 
 
 def union(*values: Origins) -> Origins:
-    """Return the origins of a value that can be any of these."""
+    """Return the origins of a value that comes from any of these values."""
     objects = tuple(dict.fromkeys(one for value in values for one in value.objects))
     held = next((value.held for value in values if value.held), None)
     own = any(value.own for value in values)
@@ -93,7 +96,7 @@ class Arguments:
 
     @property
     def all(self) -> Origins:
-        """The origins of a value that can be any of the arguments."""
+        """The origins of a value that comes from any argument."""
         return union(*self.positional, *self.named.values(), self.rest or NOTHING)
 
 
@@ -104,9 +107,9 @@ class CallFrame:
     function: FunctionType
     imported: bool  # another process imports its module again
     cells: dict[str, Any]
-    refused: frozenset[str]  # names that belong to code around the function
+    refused: frozenset[str]  # global and nonlocal names: assigning to them is a side effect
     locals: dict[str, Origins] = field(default_factory=dict)
-    inside: list[ast.AST] = field(default_factory=list)  # the function that the walk is in, and its inner functions
+    inside: list[ast.AST] = field(default_factory=list)  # the current function of the walk, and inner functions
     returned: Origins = NOTHING
 
 

@@ -29,7 +29,7 @@ MAIN = ("__main__", "__mp_main__")  # the main script, and its name in processes
 _INSTALLED = ("site-packages", "dist-packages")
 _OURS = str(Path(__file__).parents[1])
 _HEAP_TYPE = 1 << 9  # flag of a class that is created at run time, as all classes written in Python are
-_TYPED = ("<doctest", "<ipython", "<stdin")  # typed code is the user's, also in an example of penstock
+_TYPED = ("<doctest", "<ipython", "<stdin")  # typed code is the user's, also in a doctest of penstock
 _MOST_FILES = 10_000  # most files whose owner is remembered
 
 
@@ -46,7 +46,7 @@ def is_users(value: Any) -> bool:
 
 
 def is_users_code(code: CodeType, module: str | None) -> bool:
-    """Return True if code is the user's. Code that a module creates from a string has the owner of the module."""
+    """Return True if code is the user's. Code from a string belongs to the owner of its module."""
     file = code.co_filename
     if not file.startswith("<"):
         return is_users_file(file)
@@ -94,7 +94,7 @@ def is_users_file(file: str) -> bool:
 
 
 def is_penstocks(value: Any) -> bool:
-    """Return True if a function, a class, or an object in place of a function (a primitive) is penstock's own."""
+    """Return True for a function or class of penstock, and for a primitive that is called like a function."""
     module = getattr(value, "__module__", None)
     if not isinstance(module, str) or module.partition(".")[0] != "penstock":
         return False
@@ -129,7 +129,7 @@ def _is_users_module(module: ModuleType) -> bool:
 
 
 def _is_users_inside(module: ModuleType, rest: str) -> bool:
-    """Return True if an object in a loaded module is the user's. A submodule that is not loaded yet is searched for."""
+    """Return True if an object in a loaded module is the user's. A submodule may not be loaded yet."""
     names = vars(module)
     if rest and "__path__" in names and rest.partition(".")[0] not in names:
         spec = _found(f"{names.get('__name__')}.", rest, names["__path__"])
@@ -151,7 +151,7 @@ def _is_users_spec(spec: Any) -> bool:
 
 
 def _found(package: str, path: str, places: Any) -> ModuleSpec | None:
-    """Return the spec of the last module in a dotted path, without an import. `package` ends in a dot."""
+    """Return the spec of the longest dotted path that names a module. Nothing is imported; `package` ends in a dot."""
     first, _, rest = path.partition(".")
     try:
         finders = sys.meta_path if places is None else [PathFinder]

@@ -1,4 +1,4 @@
-"""Functions that create data sets from data sets, such as those of `flat_map`: is the plan equal for similar inputs?
+"""Functions that create data sets from data sets, such as those of `flat_map`: do similar inputs give equal plans?
 
 `lambda w: w.batch(n)` adds steps and reads no element. Its plan for one window is its plan for every window of the
 same size and kind.
@@ -28,7 +28,7 @@ def why_plans_otherwise(function: Any) -> str | None:
     >>> why_plans_otherwise(print)
     '`print` is no function with a source text'
     """
-    function = getattr(function, "__penstock_called__", function)  # the user's function inside that of compat
+    function = getattr(function, "__penstock_called__", function)  # compat wraps the user's function
     called: Any = function.__func__ if type(function) is MethodType else function
     found = definition(called) if type(called) is FunctionType else None
     if found is None:

@@ -1,15 +1,15 @@
 """`FunctionScan`: a walk over the syntax tree of a function, which finds its side effects.
 
-Nothing is called. Each expression has `Origins`: the objects from outside that it can be, or be a part of. All other
+Nothing is called. Each expression has `Origins`: the outer objects that its value can be or be a part of. All other
 values belong to the call: its arguments, and the objects that it creates. Only these may be changed.
 
 A local variable can be any value that is assigned to it anywhere. Inner functions and comprehensions share the
 variables of the function. The walk is therefore repeated until it adds no possible value to any variable.
 
-Unknown statements, library functions and methods count as side effects. Storing an object from outside in an object of
-the call counts as one as well. The objects of the call therefore hold no objects from outside.
+Unknown statements, library functions and methods count as side effects. Storing an outer object in an object of the
+call counts as one as well. The objects of the call therefore contain no outer objects.
 
-`Lookups` finds objects from outside, `CallLookups` judges calls, `FunctionScan` walks over statements and expressions.
+`Lookups` finds outer objects, `CallLookups` judges calls, `FunctionScan` walks over statements and expressions.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class FunctionScan(CallLookups):
         self._walked: set[CallFrame] = set()  # frames that this walk has entered
 
     def start(self, function: Any, given: Mapping[str, Any]) -> None:
-        """Walk through a function. Other code also uses the arguments in `given`; the others belong to the call."""
+        """Walk through a function. The arguments in `given` are outer objects; other arguments belong to the call."""
         named = {
             name: Origins((KnownObject(value, name if name.isidentifier() else "a value"),))
             for name, value in given.items()
@@ -66,7 +66,7 @@ class FunctionScan(CallLookups):
             self._add((Kind.EFFECT,), str(why))
 
     def _walk(self, function: Any, arguments: Arguments) -> None:
-        function = fields(function).get("__penstock_called__", function)  # the user's function inside that of compat
+        function = fields(function).get("__penstock_called__", function)  # compat wraps the user's function
         if type(function) is FunctionType and is_users(function):
             if function.__code__.co_flags & CO_GENERATOR:
                 self.refuse("is a generator")
@@ -89,7 +89,7 @@ class FunctionScan(CallLookups):
         return result
 
     def _enter(self, function: FunctionType, arguments: Arguments, *, imported: bool) -> Origins:
-        """Walk through a function of the user, once in each walk, and return its result."""
+        """Return the result of a user function. Its body is walked through once in each walk."""
         code = function.__code__
         if code.co_flags & _COROUTINE:
             self.refuse("is a coroutine")

@@ -89,7 +89,7 @@ def _why_unlike(function: Callable[..., Any], functions: list[FunctionType]) -> 
     if not (seen or of_keys or "args" in held):
         return None
     shows = writes or operators & {"+=", "%="} or any(step.name.startswith(_SHOWS_ORDER) for step in done)
-    by_key = any(type(names) is tuple and "key" in names for code in read for names in code.co_consts)  # keywords
+    by_key = any(type(names) is tuple and "key" in names for code in read for names in code.co_consts)  # keyword names
     if shows or by_key or not all(map(_hides_order, used)):
         return "it depends on the order of a set, which differs between processes"
     return None
@@ -204,7 +204,7 @@ def _text_file(file: io.TextIOWrapper) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A step from a value to a value in it. `text` is added to the name so far, or `starts` a new name."""
+    """A step from a value to a value in it. `text` is appended to the name. If `starts` is True, the name is new."""
 
     text: str
     value: Any

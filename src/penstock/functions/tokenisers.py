@@ -1,4 +1,4 @@
-"""Tokenisers of libraries, and their calls for many texts that return the results of calls for single texts.
+"""Tokenisers of libraries, and their batch calls, whose results equal those of calls for single texts.
 
 No library is imported: a program that has a tokeniser has imported its library.
 """
@@ -52,7 +52,7 @@ def tokeniser_of(value: Any) -> Tokeniser | None:
 
 
 def _threads() -> int:
-    if os.environ.get("TOKENIZERS_PARALLELISM", "").lower() in ("false", "0", "off"):  # as in worker processes
+    if os.environ.get("TOKENIZERS_PARALLELISM", "").lower() in ("false", "0", "off"):  # worker processes set it
         return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

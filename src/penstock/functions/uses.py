@@ -1,4 +1,4 @@
-"""The objects that a function uses: those that it captures, names or imports, in order. Nothing is called."""
+"""The objects that a function captures, names or imports. They are found without calling the function."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ONLY_COMPUTES = ("urllib.parse", "http.cookies")
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A value from outside of a function. `kind` is "captured", "default", "global", "module" or "imported"."""
+    """An outer value of a function. `kind` is "captured", "default", "global", "module" or "imported"."""
 
     kind: str
     name: str
@@ -41,7 +41,7 @@ class Held:
 
 
 def held(function: FunctionType) -> Iterator[Held]:
-    """Yield the values from outside of a function, in a fixed order. For library code: only defaults and closure.
+    """Yield the outer values of a function in a fixed order. Library functions have only defaults and captured values.
 
     >>> size = 3
     >>> [(one.kind, one.name) for one in held(lambda x, times=2: x * times)]
@@ -153,7 +153,7 @@ class Use:
 
 
 def uses(function: Callable[..., Any]) -> list[Use]:
-    """Return the uses of a function. A helper of the user is replaced by the uses of the helper."""
+    """Return the uses of a function. Instead of a helper of the user, the list has the uses of the helper."""
     return Reading(function).found
 
 
