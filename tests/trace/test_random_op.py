@@ -79,7 +79,7 @@ def test_what_draws_keeps_its_place_under_a_shuffle():
 
 
 def test_where_elements_have_no_numbers_nothing_is_drawn():
-    with pytest.raises(FailedPreconditionError, match="its elements are not numbered"):
+    with pytest.raises(FailedPreconditionError, match="the elements of this step have none"):
         UNNUMBERED.of(3)(Keys(0))
-    with pytest.raises(FailedPreconditionError, match="its elements are not numbered"), drawing(UNNUMBERED):
+    with pytest.raises(FailedPreconditionError, match="the elements of this step have none"), drawing(UNNUMBERED):
         element_key()

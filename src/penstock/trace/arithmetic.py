@@ -99,7 +99,7 @@ def _run(ufunc: np.ufunc, operands: Sequence[Any], rows: int, allocate: Allocate
         shape = np.broadcast_shapes(*[np.shape(array) for array in arrays])
         dtype = np.asarray(ufunc(*[a[:1] if isinstance(a, np.ndarray) and a.ndim else a for a in arrays])).dtype
         place = None if allocate is None else allocate(shape[1:], dtype)
-        place = ARENA.empty(shape, dtype) if place is None else place  # a new page is slower than its values
+        place = ARENA.empty(shape, dtype) if place is None else place  # a new page of memory is slow
         return [DenseColumn(ufunc(*[_repeated(array, shape) for array in arrays], out=place))]
     values = [[operand.value] * rows if isinstance(operand, Const) else operand.values() for operand in operands]
     return [column_of([ufunc(*row) for row in zip(*values, strict=True)])]
@@ -126,7 +126,7 @@ def _make(ufunc: np.ufunc) -> Primitive:
 
 
 def _make_tried(ufunc: np.ufunc) -> Primitive:
-    """Make a primitive whose bits may differ inside an array. It is vectorised if a trial shows equal bits."""
+    """Make a primitive whose results may have other bits inside an array. A trial decides if it is vectorised."""
 
     def rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
         return _rule(ufunc, specs)
@@ -139,7 +139,7 @@ def _make_tried(ufunc: np.ufunc) -> Primitive:
         values = _aligned([_operand(operand) for operand in operands]) or operands
         if not either:
             return ufunc(*values)
-        chosen = values[not np.signbit(ufunc(dtype.type(-0.0), dtype.type(0.0)))]  # of two equal numbers
+        chosen = values[not np.signbit(ufunc(dtype.type(-0.0), dtype.type(0.0)))]  # one of two zeros
         return np.where(np.equal(*values), chosen, ufunc(*values))
 
     return rowwise(ufunc.__name__, ufunc, of_rows, rule)
@@ -327,7 +327,7 @@ VIEWS = frozenset((TRANSPOSE, ITEM, RESHAPE))
 
 
 def views_together(graph: Graph, first: int, second: int) -> bool:
-    """Return True if two outputs are views of one value, or one is a view of the other, also for single elements."""
+    """Return True if two outputs are views of one value. They then share memory for single elements as well."""
     one, other = graph.outputs[first], graph.outputs[second]
     if not (isinstance(one, Ref) and isinstance(other, Ref)) or one == other:
         return False

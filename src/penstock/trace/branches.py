@@ -82,7 +82,7 @@ def parted(builder: GraphBuilder, by: Ref, ways: Sequence[Way]) -> list[Ref]:
 
 
 def _way(way: Way, given: Set[int]) -> tuple[Graph, list[Ref]]:
-    """Return the graph of a way without the equations `given`, and the values of these that it reads."""
+    """Return the graph of a way, without the equations `given`, and the values that the graph reads."""
     taken: dict[Ref, Ref] = {}
     graph = _graph(way, given, taken)
     copied = range(len(graph.outputs))
@@ -92,7 +92,7 @@ def _way(way: Way, given: Set[int]) -> tuple[Graph, list[Ref]]:
 
 
 def _graph(way: Way, given: Set[int], taken: dict[Ref, Ref]) -> Graph:
-    """Return the graph of a way. Add the given values that it reads to `taken`, with their numbers in the graph."""
+    """Return the graph of a way. `taken` maps the values that the way reads to the inputs of the graph."""
     builder = way.builder
     every = range(len(builder.equations))
     own = [i for i in (_needed(builder, way.outputs) if way.ways else every) if i not in given]
@@ -130,7 +130,7 @@ def _needed(builder: GraphBuilder, wanted: Sequence[Operand]) -> list[int]:
 
 
 def _branch(ways: Sequence[tuple[Graph, list[Ref]]]) -> tuple[Primitive, list[Operand]]:
-    """Return the primitive of some ways, and its operands after the number of the way."""
+    """Return a primitive that runs one of several ways, and its operands except the number of the way."""
     graphs = [graph for graph, _ in ways]
     if any(graph.structure != graphs[0].structure for graph in graphs):
         message = "it branches on a value, and its ways return different nests"
@@ -177,7 +177,7 @@ def _columns(graph: Graph, columns: list[Column], rows: int, keys: Any) -> list[
 
 
 def _joined(parts: Sequence[Column], order: np.ndarray) -> Column:
-    """Return the values of all ways in the order of their rows."""
+    """Join the values of all ways, in the order of the rows."""
     arrays = [part.array for part in parts if isinstance(part, DenseColumn)]
     if len(arrays) == len(parts) and all(array.shape[1:] == arrays[0].shape[1:] for array in arrays):
         made, begin = ARENA.empty((len(order), *arrays[0].shape[1:]), arrays[0].dtype), 0

@@ -48,7 +48,7 @@ class Draws(NamedTuple):
 
     def of(self, rows: int) -> DrawKeys:
         """Return a function that returns the keys of the Block's first `rows` elements as uint64."""
-        own: list[np.ndarray] = []  # keys of the elements in this step, from which those of each ordinal follow
+        own: list[np.ndarray] = []  # one key per element, from which the keys of all ordinals are computed
 
         def keys_of(keys: Keys) -> np.ndarray:
             if self.numbers.first is None:
@@ -78,7 +78,7 @@ OF_STAND_INS = _OfStandIns(0, Numbers(None))
 
 
 def _unnumbered() -> FailedPreconditionError:
-    message = "A step calls a random function, but its elements are not numbered. Random numbers depend on the numbers."
+    message = "A random function needs the numbers of the elements, and the elements of this step have none."
     return FailedPreconditionError(message, hint="Draw the random number in a map() before this step, and pass it on.")
 
 
@@ -129,8 +129,8 @@ def element_key(seed: int | None = None) -> int:
     """Return a key for the random numbers of the element that a function is called for.
 
     Seed the generator of your random numbers with the key: then they depend on the seed of the data set, and not on
-    threads, processes or a resume. Outside of a data set, every call returns another key, or with `seed` always the
-    same one.
+    threads, processes or a resume. Outside of a data set, each call returns another key. With `seed`, each call there
+    returns the same key.
 
     Args:
         seed: An integer. By default, the key depends on `Options.seed`, the step, the epoch and the number of the
@@ -160,7 +160,7 @@ def element_key(seed: int | None = None) -> int:
 
 
 def leave_generators_alone() -> None:
-    """Mark the calling thread as a worker beside other threads: functions called in it get no seeded generators."""
+    """Mark the calling thread as one of several workers: it never seeds the generators of the process."""
     _element.is_workers = True
 
 
@@ -225,9 +225,9 @@ class _Outside(Draws):
 
 @contextmanager
 def repeating() -> Iterator[Callable[[], None]]:
-    """Yield a function that returns to the present random number of the element.
+    """Yield a function that resets the random numbers of the element to the present state.
 
-    The calls after each call of that function use the same random numbers.
+    After each call of that function, the same random numbers follow again.
     """
     with nullcontext() if _element.draws is not None else drawing(_Outside(element_key(), Numbers(0))):
         yield partial(_element.return_to, _element.ordinal)

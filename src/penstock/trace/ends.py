@@ -32,7 +32,7 @@ from penstock.trace.templates import Template
 from penstock.trace.traced import output_of
 from penstock.trace.tracer import Tracer
 
-MARK = ".end"  # the name of the first result of the middle, if the middle reaches its end
+MARK = ".end"  # the middle returns this first if it reaches its end
 _ENOUGH, _FEW = 8, 4  # after _ENOUGH elements, 1 in _FEW may differ in kind from the others
 _LAYOUT = (".shape=", ".strides=", ".dtype=")  # attributes that a function can change in a read-only array
 _PASSED_ON = (bool, int, float, complex, str, bytes, np.generic)  # immutable types

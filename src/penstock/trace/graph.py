@@ -116,7 +116,7 @@ class Equation:
 
 
 class _Computed:
-    """Inputs and equations, to which operands refer."""
+    """The inputs and equations to which operands refer."""
 
     __slots__ = ()
 
@@ -148,7 +148,7 @@ class Graph(_Computed):
     outputs: tuple[Operand, ...]
     structure: Structure
     draws: int | None = 0  # keys that an element uses, without those of seeds; None if branches differ
-    _unneeded: Mapping[int, Sequence[int]] = field(init=False, repr=False, compare=False)  # after each equation
+    _unneeded: Mapping[int, Sequence[int]] = field(init=False, repr=False, compare=False)  # values to free, by equation
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_unneeded", self._last_uses())
@@ -160,7 +160,10 @@ class Graph(_Computed):
         allocate: Callable[[int], Allocate] | None = None,
         keys: DrawKeys | None = None,
     ) -> list[Column]:
-        """Return the output columns for `rows` elements. `allocate(k)` offers memory for output k, `keys` keys."""
+        """Return the output columns for `rows` elements.
+
+        `allocate(k)` offers memory for output k. `keys` returns the random keys of the elements.
+        """
         places: dict[int, Allocate] = {}
         if allocate is not None:
             for k, output in enumerate(self.outputs):
@@ -209,7 +212,7 @@ class Graph(_Computed):
         return found
 
     def sharing(self) -> tuple[tuple[int, int], ...]:
-        """Return the pairs of outputs that may share memory: views of one value, or a possible view of any value."""
+        """Return the pairs of outputs that may share memory: views of one value, or one output of unknown memory."""
         viewed: dict[Ref, Ref] = {}  # the original value of each view
         for i, equation in enumerate(self.equations):
             match equation.operands:
@@ -277,7 +280,7 @@ class GraphBuilder(_Computed):
     errors: Mapping[str, Any] = field(default_factory=np.geterr)
 
     def sharing(self, ref: Ref) -> set[Ref]:
-        """Return the values that may share memory with a value, and the value. Input 0 stands for unknown memory."""
+        """Return a value and all values that may share memory with it. Input 0 stands for unknown memory."""
         found, more = set[Ref](), {ref}
         while more - found:
             found |= more
@@ -295,7 +298,7 @@ class GraphBuilder(_Computed):
             raise NotTraceable(message)
 
     def chosen(self, condition: Ref) -> bool:
-        """Return the decided truth of a condition, which selects a branch of the function."""
+        """Return the truth that `decided` has for a condition. Raise Forked if it has none."""
         if self.decided is None:
             message = "it branches on a value: an if, a while, and, or, not, assert"
             raise NotTraceable(message)
@@ -403,7 +406,7 @@ class Halves:
         return Graph(inputs, equations, results, _several(results), builder.draws)
 
 
-_BEHIND = -2  # the equation of operands that are late inputs
+_BEHIND = -2  # marks operands that are late inputs
 
 
 def changed(equation: Equation, change: Callable[[Operand], Operand]) -> Equation:

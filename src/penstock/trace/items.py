@@ -181,7 +181,7 @@ def _written_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[Tenso
         part = array[Place.filled(index, _checked(index, places) if places else ())]
     shape = np.shape(value.value) if isinstance(value, Const) else value.shape
     if None in shape or np.ndim(part) < len(shape) or np.broadcast_shapes(np.shape(part), shape) != np.shape(part):
-        _refuse("what is written has another shape")
+        _refuse("the written value has another shape")
     if isinstance(value, Const) and not shape:
         np.zeros((), target.dtype)[...] = value.value  # raises if a Python number is too large
     return [target]

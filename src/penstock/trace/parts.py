@@ -1,7 +1,7 @@
 """Parts: the beginning of a function as a graph, and the rest of it as a function.
 
 A function with an unknown operation is called for every element. The operations before it can run on whole Blocks,
-because they have no side effects: their number and time are not observable. The rest becomes a function of the
+because they have no side effects: no code can observe when or how often they run. The rest becomes a function of the
 variables that it reads. It is called per element, in order, and continues where the beginning ends.
 """
 
@@ -38,7 +38,7 @@ from penstock.trace.templates import Template, Templates, alike, leaves, rows_of
 from penstock.trace.traced import traced, why_not_made
 from penstock.trace.tracer import Tracer
 
-_SPARED = 2  # fewest leaves per element that a cut must avoid to be a gain
+_SPARED = 2  # a cut must save at least so many leaves per element
 _SPARED_LOOKING = 6  # likewise, if each call first compares the places that the beginning read
 _MADE_UP = 16_000  # building so many leaves takes as long as finding those that are not needed
 _WIDE = 4  # fewest leaves of an element, of which some may not be needed
@@ -84,7 +84,7 @@ class Parts:
     ends: Ends | None
     unsteady: set[Any]  # the places that calls of the function have changed so far
     known: int  # their number when the function was cut
-    is_straight: bool  # True if an element whose rest raises runs the original function
+    is_straight: bool  # True if the original function runs when the rest raises
     spent: Spent = field(default_factory=lambda: Spent())
 
     def holds(self) -> bool:
@@ -225,7 +225,7 @@ def _calls_ours(called: _Called) -> bool:
 
 
 def _nothing(value: Any) -> None:
-    """Take a value that is inspected like an argument."""
+    """Do nothing. Inspecting a partial of this function inspects the value."""
 
 
 def _twin(function: FunctionType) -> FunctionType:
@@ -319,7 +319,7 @@ class _Tracing:
         return things_of(self.builder.equations, self.variables, names)
 
     def changed(self, read: set[str]) -> set[str]:
-        """Return the variables that other code can change if it gets these, because they share memory."""
+        """Return the variables that may change when other code gets these, because they share memory."""
         open_ = self.things(read)
         return {name for name in self.variables if open_ and not open_.isdisjoint(self.things((name,)))}
 
@@ -361,7 +361,7 @@ class _Tracing:
         """Trace as many statements as possible, move them before the others, and return their number.
 
         A pure statement that cannot be traced (a branch, a conversion to int) is postponed. The statements that do not
-        depend on it are traced first. The order of the computations is not observable.
+        depend on it are traced first. No code can observe this order.
         """
         local = self.whole.local
         traced_, put_off = [], PutOff()
@@ -399,7 +399,7 @@ class _Tracing:
         return self.why_not_movable(self.whole.part([statement], names, [])) is None
 
     def why_not_movable(self, function: Callable[..., Any]) -> str | None:
-        """Return why the time of a call of a part is observable, or None."""
+        """Return why other code can observe when a part of the function is called, or None."""
         return why_not_movable(function, self._objects, self._held(function))
 
     def _why_not_traced(self, i: int, put_off: PutOff) -> str | None:

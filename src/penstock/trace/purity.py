@@ -63,7 +63,7 @@ _WRITING = {
 }  # fmt: skip
 _CONSTANTS = (bool, int, float, complex, str, bytes, np.generic, np.dtype, type(None), type(Ellipsis), slice)
 _PLAIN = ("builtins", "numpy", "numpy.dtypes")  # modules with classes of constants whose operations are known
-_FORBIDDEN = {  # by the beginning of the name of an instruction
+_FORBIDDEN = {  # by prefix of the name of an instruction
     "STORE_GLOBAL": "it keeps state, in a global",
     "DELETE_GLOBAL": "it keeps state, in a global",
     "STORE_ATTR": "it keeps state, in an attribute",
@@ -161,7 +161,7 @@ def inspected_live(function: Callable[..., Any]) -> tuple[str | None, Captured, 
 
 
 def why_not_movable(function: Callable[..., Any], objects: Mapping[str, Any], held: Mapping[str, Any]) -> str | None:
-    """Return why the time of a call is observable, or None: the function is random, or not pure."""
+    """Return why other code can observe when a function is called, or None. It may be random or not pure."""
     inspection = _Inspection(objects, held)
     return inspection.verdict(function) or ("it is random" if inspection.draws else None)
 
@@ -306,7 +306,7 @@ class _Inspection:
         if code.co_flags & (0x20 | 0x80 | 0x100 | 0x200) and not generates:  # generators and coroutines
             return "it is a generator or coroutine"
         if not objects.keys().isdisjoint(code.co_cellvars):
-            return "an inner function of it uses its own object"
+            return "an inner function uses the object of the method"
         if never_ends(code):
             return "it has a loop that never ends"
         chain: Any = MISSING  # the module or class that the next attribute is looked up in
@@ -357,7 +357,7 @@ class _Inspection:
                 spelled = step.value
                 chain, why = objects[spelled], None
             elif name.startswith(("STORE_FAST", "DELETE_FAST", "LOAD_CLOSURE")) and step.value in objects:
-                return "it assigns to the variable of its own object"
+                return "it assigns to its first parameter, the object itself"
             elif name == "LOAD_GLOBAL":
                 spelled = step.value
                 value = names.get(spelled, getattr(builtins, spelled, MISSING))

@@ -264,7 +264,7 @@ def _kind(operand: Any) -> Any:
 
 @functools.lru_cache(1000)
 def _equal(form: Form, operands: tuple[Any, ...], params: tuple[tuple[str, Any], ...]) -> bool:
-    """Return True if a function gives equal bits for single rows and for all rows. A trial finds out."""
+    """Return True if a function gives equal bits for single rows and for all rows. The answer comes from a trial."""
     given = dict(params)
     assert form.of_rows is not None
     arrayed = not all(isinstance(kind, _Scalar) or kind[0] == () for kind in operands)

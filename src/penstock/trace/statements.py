@@ -493,7 +493,7 @@ class PutOff:
         return bool(read & self._open or written & (self._open | self._fixed))
 
     def reads(self, names: set[str]) -> set[str]:
-        """Return those of these variables that the postponed statements use with their present values."""
+        """Return the variables among `names` whose present values the postponed statements still need."""
         return names & self._held
 
     def renamed(self, name: str, to: str) -> None:

@@ -108,7 +108,7 @@ class Live:
         return len(self._array)  # the length is watched
 
     def _no(self, *args: Any) -> NoReturn:
-        message = f"it does more with {TOO_LARGE} than look items up in it"
+        message = f"it uses {TOO_LARGE} for more than looking up items"
         raise NotTraceable(message)
 
     __getattr__ = __iter__ = __bool__ = __contains__ = __array__ = __str__ = __repr__ = __format__ = _no

@@ -101,7 +101,7 @@ def one_of(by: Tracer, functions: Sequence[Callable[[], Any]]) -> tuple[list[Tra
     builder, ways = by.builder, []
     begin, drawn, decided = len(builder.equations), builder.draws, builder.decided
     written = set(builder.written)
-    builder.decided = None  # no branches inside: each would include the code after these functions
+    builder.decided = None  # no branches inside, because a branch includes all code after it
     for function in functions:
         try:
             leaves, structure = flatten(function())

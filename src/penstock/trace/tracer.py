@@ -52,7 +52,7 @@ def _refused(why: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-_NUMBERS = frozenset((*UFUNCS.values(), *REDUCTIONS.values(), ASTYPE, TRIED_ASTYPE))  # numbers stay numbers
+_NUMBERS = frozenset((*UFUNCS.values(), *REDUCTIONS.values(), ASTYPE, TRIED_ASTYPE))  # these turn numbers into numbers
 
 
 class Tracer(NDArrayOperatorsMixin):
@@ -241,7 +241,7 @@ class Tracer(NDArrayOperatorsMixin):
     __contains__ = _refused("it searches an array for a value")
     __array__ = _refused("it passes a value to an unknown function that takes arrays")
     __hash__ = _refused("a value is looked up in a dict or a set")
-    __str__ = __repr__ = __format__ = __bytes__ = _refused("it converts a value to text")  # which would be no data
+    __str__ = __repr__ = __format__ = __bytes__ = _refused("it converts a value to text")  # no data
 
 
 def _reduction(primitive: Primitive) -> Callable[..., Tracer]:
@@ -299,7 +299,7 @@ def _is_complex(value: Any) -> bool:
 
 # These arguments may change the operation of a function, or make it write into an array.
 _LEFT_OUT = ("out", "where", "subok", "like", "casting", "copy", "overwrite_input")
-_DATA = ("weights", "prepend", "append")  # in each function, their values do not decide a shape
+_DATA = ("weights", "prepend", "append")  # may be operands of any function, as they never decide a shape
 
 
 def _by_row(function: Callable[..., Any], data: int = 1) -> Callable[..., Any]:
@@ -347,7 +347,7 @@ def _placed(part: Any, found: list[Tracer]) -> Any:
 
 
 def _indexed(index: Any) -> tuple[Any, list[Tracer]]:
-    """Return an index with places in place of tracers, and the tracers."""
+    """Replace the tracers in an index by places. Return the new index and the tracers."""
     found: list[Tracer] = []
     parts = index if type(index) is tuple else (index,)
     if not all(type(part) is Tracer or is_basic(part) for part in parts):
