@@ -869,9 +869,9 @@ def _visible():
         "list of a set": (lambda x: list(set(x)), "depends on the order of a set"),
         "joined set": (lambda x: " ".join({*x}), "depends on the order of a set"),
         "captured set": (lambda x: [letter for letter in letters], "depends on the order of a set"),  # noqa: C416 - the case it is about
-        "count": (lambda x: next(numbers), "draws from `numbers`"),
-        "iterator": (lambda x: list(zip(x, values)), "draws from `values`"),  # noqa: B905
-        "lazy": (lambda x: sum(lazy), "draws from `lazy`"),
+        "count": (lambda x: next(numbers), "takes items from the iterator `numbers`"),
+        "iterator": (lambda x: list(zip(x, values)), "takes items from the iterator `values`"),  # noqa: B905
+        "lazy": (lambda x: sum(lazy), "takes items from the iterator `lazy`"),
         "lock": (holds, "`lock`"),
         "event": (lambda x: event.is_set(), "`event`"),
         "thread local": (lambda x: local.__dict__, "`local`"),

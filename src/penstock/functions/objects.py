@@ -56,7 +56,7 @@ def why_alone(value: Any, spelled: str) -> str | None:
     if issubclass(kind, io.IOBase):
         return f"uses the open file `{spelled}`"
     if kind is not type and in_class(kind, "__next__") is not ABSENT:
-        return f"draws from `{spelled}`, of class {kind.__qualname__}"
+        return f"takes items from the iterator `{spelled}`, of class {kind.__qualname__}"
     return None
 
 

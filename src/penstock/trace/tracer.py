@@ -234,14 +234,15 @@ class Tracer(NDArrayOperatorsMixin):
         msg = "it is called in a way that has no vectorised form"
         raise NotTraceable(msg)
 
-    __int__ = __float__ = __complex__ = __round__ = _refused("it converts a value to a number of Python")
-    item = tolist = _refused("it converts a value to a number of Python")
+    __int__ = __float__ = __complex__ = __round__ = _refused("it converts a value to a Python number")
+    item = tolist = _refused("it converts a value to a Python number")
     tobytes = _refused("it converts a value to bytes")
-    __index__ = _refused("a value is an index, a length or a size")
+    __index__ = _refused("it uses a value as an index, a length or a size")
     __contains__ = _refused("it searches an array for a value")
     __array__ = _refused("it passes a value to an unknown function that takes arrays")
-    __hash__ = _refused("a value is looked up in a dict or a set")
-    __str__ = __repr__ = __format__ = __bytes__ = _refused("it converts a value to text")  # no data
+    __hash__ = _refused("it looks up a value in a dict or a set")
+    # the text of a tracer must not become data
+    __str__ = __repr__ = __format__ = __bytes__ = _refused("it converts a value to text")
 
 
 def _reduction(primitive: Primitive) -> Callable[..., Tracer]:
