@@ -276,7 +276,7 @@ IMPURE = {
     "property": (Model().computed, "self.number, which does not exist or is computed"),
     "object passed on": (Model().passed, ".weight"),
     "object in an inner function": (Model().inside, "inner function"),
-    "object whose class computes": (Computing().method, "whose class may calculate"),
+    "object whose class computes": (Computing().method, "whose class may define its own operations"),
     "callable that is asked for what is known": (lambda x: call(SHAPED, x), "SHAPED"),
     "method of a list": (ITEMS.append, "builtin"),
     "partial of the unknown": (functools.partial(print, end=""), "builtin"),
