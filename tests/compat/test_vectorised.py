@@ -249,7 +249,7 @@ def converted(x):
     return tf.fill([2], float(y))
 
 
-@pytest.mark.parametrize(("function", "line", "reason"), [(helped, 2, "np.random"), (converted, 2, "number of Python")])
+@pytest.mark.parametrize(("function", "line", "reason"), [(helped, 2, "np.random"), (converted, 2, "Python number")])
 def test_explain_names_the_line_that_keeps_a_function_from_running_by_block(function, line, reason):
     text = verdict(tf.data.Dataset.range(4).map(function))
     said = next(one for one in text.splitlines() if "runs per element" in one)

@@ -86,5 +86,5 @@ def test_behind_what_nobody_knows_beforehand_it_says_what_was_decided_in_a_pass(
     assert told() == [later] * 3
     assert len(list(dataset)) == 20
     of_line, of_lambda, of_object = told()
-    assert re.search(r"line \d+, f'\{x\[0\]:\.0f\}': it writes a value as text", of_line)
+    assert re.search(r"line \d+, f'\{x\[0\]:\.0f\}': it converts a value to text", of_line)
     assert (of_lambda, of_object) == ("by Block: add", "by Block: add")

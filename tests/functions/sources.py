@@ -1,4 +1,4 @@
-"""Functions from text, whose source can be read as that of a file."""
+"""Functions that are compiled from a string, with a source that tools can read like a file."""
 
 import itertools
 import linecache
@@ -7,7 +7,7 @@ _NUMBERS = itertools.count()
 
 
 def executed(text, names=None):
-    """Run a text as a module of its own would be run; return its names."""
+    """Run a string as a module of its own, and return its names."""
     names = {"__name__": "__main__"} if names is None else names
     file = f"/sources/module_{next(_NUMBERS)}.py"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)

@@ -1,4 +1,4 @@
-"""The tree of a function is found where it is that of its code, and nowhere else."""
+"""The tree of a function is found if it belongs to the code of the function, and only then."""
 
 import argparse
 import ast

@@ -1,4 +1,4 @@
-"""Threads that parse and compile at the same time do not disturb one another, whatever the collector runs meanwhile."""
+"""Threads can parse and compile at the same time, also if a garbage collection runs Python code meanwhile."""
 
 import ast
 import gc
@@ -14,7 +14,7 @@ TEXT = "def f(x):\n" + "".join(f"    x = [x, ({i}, x + {i})]\n" for i in range(1
 
 
 class Slow:
-    """Garbage of a kind that lets other threads run while it is collected."""
+    """An object that lets other threads run while it is collected."""
 
     def __init__(self):
         self.itself = self

@@ -1,4 +1,4 @@
-"""What is known of a function holds for every function that is alike, and for no other one."""
+"""Facts about a function apply to all functions that are alike, and to no others."""
 
 import functools
 import gc
@@ -59,7 +59,7 @@ class Slotted:
         self.value = value
 
 
-# Functions of one code each, of a captured value
+# Each entry creates functions with the same code, which capture different values
 MAKERS = {
     "added": lambda v: lambda x: x + v,
     "called": lambda v: lambda x: v(x),
@@ -80,7 +80,7 @@ MAKERS = {
 
 @st.composite
 def values(draw, depth=2):
-    """A function that makes a value: two calls make equal values of objects that differ."""
+    """Draw a function that returns a value. Two calls return equal values and different objects."""
     kinds = ["number", "text", "array", "function"] + (["list", "dict", "object", "partial", "twice"] if depth else [])
     kind = draw(st.sampled_from(kinds))
     if kind == "number":
@@ -139,7 +139,7 @@ def test_a_function_that_is_made_again_has_the_answers_of_a_fresh_reading(name, 
 
 
 def changed(value):
-    """Change the innermost thing in a value that can be changed; False if there is none."""
+    """Change the innermost mutable object in a value. Return False if there is none."""
     if isinstance(value, list):
         if not changed(value[0]):
             value[0] = shown

@@ -1,4 +1,4 @@
-"""Ownership: code is the user's or a library's by where it lies, whatever it is called."""
+"""Ownership: the folder of code decides if it is the user's or a library's. Its name does not matter."""
 
 import ast
 import importlib
@@ -35,7 +35,7 @@ class Step:
 
 @pytest.fixture
 def fresh(monkeypatch):
-    """`sys.modules` and `sys.path` are afterwards as they were."""
+    """Restore `sys.modules` and `sys.path` after the test."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     before = dict(sys.modules)
     yield
@@ -45,7 +45,7 @@ def fresh(monkeypatch):
 
 
 def installed(folder, name):
-    """A module imported from a folder, in which it lies as `name`.py."""
+    """Write a module to a folder as `name`.py, import it and return it."""
     path = folder.joinpath(*name.split("."))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.with_suffix(".py").write_text(SOURCE)
@@ -57,7 +57,7 @@ def installed(folder, name):
 
 
 def in_place(folder, name):
-    """A project that is installed in place: a `.pth` file among the installed packages names its folder."""
+    """Return a module of a project that is installed in place, by a `.pth` file in the folder of packages."""
     packages = folder / "lib" / "site-packages"
     packages.mkdir(parents=True)
     (packages / "editable.pth").write_text(str(folder / "src"))
@@ -73,13 +73,13 @@ def zipped(folder, name):
 
 
 def linked(folder, name):
-    """In a folder that is reached by a link."""
+    """Return a module in a folder that is reached by a link."""
     (folder / "real").mkdir()
     (folder / "link").symlink_to(folder / "real")
     return installed(folder / "link", name)
 
 
-MODULES = {  # how a module comes to lie somewhere, its name, and whether it is the user's
+MODULES = {  # the function that installs a module, its folder and name, and True for the user's
     "a module of the project": (installed, "", "my_steps", True),
     "named like a library": (installed, "", "regex", True),
     "in a folder named like a library": (installed, "", "skimage.aug", True),
@@ -111,7 +111,7 @@ def test_a_module_belongs_to_whom_its_folder_belongs_to(case, tmp_path, fresh):
 
 @pytest.mark.parametrize("case", [case for case, (*_, users) in MODULES.items() if users])
 def test_all_who_ask_look_into_the_users_code(case, tmp_path, fresh):
-    """It is kept in its process, read for its randomness, and counts in the key of a cache."""
+    """The code stays in its process, is searched for random numbers, and is part of the key of a cache."""
     make, folder, name, _ = MODULES[case]
     module = make(tmp_path / folder if folder else tmp_path, name)
     note = module.note
@@ -125,7 +125,7 @@ def test_all_who_ask_look_into_the_users_code(case, tmp_path, fresh):
 
 @pytest.mark.parametrize("name", ["regex", "skimage.aug", "colorsys"])
 def test_what_a_function_will_import_belongs_to_its_folder(name, tmp_path, fresh):
-    """A module of the user's that is not loaded yet, and is named like a harmless library."""
+    """A module of the user is not loaded yet, and has the name of a library without side effects."""
     path = tmp_path.joinpath(*name.split(".")).with_suffix(".py")
     path.parent.mkdir(exist_ok=True)
     path.write_text(SOURCE)
@@ -135,7 +135,7 @@ def test_what_a_function_will_import_belongs_to_its_folder(name, tmp_path, fresh
     names = {}
     sources.executed(f"def f(x):\n    import {name} as steps\n    return steps.note(x)", names)
     assert is_users_path(f"{name}.note")
-    assert name not in sys.modules  # nothing was imported to find it
+    assert name not in sys.modules  # the lookup imported nothing
     assert "which is not loaded yet" in why_not_shippable(names["f"])
 
 
@@ -188,7 +188,7 @@ def test_whose_a_value_is(case):
 
 
 def typed(file, module):
-    """A function as a notebook, a prompt, a doctest or a code generator makes it."""
+    """Return a function as a notebook, a prompt, a doctest or a code generator creates it."""
     names = {"__name__": module}
     exec(compile("def f(x): return x", file, "exec"), names)
     return names["f"]
@@ -224,7 +224,7 @@ def test_penstocks_own_are_told_from_what_is_named_so():
 
 
 def test_a_script_is_the_users_wherever_it_lies(tmp_path):
-    """Classes and functions of `__main__`; an interpreter of its own says what it finds."""
+    """Classes and functions of `__main__` are the user's. A separate interpreter prints its results."""
     script = tmp_path / "regex.py"
     script.write_text(
         "import json, sys\n"
@@ -244,7 +244,7 @@ def test_a_sibling_of_a_library_folder_is_the_users():
 
 
 def test_nobody_else_decides_by_names_or_folders():
-    """One module knows where libraries lie."""
+    """Only one module knows the folders of libraries."""
     package = Path(ps.__file__).parent
     asking = {"site-packages", "dist-packages", "getsitepackages", "stdlib_module_names", "sysconfig"}
     for path in package.rglob("*.py"):

@@ -1,9 +1,9 @@
-"""What is said of a user's function in different places never contradicts itself, on a table of functions.
+"""The policies on a user's function never contradict each other. A table of functions shows it.
 
-Each implication is stated once, and holds for every function of the table. In front of a function stands what is
-known of it: `pure` (may run on stand-ins), `ships` (AUTOTUNE may move it to another process), `draws` (random by its
-element), `random` (lint calls it so), `state` (lint: it assigns outside of itself), `numpy` (lint: plain numpy).
-`change()` changes what the function depends on.
+Each implication is stated once, and is true for each function of the table. The header of a function lists its facts:
+`pure` (may run on tracers), `ships` (AUTOTUNE may move it to another process), `draws` (random by its element),
+`random` (lint calls it random), `state` (lint: it assigns outside of itself), `numpy` (lint: plain numpy). `change()`
+changes a value that the function depends on.
 """
 
 import re
@@ -523,7 +523,7 @@ def executed(name, module="__main__"):
 
 @cache
 def of_tutorials():
-    """Functions of tutorials, and what is known of each, by their names."""
+    """Return functions of tutorials and their known facts, by name."""
     names = {"__name__": "__main__"}
     exec(compile(TUTORIALS.read_text(), TUTORIALS, "exec"), names)
     found = {}
@@ -540,7 +540,7 @@ def everything():
 
 @cache
 def found(name):
-    """What all say of a function of the table."""
+    """Return the results of all policies for a function of the table."""
     return facts(executed(name)["f"])
 
 
@@ -588,7 +588,7 @@ def test_policies_agree(implication):
 
 
 def said(facts):
-    """The words that stand in front of a function in the table."""
+    """Return the words of a function's header in the table."""
     told = {"pure": not facts["impure"], "ships": not facts["stays"], "draws": not facts["impure"] and facts["draws"]}
     told |= {word: facts[word] for word in ("random", "state", "numpy", "lock")}
     return {word for word, holds in told.items() if holds}
@@ -606,7 +606,7 @@ def test_functions_of_tutorials_move_and_run_by_block_as_they_are_known_to():
 
 @pytest.mark.parametrize("name", ROWS)
 def test_in_a_module_that_is_imported_only_its_variables_make_a_difference(name, monkeypatch):
-    """Another process has what the module makes of them at first."""
+    """In another process, the variables have the values that the module assigns first."""
     module = ModuleType("policies_row")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     vars(module).update(executed(name, module.__name__))
@@ -647,12 +647,12 @@ def test_what_a_pure_function_depends_on_is_watched(name):
 @pytest.mark.parametrize("name", ROWS)
 def test_only_what_is_pure_is_traced(name):
     names = {"__name__": "__main__"}
-    exec(HEAD + ROWS[name][1], names)  # without its source, by which parts of a function can be traced
+    exec(HEAD + ROWS[name][1], names)  # without source text, so that parts of a function cannot be traced
     f = names["f"]
     assert traced(f, LEAF, [DenseColumn(np.arange(3)).spec()]).graph is None or why_impure(f) is None
 
 
-# what could be seen of a call in this process, which need not be alike in another one
+# functions with and without side effects in this process; in another one, their results may differ
 TORCH = """
 class Compose:
     def __init__(self, transforms): self.transforms = transforms
@@ -688,7 +688,7 @@ lines = ["def filled():", " l = []", *[" l.append(lambda y: y)"] * %d, " l.appen
 exec("\\n".join(lines))
 """
 FROZEN = "@dataclasses.dataclass(frozen=True)\nclass P:\n  x: int\n  y: int\n"
-IN_SIGHT = {  # and what is said of it, or None
+IN_SIGHT = {  # source, and a part of the reason or None
     "from_numpy": ("f = torch.from_numpy", None),
     "a chain of transformations": ("f = torchvision.Compose([torchvision.ToTensor(), np.sqrt])", None),
     "a chain in a function": ("C = torchvision.Compose([torchvision.ToTensor()])\ndef f(x): return C(x)", None),
@@ -710,10 +710,10 @@ IN_SIGHT = {  # and what is said of it, or None
         "def f(x):\n  d = collections.defaultdict(list)\n  for w in x.split(): d[w[0]].append(w)\n  return len(d)",
         None,
     ),
-    "what a key is made by": ("f = lambda x: collections.defaultdict(lambda: note)['z'](x)", "passes `note` on"),
+    "what a key is made by": ("f = lambda x: collections.defaultdict(lambda: note)['z'](x)", "passes on `note`"),
     "how a key is made": ("f = lambda x: collections.defaultdict(lambda: note(1))['z']", "appends to `seen`"),
     "the files of a folder": ("f = lambda x: sorted(os.listdir(x.decode()))", None),
-    "a folder is made": ("f = lambda x: os.mkdir(x)", "asks the operating system"),
+    "a folder is made": ("f = lambda x: os.mkdir(x)", "calls the operating system"),
     "the environment": ("f = lambda x: os.environ.get('HOME', '') + os.environ['HOME'] + os.getenv('HOME')", None),
     "a change of it": ("def f(x): os.environ['A'] = x", "writes into"),
     "another": ("f = lambda x: os.environ.setdefault('A', x)", "may add to"),
@@ -758,7 +758,7 @@ IN_SIGHT = {  # and what is said of it, or None
         "def f(x):\n  def g(y):\n    def h(z):\n      def i(w): return w\n      l = [i]\n      l.append(i)\n"
         "      return l[0](z)\n    l = [h]\n    l.append(h)\n    return l[0](y)\n"
         "  l = [g]\n  l.append(g)\n  return l[0](x)",
-        "only running shows",
+        "known only at run time",
     ),
     "many functions in a list": (f"{MANY % (300, 'y + 1')}f = lambda x: [g(x) for g in filled()]", "no source text"),
     "windows in a dict": ("f = lambda w: ps.Dataset.zip((w['a'].batch(3), w['b'].batch(3)))", None),
@@ -796,7 +796,7 @@ IN_SIGHT = {  # and what is said of it, or None
 def test_what_could_be_seen_of_a_call(name, monkeypatch):
     source, part = IN_SIGHT[name]
     names = {"__name__": "__main__"}
-    for library in ("torch", "torchvision"):  # as if they were installed
+    for library in ("torch", "torchvision"):  # as if these were installed
         module = names[library] = ModuleType(library)
         module.__file__ = f"/somewhere/site-packages/{library}/__init__.py"
         monkeypatch.setitem(sys.modules, library, module)

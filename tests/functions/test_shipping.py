@@ -1,4 +1,4 @@
-"""Which functions the engine may move to another process unasked, and what is said of the others."""
+"""Functions that the engine may move to another process by itself, and the reasons why others stay."""
 
 import asyncio
 import base64
@@ -46,7 +46,7 @@ ASCII = re.compile(rb"[a-z]+")
 
 
 class Vocabulary:
-    """As people write them: a table, a method that reads it, one that counts."""
+    """A class as users write it: a table, a method that reads it, and a method that counts."""
 
     known: typing.ClassVar = {"the": 1}
 
@@ -200,7 +200,7 @@ def remembered(x):
 
 
 def _shippable():
-    """Functions over things from outside that only read them; and some that stay, as the walk is coarse."""
+    """Return functions that only read objects from outside. Some of them stay, because the walk is coarse."""
     vocabulary = {"a": 1, "b": 2}
     words = ["a", "b"]
     rows = [[1, 2], [3, 4]]
@@ -439,14 +439,14 @@ def _shippable():
             "deep read": lambda x: settings["nested"]["k"][0] + x,
         },
         {
-            "own dict of several kinds": (fills_its_own_dict, "keeps `vocabulary` in an object"),
-            "match": (matches, "not looked into (Match)"),
+            "own dict of several kinds": (fills_its_own_dict, "stores `vocabulary` in an object"),
+            "match": (matches, "not analysed (Match)"),
             "object of its own": (lambda text: Vocabulary({"a": 1}).counted(text), "more than a data class"),
-            "partial made here": (lambda x: functools.partial(identity, words)()[0], "passes `identity` on"),
-            "attribute by name": (lambda x: getattr(x, "real"), "only running shows"),  # noqa: B009 - the case it is about
-            "function of a function": (lambda x: np.vectorize(plain)(x), "only running shows"),
-            "unknown method": (lambda x: x.record(), "calls .record, of which is not known what it does"),
-            "pickle": (lambda x: pickle.loads(x), "of which is not known what it does"),
+            "partial made here": (lambda x: functools.partial(identity, words)()[0], "passes on `identity`"),
+            "attribute by name": (lambda x: getattr(x, "real"), "known only at run time"),  # noqa: B009 - the case it is about
+            "function of a function": (lambda x: np.vectorize(plain)(x), "known only at run time"),
+            "unknown method": (lambda x: x.record(), "calls .record, whose effects are not known"),
+            "pickle": (lambda x: pickle.loads(x), "whose effects are not known"),
         },
     )
 
@@ -456,7 +456,7 @@ def left_of(x):
 
 
 def _kept():
-    """Functions that keep a function of their own which leaves a trace, in all the ways, and call it."""
+    """Return functions that store a function with a side effect, in many ways, and call it later."""
     seen = []
 
     class Box:
@@ -557,7 +557,7 @@ def _kept():
 
 
 def _visible():
-    """Functions of which somebody could notice where they run, and a part of what is said."""
+    """Return functions with observable effects, and a part of the reason for each."""
     seen = []
     vocabulary = {"a": 1}
     rows = [[1], [2]]
@@ -768,28 +768,28 @@ def _visible():
         "nonlocal": (assigns_outside, "it assigns to `count`"),
         "global": (assigns_global, "it assigns to `ASCII`, a global"),
         "another name": (aliased, "appends to `seen`"),
-        "in a tuple": (aliased_in_a_tuple, "appends to something in `seen`"),
+        "in a tuple": (aliased_in_a_tuple, "appends to an object in `seen`"),
         "one of two": (chosen, "appends to `seen`"),
-        "in a container": (in_a_container, "appends to something in `seen`"),
-        "put in by item": (put_by_item, "keeps `seen` in an object"),
-        "put in by attribute": (put_by_attribute, "keeps `seen` in an object"),
-        "put in by method": (put_by_method, "keeps `seen` in an object"),
-        "put in for the next turn": (put_late, "keeps `seen` in an object"),
+        "in a container": (in_a_container, "appends to an object in `seen`"),
+        "put in by item": (put_by_item, "stores `seen` in an object"),
+        "put in by attribute": (put_by_attribute, "stores `seen` in an object"),
+        "put in by method": (put_by_method, "stores `seen` in an object"),
+        "put in for the next turn": (put_late, "stores `seen` in an object"),
         "set for the next call": (cell_set_late, "appends to `seen`"),
         "returned": (returned, "appends to `seen`"),
         "partial made here": (lambda x: functools.partial(put, seen)(x), "it calls `put`, which appends to"),
-        "given by a partial": (lambda x: functools.partial(identity, seen)().append(x), "passes `identity` on"),
-        "method caller": (lambda x: operator.methodcaller("append", x)(seen), "only running shows"),
-        "handed to something of its own": (lambda x: x(seen), "hands `seen` to a function"),
-        "class of an object": (lambda x: setattr(type(vocab), "n", x), "passes `vocab` on"),
+        "given by a partial": (lambda x: functools.partial(identity, seen)().append(x), "passes on `identity`"),
+        "method caller": (lambda x: operator.methodcaller("append", x)(seen), "known only at run time"),
+        "handed to something of its own": (lambda x: x(seen), "passes `seen` to a function"),
+        "class of an object": (lambda x: setattr(type(vocab), "n", x), "passes on `vocab`"),
         "class attribute by object": (lambda x: vocab.__class__.known.update(x), "uses .known"),
-        "dict of an object": (lambda x: vocab.__dict__.update(n=x), "updates something in `vocab.__dict__`"),
-        "descriptor": (lambda x: described.value, "by code of its class"),
+        "dict of an object": (lambda x: vocab.__dict__.update(n=x), "updates an object in `vocab.__dict__`"),
+        "descriptor": (lambda x: described.value, "with code of its class"),
         "table of another module": (lambda x: this.TABLE[x], "reads `TABLE`"),
-        "readinto": (lambda x: x.readinto(data), "hands `data` to .readinto"),
+        "readinto": (lambda x: x.readinto(data), "passes `data` to .readinto"),
         "shallow copy": (shallow, "appends to"),
         "rows of a list": (through_rows, "appends to"),
-        "rows of a long list": (through_many, "appends to something in `many`"),
+        "rows of a long list": (through_many, "appends to an object in `many`"),
         "dict item": (lambda x: vocabulary.__setitem__(x, 1), "vocabulary"),
         "dict setdefault": (lambda x: vocabulary.setdefault(x, len(vocabulary)), "may add to `vocabulary`"),
         "dict update": (lambda x: vocabulary.update({x: 1}), "updates `vocabulary`"),
@@ -808,15 +808,15 @@ def _visible():
         "out": (lambda x: np.add(x, 1, out=buffer), "changes `buffer` (`numpy.add`)"),
         "out by place": (lambda x: np.add(x, 1, buffer), "changes `buffer` (`numpy.add`)"),
         "out by place of a function": (lambda x: np.clip(x, 0, 1, buffer), "changes `buffer` (`numpy.clip`)"),
-        "out among all arguments": (lambda x, more=(1, buffer): np.add(x, *more), "hands `more[…]` to `numpy.add`"),
-        "out of a method": (lambda x: x.sum(out=buffer), "hands `buffer` to .sum"),
+        "out among all arguments": (lambda x, more=(1, buffer): np.add(x, *more), "passes `more[…]` to `numpy.add`"),
+        "out of a method": (lambda x: x.sum(out=buffer), "passes `buffer` to .sum"),
         "copyto": (lambda x: np.copyto(buffer, x), "changes `buffer`"),
         "fill": (lambda x: buffer.fill(x), "fills `buffer`"),
         "heap": (lambda x: heapq.heappush(seen, x), "changes `seen`"),
         "delete": (lambda x: operator.delitem(seen, 0), "changes `seen`"),
         "method of the class": (lambda x: list.append(seen, x), "appends to `seen`"),
-        "getattr": (lambda x: getattr(seen, "append")(x), "only running shows"),  # noqa: B009 - the case it is about
-        "getattr by name": (lambda x: getattr(seen, x)(x), "only running shows"),
+        "getattr": (lambda x: getattr(seen, "append")(x), "known only at run time"),  # noqa: B009 - the case it is about
+        "getattr by name": (lambda x: getattr(seen, x)(x), "known only at run time"),
         "setattr": (lambda x: setattr(holder, "n", x), "changes `holder`"),
         "object setattr": (lambda x: object.__setattr__(holder, "n", x), "holder"),
         "inner function": (inner_function, "appends to `seen`"),
@@ -836,7 +836,7 @@ def _visible():
         "class attribute": (lambda x: Vocabulary.learn(x), "writes into"),
         "slots": (lambda x: slotted.writes(x), "appends to"),
         "made object": (lambda x: Counting(x), "more than a data class"),
-        "getattr of a class": (lambda x: strange.anything, "by code of its class"),
+        "getattr of a class": (lambda x: strange.anything, "with code of its class"),
         "super": (Derived({}).number, "super()"),
         "function attribute": (lambda x: setattr(plain, "last", x), "changes `plain`"),
         "print": (lambda x: print(x), "it prints"),
@@ -865,30 +865,30 @@ def _visible():
         "thread": (lambda x: threading.get_ident(), "threads"),
         "hash of a text": (lambda x: hash(x), "process"),
         "identity": (lambda x: id(x), "process"),
-        "order of a set": (loops_over_set, "goes through a set"),
-        "list of a set": (lambda x: list(set(x)), "goes through a set"),
-        "joined set": (lambda x: " ".join({*x}), "goes through a set"),
-        "captured set": (lambda x: [letter for letter in letters], "goes through a set"),  # noqa: C416 - the case it is about
-        "count": (lambda x: next(numbers), "draws from `numbers`"),
-        "iterator": (lambda x: list(zip(x, values)), "draws from `values`"),  # noqa: B905
-        "lazy": (lambda x: sum(lazy), "draws from `lazy`"),
+        "order of a set": (loops_over_set, "depends on the order of a set"),
+        "list of a set": (lambda x: list(set(x)), "depends on the order of a set"),
+        "joined set": (lambda x: " ".join({*x}), "depends on the order of a set"),
+        "captured set": (lambda x: [letter for letter in letters], "depends on the order of a set"),  # noqa: C416 - the case it is about
+        "count": (lambda x: next(numbers), "takes items from the iterator `numbers`"),
+        "iterator": (lambda x: list(zip(x, values)), "takes items from the iterator `values`"),  # noqa: B905
+        "lazy": (lambda x: sum(lazy), "takes items from the iterator `lazy`"),
         "lock": (holds, "`lock`"),
         "event": (lambda x: event.is_set(), "`event`"),
         "thread local": (lambda x: local.__dict__, "`local`"),
         "queue": (lambda x: jobs.put(x), "`jobs`"),
         "with block": (manages, "more than a data class"),
         "open file": (lambda x: sys.stdin.read(), "sys.stdin"),
-        "eval": (lambda x: eval(x), "only running shows"),
+        "eval": (lambda x: eval(x), "known only at run time"),
         "class statement": (defines_class, "source text"),
         "generator function": (yields, "generator"),
         "coroutine": (waits, "coroutine"),
         "unknown library": (lambda x: asyncio.run(x), "threads"),
         "accelerator": (lambda x: torch.relu(x), "accelerator"),
-        "many functions": (lambda x: unknown[x](x), "passes `unknown` on"),
+        "many functions": (lambda x: unknown[x](x), "passes on `unknown`"),
         "undefined": (lambda x: not_there(x), "not defined yet"),  # noqa: F821 - the case it is about
         "large": (lambda x, by=np.zeros(9 << 20): by[x], "more than 64 MiB"),  # noqa: B008 - the case it is about
         "cannot be pickled": (lambda x, by=weakref.ref(Sample): by is x, "cannot be pickled"),  # noqa: B008 - the case it is about
-        "a table of a module that is imported": (looks_up, "reads `TABLE`, which another process has as"),
+        "a table of a module that is imported": (looks_up, "reads `TABLE`: another process imports"),
         "the same, by a method": (lambda x: Sluggish().reads(x), "more than a data class"),
         "a global that a function sets": (lambda x: scaled(x), "reads `SCALE`, to which `configure` assigns"),
     }
@@ -917,11 +917,11 @@ class Sluggish:
 
 
 OTHER_REASONS = {  # for these functions of KEPT, the walk finds another reason before it reaches `seen`
-    "known in items": "keeps `seen_to` in an object",
+    "known in items": "stores `seen_to` in an object",
     "attribute": "more than a data class",
-    "added": "passes `left_of` on",
-    "arguments": "only running shows",
-    "match": "not looked into (Match)",
+    "added": "passes on `left_of`",
+    "arguments": "known only at run time",
+    "match": "not analysed (Match)",
 }
 SHIPPABLE, STAYING = _shippable()
 VISIBLE = _visible()
@@ -966,7 +966,7 @@ def test_nothing_is_called():
         raise AssertionError
 
     touchy = Touchy()
-    assert "by code of its class" in why_not_shippable(lambda x: touchy.value)
+    assert "with code of its class" in why_not_shippable(lambda x: touchy.value)
     assert why_not_shippable(lambda x: touched(x)) is None
 
 
@@ -1015,4 +1015,4 @@ def test_functions_that_call_each_other_come_to_an_end():
 def test_a_long_function_is_not_looked_through():
     source = "def f(x):\n" + "    x = x + 1\n" * 9000 + "    return x\n"
     names = sources.executed(source)
-    assert "looked through" in why_not_shippable(names["f"])
+    assert "too long to be analysed" in why_not_shippable(names["f"])

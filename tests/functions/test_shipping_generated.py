@@ -1,4 +1,4 @@
-"""Functions put together at random: whichever changes what it captured has been found not to be shippable."""
+"""Random functions: if a function changes an object that it captured, it may not move to another process."""
 
 import copy
 import random
@@ -104,13 +104,13 @@ def program(seed):
 
 
 def outcome(seed):
-    """Whether a program changes what it captured, and what is said of it."""
+    """Return True if a program changes an object that it captured, and the reason why it may not move."""
     names = sources.executed(program(seed))
     function, captured = names["made"]()
     before = copy.deepcopy(captured)
     why = why_not_shippable(function)
     assert captured == before
-    with suppress(TypeError, LookupError, ValueError):  # it then stops before its end
+    with suppress(TypeError, LookupError, ValueError):  # an error ends the program early
         function(5)
     return captured != before, why
 

@@ -1,4 +1,4 @@
-"""Callable objects are told apart by what they are, whatever their classes make of `==` and `hash`."""
+"""Callable objects are compared by identity, also if their classes define `==` and `hash`."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ class ArrayEqual:
 
 
 class Nothing:
-    """Nothing of it may be asked for."""
+    """A callable that refuses comparison, truth and length."""
 
     __hash__ = None
 
@@ -47,7 +47,7 @@ class Nothing:
 
 
 class AllEqual:
-    """Equal to any other, and does something else."""
+    """A callable that equals all others, and computes something else."""
 
     def __init__(self, more):
         self.more = more

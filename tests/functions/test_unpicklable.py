@@ -1,4 +1,4 @@
-"""A function that cannot be sent to a process is refused with the name of what it holds."""
+"""A function that cannot be pickled is refused, with the name of the value that prevents it."""
 
 import functools
 import socket
@@ -44,7 +44,7 @@ def test_a_lock_among_the_globals():
 
         return nested()
 
-    # by value, as from a notebook: by reference the module would be imported there
+    # pickled by value, as in a notebook; by reference, the other process would import the module
     assert unpicklable(_by_value(f, lock=lock)) == "`f` holds `lock`, a _thread.lock"
 
 

@@ -1,8 +1,8 @@
-"""Functions of public tutorials, written anew for values of numpy, with what is known of each.
+"""Functions of public tutorials, rewritten for values of numpy, with the known facts of each.
 
-They are of the guides to tf.data, tfds, Keras, torch and Hugging Face: pictures, text and tokens, audio, tables, boxes,
-sequences. `pure` may run on stand-ins, `ships` may be moved to another process; see docs/design/0025. This file is run
-as a script is, since a module that is imported is there anew in every process.
+They come from the guides to tf.data, tfds, Keras, torch and Hugging Face: images, text and tokens, audio, tables, boxes
+and sequences. A `pure` function may run on tracers, a function that `ships` may move to another process; see
+docs/design/0025. The file runs as a script, because another process imports a module again.
 """
 
 import collections
@@ -22,7 +22,7 @@ FUNCTIONS = []
 
 
 def known(words):
-    """Note what is known of a function."""
+    """Note the known facts of a function."""
 
     def noted(function):
         FUNCTIONS.append((function, set(words.split())))
@@ -245,7 +245,7 @@ def get_pairs(word):
     return pairs
 
 
-@known("")  # of a set, `min` by a key gives the first of those that are equal by it
+@known("")  # stays: among equal keys, `min` returns the first item of a set
 def bpe(text):
     ids = []
     for word in text.decode().split():

@@ -298,7 +298,7 @@ def test_explain_says_what_is_done() -> None:
     ds = ps.Dataset.range(9).window(3)
     assert "window_in_place: flat_map" in ds.flat_map(SINGLE["batch"]).explain()
     assert (
-        "opens every window separately: it does more than to name steps: `NOTED.append(1)`"
+        "opens every window separately: it does more than add steps: `NOTED.append(1)`"
         in ds.flat_map(SINGLE["printing"]).explain()
     )
 

@@ -1,4 +1,4 @@
-"""Functions of one code that capture the same: what is found of the first is found of all, and no longer than true."""
+"""Functions with one code and equal captured values share their facts, until a value changes."""
 
 import gc
 import weakref
@@ -76,7 +76,7 @@ def test_what_is_changed_is_seen():
 
 
 def test_nothing_of_the_users_is_kept():
-    """Objects and large arrays that a function captures go with it."""
+    """Captured objects and large arrays are freed with their function."""
     table = np.arange(3000)
     gone = weakref.ref(table)
     assert graph(counts(table)) is not None

@@ -1,4 +1,4 @@
-"""A function run on a whole Block gives the bits it gives element by element, for all dtypes and all values."""
+"""A function gives the same bits on a whole Block and element by element, for all dtypes and all values."""
 
 import itertools
 import warnings
@@ -94,7 +94,7 @@ TWO = {
 
 
 def per_element(function, block):
-    """The function called on each element; None where one raises."""
+    """Return the results of a function called on each element, or None if a call raises."""
     transform = MapTransform(function, "plain", None, vectorise=False)
     outcome = transform.run(block, Numbers(0))
     return None if outcome.failures else outcome.block
@@ -140,7 +140,7 @@ def test_of_two_zeros_the_one_is_chosen_that_is_chosen_for_each_element(name):
     for first, second in product([np.float16, np.float32, np.float64, np.int8, np.int64], repeat=2):
         columns = np.ones(40, first), np.ones(40, second)
         for column, zeros in zip(columns, [[-0.0, 0.0], [0.0, -0.0]], strict=True):
-            column[1:3] = zeros  # which are not among the elements that are compared first
+            column[1:3] = zeros  # these elements are not among those that are compared first
         block = Block(flatten((0, 0))[1], [DenseColumn(column) for column in columns], 40)
         assert_equal_by_block(lambda x, y: ufunc(x, y), block)
 
@@ -177,7 +177,7 @@ def test_predicates_keep_the_same_elements(array, c):
 
 
 def test_most_of_these_functions_do_run_by_block():
-    """Equality above would be easy if everything fell back."""
+    """The tests of equality would prove nothing if all functions ran per element."""
     block = Block.single(DenseColumn(np.arange(1, 9, dtype=np.int64)))
     by_block = [name for name, function in ONE.items() if assert_equal_by_block(function, block)]
     assert len(by_block) > len(ONE) - 3, sorted(set(ONE) - set(by_block))
@@ -266,7 +266,7 @@ NUMBERS_OF_CHANNELS = {
 @pytest.mark.parametrize("shape", [(3, 96, 96, 3), (2, 2, 3), (3, 70, 80, 1), (5, 64, 70, 17), (3, 4000, 3)], ids=str)
 @pytest.mark.parametrize("name", NUMBERS_OF_CHANNELS)
 def test_a_few_numbers_repeated_give_the_same_bits(name, shape, dtype):
-    """As many rows as channels are no numbers of channels; large Blocks take memory that is used again."""
+    """The number of rows may equal the number of channels. Large Blocks reuse memory."""
     rng = np.random.default_rng(3)
     source = rng.integers(0, 200, shape).astype(dtype)
     few = rng.integers(1, 50, shape[-1]).astype(np.float32)

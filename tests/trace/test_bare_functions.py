@@ -1,4 +1,4 @@
-"""Functions of Python's and numpy's that are given as they are do what a lambda around them does."""
+"""Functions of Python and numpy work like a lambda that calls them."""
 
 from __future__ import annotations
 

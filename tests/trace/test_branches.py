@@ -1,4 +1,4 @@
-"""Functions that branch on values: by Block they are as by element, bit for bit, in draws and in errors."""
+"""Functions that branch on values: on Blocks they give the bits, random numbers and errors of single elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A traced function sees what it captured as it is when a pass begins, as the plain call does."""
+"""A traced function reads captured values when an iteration begins, as the plain call does."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ CONFIG = {"by": 2}
 
 
 def passes(function, change, count=4):
-    """What passes give while something changes between them, by Block and per element."""
+    """Return the results of iterations with changes between them: first on Blocks, then per element."""
     found = []
     for vectorise in (True, False):
         options = ps.Options()
@@ -36,7 +36,7 @@ def test_a_closure_variable():
 
     def change(number):
         nonlocal scale
-        scale = float(f"{number}.25")  # a new object every time; old ones may give their address to new ones
+        scale = float(f"{number}.25")  # a new object each time, perhaps with the address of an old one
 
     assert_seen(lambda x: x * (scale + 1), change)
 

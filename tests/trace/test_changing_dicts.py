@@ -1,4 +1,4 @@
-"""A function that changes its element's dict, or one of its own, runs by Block; one that changes another's does not."""
+"""Functions that change the dict of their element, or a new dict, run on Blocks; changes of other dicts prevent it."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def of_what_is_captured(r: Any) -> Any:
 
 
 def test_a_copy_of_what_is_captured_counts_as_captured() -> None:
-    assert "takes from something in `KNOWN" in str(why_impure(of_what_is_captured))
+    assert "takes from an object in `KNOWN" in str(why_impure(of_what_is_captured))
 
 
 def names_of(r: Any) -> Any:
@@ -137,12 +137,12 @@ FUNCTIONS = {
 
 
 def changing_generator() -> Any:
-    """The same dict every time, with arrays that are written into between."""
+    """Yield the same dict each time, and write into its arrays between two elements."""
     row = {"a": np.zeros((), np.int64), "b": np.zeros(2), "y": np.int64(3), "z": np.complex128(1)}
     for n in range(7):
         row["a"] += n
         row["b"] += n
-        assert [*row] == ["a", "b", "y", "z"]  # nobody else changes it
+        assert [*row] == ["a", "b", "y", "z"]  # no other code changes the dict
         yield row
 
 
@@ -282,7 +282,7 @@ def test_what_others_have_is_changed_for_each_element(name: str) -> None:
 
 
 class Updating:
-    """What is called for its result, and counts when it is asked for what dicts have."""
+    """A callable that has a method of dicts, and counts the calls of the method."""
 
     def __init__(self) -> None:
         self.calls = 0

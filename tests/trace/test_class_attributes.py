@@ -1,4 +1,4 @@
-"""What a class of the user's holds is a constant of the functions that read it, for as long as it stays."""
+"""Attributes of the user's classes are constants for functions that read them, until they change."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_what_a_class_holds_is_a_constant(name: str) -> None:
 def test_what_is_computed_when_it_is_asked_for_is_none(name: str) -> None:
     calls.clear()
     assert why_impure(COMPUTED[name]) is not None
-    assert all(isinstance(call, str) and call.startswith("_") for call in calls)  # what isinstance asks a metaclass for
+    assert all(isinstance(call, str) and call.startswith("_") for call in calls)  # isinstance calls these
 
 
 class Changing:

@@ -1,6 +1,6 @@
-"""Functions that act where no call is to be seen, in methods that operators and builtins call, are called as written.
+"""Functions with side effects in methods that operators and builtins call are called as they are written.
 
-Once for each element, in order: not on stand-ins, not for a whole Block, and not ahead.
+They are called once for each element, in order. They never run on tracers, on whole Blocks, or ahead of the consumer.
 """
 
 import bisect
@@ -43,7 +43,7 @@ def telling(name, result):
 
 
 class Quiet:
-    """What is written into `CALLS` for each of its methods, the number that it was made of with it."""
+    """An object that notes calls of its methods in `CALLS`, together with the number that it was created from."""
 
     def __init__(self, x):
         self.number = int(np.ravel(x)[0])
@@ -229,7 +229,7 @@ def test_what_acts_unseen_is_called_once_for_each_element_in_order(use, phrasing
 
 
 class Proxy:
-    """One that raises whatever it is asked for, as objects do that stand for others and are not connected."""
+    """A callable that raises for each attribute, as a remote object without a connection does."""
 
     def __getattr__(self, name):
         raise RuntimeError(name)

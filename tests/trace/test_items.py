@@ -1,4 +1,4 @@
-"""Look-ups, items that are written and arrays made of values: by Block they are as by element, bit for bit."""
+"""Reading and writing items, and arrays from values: Blocks and single elements give the same bits."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_arrays_of_constants_are_made_for_each_element(name):
     same(MADE[name], rows)
     arrays = [leaf for one in ps.Dataset.from_tensor_slices(rows).map(MADE[name]) for leaf in flatten(one)[0][1:]]
     for array in arrays:
-        array += array.dtype.type(1)  # which shows in no other
+        array += array.dtype.type(1)  # this changes no other array
     again = [leaf for one in ps.Dataset.from_tensor_slices(rows).map(MADE[name]) for leaf in flatten(one)[0][1:]]
     assert all(np.array_equal(was, now + now.dtype.type(1)) for was, now in zip(arrays, again, strict=True))
 
@@ -228,7 +228,7 @@ def test_what_is_no_place_is_looked_up_as_written(name, dtype):
     rows = np.random.default_rng(0).integers(0, 10, 60).astype(dtype)
     same(LOOK_UPS[name], rows)
     if dtype == np.uint64:
-        rows[41] = np.iinfo(np.uint64).max  # which would be -1
+        rows[41] = np.iinfo(np.uint64).max  # as int64 this would be -1
         same(LOOK_UPS[name], rows)
 
 

@@ -27,7 +27,7 @@ STEPS = [
 
 
 def graph_of(steps, *columns):
-    """Return a graph of `steps`, each on the result before. Its outputs are the last and the first result."""
+    """Return a graph of `steps`. Each step uses the result before it. The outputs are the last and the first result."""
     builder = GraphBuilder(tuple(TensorSpec(column.array.shape[1:], column.array.dtype) for column in columns))
     named = {name: Const(one) for name, one in CONSTANTS.items()}
     named |= {"x": Ref(-1, 0), "y": Ref(-1, len(columns) - 1)}
@@ -59,7 +59,7 @@ def test_pieces_give_the_bits_of_the_whole(steps, shape, dtype, piece, offered):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pieces, "PIECE", piece)
         made = run_in_pieces(graph, columns, (lambda k: lambda *_: places[k]) if offered else None)
-    if len(shape) == 3 and any(other == "pixel" for _, other in steps):  # its rows lie along an axis that is cut
+    if len(shape) == 3 and any(other == "pixel" for _, other in steps):  # the constant has the axis that is cut
         assert made is None
         return
     for k, (one, other) in enumerate(zip(made, whole, strict=True)):

@@ -1,4 +1,4 @@
-"""Which functions may be run on stand-ins; what is not known to be harmless runs per element, as written."""
+"""Functions that may run on tracers. A function with unknown operations runs per element, as it is written."""
 
 import dataclasses
 import functools
@@ -273,10 +273,10 @@ IMPURE = {
     "nonlocal": (counter(), "keeps state"),
     "attribute written": (sets_attribute, ""),
     "object that writes": (Model().counts, ".weight"),
-    "property": (Model().computed, "self.number, which is not there or computed"),
+    "property": (Model().computed, "self.number, which does not exist or is computed"),
     "object passed on": (Model().passed, ".weight"),
     "object in an inner function": (Model().inside, "inner function"),
-    "object whose class computes": (Computing().method, "whose class may calculate"),
+    "object whose class computes": (Computing().method, "whose class may define its own operations"),
     "callable that is asked for what is known": (lambda x: call(SHAPED, x), "SHAPED"),
     "method of a list": (ITEMS.append, "builtin"),
     "partial of the unknown": (functools.partial(print, end=""), "builtin"),
@@ -367,14 +367,14 @@ LARGE = {number: number for number in range(2000)}
     [
         (adds_in_place, "it changes `TABLE` (+=)"),
         (writes_by_position, "it changes `TABLE` (`numpy.add`)"),
-        (writes_by_a_helper, "it calls `hand_on`, which hands `TABLE` to `numpy.add`"),
+        (writes_by_a_helper, "it calls `hand_on`, which passes `TABLE` to `numpy.add`"),
         (lambda x: np.clip(TABLE, 0, 1, TABLE) * x, "it changes `TABLE` (`numpy.clip`)"),
-        (tells_by_pattern, "it looks at types"),
-        (lambda x: x * LOUD, "it uses LOUD, whose class may calculate in its own way"),
+        (tells_by_pattern, "it checks types"),
+        (lambda x: x * LOUD, "it uses LOUD, whose class may define its own operations"),
         (lambda x: x * WORDS["a"], "it uses WORDS"),
         (lambda x: x + MASKED, "it uses MASKED"),
         (lambda x: x + Loud(2), "it uses Loud"),
-        (lambda x: x + OBJECTS[0], "it uses OBJECTS, an array of Python objects, which may change unseen"),
+        (lambda x: x + OBJECTS[0], "it uses OBJECTS, an array of Python objects, which may change unnoticed"),
         (lambda x: x + LARGE[1], "it uses LARGE, a dict too large to watch for changes"),
     ],
 )
@@ -400,8 +400,8 @@ MANY = [0] * 2000
 @pytest.mark.parametrize(
     ("function", "why"),
     [
-        (lambda x: (x, LETTERS), "it uses LETTERS: a set may change unseen; make it a frozenset"),
-        (lambda x: (x, MIXED), "it uses MIXED: a set may change unseen; make it a frozenset"),
+        (lambda x: (x, LETTERS), "it uses LETTERS: a set may change unnoticed; make it a frozenset"),
+        (lambda x: (x, MIXED), "it uses MIXED: a set may change unnoticed; make it a frozenset"),
         (lambda x: x + MANY[0], "it uses MANY, a list too large to watch for changes"),
         (adds_to_a_list, "it changes `ITEMS` (+=)"),
     ],

@@ -1,4 +1,4 @@
-"""A random function runs a Block at a time and draws what it draws element by element."""
+"""A random function uses the same random numbers on a whole Block and element by element."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def augmented(x):
 
 
 def opaque(x):
-    """The same, as a function that has to run per element."""
+    """Return `augmented(x)`, in a function that has to run per element."""
     globals()["_called"] = True
     return augmented(x)
 
@@ -72,14 +72,14 @@ def test_a_parameter_that_differs_between_elements_runs_per_element():
 
 
 def test_what_draws_keeps_its_place_under_a_shuffle():
-    """The numbers of its elements would be others behind it."""
+    """After the shuffle, the elements would have other numbers."""
     plain = ps.Dataset.range(50).map(image).map(augmented)
     alone = {a.tobytes() for a, _ in plain.iterator(epoch=1)}
     assert {a.tobytes() for a, _ in plain.shuffle(20).iterator(epoch=1)} == alone
 
 
 def test_where_elements_have_no_numbers_nothing_is_drawn():
-    with pytest.raises(FailedPreconditionError, match="no numbers to draw from"):
+    with pytest.raises(FailedPreconditionError, match="the elements of this step have none"):
         UNNUMBERED.of(3)(Keys(0))
-    with pytest.raises(FailedPreconditionError, match="no numbers to draw from"), drawing(UNNUMBERED):
+    with pytest.raises(FailedPreconditionError, match="the elements of this step have none"), drawing(UNNUMBERED):
         element_key()

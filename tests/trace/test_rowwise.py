@@ -1,4 +1,4 @@
-"""Views, reductions and what numpy does not promise to be exact: by Block they are as by element, bit for bit."""
+"""Views, reductions and inexact functions of numpy: Blocks and single elements give the same bits."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def overwritten(x):
 
 
 UP, DOWN, FLAT, MIXED = np.array([-1, 0, 2.5]), [3, 1, 0], np.array([1, 1, 2], np.float32), np.array([2, 0, 1, 5, -3])
-WHOLE = {  # of a vector: all rows at once, where that gives the same bits
+WHOLE = {  # functions of a vector, which run on all rows at once if the bits are equal
     "digitize": lambda x: (np.digitize(x, UP), np.digitize(x, [0, 1], right=True), np.digitize(x, FLAT)),
     "searchsorted": lambda x: (np.searchsorted(UP, x), np.searchsorted([1, 2], x), np.searchsorted(FLAT, x, "right")),
     "interp": lambda x: (np.interp(x, UP, [1, 2, 4]), np.interp(x, [0, 1], [0.0, np.inf])),
@@ -156,7 +156,7 @@ WHOLE = {  # of a vector: all rows at once, where that gives the same bits
     ),
     "isin": lambda x: (np.isin(x, [1, 2.5]), np.isin(x, TABLE, invert=True)),
     "order": lambda x: (np.median(x), np.ptp(x), np.percentile(x, 30), np.quantile(x, 0.5), np.percentile(x, 7.5, 0)),
-    "several orders": lambda x: np.percentile(x, [10, 50]),  # which the trial finds
+    "several orders": lambda x: np.percentile(x, [10, 50]),  # the trial finds a difference
     "of a matrix": lambda x: (
         np.median(np.outer(x, x), axis=0),
         np.roll(np.outer(x, x), 1),
@@ -258,7 +258,7 @@ def test_all_rows_at_once(name, dtype, count):
     if np.dtype(dtype).kind == "f":
         rows[1::2] = random.choice(NUMBERS, (35, count)).astype(dtype)
         if name in ("outer", "of a matrix"):
-            rows = np.abs(rows)  # which of two signs the product of two nans has is nowhere said
+            rows = np.abs(rows)  # the sign of the product of two nans is not defined
     function = WHOLE.get(name) or BY_ROW[name]
     assert runs_by_block(function, rows)
     fast, plain = both_ways(function, rows)
@@ -324,7 +324,7 @@ def test_one_behind_the_other(seed):
     try:
         last(second(last(first(rows[0]))))
     except (ValueError, IndexError, TypeError):
-        return  # of another rank
+        return  # the steps do not fit each other
     fast, plain = both_ways(lambda x: last(second(last(first(x)))), rows)
     assert fast == plain
 
@@ -398,7 +398,7 @@ def test_an_exponent_of_each_row(shape):
     random = np.random.default_rng(3)
     rows = (random.random((300, *shape)) * 500).astype(np.float32)
     exponents = random.choice(np.array([2.2, 0.5, 2, -1], np.float32), 300)
-    exponents[:20] = 2.2  # among which are those that are compared
+    exponents[:20] = 2.2  # the compared elements are among these
     fast, plain = both_ways(lambda x, e: (np.power(x, e), x**e), (rows, exponents))
     assert fast == plain
 

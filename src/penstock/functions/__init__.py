@@ -1,1 +1,1 @@
-"""What a user's function does: its code, what it uses, whose it is, and what it does beside giving its result."""
+"""Facts about a user's function: its code, the objects that it uses, its owner, and its side effects."""

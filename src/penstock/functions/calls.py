@@ -1,7 +1,7 @@
-"""`CallLookups`: what a call in a function's code does, and the origins of its result.
+"""`CallLookups`: the effects of a call in a function's code, and the origins of its result.
 
-Functions of the user are walked through. Functions of libraries and methods of values are looked up in tables
-(`libraries`, `methods`). An object from outside may only reach code that is known not to change it.
+The code of user functions is walked through. Functions of libraries and methods of values are looked up in tables
+(`libraries`, `methods`). An outer object may only be passed to code that is known not to change it.
 """
 
 from __future__ import annotations
@@ -55,30 +55,30 @@ _SEEDED = words(
     numpy.random.Philox numpy.random.SeedSequence numpy.random.MT19937 numpy.random.SFC64"""
 )
 _ASKING = words("builtins.len builtins.isinstance builtins.hasattr builtins.callable builtins.issubclass")
-_COPYING = words(  # their results hold the items of their arguments
+_COPYING = words(  # the results of these hold the items of their arguments
     """builtins.list builtins.tuple builtins.dict builtins.dict.fromkeys builtins.set builtins.frozenset builtins.sorted
     builtins.enumerate builtins.zip builtins.map builtins.filter builtins.reversed builtins.iter builtins.sum
     builtins.max builtins.min"""
 )
-_CALLING = words(  # functions that get a function only call it, and keep it nowhere else
+_CALLING = words(  # functions that call their argument and do not store it
     """builtins.map builtins.filter builtins.sorted builtins.max builtins.min functools.reduce itertools.accumulate
     itertools.groupby itertools.starmap itertools.takewhile itertools.dropwhile itertools.filterfalse
     numpy.apply_along_axis numpy.fromfunction numpy.piecewise"""
 )
 _COPYING_LIBRARIES = ("itertools.", "collections.")
-_ITERATED = {"builtins.sum": 1, "builtins.dict.fromkeys": 1, "itertools.repeat": 0}  # positional arguments; else all
+_ITERATED = {"builtins.sum": 1, "builtins.dict.fromkeys": 1, "itertools.repeat": 0}  # number of iterated arguments
 
 
 class CallLookups(Lookups):
-    """The calls of the function that is being walked through."""
+    """The calls of the function that the walk is in."""
 
     creates_objects = False
 
     def _call(self, function: Origins, arguments: Arguments, node: ast.Call | None = None) -> Origins:
         if function.held:
-            self.refuse(f"calls something in `{function.held}`, which only running shows")
+            self.refuse(f"calls an object in `{function.held}` that is known only at run time")
         if function.other:
-            self.refuse(f"hands `{arguments.all.outside or 'a value'}` to a function that only running shows")
+            self.refuse(f"passes `{arguments.all.outside or 'a value'}` to a function that is known only at run time")
         return union(*(self._call_one(one, arguments, node) for one in function.objects))
 
     def _call_one(self, one: KnownObject, arguments: Arguments, node: ast.Call | None) -> Origins:
@@ -122,7 +122,7 @@ class CallLookups(Lookups):
             owner = arguments.positional[0] if arguments.positional else arguments.rest or OWN
             rest = Arguments(arguments.positional[1:], arguments.named, arguments.rest)
             return self._of_value(owner, function.__name__, rest, node)
-        if kind is BuiltinFunctionType and is_a(function.__self__, type):  # a class method: another object each time
+        if kind is BuiltinFunctionType and is_a(function.__self__, type):  # a class method: a new object each time
             return self._library(f"{known_place(function.__self__)}.{function.__name__}", function, arguments, node)
         if kind is BuiltinFunctionType and not is_a(function.__self__, ModuleType, type(None)):
             owner = Origins((KnownObject(function.__self__, one.spelled.rpartition(".")[0] or one.spelled),))
@@ -193,7 +193,7 @@ class CallLookups(Lookups):
                 self._keep(given)
         every = self._escaped(given) if is_fresh(path) or path in _CALLING else self._escape(given)
         if arguments.rest is not None and arguments.rest.outside and path.startswith(("numpy.", "cv2.", "scipy.")):
-            self.refuse(f"hands `{arguments.rest.outside}` to `{path}`")
+            self.refuse(f"passes `{arguments.rest.outside}` to `{path}`")
         copies = path in _COPYING or path.startswith(_COPYING_LIBRARIES)
         result = self._handed(arguments, whole=not copies)
         if is_dataset_class(_class_of(getattr(function, "__self__", function))):
@@ -213,9 +213,9 @@ class CallLookups(Lookups):
         return union(every.data if path == "functools.reduce" else every, result).part
 
     def _check_mode(self, node: ast.Call | None, arguments: Arguments, place: int) -> None:
-        """Refuse to open a file in another way than for reading. `place` is the position of the mode."""
+        """Refuse to open a file, except for reading. `place` is the position of the mode."""
         if node is None or arguments.rest is not None:
-            self.refuse("opens a file in a way that only running shows")
+            self.refuse("opens a file in a mode that is known only at run time")
             return
         modes = [each.value for each in node.keywords if each.arg in ("mode", "mmap_mode")]
         for mode in (*node.args[place : place + 1], *modes):
@@ -224,9 +224,10 @@ class CallLookups(Lookups):
                 self.refuse("opens a file for writing")
 
     def _handed(self, arguments: Arguments, *, whole: bool = True) -> Origins:
-        """Return what code gives that gets these arguments and calls the functions among them, beside the arguments.
+        """Return the possible results of code that gets these arguments and calls the functions among them.
 
-        Without `whole`, the functions are called with items of the other arguments only.
+        The arguments themselves are not included. If `whole` is False, the functions are only called with items of
+        the other arguments.
         """
         every = arguments.all
         data = self._escaped(every).data
@@ -240,7 +241,7 @@ class CallLookups(Lookups):
     # -- methods
 
     def _method(self, owner: Origins, name: str, arguments: Arguments, node: ast.Call) -> Origins:
-        """Return the result of a method: of the user, of a module or class, of a data set, of a value."""
+        """Return the result of a method call on user objects, modules, classes, data sets or other values."""
         found = []
         if owner.other:
             found.append(self._of_value(owner._replace(objects=()), name, arguments, node))
@@ -250,7 +251,7 @@ class CallLookups(Lookups):
             method = in_class(kind, name)
             special = is_a(method, MethodDescriptorType, WrapperDescriptorType, BuiltinFunctionType)
             if value is None:
-                continue  # it has no method
+                continue  # a method of None would raise
             if isinstance(value, ast.AST) or (name == "__call__" and is_function(value)):
                 found.append(self._call(here, arguments, node))
             elif kind is np.ufunc:
@@ -289,13 +290,13 @@ class CallLookups(Lookups):
         for one in owner.objects:
             self._check_method(one, name)
         if owner.held and (name in WRITERS or name not in METHODS):
-            self.refuse(f"{VERBS.get(name, f'calls {name} of')} something in `{owner.held}`")
+            self.refuse(f"{VERBS.get(name, f'calls {name} of')} an object in `{owner.held}`")
         if not owner.objects and name in LOOKING:
             self.note((Kind.OUTSIDE,), f"calls .{name}")
             if name == "open":
                 self._check_mode(node, arguments, 0)
         elif not owner.objects and name not in METHODS:
-            self.refuse(f"calls .{name}, of which is not known what it does")
+            self.refuse(f"calls .{name}, whose effects are not known")
         if name in STORING:
             every = arguments.all
             self._keep(self._items(every, values=True) if name in ("extend", "update", "extendleft") else every)
@@ -303,7 +304,7 @@ class CallLookups(Lookups):
         first = union(*arguments.positional[:1]).data
         more = union(*arguments.positional[1:], *arguments.named.values(), arguments.rest or NOTHING).data
         if (more.outside and name != "get") or (first.outside and name not in TAKING):
-            self.refuse(f"hands `{more.outside or first.outside}` to .{name}")
+            self.refuse(f"passes `{more.outside or first.outside}` to .{name}")
         handed = self._handed(arguments)
         results = [self._result_of(one, name) for one in owner.objects]
         self._escape(more)

@@ -1,4 +1,4 @@
-"""The places that a function reads outside of itself, with what stood there."""
+"""The places that a function reads, with the values that they had: globals, cells, dicts, lists, attributes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ import numpy as np
 MISSING = object()
 SIZE = object()
 CONTENT = object()
-OWN = object()  # of an object: its class, and the dict of its attributes
+OWN = object()  # stands for the class of an object and the dict of its attributes
 
 
-_WATCHED = 512  # places that are looked at before each call
-_DIGESTED = 1 << 12  # bytes of captured arrays, likewise
+_WATCHED = 512  # most places that are compared before each call
+_DIGESTED = 1 << 12  # most bytes of captured arrays that are digested before each call
 
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """The places a function reads (globals, cells, dicts, lists, attributes) with what stood there.
+    """The places that a function reads (globals, cells, dicts, lists, attributes), with the values found there.
 
-    A graph is good while it stays.
+    A graph of the function is valid while the values stay the same.
     """
 
     reads: tuple[tuple[Any, Any, Any], ...]
@@ -33,7 +33,7 @@ class Captured:
 
     @property
     def quickly_watched(self) -> bool:
-        """Whether these may be looked at before each call of what is called per element."""
+        """True if comparing the places is fast enough to do it before each call for an element."""
         digested = sum(place.nbytes for place, name, _ in self.reads if name is CONTENT)
         return digested <= _DIGESTED and len(self.reads) <= _WATCHED
 
@@ -41,21 +41,21 @@ class Captured:
         if not self._looks:
             self._looks.append(_looks_at(self.reads))
         try:
-            for look in self._looks[0]:  # before every Block
+            for look in self._looks[0]:  # this loop runs before every Block
                 if not look():
                     return False
-        except (KeyError, IndexError, AttributeError, ValueError):  # it is not there any more; a cell is empty
+        except (KeyError, IndexError, AttributeError, ValueError):  # the place is gone, or a cell is empty
             return False
         return True
 
     def places(self, *, changed: bool = False) -> set[Any]:
-        """Return the places that are read, or those that hold other values now; a list, dict or array is one place."""
+        """Return all places, or the `changed` places only. A list, dict or array is one place."""
         whole = {id(place) for place, name, _ in self.reads if name in (SIZE, CONTENT)}
         reads = [read for read in self.reads if not (changed and Captured((read,)).unchanged())]
         return {(id(place), None if id(place) in whole else name) for place, name, _ in reads}
 
     def without(self, function: Any) -> Captured:
-        """The same, kept by somebody who is to let go of this function, or object, when all others have."""
+        """Return the places with a weak reference to a function or object, so that it can be freed."""
         weak = weakref.ref(function)
         return Captured(tuple((weak if read[0] is function else read[0], *read[1:]) for read in self.reads))
 
@@ -64,7 +64,7 @@ _Look = Callable[[], bool]
 
 
 def _looks_at(reads: Iterable[tuple[Any, Any, Any]]) -> tuple[_Look, ...]:
-    """Questions whether things stand where they stood: few, and each about many, as they are asked for every call."""
+    """Return checks that compare the places. Each check compares many places, because it runs before each call."""
     found: list[_Look] = []
     places: dict[int, tuple[Any, dict[Any, Any]]] = {}
     for place, name, value in reads:
@@ -80,7 +80,7 @@ def _looks_at(reads: Iterable[tuple[Any, Any, Any]]) -> tuple[_Look, ...]:
 
 
 def _is_held(place: Any, name: Any, value: Any) -> bool:
-    """Whether the value is simply what is to be had of the place under the name."""
+    """Return True if `place[name]`, or a plain attribute lookup, returns the value."""
     if name is OWN:
         return False
     if isinstance(place, (FunctionType, CellType, weakref.ref)):
@@ -91,7 +91,7 @@ def _is_held(place: Any, name: Any, value: Any) -> bool:
 def _getter(place: Any, names: list[Any]) -> Callable[[Any], Any]:
     if isinstance(place, CellType):
         return attrgetter("cell_contents", "cell_contents")
-    two = names if len(names) > 1 else names * 2  # of one it would be the value, of two or more it is a tuple
+    two = names if len(names) > 1 else names * 2  # attrgetter returns a tuple only for two or more names
     if isinstance(place, weakref.ref):
         of_function = attrgetter(*two)
         return lambda weak: of_function(weak())
@@ -100,7 +100,7 @@ def _getter(place: Any, names: list[Any]) -> Callable[[Any], Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Holds:
-    """The values that a place has under some names, all at once."""
+    """A check of several names of one place at once."""
 
     getter: Callable[[Any], Any]
     place: Any
@@ -131,8 +131,8 @@ class _Stands:
 
 
 def content(array: np.ndarray) -> int:
-    """A digest: what a function computed from a captured array is baked into its graph."""
-    if array.dtype.hasobject:  # text, or what has taken its place
+    """Return a digest of an array. A graph contains results that the function computed from its captured arrays."""
+    if array.dtype.hasobject:  # byte strings, or objects that have replaced them
         inside: Any = tuple(item if type(item) in (bytes, str) else id(item) for item in array.flat)
     else:
         inside = array.tobytes()
@@ -140,7 +140,7 @@ def content(array: np.ndarray) -> int:
 
 
 def are_same(first: Any, second: Any) -> bool:
-    """Whether functions of one code, with values of like kinds, do the same for good: only the object is another."""
+    """Return True if two functions with the same code always do the same, because they capture the same variables."""
     if first is second or type(first) is MethodType:
         return True
     if type(first) is not FunctionType or vars(first) or vars(second):

@@ -1,4 +1,4 @@
-"""A piece of code, the same for all interpreters that penstock runs on: its instructions, and the code inside it."""
+"""Code objects in one form for all supported interpreters: their instructions, and the code inside them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction: `after` is the offset of the next one, `target` the offset of a jump."""
+    """An instruction. `after` is the offset of the next instruction, `target` the offset to which it jumps."""
 
     opcode: int
     name: str
@@ -28,7 +28,7 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """The instructions of a piece of code by their offsets, and what they do in the order in which they stand."""
+    """The instructions of a code object by offset, and its `steps`: the instructions that do something, in order."""
 
     at: dict[int, Instruction]
     steps: tuple[Instruction, ...]
@@ -39,7 +39,7 @@ _read: weakref.WeakKeyDictionary[CodeType, Instructions] = weakref.WeakKeyDictio
 
 
 def instructions(code: CodeType) -> Instructions:
-    """What a piece of code is made of; read once."""
+    """Return the instructions of a code object. They are decoded once."""
     found = _read.get(code)
     if found is None:
         found = _read[code] = _decoded(code)
@@ -63,7 +63,7 @@ _SILENT = ("CACHE", "EXTENDED_ARG", "PUSH_NULL", "RESUME", "NOP", "PRECALL", "NO
 
 
 def _singly(step: Instruction) -> Iterator[Instruction]:
-    """What is done, where anything is; what newer interpreters do in one instruction (STORE_FAST_LOAD_FAST) is two."""
+    """Yield the steps of an instruction. Newer interpreters combine two steps in one (STORE_FAST_LOAD_FAST)."""
     if isinstance(step.value, tuple) and "_FAST_" in step.name:
         for what, variable in zip(_PAIR.findall(step.name), step.value, strict=True):
             yield replace(step, name=f"{what}_FAST", value=variable, arg=0)
@@ -72,7 +72,7 @@ def _singly(step: Instruction) -> Iterator[Instruction]:
 
 
 def steps(code: CodeType) -> tuple[Instruction, ...]:
-    """What code does, in the order in which it stands there."""
+    """Return the steps of a code object, in order."""
     return instructions(code).steps
 
 
@@ -95,14 +95,14 @@ def never_ends(code: CodeType) -> bool:
     return len(ends) < len(found.at)
 
 
-_ALWAYS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_ABSOLUTE")  # goes to its target
+_ALWAYS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_ABSOLUTE")  # these always jump
 
 
 _PAIR = re.compile("(LOAD|STORE)_FAST(?:_BORROW)?")
 
 
 def codes(code: CodeType) -> Iterator[CodeType]:
-    """A piece of code and those inside it."""
+    """Yield a code object and all code objects inside it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -110,7 +110,7 @@ def codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def pieces(code: CodeType, first: int = 0) -> Iterator[Any]:
-    """What a digest of code is made of: the code, and its constants in order; in place of code inside, its pieces."""
+    """Yield the input of a digest of code: the code, and its constants in order. Inner code yields its own pieces."""
     yield code
     for value in code.co_consts[first:]:
         if isinstance(value, CodeType):
@@ -120,12 +120,12 @@ def pieces(code: CodeType, first: int = 0) -> Iterator[Any]:
 
 
 def pieces_of(function: FunctionType) -> Iterator[Any]:
-    """The pieces of a function's code without its docstring."""
+    """Yield the pieces of a function's code without its docstring."""
     return pieces(function.__code__, int(_is_documented(function)))
 
 
 def _is_documented(function: FunctionType) -> bool:
-    """Whether the first constant is the docstring, and nothing else."""
+    """Return True if the first constant is the docstring, and no instruction loads it."""
     code = function.__code__
     if function.__doc__ is None or code.co_consts[:1] != (function.__doc__,):
         return False
@@ -133,10 +133,10 @@ def _is_documented(function: FunctionType) -> bool:
 
 
 def words(text: str) -> frozenset[str]:
-    """The words of a text: names, as tables have them."""
+    """Return the words of a string. The tables of names are such strings."""
     return frozenset(text.split())
 
 
 def names(code: CodeType) -> set[str]:
-    """The names that a piece of code, and the code inside it, looks up in modules and objects."""
+    """Return the names that a code object, and the code inside it, looks up in modules and objects."""
     return {name for one in codes(code) for name in one.co_names}

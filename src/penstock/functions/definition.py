@@ -1,11 +1,12 @@
-"""The syntax tree of a function, where it is proven to be that of the code that runs; and Python's parser and compiler.
+"""The syntax tree of a function, proven to belong to the code that runs. Also Python's parser and compiler.
 
-What a file says may be older or newer than the function, and a line may hold several lambdas. So the tree is compiled
-again, and only one whose instructions, constants, names and places are those of the function's code is given.
+The file of a function may have changed since its import, and a line can contain several lambdas. `definition` therefore
+compiles each possible tree again. It returns a tree only if the instructions, constants, names and positions are those
+of the function's code.
 
-Parser and compiler count how deep a tree is in one place for all threads, and raise SystemError where two of them work
-at the same time ("AST constructor recursion depth mismatch", CPython up to 3.12). Both are C code, which keeps the GIL,
-but for a garbage collection that runs somebody's Python: so there is none meanwhile.
+Parser and compiler count the depth of a tree in one variable for all threads. They raise SystemError if two threads use
+them at the same time ("AST constructor recursion depth mismatch", CPython up to 3.12). Both are C code and keep the
+GIL, unless a garbage collection runs Python code. The collection is therefore switched off during each call.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _LOCK = new_rlock()
 
 
 def parsed(text: str) -> ast.Module:
-    """`ast.parse(text)`.
+    """Return `ast.parse(text)`.
 
     >>> ast.unparse(parsed("a+b"))
     'a + b'
@@ -38,13 +39,13 @@ def parsed(text: str) -> ast.Module:
 
 
 def parsed_expression(text: str) -> ast.Expression:
-    """`ast.parse(text, mode="eval")`, which `ast.literal_eval` takes."""
+    """Return `ast.parse(text, mode="eval")`, which can be passed to `ast.literal_eval`."""
     with _alone():
         return ast.parse(text, mode="eval")
 
 
 def compiled_tree(module: ast.Module, file: str, flags: int) -> CodeType:
-    """The code of a tree; the `__future__` features are those in `flags` only."""
+    """Return the code of a tree. Only the `__future__` features in `flags` are on."""
     with _alone():
         made: CodeType = compile(module, file, "exec", flags=flags, dont_inherit=True)
         return made
@@ -64,24 +65,24 @@ def _alone() -> Iterator[None]:
 
 Definition = ast.FunctionDef | ast.Lambda
 
-_OUTER = "outside"  # the function around it, which holds the names it has from outside
+_OUTER = "outside"  # the name of the enclosing function, whose parameters are the free variables
 _FUTURE = functools.reduce(
     int.__or__, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 )
-_NO_TREE = SyntaxError, ValueError, RecursionError, SystemError  # the last where another thread compiles by itself
-_LONGEST = 1 << 20  # characters of a file: it is parsed once, at some 5 MB a second
+_NO_TREE = SyntaxError, ValueError, RecursionError, SystemError  # SystemError: another thread compiles without the lock
+_LONGEST = 1 << 20  # characters of a file; parsing takes about 0.2 s per MB
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A function's tree, and the names that its file imports: calls of what is in them are compiled in another way."""
+    """A function's tree, and the names that its file imports. Python compiles calls of their methods differently."""
 
     node: Definition
     imports: tuple[str, ...]
 
 
 def definition(function: FunctionType) -> Found | None:
-    """The tree of a function's definition, or None where there is none to be trusted.
+    """Return the tree of a function's definition, or None if no tree is proven to be right.
 
     >>> definition(eval("lambda x: x")) is None
     True
@@ -104,13 +105,13 @@ _MADE: WeakKeyDictionary[CodeType, Found] = WeakKeyDictionary()
 
 
 def remember(code: CodeType, found: Found) -> None:
-    """Keep the tree of code that was made from it."""
+    """Remember the tree from which `code` was compiled."""
     _MADE[code] = found
 
 
 @functools.lru_cache(8)
 def _definitions(text: str) -> tuple[dict[int, list[Definition]], tuple[str, ...]]:
-    """Every function in a file, by the line on which its code begins, and the names that the file itself imports."""
+    """Return all functions in a file by the first line of their code, and the names that the module level imports."""
     found: dict[int, list[Definition]] = {}
     tree = parsed(text)
     for node in ast.walk(tree):
@@ -130,7 +131,7 @@ def _imported(node: ast.AST) -> set[str]:
 
 
 def compiled(found: Found, like: CodeType) -> Iterator[CodeType]:
-    """The codes of its name that a definition compiles to in the place where `like` stands."""
+    """Compile a definition in the place of `like`, and yield the code objects with the name of `like`."""
     node = found.node
     statement: ast.stmt = node if isinstance(node, ast.FunctionDef) else ast.copy_location(ast.Expr(node), node)
     own = [] if like.co_name in like.co_freevars or not like.co_name.isidentifier() else [like.co_name]
@@ -138,7 +139,7 @@ def compiled(found: Found, like: CodeType) -> Iterator[CodeType]:
     around = ast.FunctionDef(
         name=_OUTER,
         args=ast.arguments(posonlyargs=[], args=names, kwonlyargs=[], kw_defaults=[], defaults=[]),
-        body=[*([ast.Global(own)] if own else []), statement],  # it calls itself by its global name
+        body=[*([ast.Global(own)] if own else []), statement],  # if it calls itself, its name is a global
         decorator_list=[],
         lineno=1,
         col_offset=0,
@@ -153,7 +154,7 @@ def compiled(found: Found, like: CodeType) -> Iterator[CodeType]:
 
 
 def _imports(names: Sequence[str]) -> list[ast.stmt]:
-    """An import of each name, which is never run."""
+    """Return an import statement for each name. The statements are compiled and never run."""
     return [ast.Import([ast.alias(name)]) for name in names]
 
 

@@ -2,9 +2,9 @@
 
 | policy | refuses |
 |---|---|
-| may it move to another process? | side effects, random numbers, the clock, what differs there (`shipping`) |
+| may it move to another process? | side effects, random numbers, the clock, results that differ there (`shipping`) |
 | may it be called at another time, or less often? | side effects, random numbers, the clock (`why_visible`) |
-| may it be called before its element is needed? | the same, and what reads files or waits (`why_not_certain`) |
+| may it be called before its element is needed? | the same, and reading files or waiting (`why_not_certain`) |
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Facts:
 
 
 def facts(function: Any) -> Facts:
-    """Return what a function does beside computing its result. The answer is remembered while it holds.
+    """Return what a function does beside computing its result. The answer is remembered until the function changes.
 
     >>> facts(lambda x: x * 2).reasons
     {}
@@ -69,17 +69,17 @@ def facts(function: Any) -> Facts:
 
 
 def scanned(function: Any, given: Mapping[str, Any] = _NONE) -> Facts:
-    """Return the facts of a function. `given` are arguments that others have, too, and would see changed."""
-    from penstock.functions.scan import FunctionScan  # its tables are large
+    """Return the facts of a function. Changing the arguments in `given` is a side effect: other code uses them."""
+    from penstock.functions.scan import FunctionScan  # a late import, because its tables are large
 
     scan = FunctionScan()
     try:
         scan.start(function, given)
         reasons = {kind: Reason.at(line, why) for kind, (why, line) in scan.notes.items()}
     except RecursionError:
-        reasons = {Kind.EFFECT: Reason("it is nested too deeply to be looked through")}
-    except Exception as error:  # code that is read may hold anything
-        reasons = {Kind.EFFECT: Reason(f"it cannot be looked through ({type(error).__name__})")}
+        reasons = {Kind.EFFECT: Reason("it is nested too deeply to be analysed")}
+    except Exception as error:  # unknown code may raise any error here
+        reasons = {Kind.EFFECT: Reason(f"it cannot be analysed ({type(error).__name__})")}
     return Facts(reasons, scan.creates_objects, tuple(scan.watched.values()))
 
 

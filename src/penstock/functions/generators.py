@@ -1,8 +1,8 @@
 """The random generators of the process that a function uses: those of `random`, `np.random` and torch.
 
-The code of the function is read, and the code of the libraries that it calls: a transformation of torchvision uses
-torch's generator, and some of them that of `random`. An object counts with all objects that it holds. Code of Python,
-numpy, scipy, Pillow and penstock is not read, and of torch only what may draw.
+The code of the function is read, and the code of the libraries that it calls: transforms of torchvision use torch's
+generator, and some use `random`. An object counts with all objects in its attributes. Code of Python, numpy, scipy,
+Pillow and penstock is not read. Of torch, only the modules that may use random numbers are read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.functions.memory import recalled
 from penstock.functions.ownership import STANDARD, is_users
 from penstock.functions.uses import Reading, Use, attribute, plain
 
-_TORCH = words(  # functions of torch that draw
+_TORCH = words(  # functions of torch that use random numbers
     """rand randn randint randperm rand_like randn_like randint_like normal bernoulli multinomial poisson binomial
     dropout dropout_ alpha_dropout alpha_dropout_ feature_dropout feature_dropout_ feature_alpha_dropout
     feature_alpha_dropout_ native_dropout rrelu rrelu_ _sample_dirichlet _standard_gamma"""
@@ -30,11 +30,11 @@ _TORCH = words(  # functions of torch that draw
 _METHODS = words(".bernoulli_ .cauchy_ .exponential_ .geometric_ .log_normal_ .normal_ .random_ .uniform_")
 _UNREAD = {*STANDARD, "numpy", "scipy", "PIL", "penstock", "torch"}
 _READ = ("torch.nn.functional", "torch.nn.init", "torch.nn.modules", "torch.random")
-_MOST_ITEMS = 100  # of what an object or a list holds that are looked at
+_MOST_ITEMS = 100  # items of an object or a list that are examined
 
 
 def generators(function: Callable[..., Any]) -> dict[str, Use]:
-    """Return the generators that a function uses, "random", "numpy" or "torch", each with the first use of it.
+    """Return the generators that a function uses ("random", "numpy" or "torch"), each with its first use.
 
     >>> generators(lambda x: x + random.random())["random"].spelled
     'random.random'
@@ -54,9 +54,9 @@ class _Drawn(Reading):
         self.drawn: dict[str, Use] = {}
         self.reads: list[tuple[Any, Any, Any]] = [(plain, "__code__", plain.__code__)]  # globals of the user's code
         self._objects: set[int] = set()
-        self._held: list[Any] = []  # objects to look into
-        self._called: list[Any] = []  # functions of libraries, to be read when the user's are
-        self._inside = False  # whether these are read
+        self._held: list[Any] = []  # objects that are still to be examined
+        self._called: list[Any] = []  # functions of libraries, which are read after the user's
+        self._inside = False  # True while functions of libraries are read
         super().__init__(function)
         if not isinstance(function, MethodType):
             self._look_into(plain(function)[1])
@@ -81,7 +81,7 @@ class _Drawn(Reading):
             if step.name == "LOAD_GLOBAL" and step.value in scope.names:
                 self.reads.append((scope.names, step.value, scope.names[step.value]))
             elif step.name == "IMPORT_NAME" and step.value.startswith("torch"):
-                with suppress(ImportError):  # the function is about to import it, too
+                with suppress(ImportError):  # the function would import it anyway
                     import_module(step.value)
         super()._code(code, scope)
 
@@ -104,7 +104,8 @@ class _Drawn(Reading):
             self._ended(str(attribute(value, "__name__")), value, bare=False)
         elif _may_draw(kind) and not isinstance(value, ModuleType):
             named = {name: each for base in kind.__mro__[-2::-1] for name, each in vars(base).items()}
-            called = named.values() if value is kind else (named.get("forward") or named.get("__call__"),)  # as torch's
+            # calling a module of torch runs its `forward`
+            called = named.values() if value is kind else (named.get("forward") or named.get("__call__"),)
             for each in called:
                 if isinstance(each, FunctionType):
                     self._function(MethodType(each, value))
@@ -114,13 +115,13 @@ class _Drawn(Reading):
 
 
 def _may_draw(value: Any) -> bool:
-    """Return True for a function or class that is not known to leave the generators alone."""
+    """Return True if code of a function or class may use the generators of the process."""
     module = str(attribute(value, "__module__"))
     return module.partition(".")[0] not in _UNREAD or (module.startswith(_READ) and module != "torch.nn.modules.module")
 
 
 def generator_of(use: Use) -> str | None:
-    """Return the generator of the process that a use changes or draws from."""
+    """Return the generator of the process that a use reads or changes, or None."""
     value = use.value
     owners = (value, attribute(value, "__self__"))
     numpy, torch = sys.modules.get("numpy.random.mtrand"), sys.modules.get("torch")

@@ -72,11 +72,11 @@ _LISTS = words("from_tensors from_tensor_slices from_list")
 
 
 class Kind(Enum):
-    """The kinds of what a function does beside computing its result from its arguments."""
+    """The kinds of effects that a function can have in addition to its result."""
 
     EFFECT = "effect"  # it writes, prints, or calls code that is not known
     RANDOM = "random"  # random numbers that no seed fixes
-    SEEDED = "seeded"  # random numbers of generators that are seeded for each element, where they can be
+    SEEDED = "seeded"  # random numbers of generators that can be seeded for each element
     CLOCK = "clock"
     OUTSIDE = "outside"  # it reads files or settings, or waits
     PROCESS = "process"  # its result may differ in another process
@@ -88,15 +88,15 @@ _KINDS: dict[tuple[Kind, ...], dict[str, str]] = {
         "prints": "builtins.print builtins.breakpoint builtins.help pprint cv2.imshow cv2.waitKey cv2.namedWindow",
         "reads from the terminal": "builtins.input",
         "uses super()": "builtins.super",
-        "runs code that only running shows": """builtins.exec builtins.eval builtins.compile builtins.__import__
+        "uses code that is known only at run time": """builtins.exec builtins.eval builtins.compile builtins.__import__
             importlib operator.methodcaller builtins.getattr builtins.globals builtins.locals builtins.vars ctypes
             inspect gc""",
         "changes a model": "torch.nn.modules.batchnorm torch.optim",
         "changes a setting of the library": """torch.set_num_threads torch.set_default_dtype torch.set_default_device
             cv2.setRNGSeed cv2.setNumThreads cv2.setUseOptimized cv2.ocl numpy.seterr numpy.setbufsize
             numpy.set_printoptions pyarrow.set_cpu_count decimal.getcontext decimal.setcontext decimal.localcontext""",
-        "asks the operating system": "os posix nt sys platform signal resource atexit locale getpass tempfile",
-        "shares something between threads": """threading _thread multiprocessing concurrent asyncio queue sched
+        "calls the operating system": "os posix nt sys platform signal resource atexit locale getpass tempfile",
+        "uses threads, processes or queues": """threading _thread multiprocessing concurrent asyncio queue sched
             contextvars""",
         "logs": "logging warnings traceback faulthandler",
         "changes files": """shutil subprocess sqlite3 numpy.save numpy.savez numpy.savez_compressed numpy.savetxt
@@ -122,23 +122,23 @@ _KINDS: dict[tuple[Kind, ...], dict[str, str]] = {
             datetime.date.today""",
     },
     (Kind.PROCESS,): {
-        "gives what differs between processes, as id and hash do": "builtins.id builtins.hash",
+        "calls id or hash, whose results differ between processes": "builtins.id builtins.hash",
     },
     (Kind.PROCESS, Kind.OUTSIDE): {
-        "asks what its process was started with": """os.environ os.environb os.getenv os.getenvb os.getcwd os.cpu_count
+        "reads settings of its process": """os.environ os.environb os.getenv os.getenvb os.getcwd os.cpu_count
             posix.getcwd posix.cpu_count nt.getcwd nt.cpu_count""",
     },
     (Kind.ACCELERATOR,): {
-        "may hold an accelerator, which processes do not share": """torch torchvision torchaudio jax jaxlib tensorflow
+        "may use an accelerator, which processes cannot share": """torch torchvision torchaudio jax jaxlib tensorflow
             cupy mxnet paddle flax keras""",
     },
 }
-_DRAWING = words(  # classes of torchvision's and torchaudio's that draw, beside those whose name begins with Random
+_DRAWING = words(  # random classes of torchvision and torchaudio whose names do not begin with Random
     """ColorJitter AutoAugment RandAugment TrivialAugmentWide AugMix ElasticTransform GaussianBlur GaussianNoise MixUp
     CutMix ScaleJitter JPEG"""
 )
 Rule = tuple[tuple[Kind, ...], str]
-_RULES: dict[str, Rule | None] = {  # by dotted path, the longest that fits; without kinds: it only computes
+_RULES: dict[str, Rule | None] = {  # by dotted path; the longest path applies; no kinds: the function only computes
     **dict.fromkeys(words(_COMPUTING), ((), "")),
     **{f"cv2.{name}": ((), "") for name in words(_COMPUTING_CV2)},
     **dict.fromkeys(words(_LOOKING), ((Kind.OUTSIDE,), "reads files or settings, or waits")),
@@ -147,7 +147,7 @@ _RULES: dict[str, Rule | None] = {  # by dotted path, the longest that fits; wit
     **{path: (kinds, why) for kinds, found in _KINDS.items() for why, paths in found.items() for path in words(paths)},
 }
 ROOTS = {path.partition(".")[0] for path in _RULES}
-_INTERNAL = {  # where what is public of a module is defined
+_INTERNAL = {  # private modules, and the public modules whose names they define
     **{
         f"_{name}": name
         for name in words("io json struct bisect heapq operator collections functools codecs csv random")
@@ -168,12 +168,12 @@ _WRITTEN = words(  # library functions that change their first argument
     cv2.rectangle cv2.line cv2.circle cv2.putText cv2.polylines cv2.fillPoly cv2.ellipse cv2.drawContours
     numpy.add.at"""
 )
-_FIRST_TWO = words(  # of OpenCV, which only read their first two arguments
+_FIRST_TWO = words(  # functions of OpenCV that only read their first two arguments
     """cv2.warpAffine cv2.warpPerspective cv2.remap cv2.LUT cv2.add cv2.subtract cv2.multiply cv2.divide cv2.absdiff
     cv2.bitwise_and cv2.bitwise_or cv2.bitwise_xor cv2.min cv2.max cv2.matchTemplate"""
 )
 _C_NUMPY = words("numpy.dot numpy.concatenate numpy.inner numpy.vdot numpy.array numpy.asarray numpy.ascontiguousarray")
-_FRESH = words(  # their results hold no part of their arguments
+_FRESH = words(  # the results of these hold no part of their arguments
     """builtins.len builtins.abs builtins.int builtins.float builtins.str builtins.bytes builtins.bool builtins.round
     builtins.any builtins.all builtins.range builtins.repr builtins.divmod builtins.pow builtins.format copy.deepcopy
     math json re struct hashlib zlib base64 binascii string textwrap html urllib.parse unicodedata numpy.linalg
@@ -187,7 +187,7 @@ _FRESH = words(  # their results hold no part of their arguments
 
 
 def rule(path: str) -> Rule | None:
-    """Return what a library function does beside computing, by its dotted path; None if that is not known.
+    """Return what a library function does beside computing, by its dotted path; None if it is in no table.
 
     >>> rule("json.loads"), rule("time.time"), rule("anything.else")
     (((), ''), ((<Kind.CLOCK: 'clock'>,), 'reads the clock (`time.time`)'), None)
@@ -206,7 +206,7 @@ def rule(path: str) -> Rule | None:
 
 
 def _longest(table: Mapping[str, R], path: str) -> R | None:
-    """Return the entry of the longest part of a path that the table has."""
+    """Return the entry of the longest leading part of a path that is in the table."""
     place = path
     while place:
         if place in table:
@@ -221,7 +221,7 @@ def is_written(path: str, function: Any, argument: int | str) -> bool:
         return argument in ("out", "dst", "overwrite_input") or argument.startswith("overwrite")
     if path in _WRITTEN or path == "struct.pack_into":
         return argument == (path == "struct.pack_into")
-    nin = getattr(function, "nin", None)  # of a ufunc
+    nin = getattr(function, "nin", None)  # the number of inputs of a ufunc
     if type(nin) is int:
         return argument >= nin
     if path.startswith("cv2."):
@@ -238,7 +238,7 @@ def is_written(path: str, function: Any, argument: int | str) -> bool:
 def _parameters(function: Any) -> tuple[str, ...]:
     try:
         return tuple(inspect.signature(function).parameters)
-    except (TypeError, ValueError):  # of C
+    except (TypeError, ValueError):  # a function in C has no signature
         return ()
 
 
@@ -248,13 +248,13 @@ def is_fresh(path: str) -> bool:
 
 
 def dataset_class() -> type:
-    """Return penstock's Dataset, which is not imported here."""
+    """Return penstock's Dataset without an import."""
     return getattr(sys.modules.get("penstock.dataset.dataset"), "Dataset", type)
 
 
 @cache
 def planning(dataset: type) -> frozenset[str]:
-    """Methods of penstock's Dataset that read nothing, or list files at most: what they give is read later."""
+    """Return the methods of Dataset that read nothing, or at most list files. Their data sets are read later."""
     found = {"cardinality", "options"}
     for name in (name for name in dir(dataset) if name[0] != "_"):
         function = getattr(dataset, name)
@@ -272,17 +272,17 @@ def _draws(path: str) -> bool:
 
 def unknown(path: str) -> str:
     """Return the sentence about a library function that is not in the tables."""
-    return f"uses `{path}`, of which is not known what it does"
+    return f"uses `{path}`, whose effects are not known"
 
 
 def path_of(value: Any) -> str:
-    """The dotted path of a library's function or class, as its users know it."""
+    """Return the public dotted path of a function or class of a library."""
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None) or type(value).__name__
     place = getattr(value, "__module__", None) or ""
-    name = str(name).removeprefix("_VariableFunctionsClass.")  # torch's
-    if place.startswith("numpy.random."):  # in which of its modules a class stands
+    name = str(name).removeprefix("_VariableFunctionsClass.")  # a private class of torch
+    if place.startswith("numpy.random."):  # the path names the public module
         place = "numpy.random"
-    if not place and hasattr(builtins, name.partition(".")[0]):  # a method of a class of Python's
+    if not place and hasattr(builtins, name.partition(".")[0]):  # a method of a builtin class
         place = "builtins"
     root, dot, rest = place.partition(".")
     return f"{_INTERNAL.get(root, root)}{dot}{rest}.{name}" if place else name
@@ -291,13 +291,13 @@ def path_of(value: Any) -> str:
 def known_place(function: Any) -> str | None:
     """Return the dotted path under which a library has this very function or class, or None.
 
-    Something else may have been put into its place: the object counts, and not its name.
+    The path must lead to the same object, because other code may have replaced the function of the library.
     """
     name = attribute(function, "__qualname__") or attribute(function, "__name__")
     own = attribute(function, "__module__")
     if type(name) is not str or not (own is None or type(own) is str):
         return None
-    name = name.removeprefix("_VariableFunctionsClass.")  # torch's
+    name = name.removeprefix("_VariableFunctionsClass.")  # a private class of torch
     for place in (own, "builtins", "numpy", "cv2", "torch"):
         found: Any = sys.modules.get(place) if place else None
         for part in name.split(".") if found is not None else ():

@@ -1,6 +1,6 @@
-"""`Lookups`: the objects from outside that names, attributes and items in a function's code stand for.
+"""`Lookups`: finds the outer objects that names, attributes and items in a function's code refer to.
 
-They are looked up without running any code of the user. What a lookup shows about the function is noted by its kind.
+No code of the user runs during a lookup. Effects that a lookup finds are noted by their kind.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from penstock.functions.uses import Use
 
 K = TypeVar("K")
 
-_MOST_ITEMS = 16  # of a container, which are looked at one by one
+_MOST_ITEMS = 16  # items of a container that are examined one by one
 _WRITING = words(  # special methods that no operator, loop or conversion calls
     """__new__ __init__ __post_init__ __setattr__ __delattr__ __setitem__ __delitem__ __call__ __enter__ __exit__
     __del__ __set__ __delete__ __init_subclass__ __set_name__ __setstate__ __replace__ __iadd__ __isub__ __imul__
@@ -59,19 +59,19 @@ _WRITING = words(  # special methods that no operator, loop or conversion calls
 
 
 class Lookups(ABC):
-    """Lookups in the function that is being walked through, and the notes of the walk."""
+    """Finds outer objects in the current function of the walk, and notes effects."""
 
     def __init__(self) -> None:
         self.notes: dict[Kind, tuple[str, int | None]] = {}  # the first reason of each kind, and its line
-        self.watched: dict[Any, Watched] = {}  # the places that were looked at
+        self.watched: dict[Any, Watched] = {}  # the places that were read
         self._line: int | None = None
-        self._calls: list[str] = []  # the functions that are being walked through
-        self._fields: set[str] = set()  # of the data classes of which the function creates objects
-        self._given: dict[tuple[ast.AST, str], Origins] = {}  # to the parameters of inner functions, in all calls
-        self._returned: dict[ast.AST, Origins] = {}  # by inner functions, from all calls
+        self._calls: list[str] = []  # the names of the functions that the walk is in
+        self._fields: set[str] = set()  # fields of the data classes of which the function creates objects
+        self._given: dict[tuple[ast.AST, str], Origins] = {}  # values of parameters of inner functions, in all calls
+        self._returned: dict[ast.AST, Origins] = {}  # results of inner functions, in all calls
         self._frame: CallFrame | None = None
         self._slices = False  # the function creates slice objects
-        self._changed = False  # in this walk a variable or a result can be more than in the walk before
+        self._changed = False  # this walk added a possible value to a variable or a result
 
     @abstractmethod
     def _users(self, function: Any, spelled: str, arguments: Arguments, *, imported: bool = False) -> Origins:
@@ -96,7 +96,7 @@ class Lookups(ABC):
             self.notes.setdefault(kind, (f"it {why}", self._line))
 
     def _tables(self, path: str) -> None:
-        """Note what the tables of libraries say of a function."""
+        """Note the entry of a library function in the tables."""
         found = rule(path)
         if found is None:
             self.refuse(unknown(path))
@@ -104,22 +104,22 @@ class Lookups(ABC):
             self.note(*found)
 
     def _watch(self, owner: Any, name: str, value: Any) -> None:
-        with suppress(TypeError):  # an object without weak references is taken to stay as it is
+        with suppress(TypeError):  # an object without weak references is assumed not to change
             self.watched[id(owner), name] = Watched(weakref.ref(owner), name, (id(value),))
 
     def _change(self, value: Origins, does: str) -> None:
-        """Note that an object is changed, unless it is the call's own."""
+        """Note that an object is changed, unless it belongs to the call."""
         if value.outside:
             self.refuse(does.format(f"`{value.outside}`"))
 
     def _keep(self, value: Origins) -> None:
-        """Note that an object of the call gets hold of an object from outside."""
+        """Note that an object of the call stores an outer object."""
         held = self._escape(value).outside
         if held:
-            self.refuse(f"keeps `{held}` in an object that may be changed")
+            self.refuse(f"stores `{held}` in an object that may be changed")
 
     def _escape(self, value: Origins) -> Origins:
-        """Return what `_escaped` returns, for a value whose inner functions can be called later with any arguments."""
+        """Return the result of `_escaped` for a value whose inner functions can be called later with any arguments."""
         for node in (one.object for one in value.objects):
             if isinstance(node, (ast.FunctionDef, ast.Lambda)):
                 for parameter in parameters(node.args):
@@ -127,7 +127,7 @@ class Lookups(ABC):
         return self._escaped(value)
 
     def _escaped(self, value: Origins) -> Origins:
-        """Return the objects that code can reach that gets the value: also those that its inner functions return."""
+        """Return the objects that code can reach from a value, including the results of its inner functions."""
         nodes = [one.object for one in value.objects if isinstance(one.object, ast.AST)]
         given = union(*(self._returned.get(node, NOTHING) for node in nodes))
         objects = tuple(one for one in value.objects if not isinstance(one.object, ast.AST))
@@ -169,12 +169,12 @@ class Lookups(ABC):
         return local
 
     def _imported_again(self, names: dict[str, Any], name: str, value: Any) -> None:
-        """Note a global of a module that another process imports: there it is what the module assigns first."""
+        """Note a global of a module that another process imports: there the global has its first value again."""
         if is_a(value, FunctionType, type, ModuleType):
             return
         module = names.get("__name__")
         if not is_plain(value):
-            why = f"reads `{name}`, which another process has as the module {module} makes it, without later changes"
+            why = f"reads `{name}`: another process imports {module} again, and has no later changes"
             self.note((Kind.PROCESS,), why)
         elif by := assigning(names, name):
             self.note(
@@ -182,7 +182,7 @@ class Lookups(ABC):
             )
 
     def _reached(self, value: Any, spelled: str) -> Origins:
-        """Return an object from outside, unless it must stay where it is."""
+        """Return an outer object. Refuse it if it must stay in its process."""
         if not is_a(value, ModuleType) and generator_of(Use(spelled, value)):
             self.note((Kind.SEEDED,), f"draws random numbers (`{spelled}`)")
             return Origins((KnownObject(value, spelled),))
@@ -193,7 +193,7 @@ class Lookups(ABC):
         if found is not None and Kind.ACCELERATOR in found[0]:
             self.note(*found)
         if value is os.environ:
-            self.note((Kind.PROCESS, Kind.OUTSIDE), "asks what its process was started with (`os.environ`)")
+            self.note((Kind.PROCESS, Kind.OUTSIDE), "reads settings of its process (`os.environ`)")
         owner = value.__self__ if type(value) in (BuiltinFunctionType, MethodType) else None
         if owner is not None and not is_a(owner, ModuleType, type):
             self._reached(owner, spelled if "." in spelled else f"the {type(owner).__name__} of {spelled}")
@@ -216,9 +216,9 @@ class Lookups(ABC):
             if name in LOOKING:
                 self.note((Kind.OUTSIDE,), f"uses .{name}")
             elif (name not in METHODS or name in (*STORING, "replace")) and name not in self._fields:
-                self.refuse(f"uses .{name}, of which is not known what it does")
+                self.refuse(f"uses .{name}, whose effects are not known")
             elif owner.held and name in WRITERS:
-                self.refuse(f"hands over .{name} of something in `{owner.held}`")
+                self.refuse(f"passes on the method .{name} of an object in `{owner.held}`")
             found.append(Origins((), owner.held, own=True))
         return union(*found)
 
@@ -232,7 +232,7 @@ class Lookups(ABC):
             return Origins((), spelled)
         found = in_class(kind, name)
         if found is not ABSENT and users_method(type(found), "__get__") is not None:
-            self.refuse(f"looks up `{spelled}` by code of its class")
+            self.refuse(f"looks up `{spelled}` with code of its class")
         if is_a(found, property) and is_users(kind):
             return self._users(found.fget, spelled, Arguments([Origins((owner,))]), imported=is_imported(kind))
         held = in_object(value, name)
@@ -242,9 +242,9 @@ class Lookups(ABC):
             return self._reached(held, spelled)
         if is_users(kind):
             if any(users_method(kind, special) is not None for special in ("__getattribute__", "__getattr__")):
-                self.refuse(f"looks up attributes of `{owner.spelled}` by code of its class")
+                self.refuse(f"looks up attributes of `{owner.spelled}` with code of its class")
             if is_a(found, functools.cached_property):
-                self.refuse(f"computes `{spelled}` once and keeps it")
+                self.refuse(f"computes `{spelled}` once and stores it")
             if is_a(found, FunctionType, classmethod):
                 return Origins((KnownObject(found.__get__(value, kind), spelled),))
             if found is not ABSENT and not is_a(found, MethodDescriptorType):
@@ -260,7 +260,7 @@ class Lookups(ABC):
         path = f"{module.__name__}.{name}"
         found = vars(module).get(name, sys.modules.get(path, ABSENT))
         if found is ABSENT and module.__name__.partition(".")[0] == "penstock":
-            found = getattr(module, name, ABSENT)  # which is loaded now
+            found = getattr(module, name, ABSENT)  # getattr loads the module
         if found is ABSENT:
             return self._module(path)
         self._watch(module, name, found)
@@ -273,7 +273,7 @@ class Lookups(ABC):
     def _attribute_of_class(self, kind: type, name: str, spelled: str) -> Origins:
         found = in_class(kind, name)
         if found is ABSENT:
-            self.refuse(f"uses `{spelled}`, which is not there")
+            self.refuse(f"uses `{spelled}`, which does not exist")
         if is_users(kind):
             if is_a(found, staticmethod, classmethod):
                 found = found.__get__(None, kind)
@@ -296,7 +296,7 @@ class Lookups(ABC):
                 with suppress(LookupError, TypeError):
                     found.append(self._reached(value[node.slice.value], f"{one.spelled}[{node.slice.value!r}]"))
             elif is_numbers(value):
-                found.append(alone)  # a view, which counts as the array
+                found.append(alone)  # a view has the origin of its array
             elif type(value).__module__.startswith("numpy.lib"):  # np.mgrid, np.r_, np.s_
                 self._creates_slices()
                 found.append(key.part)
@@ -309,7 +309,7 @@ class Lookups(ABC):
         return union(*found)
 
     def _items(self, value: Origins, *, values: bool = False) -> Origins:
-        """Return the objects that a loop over a value goes through, or a loop over the values of a mapping."""
+        """Return the items that a loop over a value yields, or with `values` the values of a mapping."""
         if value.dataset and value.outside:
             self.refuse(f"reads the data set `{value.outside}`")
         found = [self._operated(value), Origins((), value.held, own=value.other)]
@@ -327,7 +327,7 @@ class Lookups(ABC):
                 found.append(Origins((), one.spelled))
         return union(*found)
 
-    # -- code of the user's classes, and methods of objects from outside
+    # -- code of the user's classes, and methods of outer objects
 
     def _operated(self, value: Origins) -> Origins:
         """Return the results of the operators and properties of the user's classes: any of them may be called."""
@@ -342,7 +342,7 @@ class Lookups(ABC):
         return union(*found)
 
     def _check_method(self, one: KnownObject, name: str) -> None:
-        """Refuse a method of an object from outside that is not known to only read it."""
+        """Refuse a method of an outer object unless the method is known to only read it."""
         value, kind, spelled = one.object, type(one.object), one.spelled
         changes = f"{VERBS[name]} `{spelled}`" if name in VERBS else f"may change `{spelled}` (.{name})"
         if kind is type(os.environ):
@@ -362,7 +362,7 @@ class Lookups(ABC):
                 self.refuse(f"calls {name} of `{spelled}`, of class {kind.__module__}.{kind.__qualname__}")
 
     def _result_of(self, one: KnownObject, name: str) -> Origins:
-        """Return what a method of an object from outside returns, beside its arguments."""
+        """Return the results of a method of an outer object. The arguments of the method are not included."""
         value, alone = one.object, Origins((one,))
         if is_plain(value) or (kind := type(value)) is type(os.environ):
             return OWN

@@ -1,10 +1,10 @@
-"""The memory of what is known about functions: functions that are alike share one entry.
+"""The memory of facts about functions. Functions that are alike share one entry.
 
 `flat_map(lambda i: numbers.map(make(i)))` creates a function for each inner data set. All of these functions have one
-code object, and differ in what they capture. `own_of` reads that: a function is like another one if both have the same
-code and globals, and capture numbers and strings of the same types and other values of equal content. Some answers
-follow from these kinds alone, such as "is the function pure?". Other answers also need the numbers and strings, such as
-"what is the function traced to?".
+code object, and differ in the values that they capture. `own_of` reads these values. Two functions are alike if they
+have the same code and globals, and capture numbers and strings of the same types and other values of equal content.
+Some answers follow from the types alone, such as "is the function pure?". Other answers also need the numbers and
+strings, such as "what is the graph of the function?".
 
 An entry is valid while the places that the functions share, such as globals, hold the same objects.
 """
@@ -29,15 +29,15 @@ from penstock.functions.ownership import is_frozen, is_plain_object
 
 R = TypeVar("R")
 
-_MOST = 1024  # answers; what the functions share stays in memory as long as the answer
-_MOST_WALKED = 512  # values that a function captures
+_MOST = 1024  # answers; an answer keeps the objects that its functions share in memory
+_MOST_WALKED = 512  # captured values of a function that are compared
 _LARGEST = 1 << 12  # bytes of a captured string or array
 _THERE_ANYWAY = (ModuleType, BuiltinFunctionType, type, np.ufunc, np.dtype)
 _PARTS = ("__code__", "__defaults__", "__kwdefaults__")
 
 
 class _LikeNoOther(Exception):
-    """The function captures more than is compared, or itself."""
+    """The function captures itself or too many values, so that it is never compared with others."""
 
 
 @dataclass(slots=True)
@@ -46,11 +46,11 @@ class Own:
 
     kinds: list[Any] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)  # numbers, strings and the content of arrays
-    reads: list[tuple[Any, Any, Any]] = field(default_factory=list)  # as those of `Captured`
+    reads: list[tuple[Any, Any, Any]] = field(default_factory=list)  # in the form of `Captured.reads`
     held: list[Any] = field(default_factory=list)  # objects whose addresses are in `kinds`
-    opaque: list[weakref.ref[Any]] = field(default_factory=list)  # likewise; they may hold anything
+    opaque: list[weakref.ref[Any]] = field(default_factory=list)  # likewise, with unknown content
     walked: list[Any] = field(default_factory=list)
-    places: dict[int, int] = field(default_factory=dict)  # where in `walked` the object of an address is
+    places: dict[int, int] = field(default_factory=dict)  # positions in `walked` by the address of the object
 
     def function(self, function: FunctionType) -> None:
         code = function.__code__
@@ -104,12 +104,12 @@ class Own:
             self.reads.append((value, CONTENT, content(value)))
             self.kinds += (value.dtype, value.shape, value.strides, value.flags.writeable)
             self.values.append(value.tobytes())
-        elif not is_frozen(kind) and is_plain_object(value):  # the second question takes ten times as long
+        elif not is_frozen(kind) and is_plain_object(value):  # is_plain_object takes ten times as long as is_frozen
             self.held.append(kind)
             self.reads.append((value, OWN, (kind, vars(value))))
             self._attributes(vars(value))
         elif kind is BuiltinFunctionType and not isinstance(value.__self__, ModuleType):
-            raise _LikeNoOther  # a method of a list, say
+            raise _LikeNoOther  # such as a method of a list
         elif issubclass(kind, _THERE_ANYWAY) or is_frozen(kind):
             self.held.append(value)
             self.kinds.append(id(value))
@@ -127,7 +127,7 @@ class Own:
 
     def _all(self, values: Collection[Any]) -> None:
         kinds = frozenset(map(type, values))
-        if kinds <= CONSTANTS:  # how many there are is no matter of kinds: such a list may grow with each call
+        if kinds <= CONSTANTS:  # the number is not part of the kinds: such a list may grow with each call
             self.kinds.append(kinds)
             self.values.append(tuple(map(_bits, values)))
             return
@@ -136,9 +136,10 @@ class Own:
             self.value(item)
 
     def shared(self, watched: Iterable[Any], *, with_content: bool) -> list[Any]:
-        """Return the places that an answer was read from, without those of this function alone.
+        """Return the places that an answer was read from, without the places that only this function has.
 
-        The places of an answer that holds captured values are included: these may change after the function is gone.
+        An answer can contain captured values (`with_content`). Their places are included, because the values may change
+        after the function is freed.
         """
         kept = (list, dict, np.ndarray) if with_content else ()
         found: list[Any] = []
@@ -155,11 +156,11 @@ class Own:
         return found
 
     def used(self, seen: Captured) -> set[tuple[int, Any]]:
-        """Return the numbers of the places that an answer was read from, in the order of visits."""
+        """Return the positions in `walked` of the places that an answer was read from."""
         return {(self.places[id(place)], name) for place, name, _ in seen.reads if id(place) in self.places}
 
     def seen(self, used: set[tuple[int, Any]]) -> Captured:
-        """The places of this function that have been `used` of another one."""
+        """Return the places of this function at the positions that an answer about another function `used`."""
         whole = {visit for visit, name in used if name is SIZE}
         reads = {(self.places[id(read[0])], read[1]): read for read in self.reads}
         others = [(self.walked[at], name) for at, name in used - reads.keys() if at not in whole]
@@ -168,7 +169,7 @@ class Own:
 
 
 def own_of(function: Any) -> Own | None:
-    """Return the own parts of a function, or None if no other function can be equal to it."""
+    """Return the code and captured values of a function, or None if they cannot be compared."""
     found = Own()
     try:
         found.content_of(function)
@@ -178,7 +179,7 @@ def own_of(function: Any) -> Own | None:
 
 
 def _bits(value: Any) -> Any:
-    """A value that is equal for constants with the same bits only."""
+    """Return a key of a constant. Two constants have equal keys only if they have equal bits."""
     kind = type(value)
     if kind in (str, bytes) and len(value) > _LARGEST:
         raise _LikeNoOther
@@ -197,8 +198,9 @@ def recalled(
 ) -> tuple[R, Captured]:
     """Return the answer to a question about a function, and which places it was read from.
 
-    `read` finds the answer, with what watches these places, or None if the answer is not to be remembered. Functions
-    that are alike share answers, also if their numbers and strings differ, unless these count (`by_value`).
+    `read` returns the answer and a list of watches over these places. With None instead of the list, the answer is not
+    remembered. Functions that are alike share answers. The numbers and strings that they capture may differ,
+    unless `by_value` is True.
     """
     notes = notes_of(function)
     known = None if notes is None else notes.get(question)
@@ -216,14 +218,14 @@ def recalled(
     if watched is None:
         return answer, Captured(())
     found = answer, _joined(watched)
-    weakly = not found[1].reads  # else the function, or what it captures, would stay in memory
+    weakly = not found[1].reads  # reads would keep the function or its captured values in memory
     if notes is not None and weakly:
         notes[question] = answer, watched
     again = own_of(function)
     if own is None or again is None or (by_value and own.opaque and not weakly):
         return found
-    if (again.kinds, again.values) == (own.kinds, own.values):  # it has not changed meanwhile
-        kept = Own(held=own.held, opaque=own.opaque)  # as another object could get the addresses
+    if (again.kinds, again.values) == (own.kinds, own.values):  # the function did not change meanwhile
+        kept = Own(held=own.held, opaque=own.opaque)  # so that no other object gets their addresses
         with _LOCK:
             _ENTRIES[key] = kept, answer, own.shared(watched, with_content=by_value), own.used(found[1])
             if len(_ENTRIES) > _MOST:
@@ -239,7 +241,7 @@ _NOTES: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
 
 
 def notes_of(function: Any) -> dict[Any, Any] | None:
-    """Return the facts about this callable, or None if others may equal it or it has no weak references."""
+    """Return the dict of facts about a callable, or None if it may equal others or has no weak references."""
     equals: Any = type(function).__eq__
     if equals is not object.__eq__ and type(function) is not MethodType:
         return None

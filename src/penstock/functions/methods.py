@@ -30,7 +30,7 @@ VERBS = {
     "reverse": "reverses",
     "fill": "fills",
 }
-# Methods after which an object holds their arguments
+# Methods that store their arguments in their object
 STORING = words(
     "append appendleft extend extendleft insert add update setdefault put __setitem__ __init__ __iadd__ __ior__"
 )
@@ -45,7 +45,7 @@ VIEWS = words("reshape ravel view squeeze transpose swapaxes diagonal T flat rea
 _OF_LISTS = words("index count copy __getitem__ __contains__ __len__ __iter__")
 _OF_MAPPINGS = words("get keys values items copy most_common elements total __contains__ __len__ __iter__")
 _OF_SETS = words("union intersection difference symmetric_difference issubset issuperset isdisjoint copy __contains__")
-READERS: dict[Any, frozenset[str]] = {  # methods that only read, by the class of an object from outside
+READERS: dict[Any, frozenset[str]] = {  # methods that only read an outer object, by its class
     **dict.fromkeys((list, tuple, deque), _OF_LISTS),
     **dict.fromkeys(MAPPINGS, _OF_MAPPINGS),
     **dict.fromkeys((set, frozenset), _OF_SETS),
@@ -55,7 +55,7 @@ READERS: dict[Any, frozenset[str]] = {  # methods that only read, by the class o
 TAKING = (
     _OF_LISTS | _OF_SETS | words("join dot searchsorted startswith endswith get format translate sub subn take choose")
 )
-# Methods that look at files, the clock or settings
+# Methods that read files, the clock or settings
 LOOKING = words(
     """read read1 readline readlines readinto read_bytes read_text exists is_file is_dir stat iterdir glob rglob resolve
     open close seek tell readframes getnframes getframerate getsampwidth getnchannels astimezone strftime strptime
@@ -80,4 +80,4 @@ METHODS = frozenset(
     gauss betavariate random_sample exponential poisson binomial beta gamma shuffle permuted sample choices bytes numpy
     get_shape as_list"""
 )  # fmt: skip
-KNOWN_METHODS = (METHODS - WRITERS) | words("encode decode compress decompress tokenize")  # of objects of libraries
+KNOWN_METHODS = (METHODS - WRITERS) | words("encode decode compress decompress tokenize")  # methods of library objects

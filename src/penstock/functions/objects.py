@@ -1,6 +1,6 @@
-"""What is known of an object without asking it anything: its kind, its attributes, its content.
+"""Facts about an object that are read without running its code: its kind, its attributes, its content.
 
-Also what another process gets by importing a module anew, and whether what was read is still as it was.
+The module also checks if another process imports the same object, and if places still have their old values.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ ABSENT = object()
 MAPPINGS = (dict, OrderedDict, defaultdict, Counter, MappingProxyType)
 CONTAINERS = (*MAPPINGS, list, tuple, set, frozenset, deque, bytearray)
 _RANDOM = words("random _random numpy.random numpy.random._generator numpy.random.mtrand numpy.random.bit_generator")
-_GENERATORS = words("Random Generator RandomState BitGenerator")  # named, since importing numpy.random takes its time
-_MOST_LOOKED_AT = 1 << 16  # items of a container; of a longer one it is taken that the others are alike
+_GENERATORS = words("Random Generator RandomState BitGenerator")  # by name, because importing numpy.random is slow
+_MOST_LOOKED_AT = 1 << 16  # items of a container that are examined; the others are assumed to be like them
 _OF_ONE_PROCESS = words(  # modules whose objects belong to one process
     """threading _thread queue multiprocessing concurrent asyncio contextvars socket ssl sqlite3 subprocess selectors
     logging sched tempfile mmap"""
@@ -46,7 +46,7 @@ _OF_ONE_PROCESS = words(  # modules whose objects belong to one process
 
 
 def why_alone(value: Any, spelled: str) -> str | None:
-    """Return why an object must stay in its process, if its class says so."""
+    """Return why an object must stay in its process, judged by its class, or None."""
     kind = type(value)
     root = kind.__module__.partition(".")[0]
     if root in _OF_ONE_PROCESS:
@@ -56,12 +56,12 @@ def why_alone(value: Any, spelled: str) -> str | None:
     if issubclass(kind, io.IOBase):
         return f"uses the open file `{spelled}`"
     if kind is not type and in_class(kind, "__next__") is not ABSENT:
-        return f"draws from `{spelled}`, of class {kind.__qualname__}"
+        return f"takes items from the iterator `{spelled}`, of class {kind.__qualname__}"
     return None
 
 
 def in_class(kind: type, name: str) -> Any:
-    """What a class has by a name, without binding it."""
+    """Return the attribute of a class, unbound; ABSENT if there is none."""
     for place in type.mro(kind) if type(kind) is type else kind.__mro__:
         found = vars(place).get(name, ABSENT)
         if found is not ABSENT:
@@ -70,7 +70,7 @@ def in_class(kind: type, name: str) -> Any:
 
 
 def in_object(value: Any, name: str) -> Any:
-    """What an object itself has by a name."""
+    """Return the attribute that an object itself stores; ABSENT if there is none."""
     held = fields(value)
     if name in held:
         return held[name]
@@ -84,7 +84,7 @@ def in_object(value: Any, name: str) -> Any:
 
 
 def fields(value: Any) -> dict[str, Any]:
-    """The attributes that an object keeps in a dict, which is asked for in a way that no class can change."""
+    """Return the dict of an object's attributes, read in a way that its class cannot change."""
     try:
         held = object.__getattribute__(value, "__dict__")
     except AttributeError:
@@ -93,7 +93,7 @@ def fields(value: Any) -> dict[str, Any]:
 
 
 def contents(value: Any, *, values: bool = False) -> Iterable[Any] | None:
-    """Return what a loop over a builtin container goes through, or over the `values` of a mapping; None for others."""
+    """Return the items of a builtin container, or the keys or `values` of a mapping; None for other objects."""
     kind = type(value)
     if kind in MAPPINGS:
         found: Iterable[Any] = value.values() if values else value.keys()
@@ -104,7 +104,7 @@ def contents(value: Any, *, values: bool = False) -> Iterable[Any] | None:
 
 
 def is_plain_inside(value: Any) -> bool:
-    """Return True for a container whose items nobody can change, or an array of numbers."""
+    """Return True for a container with immutable items only, and for an array of numbers."""
     if type(value) is np.ndarray:
         return not value.dtype.hasobject
     items = contents(value, values=True)
@@ -137,7 +137,7 @@ def plans(kind: type, name: str) -> bool:
 
 
 def users_method(kind: type, name: str) -> FunctionType | None:
-    """A method that the user has written, for an operator or a protocol."""
+    """Return the method of a class for an operator or a protocol if the user wrote it, else None."""
     if not is_users(kind):
         return None
     found = in_class(kind, name)
@@ -145,14 +145,14 @@ def users_method(kind: type, name: str) -> FunctionType | None:
 
 
 def written_in(kind: type) -> dict[str, FunctionType]:
-    """Return the functions that the user, and not `dataclass` or `namedtuple`, has written in a class, by name."""
+    """Return the functions in a class by name, without those that `dataclass` or `namedtuple` created."""
     generated = dataclasses.is_dataclass(kind) or issubclass(kind, tuple)
     found: dict[str, FunctionType] = {}
     for name in {name for place in kind.__mro__ if is_users(place) for name in vars(place)}:
         method = in_class(kind, name)
         if is_a(method, property):
             method = method.fget
-        elif name[0] == "_" and is_a(method, staticmethod, classmethod):  # as `__new__` is
+        elif name[0] == "_" and is_a(method, staticmethod, classmethod):  # such as `__new__`
             method = method.__func__
         by_hand = is_a(method, FunctionType) and is_users(method)
         if by_hand and not (generated and method.__code__.co_filename.startswith("<string>")):
@@ -180,12 +180,12 @@ _ALSO_PLAIN = words(
 
 
 def is_a(value: Any, *kinds: type) -> bool:
-    """Return True if a value is of a kind. `isinstance` would ask the value itself if its class is another one."""
+    """Return True if the type of a value is one of these. `isinstance` may run code of the value's `__class__`."""
     return issubclass(type(value), kinds)
 
 
 def is_plain(value: Any) -> bool:
-    """Return True for a value that nobody can change, and that holds nothing that somebody can change."""
+    """Return True for an immutable value that holds only immutable values."""
     kind = type(value)
     if kind in _PLAIN:
         return True
@@ -199,14 +199,14 @@ def is_plain(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What stood in an object's attribute, or, without a name, in all places that a function reads."""
+    """The value of an object's attribute; without a name, the values of all places that a function reads."""
 
     owner: weakref.ref[Any]
     name: str | None
     stood: tuple[Any, ...]
 
     def unchanged(self) -> bool:
-        """Whether the same objects stand there."""
+        """Return True if the same objects are there."""
         owner = self.owner()
         if owner is None:
             return False
@@ -216,7 +216,7 @@ class Watched:
 
 
 def watch(function: FunctionType) -> Watched:
-    """A function's code, defaults, closure, and the globals that it names."""
+    """Return a `Watched` for a function's code, defaults, closure and the globals that it names."""
     return Watched(weakref.ref(function), None, _places(function))
 
 
@@ -227,7 +227,7 @@ def _places(function: FunctionType) -> tuple[Any, ...]:
 
 
 def is_imported(thing: Any) -> bool:
-    """Whether a function or class is sent by its name: one that its module has under that name."""
+    """Return True if a function or class is pickled by name, because its module has it under that name."""
     name, module = thing.__qualname__, sys.modules.get(thing.__module__)
     if module is None or thing.__module__ in MAIN or "<locals>" in name:
         return False
@@ -239,7 +239,7 @@ def is_imported(thing: Any) -> bool:
 
 
 def assigning(names: dict[str, Any], name: str) -> str | None:
-    """The function of a module, given by its names, that assigns to a global of that name."""
+    """Return the name of a function that assigns to a global, or None. `names` are the globals of the module."""
     for value in list(names.values()):
         if type(value) is FunctionType and value.__globals__ is names:
             for code in codes(value.__code__):

@@ -1,4 +1,7 @@
-"""`Origins`: the objects from outside a function that one of its expressions can be, or can hold."""
+"""`Origins`: the outer objects that the value of an expression can be or can contain.
+
+Outer objects exist before the call: globals, captured variables, default values, and the objects in them.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,12 @@ _MOST_OBJECTS = 16  # that an expression can be
 
 
 class SideEffect(Exception):
-    """The function has a side effect; the text completes "it …"."""
+    """The function has a side effect. The text completes a sentence that begins with "it"."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownObject:
-    """An object from outside, as it is spelled, or the syntax tree of an inner function."""
+    """An outer object with its spelling in the code, or the syntax tree of an inner function."""
 
     object: Any
     spelled: str
@@ -32,10 +35,10 @@ class KnownObject:
 
 
 class Origins(NamedTuple):
-    """The objects from outside that an expression can be.
+    """The outer objects that the value of an expression can be.
 
-    `held` spells an object from outside that the value can hold, or be a part of. With `own`, the value can also be the
-    call's own: an argument, or an object that the call has created. With `dataset`, it is a data set of penstock.
+    `held` is the spelling of an outer object that the value can contain or be a part of. With `own`, the value can also
+    be an argument, or an object that the call creates. With `dataset`, the value is a data set of penstock.
     """
 
     objects: tuple[KnownObject, ...] = ()
@@ -45,26 +48,26 @@ class Origins(NamedTuple):
 
     @property
     def other(self) -> bool:
-        """True if the value can be anything else than the known objects."""
+        """True if the value can also be an object other than `objects`."""
         return self.own or self.held is not None or not self.objects
 
     @property
     def outside(self) -> str | None:
-        """The spelling of an object from outside that can be changed through the value."""
+        """The spelling of an outer object that can be changed through the value."""
         return self.held or next((one.spelled for one in self.objects if not _is_constant(one.object)), None)
 
     @property
     def data(self) -> Origins:
-        """The value without functions, which are called and not changed."""
+        """The origins without functions, because code calls functions and does not change them."""
         kept = (one for one in self.objects if is_users(type(one.object)) or not is_function(one.object))
         return self._replace(objects=tuple(kept))
 
     @property
     def part(self) -> Origins:
-        """A part of the value, or what holds the value. Only data is allowed: of other objects the methods matter."""
+        """The origins of a part of the value, or of a container with the value. Only data is allowed."""
         for one in self.objects:
             if not isinstance(one.object, ast.AST) and not is_data(one.object):
-                message = f"passes `{one.spelled}` on, of class {type(one.object).__qualname__}"
+                message = f"passes on `{one.spelled}`, an object of class {type(one.object).__qualname__}"
                 raise SideEffect(message)
         return Origins((), self.outside, own=True)
 
@@ -74,7 +77,7 @@ OWN = Origins(own=True)
 
 
 def union(*values: Origins) -> Origins:
-    """Return the origins of a value that can be any of these."""
+    """Return the origins of a value that comes from any of these values."""
     objects = tuple(dict.fromkeys(one for value in values for one in value.objects))
     held = next((value.held for value in values if value.held), None)
     own = any(value.own for value in values)
@@ -85,7 +88,7 @@ def union(*values: Origins) -> Origins:
 
 @dataclass(slots=True)
 class Arguments:
-    """The arguments of a call; `rest` are further ones whose number is not known."""
+    """The arguments of a call. `rest` stands for further arguments of unknown number."""
 
     positional: list[Origins] = field(default_factory=list)
     named: dict[str, Origins] = field(default_factory=dict)
@@ -93,7 +96,7 @@ class Arguments:
 
     @property
     def all(self) -> Origins:
-        """The origins of a value that can be any of the arguments."""
+        """The origins of a value that comes from any argument."""
         return union(*self.positional, *self.named.values(), self.rest or NOTHING)
 
 
@@ -104,9 +107,9 @@ class CallFrame:
     function: FunctionType
     imported: bool  # another process imports its module again
     cells: dict[str, Any]
-    refused: frozenset[str]  # names that belong to code around the function
+    refused: frozenset[str]  # global and nonlocal names: assigning to them is a side effect
     locals: dict[str, Origins] = field(default_factory=dict)
-    inside: list[ast.AST] = field(default_factory=list)  # the function that is walked through, and inner ones
+    inside: list[ast.AST] = field(default_factory=list)  # the current function of the walk, and inner functions
     returned: Origins = NOTHING
 
 

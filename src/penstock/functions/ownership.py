@@ -1,12 +1,12 @@
-"""Ownership: whether code is the user's own, or comes with Python, penstock or an installed package.
+"""Ownership: is code the user's own, or does it come with Python, penstock or an installed package?
 
-It follows from where the code lies, never from its name: a project's `regex.py` is the user's, though a package bears
-that name. Code counts as a library's where its file lies in penstock, in the standard library, or in a folder that
-installers fill (`site-packages`, `dist-packages`, what `site` and `sysconfig` name); and where it is frozen into the
-interpreter or built into it. All else is the user's: scripts, notebook cells, text that was executed, projects that are
-installed in place, namespace packages and zip files of any other folder.
+The folder of the code decides, never its name: a project's `regex.py` is the user's, although a package has the same
+name. Code belongs to a library if its file is in penstock, in the standard library, or in a folder of installed
+packages (`site-packages`, `dist-packages`, and the folders that `site` and `sysconfig` name). Code that is frozen or
+built into the interpreter belongs to a library as well. All other code is the user's: scripts, notebook cells, executed
+strings, projects that are installed in place, and namespace packages and zip files in other folders.
 
-In doubt the answer is "the user's": that code is looked into, and what cannot be seen there is taken to do anything.
+In doubt the code is the user's: it is then analysed, and operations that cannot be analysed count as side effects.
 
 >>> import json
 >>> is_users(json.dumps), is_users(lambda x: x), is_users_path("numpy.random")
@@ -25,16 +25,16 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 STANDARD = sys.stdlib_module_names
-MAIN = ("__main__", "__mp_main__")  # the main script, and its name in processes that multiprocessing has spawned
+MAIN = ("__main__", "__mp_main__")  # the main script, and its name in processes that multiprocessing spawns
 _INSTALLED = ("site-packages", "dist-packages")
 _OURS = str(Path(__file__).parents[1])
-_HEAP_TYPE = 1 << 9  # a class that was made at run time, as all that are written in Python are
-_TYPED = ("<doctest", "<ipython", "<stdin")  # wherever it was typed in: an example in penstock is not its code
-_MOST_FILES = 10_000  # whose place is remembered
+_HEAP_TYPE = 1 << 9  # flag of a class that is created at run time, as all classes written in Python are
+_TYPED = ("<doctest", "<ipython", "<stdin")  # typed code is the user's, also in a doctest of penstock
+_MOST_FILES = 10_000  # most files whose owner is remembered
 
 
 def is_users(value: Any) -> bool:
-    """Whether a function, class or module is the user's own; of any other object, whether its class is."""
+    """Return True for a function, class or module of the user, and for an object whose class is the user's."""
     kind = type(value)
     if kind is FunctionType:
         return is_users_code(value.__code__, value.__module__)
@@ -46,7 +46,7 @@ def is_users(value: Any) -> bool:
 
 
 def is_users_code(code: CodeType, module: str | None) -> bool:
-    """Whether code is the user's; what a module has made from text lies where the module lies."""
+    """Return True if code is the user's. Code from a string belongs to the owner of its module."""
     file = code.co_filename
     if not file.startswith("<"):
         return is_users_file(file)
@@ -58,20 +58,20 @@ def is_users_code(code: CodeType, module: str | None) -> bool:
 
 
 def is_users_path(path: str) -> bool:
-    """Whether a module, or what a module holds, is the user's, by its dotted path; nothing is imported to find it."""
+    """Return True if a dotted path leads to a module or object of the user, or to no module. Nothing is imported."""
     return _lies_with_user(path) is not False
 
 
-_asked_once = functools.cache(is_users_path)  # for penstock's modules, of which one has 500 features of a record
+_asked_once = functools.cache(is_users_path)  # for modules of penstock: a record can have 500 features
 
 
 def is_installed_path(path: str) -> bool:
-    """Whether a dotted path is of a library, or of no module that can be found."""
+    """Return True if a dotted path leads to a module or object of a library, or to no module."""
     return _lies_with_user(path) is not True
 
 
 def _lies_with_user(path: str) -> bool | None:
-    """Whether it lies with the user, None where no such module is to be found."""
+    """Return True for a path of the user, False for one of a library, and None if the path leads to no module."""
     if path.partition(".")[0] in MAIN:
         return True
     name, rest = path, ""
@@ -87,14 +87,14 @@ def _lies_with_user(path: str) -> bool | None:
 
 @functools.lru_cache(_MOST_FILES)
 def is_users_file(file: str) -> bool:
-    """Whether a file or folder of code lies where the user's lie."""
+    """Return True if a file or folder of code is outside of the folders of libraries."""
     if any(part in _INSTALLED for part in PurePath(file).parts):
         return False
     return not any(file == folder or file.startswith(folder + os.sep) for folder in _library_folders())
 
 
 def is_penstocks(value: Any) -> bool:
-    """Whether a function, a class, or an object that stands for a function (a primitive) is penstock's own."""
+    """Return True for a function or class of penstock, and for a primitive that is called like a function."""
     module = getattr(value, "__module__", None)
     if not isinstance(module, str) or module.partition(".")[0] != "penstock":
         return False
@@ -114,12 +114,12 @@ def is_plain_object(value: Any) -> bool:
 
 
 def is_frozen(kind: type) -> bool:
-    """Return whether a class is a frozen dataclass of penstock's: feature specs, dtypes and the like are constants."""
+    """Return True for a frozen dataclass of penstock. Objects such as feature specs and dtypes are constants."""
     return is_penstocks(kind) and is_dataclass(kind) and kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
 
 
 def _is_users_module(module: ModuleType) -> bool:
-    names = vars(module)  # what it says of itself: to ask for an attribute may run its code
+    names = vars(module)  # reading an attribute of the module could run its code
     if names.get("__name__") in MAIN:
         return True
     file = names.get("__file__")
@@ -129,7 +129,7 @@ def _is_users_module(module: ModuleType) -> bool:
 
 
 def _is_users_inside(module: ModuleType, rest: str) -> bool:
-    """What a loaded module holds is where it is itself, unless it is a module of its folder that is not loaded yet."""
+    """Return True if an object in a loaded module is the user's. A submodule may not be loaded yet."""
     names = vars(module)
     if rest and "__path__" in names and rest.partition(".")[0] not in names:
         spec = _found(f"{names.get('__name__')}.", rest, names["__path__"])
@@ -139,25 +139,25 @@ def _is_users_inside(module: ModuleType, rest: str) -> bool:
 
 
 def _is_users_spec(spec: Any) -> bool:
-    """Whether a module lies with the user, by how the import found it; one that was made by hand does."""
+    """Return True if the spec of a module leads to the user's code. A module without a spec is the user's."""
     if not isinstance(spec, ModuleSpec):
         return True
     if spec.origin in ("built-in", "frozen"):
         return False
     if spec.has_location and spec.origin:
         return is_users_file(spec.origin)
-    places = _texts(spec.submodule_search_locations)  # of a namespace package, which may lie in several folders
+    places = _texts(spec.submodule_search_locations)  # a namespace package can have several folders
     return not places or any(map(is_users_file, places))
 
 
 def _found(package: str, path: str, places: Any) -> ModuleSpec | None:
-    """Where the import of a dotted path would find it, as far as it names modules; `package` ends in a dot."""
+    """Return the spec of the longest dotted path that names a module. Nothing is imported; `package` ends in a dot."""
     first, _, rest = path.partition(".")
     try:
         finders = sys.meta_path if places is None else [PathFinder]
         specs = (finder.find_spec(package + first, None if places is None else _texts(places)) for finder in finders)
         spec = next((found for found in specs if found is not None), None)
-    except Exception:  # a finder of somebody's, which may do anything
+    except Exception:  # a finder of another library may raise any error
         return None
     if spec is None or not rest or spec.submodule_search_locations is None:
         return spec
@@ -167,13 +167,13 @@ def _found(package: str, path: str, places: Any) -> ModuleSpec | None:
 def _texts(places: Any) -> list[str]:
     try:
         return [place for place in places or () if isinstance(place, str)]
-    except Exception:  # a namespace whose parent package is gone
+    except Exception:  # the parent package of the namespace is gone
         return []
 
 
 @functools.cache
 def _library_folders() -> tuple[str, ...]:
-    """Folders of the interpreter and of installed packages, as they are spelled and as they are without links."""
+    """Return the folders of the interpreter and of installed packages, as configured and with links resolved."""
     import site
     import sysconfig
 

@@ -1,4 +1,4 @@
-"""Functions that create data sets from data sets, as `flat_map` gets: do they plan the same for all that are alike?
+"""Functions that create data sets from data sets, such as those of `flat_map`: do similar inputs give equal plans?
 
 `lambda w: w.batch(n)` adds steps and reads no element. Its plan for one window is its plan for every window of the
 same size and kind.
@@ -16,19 +16,19 @@ from penstock.functions.objects import MAPPINGS, contents, in_class, in_object, 
 from penstock.functions.ownership import is_penstocks
 from penstock.functions.uses import attribute, closure, defaults
 
-_STEPS = words(  # of data sets, whose functions are looked at elsewhere; and the methods of a dict of data sets
+_STEPS = words(  # methods of data sets whose functions are checked elsewhere, and methods of dicts
     "batch take skip shard map filter cardinality keys values items"
 )
 _ABSENT = object()
 
 
 def why_plans_otherwise(function: Any) -> str | None:
-    """Return why a function might plan otherwise for a data set like one that it was given, or None.
+    """Return why a function might create another plan for a similar data set, or None.
 
     >>> why_plans_otherwise(print)
     '`print` is no function with a source text'
     """
-    function = getattr(function, "__penstock_called__", function)  # the user's, in compat's
+    function = getattr(function, "__penstock_called__", function)  # compat wraps the user's function
     called: Any = function.__func__ if type(function) is MethodType else function
     found = definition(called) if type(called) is FunctionType else None
     if found is None:
@@ -51,12 +51,12 @@ def why_plans_otherwise(function: Any) -> str | None:
                 parameters.add(name)
                 known.pop(name, None)
         if wrong is not None:
-            return f"it does more than to name steps: `{ast.unparse(wrong)}`"
+            return f"it does more than add steps: `{ast.unparse(wrong)}`"
     return None
 
 
 def _wrong(node: ast.AST | None, parameters: set[str], known: dict[str, Any]) -> ast.AST | None:
-    """Return the part of an expression that does more than to name steps with constants and functions, or None."""
+    """Return the part of an expression that does more than add steps with constants and functions, or None."""
     parts: list[ast.AST] = []
     match node:
         case None | ast.Constant() | ast.Lambda():

@@ -1,14 +1,15 @@
-"""`FunctionScan`: one walk over the syntax tree of a function, for what it does beside computing its result.
+"""`FunctionScan`: a walk over the syntax tree of a function, which finds its side effects.
 
-Nothing is called. Each expression has `Origins`: the objects from outside that it can be, or be a part of. What is left
-is the call's own: its arguments, and what it has created. Only that may be changed. A local variable can be everything
-that is assigned to it anywhere; inner functions and comprehensions share the variables of the function. So the walk is
-repeated until no variable can be more than before.
+Nothing is called. Each expression has `Origins`: the outer objects that its value can be or be a part of. All other
+values belong to the call: its arguments, and the objects that it creates. Only these may be changed.
 
-What the walk does not know counts as a side effect: a statement, a library function, a method. An object of the call
-never gets hold of an object from outside later: to store one is refused as well.
+A local variable can be any value that is assigned to it anywhere. Inner functions and comprehensions share the
+variables of the function. The walk is therefore repeated until it adds no possible value to any variable.
 
-`Lookups` finds objects from outside, `CallLookups` judges calls, `FunctionScan` walks over statements and expressions.
+Unknown statements, library functions and methods count as side effects. Storing an outer object in an object of the
+call counts as one as well. The objects of the call therefore contain no outer objects.
+
+`Lookups` finds outer objects, `CallLookups` judges calls, `FunctionScan` walks over statements and expressions.
 """
 
 from __future__ import annotations
@@ -29,25 +30,25 @@ from penstock.functions.origins import NOTHING, OWN, Arguments, CallFrame, Known
 from penstock.functions.ownership import is_users
 from penstock.functions.uses import closure, defaults
 
-_MOST_STEPS = 20_000  # expressions looked at, in all functions
-_MOST_CALLS = 30  # inside one another
-_MOST_WALKS = 12  # until it is settled what variables can be
+_MOST_STEPS = 20_000  # expressions that are examined, in all functions
+_MOST_CALLS = 30  # nested calls
+_MOST_WALKS = 12  # walks until the possible values are complete
 _COROUTINE = CO_COROUTINE | CO_ITERABLE_COROUTINE | CO_ASYNC_GENERATOR
 _SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.BitOr: "|", ast.BitAnd: "&", ast.Mod: "%", ast.Div: "/"}
 
 
 class FunctionScan(CallLookups):
-    """The walk over one function and over the functions of the user that it calls."""
+    """The walk over a function and over the functions of the user that it calls."""
 
     def __init__(self) -> None:
         super().__init__()
         self._steps = 0
         self._definitions: dict[FunctionType, Found] = {}
-        self._frames: dict[Any, CallFrame] = {}  # by function and arguments
-        self._walked: set[CallFrame] = set()  # in this walk
+        self._frames: dict[Any, CallFrame] = {}  # frames by function and arguments
+        self._walked: set[CallFrame] = set()  # frames that this walk has entered
 
     def start(self, function: Any, given: Mapping[str, Any]) -> None:
-        """Walk through a function. `given` are arguments that others have, too; the others are its own."""
+        """Walk through a function. The arguments in `given` are outer objects; other arguments belong to the call."""
         named = {
             name: Origins((KnownObject(value, name if name.isidentifier() else "a value"),))
             for name, value in given.items()
@@ -60,12 +61,12 @@ class FunctionScan(CallLookups):
                 self._walk(function, Arguments(named=named, rest=OWN))
                 if not self._changed:
                     return
-            self.refuse("has variables that may be too many things")
+            self.refuse("has variables with too many possible values")
         except SideEffect as why:
             self._add((Kind.EFFECT,), str(why))
 
     def _walk(self, function: Any, arguments: Arguments) -> None:
-        function = fields(function).get("__penstock_called__", function)  # the user's function, in that of compat
+        function = fields(function).get("__penstock_called__", function)  # compat wraps the user's function
         if type(function) is FunctionType and is_users(function):
             if function.__code__.co_flags & CO_GENERATOR:
                 self.refuse("is a generator")
@@ -79,7 +80,7 @@ class FunctionScan(CallLookups):
         if type(function) is not FunctionType or not is_users(function):
             return self._call(Origins((KnownObject(function, spelled),)), arguments)
         if len(self._calls) > _MOST_CALLS:
-            self.refuse("calls more than can be looked through")
+            self.refuse("has too many nested calls")
         outer = self._frame
         self._calls.append(spelled)
         result = self._enter(function, arguments, imported=imported or (outer is not None and outer.imported))
@@ -88,14 +89,14 @@ class FunctionScan(CallLookups):
         return result
 
     def _enter(self, function: FunctionType, arguments: Arguments, *, imported: bool) -> Origins:
-        """Walk through a function of the user, once in each walk, and return its result."""
+        """Return the result of a user function. Its body is walked through once in each walk."""
         code = function.__code__
         if code.co_flags & _COROUTINE:
             self.refuse("is a coroutine")
         self.watched[id(function), None] = watch(function)
         found = self._definitions.get(function) or definition(function)
         if found is None:
-            self.refuse("has no source text that could be read")
+            self.refuse("has no source text that can be read")
             return OWN
         left_out = {name: Origins((KnownObject(value, name),)) for name, value in defaults(function).items()}
         self._definitions[function] = found
@@ -204,7 +205,7 @@ class FunctionScan(CallLookups):
             case ast.Pass() | ast.Break() | ast.Continue() | ast.Global() | ast.Nonlocal():
                 pass
             case _:
-                self.refuse(f"has a statement that is not looked into ({type(node).__name__})")
+                self.refuse(f"has a statement that is not analysed ({type(node).__name__})")
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> None:
         for alias in node.names:
@@ -241,7 +242,7 @@ class FunctionScan(CallLookups):
                 self._change(self._value(target.value), "writes into {}")
                 self._keep(self._items(value) if isinstance(target.slice, ast.Slice) else value)
             case _:
-                self.refuse("assigns to what is not looked into")
+                self.refuse("has an assignment that is not analysed")
 
     # -- expressions
 
@@ -252,7 +253,7 @@ class FunctionScan(CallLookups):
         """Return the origins of an expression."""
         self._steps += 1
         if self._steps > _MOST_STEPS:
-            self.refuse("is longer than can be looked through")
+            self.refuse("is too long to be analysed")
         match node:
             case ast.Constant():
                 return Origins((KnownObject(None, "None"),)) if node.value is None else OWN
@@ -281,7 +282,7 @@ class FunctionScan(CallLookups):
                 return union(*map(self._escape, self._values(*node.elts))).part
             case ast.Dict():
                 values = self._values(*node.keys, *node.values)
-                if None in node.keys:  # the new one has the values of one that is unpacked
+                if None in node.keys:  # `**` adds the values of another mapping
                     values += [self._items(value, values=True) for value in values]
                 return union(*map(self._escape, values)).part
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
@@ -299,7 +300,7 @@ class FunctionScan(CallLookups):
             case ast.Yield():
                 self._return(self._escape(union(*self._values(node.value))).part)
                 return OWN
-        self.refuse(f"has an expression that is not looked into ({type(node).__name__})")
+        self.refuse(f"has an expression that is not analysed ({type(node).__name__})")
         return OWN
 
     def _called(self, node: ast.Call) -> Origins:

@@ -1,9 +1,10 @@
 """Decides whether the engine may move a function to another process by itself.
 
-Nobody sees there what the function changes or prints, and random numbers, clocks and the order of sets are others. So
-its facts must have none of that (`facts`). Then it is pickled on trial: that must work, and the bytes must not be many.
+In another process, the user cannot observe what the function changes or prints. Random numbers, clocks and the order of
+sets differ there. A function with such effects stays in its process (`facts`). Any other function is pickled as a test:
+it may move if pickling works and the pickle is small enough.
 
-`unpicklable` says of a function that cannot be sent which name in it holds what, and of what type that is.
+`unpicklable` returns the name of the value in a function that cannot be pickled, and its type.
 """
 
 from __future__ import annotations
@@ -26,22 +27,22 @@ from penstock.functions.memory import recalled
 from penstock.functions.ownership import is_users
 from penstock.functions.uses import Use, closure, defaults, uses
 
-_MOST_BYTES = 1 << 26  # of a function with what it closes over
-_MOST_ITEMS = 1000  # of a container that are looked at
+_MOST_BYTES = 1 << 26  # of a pickled function with the values that it captures
+_MOST_ITEMS = 1000  # items of a container that are examined
 _DEEPEST = 40
 
 
 def get_ready() -> None:
-    """Import what a verdict needs, at a time when no consumer waits for it."""
+    """Import the modules that a verdict needs, before a consumer waits for it."""
     import cloudpickle  # noqa: F401
 
     import penstock.functions.scan  # noqa: F401
 
 
 def why_not_shippable(function: Callable[..., Any], *, seeded: bool = False) -> str | None:
-    """Why the engine must not send this function to another process unasked, as a short sentence; None where it may.
+    """Return why the engine must not move this function to another process by itself, or None if it may.
 
-    With `seeded`, the generators of the process that calls it are seeded for each element.
+    With `seeded`, the generators of the process are seeded for each element.
 
     >>> why_not_shippable(lambda x: x * 2)
     >>> seen = []
@@ -68,10 +69,10 @@ _BY_ADDRESS = words("repr ascii object __repr__ __str__ __format__ __hash__")
 
 
 def _why_unlike(function: Callable[..., Any], functions: list[FunctionType]) -> str | None:
-    """Return why another process may give other results: its sets have another order, its objects other addresses.
+    """Return why results may differ in another process, where sets have another order and objects other addresses.
 
-    `functions` are those that are called. A function that uses a set moves only if each of its operations hides the
-    order, as `in`, `len` and `sorted` do.
+    `functions` are the user's functions that are called. A function that uses a set moves only if none of its
+    operations depends on the order. Examples are `in`, `len` and `sorted`.
     """
     read = [code for one in functions for code in codes(one.__code__)]
     done = [step for code in read for step in steps(code)]
@@ -81,21 +82,21 @@ def _why_unlike(function: Callable[..., Any], functions: list[FunctionType]) -> 
     writes = "%" in operators or any(step.name.startswith(_WRITES_TEXT) for step in done)
     writes = writes or any(use.value is str or use.spelled == ".format" for use in used)
     if any(use.spelled.rpartition(".")[2] in _BY_ADDRESS or (writes and _has_address(use.value)) for use in used):
-        return "it shows the address of an object, or its hash, which differ between processes"
+        return "it uses the address or the hash of an object, which differs between processes"
     held = {"set", "frozenset", *_names_of_sets(function, "", set())}
     seen = any(_is_set(step, held) and after.name != "CONTAINS_OP" for step, after in pairwise(done))
     of_keys = bool({"&", "|", "^", "-"} & operators) and any(use.spelled == ".keys" for use in used)
     if not (seen or of_keys or "args" in held):
         return None
     shows = writes or operators & {"+=", "%="} or any(step.name.startswith(_SHOWS_ORDER) for step in done)
-    by_key = any(type(names) is tuple and "key" in names for code in read for names in code.co_consts)  # of a call
+    by_key = any(type(names) is tuple and "key" in names for code in read for names in code.co_consts)  # keyword names
     if shows or by_key or not all(map(_hides_order, used)):
-        return "it goes through a set, whose order differs between processes"
+        return "it depends on the order of a set, which differs between processes"
     return None
 
 
 def _has_address(value: Any) -> bool:
-    """Return True if the text of the value, or of an object of this class, has its address in it."""
+    """Return True if the repr of a value, or of an object of this class, contains its address."""
     kind = value if isinstance(value, type) else type(value)
     return is_users(kind) and vars(object)["__repr__"] is getattr(kind, "__repr__", None)
 
@@ -113,7 +114,7 @@ def _hides_order(use: Use) -> bool:
 
 
 def _names_of_sets(value: Any, name: str, seen: set[int]) -> Iterator[str]:
-    """Yield the names of variables and attributes under which a function, or an object that it holds, has sets."""
+    """Yield the names of variables and attributes with sets, in a function and in the objects that it holds."""
     if isinstance(value, (set, frozenset)):
         yield name
     if id(value) in seen or len(seen) >= _MOST_ITEMS:
@@ -129,11 +130,11 @@ def _names_of_sets(value: Any, name: str, seen: set[int]) -> Iterator[str]:
 
 
 class _TooLarge(Exception):
-    """More bytes than are sent unasked."""
+    """The pickle has more bytes than the engine sends by itself."""
 
 
 class _Counter:
-    """A file that counts what is written to it, up to a limit."""
+    """A file that counts the bytes that are written to it, up to a limit."""
 
     def __init__(self) -> None:
         self._left = _MOST_BYTES
@@ -150,12 +151,12 @@ class _Counter:
 
 
 def _why_stuck(function: Any) -> str | None:
-    """Why it cannot be pickled, or had better not."""
+    """Return why a function cannot be pickled or has a pickle that is too large, or None."""
     counter = _Counter()
     try:
         _by_value()(counter, protocol=5, buffer_callback=counter.beside).dump(function)
     except _TooLarge:
-        return f"it takes along more than {_MOST_BYTES >> 20} MiB"
+        return f"it captures more than {_MOST_BYTES >> 20} MiB"
     except Exception as error:
         said = str(error).splitlines() or [""]
         return f"it cannot be pickled: {said[0] or type(error).__name__}"
@@ -163,9 +164,10 @@ def _why_stuck(function: Any) -> str | None:
 
 
 def dumped_by_value(value: Any, callback: Callable[[pickle.PickleBuffer], Any]) -> bytes:
-    """As `cloudpickle.dumps`, which sends an open text file as a copy of its content; that is refused as others are.
+    """Pickle a value as `cloudpickle.dumps` does, but refuse open text files.
 
-    Each process would read it from where it was. Raises whatever is wrong with the value.
+    cloudpickle copies the content of an open text file, and each process would then read the same lines. Any error of
+    pickling is raised.
     """
     content = io.BytesIO()
     _by_value()(content, protocol=5, buffer_callback=callback).dump(value)
@@ -202,7 +204,7 @@ def _text_file(file: io.TextIOWrapper) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """From a value to one it holds: a name of its own (a variable of a function), or an addition to the name so far."""
+    """A step from a value to a value in it. `text` is appended to the name. If `starts` is True, the name is new."""
 
     text: str
     value: Any
@@ -210,7 +212,7 @@ class _Step:
 
 
 def unpicklable(function: Callable[..., Any]) -> str | None:
-    """What the function holds that cannot be pickled, or None where it can, or nothing can be told.
+    """Return which value in a function cannot be pickled, or None if the function can be pickled.
 
     >>> import threading
     >>> lock = threading.Lock()
@@ -236,7 +238,7 @@ def unpicklable(function: Callable[..., Any]) -> str | None:
 
 
 def _way(value: Any, seen: set[int], depth: int) -> list[_Step]:
-    """The steps to the innermost value that cannot be pickled; `value` cannot."""
+    """Return the steps from `value` to the innermost value that cannot be pickled."""
     seen.add(id(value))
     if depth > _DEEPEST:
         return []

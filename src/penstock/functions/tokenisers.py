@@ -1,6 +1,6 @@
-"""Tokenisers of libraries: calls for one text that the library also has for many, with the results of single calls.
+"""Tokenisers of libraries, and their batch calls, whose results equal those of calls for single texts.
 
-No library is imported: who has an object of one has imported it.
+No library is imported: a program that has a tokeniser has imported its library.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 from penstock.forked import new_rlock
 from penstock.functions.code import words
 
-ATTRIBUTES = words(  # of results, which only tell what they hold
+ATTRIBUTES = words(  # attributes of results that only return stored data
     """ids type_ids tokens words word_ids sequence_ids offsets attention_mask special_tokens_mask overflowing input_ids
     token_type_ids offset_mapping data encodings"""
 )
 LIBRARIES = frozenset(("sentencepiece", "tiktoken", "tokenizers", "transformers"))
-LOCK = new_rlock()  # fast tokenisers of transformers change themselves in each call
+LOCK = new_rlock()  # fast tokenisers of transformers change their state in each call
 
 
 class SingleCalls(Exception):
-    """A batch may have other results than single calls; the text says why."""
+    """A batch may have other results than single calls. The text is the reason."""
 
 
 Many = Callable[[Any, str, list[Any], Mapping[str, Any]], Sequence[Any]]
@@ -31,7 +31,7 @@ Many = Callable[[Any, str, list[Any], Mapping[str, Any]], Sequence[Any]]
 class Tokeniser(NamedTuple):
     """A class of tokenisers, and its methods that take one text.
 
-    `many(tokeniser, method, texts, options)` gives the results for many, or raises SingleCalls.
+    `many(tokeniser, method, texts, options)` returns the results for many texts, or raises SingleCalls.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Tokeniser(NamedTuple):
 
 
 def tokeniser_of(value: Any) -> Tokeniser | None:
-    """Return what is known of a value if it is a tokeniser, else None."""
+    """Return the entry of a tokeniser, or None for any other value."""
     kind = type(value)
     library = str(kind.__module__).partition(".")[0]
     if library == "transformers":
@@ -52,7 +52,7 @@ def tokeniser_of(value: Any) -> Tokeniser | None:
 
 
 def _threads() -> int:
-    if os.environ.get("TOKENIZERS_PARALLELISM", "").lower() in ("false", "0", "off"):  # as in worker processes
+    if os.environ.get("TOKENIZERS_PARALLELISM", "").lower() in ("false", "0", "off"):  # worker processes set it
         return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

@@ -1,4 +1,4 @@
-"""What a function uses: what it holds, names and imports, and what its code looks up, in order. Nothing is called."""
+"""The objects that a function captures, names or imports. They are found without calling the function."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _CALL = ("CALL", "CALL_FUNCTION", "CALL_METHOD")
 _LOOP = ("FOR_ITER", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 _LEAVES = ("RETURN_VALUE", "RETURN_CONST", "FOR_ITER", "RAISE_VARARGS")
 _LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.Semaphore, threading.Condition)
-_MOST_FUNCTIONS = 100  # helpers that are looked into
-ELSEWHERE = (  # packages whose functions wait for another machine
+_MOST_FUNCTIONS = 100  # helper functions that are read
+ELSEWHERE = (  # packages with functions that wait for another machine
     *("requests", "urllib", "urllib3", "http", "httpx", "aiohttp", "socket", "ssl", "ftplib", "grpc", "paramiko"),
     *("fsspec", "s3fs", "gcsfs", "boto3", "botocore", "redis", "pymongo", "psycopg", "psycopg2", "sqlalchemy"),
 )
@@ -33,7 +33,7 @@ _ONLY_COMPUTES = ("urllib.parse", "http.cookies")
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A value that a function has from outside; `kind` is "captured", "default", "global", "module" or "imported"."""
+    """An outer value of a function. `kind` is "captured", "default", "global", "module" or "imported"."""
 
     kind: str
     name: str
@@ -41,7 +41,7 @@ class Held:
 
 
 def held(function: FunctionType) -> Iterator[Held]:
-    """What a function has from outside, in an order of its own; of code that is no user's, closure and defaults.
+    """Yield the outer values of a function in a fixed order. Library functions have only defaults and captured values.
 
     >>> size = 3
     >>> [(one.kind, one.name) for one in held(lambda x, times=2: x * times)]
@@ -55,14 +55,14 @@ def held(function: FunctionType) -> Iterator[Held]:
 
 
 def defaults(function: FunctionType) -> dict[str, Any]:
-    """What parameters stand for that are left out."""
+    """Return the default values of parameters by name."""
     parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
     values = function.__defaults__ or ()
     return dict(zip(parameters[len(parameters) - len(values) :], values, strict=True)) | (function.__kwdefaults__ or {})
 
 
 def closure(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """The variables of the functions around it that it uses, but for those that are not set yet."""
+    """Yield the variables of enclosing functions that a function uses, except those that are not set yet."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         content = _content(cell)
         if content is not _UNKNOWN:
@@ -70,7 +70,7 @@ def closure(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def plain(function: Any) -> tuple[Any, Any]:
-    """The Python function behind a callable, and the object it is bound to."""
+    """Return the Python function that a callable runs, and the object that the function is bound to or None."""
     if isinstance(function, functools.partial):
         return plain(function.func)
     if isinstance(function, MethodType):
@@ -82,7 +82,7 @@ def plain(function: Any) -> tuple[Any, Any]:
 
 
 def _global(values: dict[str, Any], names: set[str], lead: str, seen: set[int]) -> Iterator[Held]:
-    """The globals that bear one of these names; of a module of the user's what in it does, too."""
+    """Yield the globals with these names. In a module of the user, also yield its globals with these names."""
     for name in sorted(names & values.keys()):
         value = values[name]
         if not isinstance(value, ModuleType):
@@ -95,7 +95,7 @@ def _global(values: dict[str, Any], names: set[str], lead: str, seen: set[int]) 
 
 
 def _imported(function: FunctionType) -> Iterator[Held]:
-    """The sources of the user's modules that are imported when the function runs."""
+    """Yield the sources of the user's modules that the function imports when it runs."""
     package = str(function.__globals__.get("__package__") or "")
     found = {name for code in codes(function.__code__) for name in _imports(code, package)}
     for name in sorted(found):
@@ -105,7 +105,7 @@ def _imported(function: FunctionType) -> Iterator[Held]:
 
 
 def _imports(code: CodeType, package: str) -> Iterator[str]:
-    loaded: list[Any] = []  # the constants in front: how many packages up, and what is wanted of the module
+    loaded: list[Any] = []  # constants before an import: its level, and the names that it imports
     for step in steps(code):
         if step.name == "IMPORT_NAME" and len(loaded) >= 2:
             level, wanted = loaded[-2:]
@@ -120,11 +120,11 @@ def _imports(code: CodeType, package: str) -> Iterator[str]:
 
 
 def _source_file(name: str) -> Path | None:
-    """The file of a module of the user's; nothing is imported to find it."""
+    """Return the file of a module of the user, or None. Nothing is imported."""
     top, *inner = name.split(".")
     try:
         spec = importlib.util.find_spec(top)
-    except (ImportError, ValueError):  # there is none, or it was made by hand
+    except (ImportError, ValueError):  # there is no such module, or it has no spec
         return None
     if spec is None or not spec.origin or not spec.origin.endswith(".py") or not is_users_file(spec.origin):
         return None
@@ -139,11 +139,11 @@ def _source_file(name: str) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A name or chain of attributes as it is spelled, and what it stands for.
+    """A name or chain of attributes as it is spelled, with its value.
 
-    `value` is None for a name that is not defined yet, and for an attribute, spelled with a dot in front, of something
-    that only a call would show. `bare` says that it is called without arguments, `always` that each call of the
-    function comes there: no branch stands in front.
+    `value` is None for a name that is not defined yet. It is also None for an attribute of an unknown object, which is
+    spelled with a leading dot. `bare` is True for a call without arguments. `always` is True if each call of the
+    function reaches the use, because no branch comes before it.
     """
 
     spelled: str
@@ -153,27 +153,27 @@ class Use:
 
 
 def uses(function: Callable[..., Any]) -> list[Use]:
-    """What a function looks up outside; in place of a helper of the user's stands what that looks up."""
+    """Return the uses of a function. Instead of a helper of the user, the list has the uses of the helper."""
     return Reading(function).found
 
 
 def keeps_state(function: Callable[..., Any]) -> bool:
-    """Whether it assigns to globals, to names of an enclosing function, or to attributes."""
+    """Return True if a function assigns to globals, to names of an enclosing function, or to attributes."""
     return Reading(function).keeps_state
 
 
 def takes_lock(function: Callable[..., Any]) -> bool:
-    """Whether it uses a lock, a semaphore or a condition, which lets only some of its calls go on at a time."""
+    """Return True if a function uses a lock, a semaphore or a condition, which can make calls wait for each other."""
     return any(isinstance(use.value, _LOCKS) for use in uses(function))
 
 
 def waits(function: Callable[..., Any]) -> bool:
-    """Whether it is known to wait for something else than a core: for another machine, or for time to pass."""
+    """Return True if a function is known to wait for another machine, or for time to pass."""
     return any(use.value is time.sleep or _is_elsewhere(use.value) for use in uses(function))
 
 
 def _is_elsewhere(value: Any) -> bool:
-    """Whether it is a module, class or function of such a package, or an object that belongs to one, as a session."""
+    """Return True for a module, class or function in `ELSEWHERE`, and for an object such as a session of `requests`."""
     module = value.__name__ if isinstance(value, ModuleType) else attribute(value, "__module__")
     if not isinstance(module, str):
         module = type(value).__module__
@@ -181,17 +181,17 @@ def _is_elsewhere(value: Any) -> bool:
 
 
 def loops(function: Callable[..., Any]) -> bool:
-    """Whether it, or a helper of the user's, holds a loop or comprehension."""
+    """Return True if a function, or a helper of the user, has a loop or comprehension."""
     return Reading(function).loops
 
 
 def branches(function: Callable[..., Any]) -> bool:
-    """Whether it, or a helper of the user's, does one thing or another, perhaps by a value of an element."""
+    """Return True if a function, or a helper of the user, has a branch, perhaps on a value of an element."""
     return Reading(function).branches
 
 
 class Reading:
-    """Reads the code of a function and of its helpers. A subclass may read more, and note something else."""
+    """Reads the code of a function and of its helpers. A subclass can read more code and note other facts."""
 
     most = _MOST_FUNCTIONS
 
@@ -201,7 +201,7 @@ class Reading:
         self.loops = False
         self.branches = False
         self._seen: set[tuple[int, int]] = set()
-        self._branched = False  # whether some calls do not come as far as this
+        self._branched = False  # True if some calls do not reach this step
         self._function(function)
 
     def _note(self, use: Use) -> None:
@@ -231,7 +231,7 @@ class Reading:
         self._code(behind.__code__, _Scope(behind.__globals__, cells, local))
 
     def _code(self, code: CodeType, scope: _Scope) -> None:
-        chain: Any = _UNKNOWN  # what the next attribute is looked up in
+        chain: Any = _UNKNOWN  # the object in which the next attribute is looked up
         spelled = ""
         branched = self._branched
         for step in steps(code):
@@ -256,14 +256,14 @@ class Reading:
                 self.branches = True
             if name in _LEAVES or "_IF_" in name:
                 self._branched = True
-        self._branched = True  # nobody knows whether those inside are called
+        self._branched = True  # inner functions may never be called
         for constant in code.co_consts:
             if isinstance(constant, CodeType):
                 self._code(constant, scope.inner())
         self._branched = branched
 
     def _ended(self, spelled: str, value: Any, *, bare: bool) -> None:
-        """A name with its attributes stands for this value; helpers of the user's are looked into."""
+        """Note the value of a name with its attributes, or read it if it is a helper of the user."""
         behind = plain(value)[0] if isinstance(value, (FunctionType, MethodType)) else None
         if isinstance(behind, FunctionType) and self._is_read(behind):
             self._function(value)
@@ -272,24 +272,24 @@ class Reading:
 
 
 class _Scope:
-    """The names that a piece of code may look up: globals, those of enclosing functions, imports of its own."""
+    """The names that a code object may look up: globals, names of enclosing functions, its own imports."""
 
     def __init__(self, names: dict[str, Any], cells: dict[str, Any], local: dict[str, Any]) -> None:
         self.names = names
         self.cells = cells
         self._local = local
-        self._outer: dict[str, Any] = {}  # what is known of the names of the code around it
+        self._outer: dict[str, Any] = {}  # known values of names in the enclosing code
         self._module = ""
         self._imported: Any = _UNKNOWN
 
     def inner(self) -> _Scope:
-        """The scope of a lambda or comprehension in this code."""
+        """Return the scope of a lambda or comprehension in this code."""
         found = _Scope(self.names, self.cells, {})
         found._outer = {**self._outer, **self._local}
         return found
 
     def value(self, step: Instruction) -> Any:
-        """What a step loads, where that is known; imports are remembered for the names they are stored in."""
+        """Return the value that a step loads, if it is known. Imports are remembered by the names that they set."""
         name = step.name
         if name == "LOAD_GLOBAL":
             return _named(self.names, step.value)
@@ -341,11 +341,11 @@ def _content(cell: Any) -> Any:
 
 
 def _attribute(value: Any, name: str) -> Any:
-    """Return an attribute that is had without running anything: what a module, class or object holds, or a method."""
+    """Return the attribute of a module, class or object, or a method, if no code has to run for the lookup."""
     if isinstance(value, (ModuleType, type)):
         try:
             return getattr(value, name, _UNKNOWN)
-        except Exception:  # a module that loads its parts when they are asked for, and cannot
+        except Exception:  # the module tries to load its parts on access, and fails
             return _UNKNOWN
     held = getattr(value, "__dict__", None)
     if isinstance(held, dict) and name in held:

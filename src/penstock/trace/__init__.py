@@ -1,1 +1,1 @@
-"""Functions seen as graphs: stand-in values, the primitives they meet, and what may be run a Block at a time."""
+"""Graphs of functions: tracers, the primitives that they call, and checks if a function may run on whole Blocks."""

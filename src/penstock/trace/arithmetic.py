@@ -1,9 +1,9 @@
-"""numpy as primitives: universal functions, by Block where that gives what each element gives.
+"""Functions of numpy as primitives: universal functions, vectorised if the results for single elements are equal.
 
-Views and shapes, which need no calculation, are here as well.
+Views and changes of shape, which compute nothing, are here as well.
 
-Most universal functions have one exactly defined result: the same bits for a scalar and inside a long array. exp, power
-and all others do not promise that; they are tried first (`rowwise`).
+Most universal functions have one exactly defined result: the same bits for a scalar and inside a long array. The
+others, such as exp and power, do not promise that. A trial compares them first (`rowwise`).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _EXACT: tuple[np.ufunc, ...] = (
     np.isinf,
 )  # fmt: skip
 
-_EITHER_ZERO = (np.minimum, np.maximum, np.fmin, np.fmax)  # for floats, vector instructions choose between equals
+_EITHER_ZERO = (np.minimum, np.maximum, np.fmin, np.fmax)  # vector instructions return either of two zeros
 
 UFUNCS: dict[np.ufunc, Primitive] = {}
 
 
 def broadcast(shapes: Sequence[tuple[int | None, ...]]) -> tuple[int | None, ...]:
-    """numpy's broadcasting with unknown extents; an unknown beside a 1 stays unknown."""
+    """Broadcast shapes as numpy does. An unknown extent with a 1 stays unknown."""
     rank = max(map(len, shapes))
     found: list[int | None] = []
     for axis in range(-rank, 0):
@@ -59,7 +59,7 @@ def _rule(ufunc: np.ufunc, specs: Sequence[Any]) -> list[TensorSpec]:
     try:
         with np.errstate(all="ignore"):
             dtype = np.asarray(ufunc(*probes)).dtype
-    except Exception as error:  # the real elements decide whether this is an error, on the user's own line
+    except Exception as error:  # real elements decide whether this is an error
         msg = f"{ufunc.__name__} of these dtypes: {error}"
         raise NotTraceable(msg) from None
     if dtype.hasobject:
@@ -69,7 +69,7 @@ def _rule(ufunc: np.ufunc, specs: Sequence[Any]) -> list[TensorSpec]:
 
 
 def _aligned(operands: Sequence[Any]) -> list[Any] | None:
-    """Arrays with the elements along axis 0 that broadcast as the elements do; None where a column is a list."""
+    """Return arrays with the elements along axis 0 that broadcast as the elements do; None if a column is a list."""
     arrays = []
     ranks = []
     for operand in operands:
@@ -99,7 +99,7 @@ def _run(ufunc: np.ufunc, operands: Sequence[Any], rows: int, allocate: Allocate
         shape = np.broadcast_shapes(*[np.shape(array) for array in arrays])
         dtype = np.asarray(ufunc(*[a[:1] if isinstance(a, np.ndarray) and a.ndim else a for a in arrays])).dtype
         place = None if allocate is None else allocate(shape[1:], dtype)
-        place = ARENA.empty(shape, dtype) if place is None else place  # a fresh page takes longer than its values
+        place = ARENA.empty(shape, dtype) if place is None else place  # a new page of memory is slow
         return [DenseColumn(ufunc(*[_repeated(array, shape) for array in arrays], out=place))]
     values = [[operand.value] * rows if isinstance(operand, Const) else operand.values() for operand in operands]
     return [column_of([ufunc(*row) for row in zip(*values, strict=True)])]
@@ -110,7 +110,7 @@ _FEW = 16  # numbers
 
 
 def _repeated(array: Any, shape: tuple[int, ...]) -> Any:
-    """A few numbers, such as one for each channel, repeated for each pixel of a row, which numpy goes over at once."""
+    """Repeat a few numbers, such as one per channel, for each pixel of a row: numpy then computes a row at once."""
     few = len(shape) > 2 and 1 < shape[-1] <= _FEW and np.ndim(array) and array.shape[-1] == array.size == shape[-1]
     return np.tile(array.reshape(-1), (shape[-2], 1)) if few else array
 
@@ -126,7 +126,7 @@ def _make(ufunc: np.ufunc) -> Primitive:
 
 
 def _make_tried(ufunc: np.ufunc) -> Primitive:
-    """Make a primitive that may give other bits in the midst of an array: by Block where that is tried to be equal."""
+    """Make a primitive whose results may have other bits inside an array. A trial decides if it is vectorised."""
 
     def rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
         return _rule(ufunc, specs)
@@ -135,11 +135,11 @@ def _make_tried(ufunc: np.ufunc) -> Primitive:
         dtype = np.result_type(*operands)
         either = ufunc in _EITHER_ZERO and dtype.kind == "f"
         if (either and max(map(np.ndim, operands)) > 1) or (ufunc is np.power and _own_exponent(*operands)):
-            raise TypeError  # no trial tells: row by row
+            raise TypeError  # a trial cannot prove this: row by row
         values = _aligned([_operand(operand) for operand in operands]) or operands
         if not either:
             return ufunc(*values)
-        chosen = values[not np.signbit(ufunc(dtype.type(-0.0), dtype.type(0.0)))]  # of two equal numbers
+        chosen = values[not np.signbit(ufunc(dtype.type(-0.0), dtype.type(0.0)))]  # one of two zeros
         return np.where(np.equal(*values), chosen, ufunc(*values))
 
     return rowwise(ufunc.__name__, ufunc, of_rows, rule)
@@ -147,12 +147,12 @@ def _make_tried(ufunc: np.ufunc) -> Primitive:
 
 @functools.cache
 def of_each_row(ufunc: np.ufunc) -> Primitive:
-    """The primitive for complex numbers: of infinities an array's may differ from an element's."""
+    """Return the row-by-row primitive for complex numbers: results for infinities may differ inside an array."""
     return rowwise(ufunc.__name__, ufunc, None, lambda specs, params: _rule(ufunc, specs))
 
 
 def _own_exponent(base: Any, exponent: Any) -> bool:
-    """Whether each row has one exponent for several values: numpy takes the root where that is 0.5, which others do."""
+    """Return True if each row has one exponent for several values. For 0.5, numpy may take a root in one form only."""
     own = np.shape(exponent)[1:]
     return np.ndim(exponent) > 0 and (math.prod(own) == 1 or own != np.broadcast_shapes(np.shape(base)[1:], own))
 
@@ -163,7 +163,7 @@ def _operand(value: Any) -> Any:
 
 for _ufunc in _EXACT:
     UFUNCS[_ufunc] = _make(_ufunc)
-EXACT = frozenset(UFUNCS.values())  # the same bits whatever lies around a value
+EXACT = frozenset(UFUNCS.values())  # the bits of a value do not depend on its neighbours
 for _ufunc in dict.fromkeys(value for value in vars(np).values() if isinstance(value, np.ufunc)):
     if _ufunc not in UFUNCS and _ufunc.nout == 1 and _ufunc.signature is None:
         UFUNCS[_ufunc] = _make_tried(_ufunc)
@@ -192,7 +192,7 @@ def _converted(array: Any, dtype: np.dtype) -> Any:
 
 def _rows_converted(array: Any, dtype: np.dtype) -> Any:
     if dtype.kind == "u":
-        raise TypeError  # what is out of range becomes another number in the midst of a long array: row by row
+        raise TypeError  # numbers out of range convert differently inside a long array: row by row
     return array.astype(dtype)
 
 
@@ -200,7 +200,7 @@ TRIED_ASTYPE = rowwise("astype", _converted, _rows_converted, _astype_rule)
 
 
 def astype(spec: Any, dtype: np.dtype) -> Primitive:
-    """What converts: a float out of range has no defined integer, and may get another one inside a long array."""
+    """Return the primitive for a conversion. A float out of range may become another integer inside a long array."""
     return TRIED_ASTYPE if spec.dtype.kind in "fc" and dtype.kind not in "fcb" else ASTYPE
 
 
@@ -244,13 +244,13 @@ CLIP = rowwise("clip", np.clip, _clipped, _clip_rule)
 
 #     np.transpose(x, (2, 0, 1))   →   transpose of the column with axes (0, 3, 1, 2)
 #
-# A column is turned as a whole, without a copy: its rows are views with the strides that the element's view would have.
+# A column is transposed as a whole, without a copy. Its rows are views with the strides of the element's own view.
 
-_SIZES = (97, 89, 2, 1, 0)  # of an unknown extent; what depends on it differs between them
+_SIZES = (97, 89, 2, 1, 0)  # trial sizes of an unknown extent, to see which results depend on it
 
 
 def permuted(shape: Sequence[int | None], function: Callable[[np.ndarray], np.ndarray]) -> tuple[int, ...]:
-    """In which order a function that only moves axes leaves them.
+    """Return the order in which a function that only moves axes leaves them.
 
     >>> permuted((None, 3, 3), np.transpose)
     (2, 1, 0)
@@ -260,7 +260,7 @@ def permuted(shape: Sequence[int | None], function: Callable[[np.ndarray], np.nd
 
 
 def is_basic(index: Any) -> bool:
-    """Whether an index only chooses positions along axes: integers, slices, `...` and None."""
+    """Return True if an index only selects positions along axes: integers, slices, `...` and None."""
     parts = index if type(index) is tuple else (index,)
     return all(
         part is None or part is Ellipsis or type(part) is int or (type(part) is slice and _is_plain(part))
@@ -273,9 +273,9 @@ def _is_plain(part: slice) -> bool:
 
 
 def _spec(value: Any, function: Callable[[np.ndarray], Any]) -> list[TensorSpec]:
-    """The spec of a function of one array that gives a view."""
+    """Return the spec of the result of a function that returns a view of an array."""
     if not isinstance(value, TensorSpec) or value.dtype is bytes:
-        message = "a shape operation on what is no numeric array"
+        message = "a shape operation on a value that is no numeric array"
         raise NotTraceable(message)
     unknown = None in value.shape
     found: list[tuple[int, ...]] = []
@@ -327,7 +327,7 @@ VIEWS = frozenset((TRANSPOSE, ITEM, RESHAPE))
 
 
 def views_together(graph: Graph, first: int, second: int) -> bool:
-    """Whether two outputs are views of the same value, or one is of the other: they share memory for an element too."""
+    """Return True if two outputs are views of one value. They then share memory for single elements as well."""
     one, other = graph.outputs[first], graph.outputs[second]
     if not (isinstance(one, Ref) and isinstance(other, Ref)) or one == other:
         return False
@@ -335,7 +335,7 @@ def views_together(graph: Graph, first: int, second: int) -> bool:
 
 
 def memory_of(equations: Sequence[Equation], value: Ref) -> Ref:
-    """The value that a view, or a view of a view, was taken of; any other value itself."""
+    """Return the value that a view, or a view of a view, was taken of; for any other value, the value itself."""
     while value.equation >= 0 and equations[value.equation].primitive in VIEWS:
         (operand,) = equations[value.equation].operands
         assert isinstance(operand, Ref)

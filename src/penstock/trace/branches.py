@@ -4,8 +4,8 @@
         image = flip(image)               →
     return resize(image)
 
-A function is run on stand-ins once for each of its ways. What the condition is made of is computed for all rows of a
-Block. All else that a way computes, before and behind the condition, is computed for the rows that take this way.
+A function is run on tracers once for each of its ways. The condition, and the values that it depends on, are computed
+for all rows of a Block. All other values of a way are computed only for the rows that take this way.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from penstock.trace.graph import (
 )
 from penstock.trace.lift import families
 
-_MOST = 16  # ways of a function: each more is run for fewer rows of a Block
+_MOST = 16  # ways of a function; with more ways, each runs for fewer rows
 
 Run = Callable[[GraphBuilder], tuple[list[Operand], Structure]]
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """All equations of a function on one way, and its result; or the value that selects one of `ways`."""
+    """All equations of a function on one way, and its result. With `ways`, the result selects one of them."""
 
     builder: GraphBuilder
     outputs: Sequence[Operand]
@@ -53,7 +53,7 @@ class Way:
 
 
 def explored(run: Run, specs: Sequence[LeafSpec]) -> Graph:
-    """Return the graph, with all ways, of a function that `run` runs on placeholders."""
+    """Return the graph, with all ways, of a function that `run` runs on tracers."""
     forks = 0
 
     def explore(decided: tuple[bool, ...]) -> Way:
@@ -75,14 +75,14 @@ def explored(run: Run, specs: Sequence[LeafSpec]) -> Graph:
 
 
 def parted(builder: GraphBuilder, by: Ref, ways: Sequence[Way]) -> list[Ref]:
-    """Add the result of way number `by`. All ways begin with the builder's equations."""
+    """Add the result of way number `by` to the graph. All ways begin with the builder's equations."""
     given = frozenset(range(len(builder.equations)))
     primitive, operands = _branch([_way(way, given) for way in ways])
     return builder.bind(primitive, [by, *operands], {})
 
 
 def _way(way: Way, given: Set[int]) -> tuple[Graph, list[Ref]]:
-    """The graph of what a way computes beside the equations `given`, and which values it takes."""
+    """Return the graph of a way, without the equations `given`, and the values that the graph reads."""
     taken: dict[Ref, Ref] = {}
     graph = _graph(way, given, taken)
     copied = range(len(graph.outputs))
@@ -92,7 +92,7 @@ def _way(way: Way, given: Set[int]) -> tuple[Graph, list[Ref]]:
 
 
 def _graph(way: Way, given: Set[int], taken: dict[Ref, Ref]) -> Graph:
-    """The graph of a way; into `taken` what it takes of values that are given, with its own numbers for them."""
+    """Return the graph of a way. `taken` maps the values that the way reads to the inputs of the graph."""
     builder = way.builder
     every = range(len(builder.equations))
     own = [i for i in (_needed(builder, way.outputs) if way.ways else every) if i not in given]
@@ -119,7 +119,7 @@ def _graph(way: Way, given: Set[int], taken: dict[Ref, Ref]) -> Graph:
 
 
 def _needed(builder: GraphBuilder, wanted: Sequence[Operand]) -> list[int]:
-    """The numbers of the equations that values are computed by, in order."""
+    """Return the numbers of the equations that compute these values, in order."""
     left, found = [*wanted], set()
     while left:
         operand = left.pop()
@@ -130,7 +130,7 @@ def _needed(builder: GraphBuilder, wanted: Sequence[Operand]) -> list[int]:
 
 
 def _branch(ways: Sequence[tuple[Graph, list[Ref]]]) -> tuple[Primitive, list[Operand]]:
-    """The primitive of some ways, and its operands behind the number of the way."""
+    """Return a primitive that runs one of several ways, and its operands except the number of the way."""
     graphs = [graph for graph, _ in ways]
     if any(graph.structure != graphs[0].structure for graph in graphs):
         message = "it branches on a value, and its ways return different nests"
@@ -170,14 +170,14 @@ def _relaxed(specs: Sequence[LeafSpec]) -> LeafSpec:
 
 
 def _columns(graph: Graph, columns: list[Column], rows: int, keys: Any) -> list[Column]:
-    """Run a way for its rows. The results are in memory of their own."""
+    """Run a way for its rows. The results share no memory."""
     made = graph.run(columns, rows, None, keys)
     found = [column_of([value.value] * rows) if isinstance(value, Const) else value for value in made]
     return without_aliasing(found, graph.sharing())
 
 
 def _joined(parts: Sequence[Column], order: np.ndarray) -> Column:
-    """The values of all ways in the order of the rows, which they are for."""
+    """Join the values of all ways, in the order of the rows."""
     arrays = [part.array for part in parts if isinstance(part, DenseColumn)]
     if len(arrays) == len(parts) and all(array.shape[1:] == arrays[0].shape[1:] for array in arrays):
         made, begin = ARENA.empty((len(order), *arrays[0].shape[1:]), arrays[0].dtype), 0

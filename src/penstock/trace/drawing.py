@@ -1,12 +1,12 @@
-"""Drawing: the randomness of a user's function, which follows from the element and not from who works on it when.
+"""Random numbers of user functions. They depend on the element, and not on the worker or the time of the call.
 
-While a function is called for an element, `element_key` gives keys that depend on the data set's seed, the step, the
-epoch and the element's number in the step's input. The same element thus draws the same on any number of workers, in
-threads, processes or one by one, before and after a resume.
+While a function is called for an element, `element_key` returns keys that depend on the data set's seed, the step, the
+epoch and the element's number in the step's input. An element therefore has the same random numbers with any number of
+workers, in threads, processes or one by one, before and after a resume.
 
 A function may also use the generators of the process: those of `random`, `np.random` and torch. They are seeded for
-each element, with another key of the element, and have their old states after each Block. No other code of the process
-may use them meanwhile: the threads of workers leave them alone (`leave_generators_alone`).
+each element, with another key of the element. After each Block, they get their old states back. No other code of the
+process may use them at the same time. Worker threads therefore never seed them (`leave_generators_alone`).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from penstock.trace.graph import DrawKeys, Keys, NotTraceable
 
 
 class Draws(NamedTuple):
-    """What the elements of a Block draw from: the key of the step, and their numbers in its input."""
+    """The source of the random keys of a Block: the key of the step, and the numbers of the elements in its input."""
 
     key: int
     numbers: Numbers
 
     def one(self, row: int, keys: Keys) -> int:
-        """The key of one element, of one ordinal."""
+        """Return the key of one element for one ordinal."""
         assert isinstance(keys.ordinal, int)
         number, epoch = self.numbers.at(row), self.numbers.epoch
         if number is None:
@@ -47,8 +47,8 @@ class Draws(NamedTuple):
         return fold(self.key, epoch, number, keys.ordinal)
 
     def of(self, rows: int) -> DrawKeys:
-        """`one` of each of the Block's first `rows` elements, as uint64."""
-        own: list[np.ndarray] = []  # the elements' keys in this step, of which every draw makes its own
+        """Return a function that returns the keys of the Block's first `rows` elements as uint64."""
+        own: list[np.ndarray] = []  # one key per element, from which the keys of all ordinals are computed
 
         def keys_of(keys: Keys) -> np.ndarray:
             if self.numbers.first is None:
@@ -63,14 +63,14 @@ class Draws(NamedTuple):
         return keys_of
 
 
-UNNUMBERED = Draws(0, Numbers(None))  # of functions that may not be random
+UNNUMBERED = Draws(0, Numbers(None))  # for functions that may not be random
 
 
 class _OfStandIns(Draws):
-    """What is random about a stand-in is drawn for each element when there are some; nothing else may be."""
+    """The source of keys during tracing. Random operations on tracers get their keys later, all others are refused."""
 
     def one(self, row: int, keys: Keys) -> int:
-        message = "it draws random numbers for what is no part of the element"
+        message = "it draws random numbers for a value that is no part of the element"
         raise NotTraceable(message)
 
 
@@ -78,37 +78,37 @@ OF_STAND_INS = _OfStandIns(0, Numbers(None))
 
 
 def _unnumbered() -> FailedPreconditionError:
-    message = "A random function was called by a step whose elements have no numbers to draw from."
-    return FailedPreconditionError(message, hint="Draw the number in a map before it, and pass it on.")
+    message = "A random function needs the numbers of the elements, and the elements of this step have none."
+    return FailedPreconditionError(message, hint="Draw the random number in a map() before this step, and pass it on.")
 
 
 def _generator(name: str) -> tuple[Callable[[], Any], Callable[[Any], object], Callable[[int], object]]:
-    """Return what gives the state of a generator of the process, sets the state, and seeds the generator."""
+    """Return three functions for a generator of the process: get its state, set its state, seed it."""
     if name == "torch":
         torch = import_module("torch").default_generator
         return torch.get_state, torch.set_state, torch.manual_seed
-    if name == "numpy":  # takes other bits of the key than torch: the two have one algorithm
+    if name == "numpy":  # uses other bits of the key than torch, because both have the same algorithm
         return np.random.get_state, np.random.set_state, lambda key: np.random.seed(key >> 32)
     return random.getstate, random.setstate, random.seed
 
 
 class Element(threading.local):
-    """The element that the calling thread is at work on."""
+    """The element that the calling thread works on."""
 
     draws: Draws | None = None
     row = 0
     ordinal = 0
-    seeders: Sequence[Callable[[int], object]] = ()  # of generators of the process, called for each element
-    seeds: Sequence[int] = ()  # that they are given, by row
-    is_workers = False  # whether the thread is one of a worker, in a process that has others
+    seeders: Sequence[Callable[[int], object]] = ()  # seed the generators of the process, for each element
+    seeds: Sequence[int] = ()  # their arguments, by row
+    is_workers = False  # True in a worker thread of a process with other threads
 
     def begin(self, row: int) -> None:
-        """It is the one in this row of its Block."""
+        """Begin the element in this row of its Block."""
         self.row = row
         self.return_to(0)
 
     def return_to(self, ordinal: int) -> None:
-        """Draw from key number `ordinal` of the element on; generators of the process begin anew."""
+        """Continue with key number `ordinal` of the element, and seed the generators of the process again."""
         self.ordinal = ordinal
         for seed in self.seeders:
             seed(self.seeds[self.row])
@@ -120,7 +120,7 @@ class Element(threading.local):
         return self.draws.one(self.row, Keys(self.ordinal - 1, seed))
 
 
-SPAN = 64  # keys that a branch may take: behind it the same ones are drawn, whichever it was
+SPAN = 64  # keys that are reserved for a branch; the next keys do not depend on the branch
 _element = Element()
 _outside = int.from_bytes(os.urandom(8), "little"), itertools.count()
 
@@ -129,8 +129,8 @@ def element_key(seed: int | None = None) -> int:
     """Return a key for the random numbers of the element that a function is called for.
 
     Seed the generator of your random numbers with the key: then they depend on the seed of the data set, and not on
-    threads, processes or a resume. Outside of a data set, every call returns another key, or with `seed` always the
-    same one.
+    threads, processes or a resume. Outside of a data set, each call returns another key. With `seed`, each call there
+    returns the same key.
 
     Args:
         seed: An integer. By default, the key depends on `Options.seed`, the step, the epoch and the number of the
@@ -160,14 +160,15 @@ def element_key(seed: int | None = None) -> int:
 
 
 def leave_generators_alone() -> None:
-    """Mark the calling thread as a worker beside other threads: functions called in it get no seeded generators."""
+    """Mark the calling thread as one of several workers: it never seeds the generators of the process."""
     _element.is_workers = True
 
 
 class drawing:
-    """Let calls inside draw the random numbers of the element that `begin` names.
+    """Let calls inside use the random numbers of the element that `begin` selects.
 
-    For a Block of so many `rows`, `begin` also seeds the `generators` of the process. They get their states back.
+    For a Block of `rows` elements, `begin` also seeds the `generators` of the process. At the end they get their old
+    states back.
     """
 
     __slots__ = ("_draws", "_generators", "_outer", "_rows", "_states")
@@ -206,12 +207,12 @@ class drawing:
                 _element.seeders = ()
 
 
-_SEEDS = Keys(-1)  # that seed the generators of the process
+_SEEDS = Keys(-1)  # keys that seed the generators of the process
 _FEW = 16  # rows whose keys are computed one by one
 
 
 def can_seed(draws: Draws) -> bool:
-    """Return True if the calling thread may seed the generators of the process for such elements."""
+    """Return True if the calling thread may seed the generators of the process for these elements."""
     return draws.numbers.first is not None and not _element.is_workers
 
 
@@ -224,9 +225,9 @@ class _Outside(Draws):
 
 @contextmanager
 def repeating() -> Iterator[Callable[[], None]]:
-    """Yield a function that returns to the present random number of the element.
+    """Yield a function that resets the random numbers of the element to the present state.
 
-    The calls after each call of that function use the same random numbers.
+    After each call of that function, the same random numbers follow again.
     """
     with nullcontext() if _element.draws is not None else drawing(_Outside(element_key(), Numbers(0))):
         yield partial(_element.return_to, _element.ordinal)

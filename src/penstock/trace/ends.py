@@ -1,11 +1,11 @@
-"""Ends: what stands behind the lines of a function that cannot be traced, as a graph of its own.
+"""Ends: the lines of a function after those that cannot be traced, as a graph of their own.
 
-    image = flip(image)                      →   before: flip, resize, / 255: all that needs nothing of the middle
+    image = flip(image)                      →   before: flip, resize, / 255: all that does not need the middle
     label = int(label)                       →   middle: int(label), called for each element in order
-    return resize(image) / 255.0, label      →   after:  what is computed of the middle's values, and the result
+    return resize(image) / 255.0, label      →   after:  computed from the values of the middle, and the result
 
-What variables the middle leaves, and of which kind, is known once it has been called for an element. So a function is
-cut where its last statement that may not be traced seems to end, and again further down if that was too early.
+The variables that the middle sets, and their kinds, are known after one call of the middle. A function is therefore cut
+after the last statement that seems impossible to trace, and cut again further down if that was too early.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from penstock.trace.templates import Template
 from penstock.trace.traced import output_of
 from penstock.trace.tracer import Tracer
 
-MARK = ".end"  # the name of what the middle returns first, where it comes to its end
-_ENOUGH, _FEW = 8, 4  # elements, of which one in so many may be unlike the others
-_LAYOUT = (".shape=", ".strides=", ".dtype=")  # what a function may change of an array that it must not write to
-_PASSED_ON = (bool, int, float, complex, str, bytes, np.generic)  # nobody can change them
+MARK = ".end"  # the middle returns this first if it reaches its end
+_ENOUGH, _FEW = 8, 4  # after _ENOUGH elements, 1 in _FEW may differ in kind from the others
+_LAYOUT = (".shape=", ".strides=", ".dtype=")  # attributes that a function can change in a read-only array
+_PASSED_ON = (bool, int, float, complex, str, bytes, np.generic)  # immutable types
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The kind of a variable that the middle leaves: an array or number that the end may calculate with."""
+    """The kind of a variable that the middle sets: an array or number that the end can compute with."""
 
     type: type
     dtype: np.dtype
     shape: tuple[int, ...]
 
     def admits(self, value: Any, *, any_layout: bool) -> bool:
-        """Whether a value is of this kind; of arrays only those in one piece, or in `any_layout`."""
+        """Return True if a value is of this kind. Arrays must be contiguous, except with `any_layout`."""
         if type(value) is not self.type:
             return False
         array: Any = value
@@ -57,7 +57,7 @@ class Kind:
 
 
 def kind_of_value(value: Any) -> Kind | None:
-    """None for what can only be passed on."""
+    """Return the kind of a value, or None for a value that can only be passed on."""
     if isinstance(value, np.generic):
         plain = value.dtype.kind in "biuf"
     else:
@@ -72,7 +72,10 @@ def may_be_passed_on(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Split:
-    """`middle(mark, *takes)` gives (mark, *gives), or what the function returns there; `end(*needs)` the result."""
+    """A function that is cut at statement `at`. `end(*needs)` returns the result.
+
+    `middle(mark, *takes)` returns (mark, *gives), or the result if the function returns in the middle.
+    """
 
     at: int
     middle: FunctionType
@@ -80,34 +83,34 @@ class Split:
     gives: tuple[str, ...]
     end: FunctionType
     needs: tuple[str, ...]
-    pure: bool  # whether the middle can change nothing
+    pure: bool  # True if the middle has no side effects
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Ended:
-    """A function whose end runs by Block. `results` says for each leaf where it comes from: a graph and its output."""
+    """A function whose end runs on whole Blocks. `results` has the source of each leaf: a graph and its output."""
 
     split: Split
     before: Graph
-    arguments: tuple[Template, ...]  # of the middle, from the outputs of `before`
-    kinds: tuple[Kind | None, ...]  # of what it gives; None: only passed on
+    arguments: tuple[Template, ...]  # arguments of the middle, from the outputs of `before`
+    kinds: tuple[Kind | None, ...]  # kinds of its results; None: only passed on
     after: Graph
-    crossing: tuple[int, ...]  # outputs of `before` that `after` takes, in front of what the middle gives
+    crossing: tuple[int, ...]  # outputs of `before` that `after` takes before the results of the middle
     results: tuple[tuple[str, Any], ...]
     structure: Structure
-    drawn: int  # keys that the middle takes
+    drawn: int  # number of keys that the middle uses
     captured: Captured
-    shown: frozenset[int]  # outputs of `before` that the middle is given
-    copied: frozenset[int]  # those that are results, and that nobody sees before they are copied
-    any_layout: bool  # whether `after` gives the same of an array that does not lie in one piece
+    shown: frozenset[int]  # outputs of `before` that the middle gets
+    copied: frozenset[int]  # outputs that are results, and are copied before other code reads them
+    any_layout: bool  # True if `after` gives equal results for arrays that are not contiguous
 
 
 def _refused(self: _Passed, *args: Any, **kwargs: Any) -> NoReturn:
-    raise NotTraceable("it looks at a value that is only passed on")  # noqa: EM101
+    raise NotTraceable("it reads a value that is only passed on")  # noqa: EM101
 
 
 class _Passed:
-    """A value that the end passes on, and must not look at; or that it must not even pass on."""
+    """A value that the end may pass on but not read. If it `stays`, the end may not pass it on either."""
 
     __slots__ = ("name", "stays")
 
@@ -121,18 +124,18 @@ class _Passed:
 
 @dataclass(slots=True)
 class Ends:
-    """The ends of one beginning: where it is cut by now, and what came of it. `tracing` has run to statement `at`."""
+    """The search for the end of a function: the present cut and its outcome. `tracing` has run to statement `at`."""
 
     tracing: Any
     at: int
     split: Split | None = None
     ended: Ended | None = None
     calls: int = 0
-    unlike: int = 0  # of the elements called
+    unlike: int = 0  # number of these calls that gave other kinds
     lock: Any = field(default_factory=new_lock)
 
     def count(self, calls: int, unlike: int) -> None:
-        """Take in how many elements were unlike the others: where that is usual, the function is cut further down."""
+        """Count elements that differ in kind from the others. If they are frequent, cut the function further down."""
         with self.lock:
             self.calls += calls
             self.unlike += unlike
@@ -143,17 +146,17 @@ class Ends:
 
     @classmethod
     def of(cls, tracing: Any, at: int) -> Ends | None:
-        """None where there is no end that could gain."""
+        """Return the search for an end, or None if no end could be faster."""
         found = cls(tracing, at)
         start = found._first()
         found.split = None if start is None else found._split(start)
         return None if found.split is None else found
 
     def decide(self, split: Split, given: Sequence[Any], drawn: int) -> None:
-        """Take in what the middle gave for an element: the end is traced, or the function cut elsewhere, or nowhere."""
+        """Trace the end, given the results of the middle for an element. If that fails, cut further down or give up."""
         with self.lock:
             if split is not self.split or self.ended is not None:
-                return  # another thread was here
+                return  # another thread was faster
             try:
                 found = self._traced(split, given, drawn)
             except (NotTraceable, Exception):
@@ -165,7 +168,7 @@ class Ends:
                 self.split = None if found is None else self._split(found)
 
     def _first(self) -> int | None:
-        """Behind the last statement that is surely not to be traced."""
+        """Return the position after the last statement that certainly cannot be traced, or None."""
         whole: Cut = self.tracing.whole
         statements, last = whole.statements, len(whole.statements) - 1
         if last <= self.at or not isinstance(statements[last], ast.Return):
@@ -198,7 +201,7 @@ class Ends:
         if gives - bound or read - before.keys() - written or later - needs - made:
             return None
         if self.tracing.things(takes) & self.tracing.things(needs - gives):
-            return None  # what the middle may write into would be read as it was
+            return None  # the end would read old content of arrays that the middle may change
         names, given, needed = tuple(sorted(takes)), tuple(sorted(gives)), tuple(sorted(needs))
         function = whole.part(middle, [MARK, *names], [MARK, *given])
         if any(use.spelled in _LAYOUT for use in uses(function)):
@@ -207,7 +210,7 @@ class Ends:
         return Split(start, function, names, given, whole.part(end, list(needed), None), needed, pure)
 
     def _traced(self, split: Split, given: Sequence[Any], drawn: int) -> Ended | int | None:
-        """The graphs; or where to cut instead, behind a statement that cannot be traced; or None."""
+        """Return the traced end, or a later position to cut at, or None if no end can be traced."""
         tracing = self.tracing
         builder: GraphBuilder = tracing.builder
         kinds = tuple(kind_of_value(value) for value in given)
@@ -241,7 +244,7 @@ class Ends:
             del builder.equations[known[1] :]
 
     def _run(self, split: Split, variables: dict[str, Any]) -> tuple[Any] | int | None:
-        """What the end returns for stand-ins; or where to cut, as the statement in front of that cannot be traced."""
+        """Return the end's result for tracers in a tuple, or the position after a statement that cannot be traced."""
         whole: Cut = self.tracing.whole
         *statements, last = whole.statements[split.at :]
         builder: GraphBuilder = self.tracing.builder
@@ -267,7 +270,7 @@ class Ends:
         return None
 
     def _behind(self, at: int) -> int | None:
-        """The next place to cut, if there is one."""
+        """Return the next position to cut at, or None."""
         return at + 1 if at + 1 < len(self.tracing.whole.statements) else None
 
     def _ended(
@@ -280,7 +283,7 @@ class Ends:
         if structure == NONE:
             return None
         arguments, outputs = self.tracing.templates([self.tracing.variables[name] for name in split.takes])
-        shown = len(outputs)  # others are added
+        shown = len(outputs)  # further outputs follow
         halves = Halves(builder, elements, outputs)
         results: list[tuple[str, Any]] = []
         names = [name for name, kind in zip(split.gives, kinds, strict=True) if kind is not None]
@@ -301,7 +304,7 @@ class Ends:
         before = halves.before()
         gains = self.tracing.gains(elements - len(before.used(range(shown))), pure=split.pure)
         if not gains or all(source in ("passed", "given", "constant") for source, _ in results):
-            return None  # nothing is computed by Block, or nothing that is worth it
+            return None  # the graphs compute nothing, or too little to gain
         return Ended(
             split,
             before,
@@ -320,7 +323,7 @@ class Ends:
 
 
 def _bound(statements: Sequence[ast.stmt]) -> set[str]:
-    """The variables that have a value once the statements are done."""
+    """Return the variables that certainly have a value after the statements."""
     found: set[str] = set()
     for statement in statements:
         if isinstance(statement, ast.Assign):
@@ -341,12 +344,12 @@ _PLAIN = frozenset((*EXACT, *VIEWS, ASTYPE, WHERE))
 
 
 def sees_layout(equation: Equation) -> bool:
-    """Whether its result may depend on how an array lies in memory, as the order of a sum does."""
+    """Return True if the result may depend on the memory layout of an array, as a sum does."""
     return equation.primitive not in _PLAIN and not families([equation.primitive])
 
 
 def copied_stand_ins(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Variables with stand-ins of their own, which may come to stand for something else."""
+    """Return copies of variables with copies of their tracers, because operations in place change a tracer."""
     known: dict[int, Any] = {}
 
     def copied(value: Any) -> Any:
@@ -366,7 +369,7 @@ def copied_stand_ins(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def things_of(equations: Sequence[Equation], variables: Mapping[str, Any], names: Collection[str]) -> set[Any]:
-    """What may be written into of these variables; elements themselves cannot be."""
+    """Return the values that can be overwritten through these variables. Inputs cannot be overwritten."""
     found: set[Any] = set()
     left = [variables[name] for name in names if name in variables]
     while left:
@@ -388,7 +391,7 @@ _LOOKING = ast.Is, ast.IsNot, ast.Match
 
 
 def _only_stores(statement: ast.stmt, function: FunctionType) -> bool:
-    """Whether a statement only puts values into nests and takes them out, as far as a value cannot tell by itself."""
+    """Return True if a statement only stores values in nests and reads them. `_Passed` itself refuses other uses."""
     for node in ast.walk(statement):
         if isinstance(node, _LOOKING):
             return False
@@ -405,7 +408,7 @@ def _only_stores(statement: ast.stmt, function: FunctionType) -> bool:
 
 
 def _compares_identity(statement: ast.stmt) -> bool:
-    """Whether a statement asks if two values are one, which stand-ins of one value are not; None is what it is."""
+    """Return True if a statement compares two variables with `is`. Two tracers of one value are not identical."""
     compared = [node for node in ast.walk(statement) if isinstance(node, ast.Compare)]
     return any(
         isinstance(sign, (ast.Is, ast.IsNot)) and not isinstance(right, ast.Constant)
@@ -415,7 +418,7 @@ def _compares_identity(statement: ast.stmt) -> bool:
 
 
 def _passed_on(value: Any) -> Iterator[_Passed]:
-    """What is only passed on, in a nest."""
+    """Yield the values in a nest that are only passed on."""
     if type(value) is _Passed:
         yield value
     elif type(value) in (tuple, list, dict):

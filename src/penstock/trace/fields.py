@@ -1,11 +1,11 @@
-"""Fields: items of dicts as variables of their own, so that what uses a few items of a dict is given these alone.
+"""Fields: items of dicts as separate variables, so that code that uses a few items of a dict gets only these.
 
     if row["label"] > 3:                →   .row['label'] = row["label"];  .row['kept'] = row["kept"]
         row["kept"] = False             →   if .row['label'] > 3: .row['kept'] = False
     return row                          →   row["kept"] = .row['kept'];  return row
 
-That is the same where nothing else has to do with the dict meanwhile: it was made for this element, and is used under
-its own name, with keys that are written down.
+The two forms are equal if no other code uses the dict in the meantime. The dict must be created for this element, and
+be used under its own name and with constant keys.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.trace.tracer import Tracer
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """`to = of[key]`."""
+    """The statement `to = of[key]`."""
 
     statement: ast.stmt
     to: str
@@ -31,7 +31,7 @@ class Load:
 
 @dataclass(slots=True)
 class Fields:
-    """`loads` are to come in front of the statements: they give the variables that are `made` their values."""
+    """Changed statements. `loads` come before them and assign the new variables, which are in `made`."""
 
     statements: list[ast.stmt]
     loads: list[Load] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Fields:
 
 
 def apart(statements: Sequence[ast.stmt], local: frozenset[str], variables: Mapping[str, Any]) -> Fields:
-    """Statements that use items of dicts which are the values of these variables as variables of their own."""
+    """Replace items of dicts by variables of their own. `variables` are the values before the statements."""
     found = Fields(list(statements))
     values = dict(variables)
     left = [name for name in values if type(values[name]) is dict]
@@ -56,7 +56,7 @@ def apart(statements: Sequence[ast.stmt], local: frozenset[str], variables: Mapp
 
 
 class _Dict:
-    """One of them, which is the value of a variable."""
+    """A dict that is the value of a variable."""
 
     def __init__(self, name: str, items: dict[Any, Any], local: frozenset[str], variables: Mapping[str, Any]) -> None:
         self._name = name
@@ -64,12 +64,12 @@ class _Dict:
         self._local = local
         self._others = {other for other, value in variables.items() if other != name and _reaches(value, items)}
         self._loaded: dict[Any, None] = {}
-        self._stored: dict[Any, None] = {}  # in order
-        self._sure: set[Any] = set()  # stored whatever happens
-        self._answers: dict[int, bool] = {}  # to whether there is a key, by the comparison
+        self._stored: dict[Any, None] = {}  # in the order of the stores
+        self._sure: set[Any] = set()  # keys that are stored in each case
+        self._answers: dict[int, bool] = {}  # whether a key exists, by the id of the comparison
 
     def taken_apart(self, found: Fields) -> dict[Any, str]:
-        """Change the statements; the variables that are made, by their keys."""
+        """Change the statements. Return the names of the new variables by key."""
         statements, last = found.statements, -1
         for i, statement in enumerate(statements):
             used = reads(statement, self._local)
@@ -104,7 +104,7 @@ class _Dict:
         return ast.fix_missing_locations(ast.copy_location(put, where))
 
     def _takes(self, statement: ast.stmt) -> bool:
-        """Whether all that it does with the dict is to load and to store items; then these are noted."""
+        """Return True if a statement only loads and stores items of the dict. Note these items."""
         items: list[Any] = [node for node in ast.walk(statement) if self._is_item(node)]
         asked: list[Any] = [node for node in ast.walk(statement) if self._is_asked(node)]
         names = [node for node in ast.walk(statement) if isinstance(node, ast.Name) and node.id == self._name]
@@ -115,14 +115,14 @@ class _Dict:
         loaded = dict.fromkeys(item.slice.value for item in items if isinstance(item.ctx, ast.Load))
         loaded |= dict.fromkeys(self._added(statement))
         if any(self._is_item(part) for node in ast.walk(statement) for part in _loops_over(node)):
-            return False  # its variable would be the comprehension's own
+            return False  # the variable would be local to the comprehension
         stored = [item.slice.value for item in items if isinstance(item.ctx, ast.Store)]
         new = set(stored) - known
         sure = self._surely((statement,), new)
         if not loaded.keys() <= known or sure is None or not new <= set(sure):
             return False
         if not new.isdisjoint(node.left.value for node in asked):
-            return False  # it depends on when
+            return False  # the answer changes during the statement
         self._answers.update((id(node), node.left.value in known) for node in asked)
         self._loaded |= loaded
         self._sure |= set(sure)
@@ -140,7 +140,7 @@ class _Dict:
         )
 
     def _is_asked(self, node: ast.AST) -> bool:
-        """Whether it asks for a key."""
+        """Return True for a comparison that asks if the dict has a key."""
         return (
             isinstance(node, ast.Compare)
             and isinstance(node.left, ast.Constant)
@@ -151,12 +151,12 @@ class _Dict:
         )
 
     def _added(self, statement: ast.stmt) -> list[Any]:
-        """The keys of items that are changed in place, and so loaded first."""
+        """Return the keys of items that are changed in place, which loads them first."""
         nodes: list[Any] = [node.target for node in ast.walk(statement) if isinstance(node, ast.AugAssign)]
         return [node.slice.value for node in nodes if self._is_item(node)]
 
     def _surely(self, statements: Sequence[ast.stmt], new: set[Any]) -> tuple[Any, ...] | None:
-        """The keys that are stored whatever happens; None where `new` ones may come in one order or another."""
+        """Return the keys that are stored in each case, or None if the order of the `new` keys can differ."""
         found: dict[Any, None] = {}
         for statement in statements:
             keys: Sequence[Any] | None = ()
@@ -179,13 +179,13 @@ class _Dict:
 
 
 class _Change:
-    """Statements with variables in the place of items."""
+    """Copies statements with variables in place of items."""
 
     def __init__(self, name: str, variables: Mapping[Any, str], answers: Mapping[int, bool]) -> None:
         self._name, self._variables, self._answers = name, variables, answers
 
     def of(self, node: Any) -> Any:
-        """A copy."""
+        """Return a changed copy of a node."""
         if isinstance(node, list):
             return [self.of(part) for part in node]
         if not isinstance(node, ast.AST):
@@ -202,24 +202,24 @@ class _Change:
 
 
 def _loops_over(node: ast.AST) -> list[ast.expr]:
-    """What a part of a comprehension gives values to."""
+    """Return the targets of a `for` in a comprehension."""
     return _targets(node.target) if isinstance(node, ast.comprehension) else []
 
 
 def _targets(target: ast.expr) -> list[ast.expr]:
-    """What is given a value, of several that are at once."""
+    """Return the single targets in a target of an assignment."""
     if isinstance(target, (ast.Tuple, ast.List)):
         return [part for one in target.elts for part in _targets(one)]
     return [target]
 
 
 def _reaches(value: Any, wanted: Any) -> bool:
-    """Whether a nest is this very one, or holds it."""
+    """Return True if a nest is `wanted` itself, or contains it."""
     return value is wanted or any(_reaches(part, wanted) for part in _parts(value))
 
 
 def _is_of_the_element(value: Any) -> bool:
-    """Whether it holds a stand-in, as nothing does that was there before."""
+    """Return True if a nest contains a tracer. A nest that existed before the call contains none."""
     return type(value) is Tracer or any(map(_is_of_the_element, _parts(value)))
 
 

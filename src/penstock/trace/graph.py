@@ -1,6 +1,6 @@
-"""Graph: what a function does to one element, as primitives in order; run over the columns of a whole Block.
+"""Graph: the operations of a function on one element, as primitives in order. It runs on the columns of a Block.
 
-The shape is that of JAX's autodidax: a primitive, `bind`, a stand-in value, a list of equations, an evaluator.
+The design is that of JAX's autodidax: a primitive, `bind`, a tracer, a list of equations, an evaluator.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from penstock.block.column import Column
 from penstock.block.spec import LeafSpec, spec_of
 from penstock.block.structure import Structure
 
-_MOST = 1000  # operations of a function: a loop over the rows of an array is no gain as a graph
+_MOST = 1000  # operations of a function; a longer loop gains nothing as a graph
 
 
 class NotTraceable(BaseException):
-    """The function did something a stand-in value cannot follow; the text says what."""
+    """The function did something that a tracer does not support. The text names it."""
 
 
 class Forked(NotTraceable):
-    """The function asked whether a value is true, and it is not decided which way to go."""
+    """The function branches on a value, and `decided` has no entry for this branch."""
 
 
 class Allocate(Protocol):
-    """Gives memory for the rows of one output, already in their final place; None where there is none."""
+    """A function that returns memory for the rows of one output in their final place, or None."""
 
     def __call__(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A value in a graph: input number `index` (equation -1), or output `index` of an equation."""
+    """A value in a graph: output `index` of an equation, or input `index` if `equation` is -1."""
 
     equation: int
     index: int
@@ -51,9 +51,9 @@ class Const:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """What the elements draw from: key number `ordinal` of each, or the one that `seed` gives it.
+    """The random keys of the elements: key number `ordinal` of each element, or the key that follows from `seed`.
 
-    Several ordinals, an array, are as many keys of each.
+    An array of ordinals stands for several keys of each element.
     """
 
     ordinal: int | np.ndarray
@@ -62,7 +62,7 @@ class Keys:
 
 @dataclass(frozen=True, slots=True)
 class KeysFrom:
-    """What gives the keys of the elements from number `ordinal` on, for a primitive that runs a graph of its own."""
+    """A function that returns the elements' keys from number `ordinal` on, for a primitive with an inner graph."""
 
     ordinal: int
 
@@ -72,7 +72,7 @@ class KeysFrom:
 
 Operand = Ref | Const | Keys | KeysFrom
 
-DrawKeys = Callable[[Keys], np.ndarray]  # the keys of all rows, uint64; of several ordinals (rows, ordinals)
+DrawKeys = Callable[[Keys], np.ndarray]  # returns uint64 of shape (rows,) or (rows, ordinals)
 
 Rule = Callable[[Sequence[Any], Mapping[str, Any]], Sequence[LeafSpec]]
 Run = Callable[[Sequence[Any], Mapping[str, Any], int, Allocate | None], Sequence[Column]]
@@ -80,15 +80,18 @@ Run = Callable[[Sequence[Any], Mapping[str, Any], int, Allocate | None], Sequenc
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Primitive:
-    """A named operation on elements that is also known on Blocks.
+    """A named operation on elements, with a form for whole Blocks.
 
-    `rule(specs, params)` gives the specs of the results from those of the operands (a `Const` stands for itself), and
-    may raise NotTraceable. `run(operands, params, rows, allocate)` computes them for all rows: operands are Columns or
-    Consts, or arrays of keys, or what gives them; `allocate` offers memory for the first result and need not be used.
-    The results of one run share no memory with one another, those of a `fresh` primitive with nothing else either, and
-    those of a `view` with the operands only.
-    `presumes(params)` says whether the specs are those of usual elements only: for others `run` raises. One that goes
-    `by_row` is a call for each element.
+    `rule(specs, params)` returns the specs of the results from those of the operands, and may raise NotTraceable. A
+    `Const` is its own spec. `run(operands, params, rows, allocate)` computes the results for all rows. Its operands are
+    Columns, Consts, arrays of keys, or functions that return keys. `allocate` offers memory for the first result. The
+    primitive may ignore the offer.
+
+    The results of one run share no memory with each other. The results of a `fresh` primitive share no memory with any
+    other value, and those of a `view` only with the operands.
+
+    `presumes(params)` is True if the specs apply to usual elements only: `run` raises for other elements. A `by_row`
+    primitive calls a function for each element.
     """
 
     name: str
@@ -109,11 +112,11 @@ class Equation:
     operands: tuple[Operand, ...]
     params: Mapping[str, Any]
     specs: tuple[LeafSpec, ...]
-    errors: Mapping[str, Any] | None = None  # of `np.errstate`, if they are others than outside of the function
+    errors: Mapping[str, Any] | None = None  # settings of `np.errstate`, if the function changed them
 
 
 class _Computed:
-    """Inputs, and what is computed of them: what operands refer to."""
+    """The inputs and equations to which operands refer."""
 
     __slots__ = ()
 
@@ -128,7 +131,7 @@ class _Computed:
 
 
 def _given(operand: Operand, keys: DrawKeys | None) -> Any:
-    """An operand that is not computed."""
+    """Return the value of an operand that no equation computes."""
     if isinstance(operand, Const):
         return operand
     assert keys is not None
@@ -138,14 +141,14 @@ def _given(operand: Operand, keys: DrawKeys | None) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Graph(_Computed):
-    """A function of one element: `structure.build(outputs)` from the leaves of the input."""
+    """A function from the leaves of one element to the result `structure.build(outputs)`."""
 
     inputs: tuple[LeafSpec, ...]
     equations: tuple[Equation, ...]
     outputs: tuple[Operand, ...]
     structure: Structure
-    draws: int | None = 0  # keys that an element takes, in order, but those of a seed; None if its ways differ
-    _unneeded: Mapping[int, Sequence[int]] = field(init=False, repr=False, compare=False)  # after which equation, which
+    draws: int | None = 0  # keys that an element uses, without those of seeds; None if branches differ
+    _unneeded: Mapping[int, Sequence[int]] = field(init=False, repr=False, compare=False)  # values to free, by equation
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_unneeded", self._last_uses())
@@ -157,14 +160,17 @@ class Graph(_Computed):
         allocate: Callable[[int], Allocate] | None = None,
         keys: DrawKeys | None = None,
     ) -> list[Column]:
-        """The output columns for `rows` elements; `allocate(k)` offers memory for output k, `keys` what they draw."""
+        """Return the output columns for `rows` elements.
+
+        `allocate(k)` offers memory for output k. `keys` returns the random keys of the elements.
+        """
         places: dict[int, Allocate] = {}
         if allocate is not None:
             for k, output in enumerate(self.outputs):
                 if isinstance(output, Ref) and output.index == 0:
                     places.setdefault(output.equation, allocate(k))
         results: list[Any] = [None] * len(self.equations)
-        results.append(columns)  # where equation -1 is looked up
+        results.append(columns)  # the inputs are the last item, which index -1 finds
         for i, equation in enumerate(self.equations):
             operands = [
                 results[operand.equation][operand.index] if type(operand) is Ref else _given(operand, keys)
@@ -173,14 +179,14 @@ class Graph(_Computed):
             with nullcontext() if equation.errors is None else np.errstate(**equation.errors):
                 results[i] = equation.primitive.run(operands, equation.params, rows, places.get(i))
             for done in self._unneeded.get(i, ()):
-                results[done] = None  # large intermediates go as soon as nobody needs them
+                results[done] = None  # free large intermediate values early
         return [
             results[output.equation][output.index] if type(output) is Ref else _given(output, keys)
             for output in self.outputs
         ]
 
     def followed_by(self, other: Graph) -> Graph:
-        """The graph of both functions, of which `other` is given what this one returns. At most one of them draws."""
+        """Return the graph that passes the results of this graph to `other`. At most one of the two may be random."""
 
         def moved(operand: Operand) -> Operand:
             if not isinstance(operand, Ref):
@@ -206,8 +212,8 @@ class Graph(_Computed):
         return found
 
     def sharing(self) -> tuple[tuple[int, int], ...]:
-        """Return the pairs of outputs that may share memory: views of one value, or what may be a view of anything."""
-        viewed: dict[Ref, Ref] = {}  # by a view, or a view of a view
+        """Return the pairs of outputs that may share memory: views of one value, or one output of unknown memory."""
+        viewed: dict[Ref, Ref] = {}  # the original value of each view
         for i, equation in enumerate(self.equations):
             match equation.operands:
                 case (Ref() as operand,) if equation.primitive.view:
@@ -224,7 +230,7 @@ class Graph(_Computed):
         return tuple(sorted(found))
 
     def may_be_a_view(self, output: int) -> bool:
-        """Whether an output may share memory with an input, or with another output."""
+        """Return True if an output may share memory with an input, or with another output."""
         ref = self.outputs[output]
         return isinstance(ref, Ref) and self._may_be_a_view(ref)
 
@@ -232,49 +238,49 @@ class Graph(_Computed):
         return ref.equation >= 0 and not self.equations[ref.equation].primitive.fresh
 
     def output_spec(self, output: int) -> LeafSpec:
-        """The spec of an output, which may be a constant."""
+        """Return the spec of an output. The output may be a constant."""
         spec = self.spec_of(self.outputs[output])
         found: LeafSpec = spec_of(spec.value) if isinstance(spec, Const) else spec
         return found
 
     def used(self, outputs: Iterable[int]) -> frozenset[int]:
-        """The numbers of the inputs that something is computed of, or that are some of these outputs themselves."""
+        """Return the numbers of the inputs that an equation reads, or that are among these outputs."""
         operands = [operand for equation in self.equations for operand in equation.operands]
         operands += [self.outputs[output] for output in outputs]
         return frozenset(ref.index for ref in operands if isinstance(ref, Ref) and ref.equation < 0)
 
     @property
     def random(self) -> bool:
-        """Whether it draws."""
+        """True if the graph uses random keys."""
         kinds = Keys, KeysFrom
         return any(isinstance(operand, kinds) for equation in self.equations for operand in equation.operands)
 
     @property
     def presumes(self) -> bool:
-        """Whether the specs of its outputs are presumed: those of elements that are as usual."""
+        """True if the specs of the outputs apply to usual elements only."""
         known = [(equation.primitive.presumes, equation.params) for equation in self.equations]
         return any(presumes is not None and presumes(params) for presumes, params in known)
 
     def describe(self) -> str:
-        """The primitives in order, for `explain`."""
+        """Return the names of the primitives in order, for `explain`."""
         primitives = [equation.primitive for equation in self.equations]
         return " → ".join(one.name + " (row by row)" * one.by_row for one in primitives) or "identity"
 
 
 @dataclass(slots=True)
 class GraphBuilder(_Computed):
-    """Collects equations while a function runs on stand-in values."""
+    """Collects equations while a function runs on tracers."""
 
     inputs: tuple[LeafSpec, ...]
     equations: list[Equation] = field(default_factory=list)
     draws: int = 0
-    written: set[Ref] = field(default_factory=set)  # what was in memory that has been written into since
-    decided: tuple[bool, ...] | None = None  # for the first values that are asked; None if none may be asked
-    conditions: list[Ref] = field(default_factory=list)  # that were asked
+    written: set[Ref] = field(default_factory=set)  # values whose memory was overwritten later
+    decided: tuple[bool, ...] | None = None  # results of the first branches; None if no branch is allowed
+    conditions: list[Ref] = field(default_factory=list)  # values that the function branched on
     errors: Mapping[str, Any] = field(default_factory=np.geterr)
 
     def sharing(self, ref: Ref) -> set[Ref]:
-        """The values that may share memory with one, itself included; an input also stands for what is not known."""
+        """Return a value and all values that may share memory with it. Input 0 stands for unknown memory."""
         found, more = set[Ref](), {ref}
         while more - found:
             found |= more
@@ -286,13 +292,13 @@ class GraphBuilder(_Computed):
         return found
 
     def check_unwritten(self, operands: Sequence[Operand]) -> None:
-        """Raise NotTraceable for a value whose memory has been written into under another name."""
+        """Raise NotTraceable for a value whose memory was overwritten under another name."""
         if any(isinstance(operand, Ref) and operand in self.written for operand in operands):
             message = "it reads an array after writing into it under another name"
             raise NotTraceable(message)
 
     def chosen(self, condition: Ref) -> bool:
-        """Which way the function goes on from here."""
+        """Return the truth that `decided` has for a condition. Raise Forked if it has none."""
         if self.decided is None:
             message = "it branches on a value: an if, a while, and, or, not, assert"
             raise NotTraceable(message)
@@ -304,7 +310,7 @@ class GraphBuilder(_Computed):
         return self.decided[at]
 
     def next_draw(self, count: int = 1) -> int:
-        """The ordinal of the next key; `count` are taken."""
+        """Return the ordinal of the next key, and reserve `count` keys."""
         self.draws += count
         return self.draws - count
 
@@ -325,10 +331,10 @@ class GraphBuilder(_Computed):
 
 
 class Halves:
-    """The equations of a builder as two graphs: those of its first inputs alone, and the late ones.
+    """The equations of a builder as two graphs: those that need the first inputs only, and the late ones.
 
-    The first graph gives `outputs`, to which is added what the second one takes of it, those at the places `crossing`.
-    That one also takes the builder's inputs from number `elements` on, which are not known before.
+    The first graph returns `outputs`. Values that the second graph reads are added to them, and `crossing` lists their
+    positions. The second graph also reads the builder's inputs from number `elements` on, which are known later.
     """
 
     def __init__(self, builder: GraphBuilder, elements: int, outputs: list[Operand]) -> None:
@@ -336,10 +342,10 @@ class Halves:
         self._elements = elements
         self._outputs = outputs
         self._places = {output: place for place, output in enumerate(outputs)}
-        self._results: list[Ref] = []  # of the second
+        self._results: list[Ref] = []  # results of the second graph
         self.crossing: list[int] = []
         self.late = _late(builder.equations, elements)
-        self._numbers: dict[bool, dict[int, int]] = {False: {}, True: {}}  # of equations in their graph
+        self._numbers: dict[bool, dict[int, int]] = {False: {}, True: {}}  # numbers of the equations in their graph
         for i in range(len(builder.equations)):
             numbers = self._numbers[i in self.late]
             numbers[i] = len(numbers)
@@ -349,14 +355,14 @@ class Halves:
         return ref.equation in self.late if ref.equation >= 0 else ref.index >= self._elements
 
     def place(self, ref: Ref) -> int:
-        """The place of a value among the outputs of the first graph."""
+        """Return the position of a value among the outputs of the first graph. Add it if needed."""
         place = self._places.setdefault(ref, len(self._outputs))
         if place == len(self._outputs):
             self._outputs.append(ref)
         return place
 
     def result(self, ref: Ref) -> int:
-        """The place of a value among the outputs of the second graph."""
+        """Return the position of a value among the results of the second graph. Add it if needed."""
         moved = self._moved(ref)
         assert isinstance(moved, Ref)
         if moved not in self._results:
@@ -364,7 +370,7 @@ class Halves:
         return self._results.index(moved)
 
     def _moved(self, operand: Operand) -> Operand:
-        """As the second graph has it; its own inputs are numbered when all that crosses is known."""
+        """Return an operand for the second graph. Its late inputs are numbered after all crossing values are known."""
         if not isinstance(operand, Ref):
             return operand
         if operand.equation in self.late:
@@ -382,7 +388,7 @@ class Halves:
         return operand
 
     def _early(self, operand: Operand) -> Operand:
-        """As the first graph has it."""
+        """Return an operand for the first graph."""
         return Ref(self._numbers[False][operand.equation], operand.index) if _is_made(operand) else operand
 
     def before(self) -> Graph:
@@ -400,7 +406,7 @@ class Halves:
         return Graph(inputs, equations, results, _several(results), builder.draws)
 
 
-_BEHIND = -2  # stands for an equation in operands that are such inputs
+_BEHIND = -2  # marks operands that are late inputs
 
 
 def changed(equation: Equation, change: Callable[[Operand], Operand]) -> Equation:
@@ -416,7 +422,7 @@ def _is_made(operand: Operand) -> TypeGuard[Ref]:
 
 
 def _late(equations: Sequence[Equation], elements: int) -> set[int]:
-    """The equations that need something of the inputs from that number on."""
+    """Return the equations that depend on inputs from number `elements` on."""
     found: set[int] = set()
     for i, equation in enumerate(equations):
         refs = [operand for operand in equation.operands if isinstance(operand, Ref)]

@@ -1,9 +1,9 @@
-"""Items of arrays by Block: looked up and written at places that each element has its own of; arrays made of values.
+"""Items of arrays, read and written for whole Blocks at positions that differ between elements; arrays from values.
 
     EYE[label]      →   EYE.take(labels, axis=0)
     row[label] = 1  →   rows[arange(n), labels] = 1
 
-A place out of range raises for the Block as it does for its element, which then runs by itself.
+A position out of range raises for the Block as it does for its element. The elements then run one by one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock.trace.arithmetic import is_basic
 from penstock.trace.graph import Allocate, Const, Equation, NotTraceable, Operand, Primitive, Ref
 from penstock.trace.rowwise import Place, probe, rowwise
 
-_LARGEST = 1 << 24  # bytes of a table, which is kept for as long as the graph
+_LARGEST = 1 << 24  # bytes of a table, which stays in memory as long as the graph
 
 
 def _refuse(why: str) -> NoReturn:
@@ -29,14 +29,14 @@ def _refuse(why: str) -> NoReturn:
 
 
 def _is_place(spec: Any) -> bool:
-    """Whether values of this kind are places for one array of them as for each: unsigned 64 bits may wrap round."""
+    """Return True if values of this kind are valid positions. Unsigned 64-bit integers may wrap around."""
     return isinstance(spec, TensorSpec) and spec.dtype is not bytes and (
         spec.dtype.kind == "i" or (spec.dtype.kind == "u" and spec.dtype.itemsize < 8)
     )  # fmt: skip
 
 
 def _split(index: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """The numbers and stand-ins that an index begins with, and the slices behind them."""
+    """Return the numbers and places at the beginning of an index, and the slices after them."""
     parts = index if type(index) is tuple else (index,)
     count = next((i for i, part in enumerate(parts) if type(part) not in (Place, int)), len(parts))
     if not all(type(part) is slice and is_basic(part) for part in parts[count:]):
@@ -46,28 +46,28 @@ def _split(index: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
 
 def _zeros(spec: Any) -> Any:
     if None in spec.shape:
-        _refuse("how many there are differs between elements")
+        _refuse("their number differs between elements")
     return np.zeros(spec.shape, spec.dtype)[()]
 
 
 def _checked(index: Any, specs: Sequence[Any]) -> list[Any]:
-    """Stand-ins for places, which are numbers, or one array of them."""
+    """Return zeros in place of the positions, which must be numbers, or one array of numbers."""
     places, behind = _split(index)
     if not all(map(_is_place, specs)):
-        _refuse("they are no integers, or unsigned ones of 64 bits")
+        _refuse("they are no integers, or unsigned 64-bit integers")
     if any(spec.shape for spec in specs) and len(places) + len(behind) > 1:
         _refuse("they are several arrays")
     return [_zeros(spec) for spec in specs]
 
 
 def is_table(array: np.ndarray, *, live: bool = False) -> bool:
-    """Whether its rows lie as those of what is taken of it do, and it may be kept; nothing is kept of a `live` one."""
+    """Return True if a graph can look up items in an array: it is contiguous, and small unless it is `live`."""
     plain = array.dtype.kind in "biufc" and array.dtype.isnative and array.flags.c_contiguous
     return plain and array.ndim > 0 and (live or array.nbytes <= _LARGEST)
 
 
 def kind_of_table(array: np.ndarray) -> tuple[Any, ...]:
-    """What may not change in an array that is looked up in as it is."""
+    """Return the properties of a live array that must not change."""
     return array.shape, array.dtype
 
 
@@ -80,7 +80,7 @@ def _looked_up_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[Ten
         tensor = isinstance(table, TensorSpec) and table.dtype is not bytes and None not in table.shape
         array = np.broadcast_to(np.zeros((), table.dtype), table.shape) if tensor else None
     if array is None:
-        _refuse("of this one no copy is kept")
+        _refuse("the array is too large, not contiguous or not numeric")
     try:
         found = array[Place.filled(index, _checked(index, places))]
     except IndexError as error:
@@ -95,7 +95,7 @@ def _looked_up(
 ) -> list[Column]:
     table, columns, index = operands[0], operands[1:], params["index"]
     if "like" in params and (kind_of_table(table.value) != params["like"] or not is_table(table.value, live=True)):
-        message = "an array that is looked up in has become another one"
+        message = "a captured array has changed its shape, dtype or layout"
         raise ValueError(message)
     if not all(isinstance(operand, (DenseColumn, Const)) for operand in operands):
         tables = [table.value] * rows if isinstance(table, Const) else table.values()
@@ -115,7 +115,7 @@ def _looked_up(
 def _window_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
     array, *bounds = specs[0].value, *specs[1:]
     if not is_table(array, live=True) or not all(_is_place(bound) and not bound.shape for bound in bounds):
-        _refuse("the bounds of the slice are no integers, or the array is none whose items are kept")
+        _refuse("the bounds of the slice are no integers, or the array is not contiguous or not numeric")
     return [TensorSpec((params["length"], *array.shape[1:]), array.dtype)]
 
 
@@ -125,23 +125,23 @@ def _windows(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allo
     last = len(array) - length
     same = kind_of_table(array) == params["like"] and is_table(array, live=True)
     if not same or begin.min() < 0 or begin.max() > last or np.any(end != begin + length):
-        message = "a slice of an array is shorter than others, or the array has become another one"
+        message = "a slice of an array is shorter than others, or the array has changed its shape, dtype or layout"
         raise ValueError(message)
     shape, strides = (last + 1, length, *array.shape[1:]), (array.strides[0], *array.strides)
     return [DenseColumn(np.lib.stride_tricks.as_strided(array, shape, strides)[begin])]
 
 
-WINDOW = Primitive("slice", _window_rule, _windows, presumes=lambda params: True)  # an element may have a view
+WINDOW = Primitive("slice", _window_rule, _windows, presumes=lambda params: True)  # for an element, it may be a view
 
 
 def distance(equations: Sequence[Equation], begin: Operand, end: Operand) -> int | None:
-    """How far two numbers are apart, if they are sums of one value and of constants; None if nothing tells."""
+    """Return the difference of two numbers that are sums of one value and constants, or None if it is unknown."""
     (first, low), (second, high) = (_sum(equations, operand) for operand in (begin, end))
     return high - low if first == second else None
 
 
 def _sum(equations: Sequence[Equation], value: Operand) -> tuple[Operand, int]:
-    """A value, and the constant that was added to it."""
+    """Return the value and the constant of a sum."""
     total = 0
     while isinstance(value, Ref) and value.equation >= 0:
         equation = equations[value.equation]
@@ -156,11 +156,11 @@ def _sum(equations: Sequence[Equation], value: Operand) -> tuple[Operand, int]:
 
 
 def _rows(rows: int, places: Sequence[np.ndarray]) -> np.ndarray:
-    """The number of each row, as an index that stands in front of places in the rows."""
+    """Return the row numbers as an index that comes before positions in the rows."""
     return np.arange(rows).reshape(rows, *(1,) * (max(array.ndim for array in places) - 1))
 
 
-LOOK_UP = Primitive("look up", _looked_up_rule, _looked_up)  # one place: an element may have a view of the table
+LOOK_UP = Primitive("look up", _looked_up_rule, _looked_up)  # with one position, it may be a view
 LOOK_UP_MANY = Primitive("look up", _looked_up_rule, _looked_up, fresh=True)
 
 
@@ -171,24 +171,24 @@ def _written_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[Tenso
         _refuse("its shape differs between elements")
     given = np.asarray(probe(value)).dtype
     if given.kind not in "biufc" or not _converts(value, given, target.dtype):
-        _refuse(f"{given} becomes {target.dtype}")
+        _refuse(f"{given} would be converted to {target.dtype}")
     array = np.zeros(tuple(extent or 0 for extent in target.shape), target.dtype)
     if _is_mask(index, places, target):
         part: Any = np.zeros((), target.dtype)
     else:
         if not places and not is_basic(index):
-            _refuse("it is no index of a Block")
+            _refuse("the index has no vectorised form")
         part = array[Place.filled(index, _checked(index, places) if places else ())]
     shape = np.shape(value.value) if isinstance(value, Const) else value.shape
     if None in shape or np.ndim(part) < len(shape) or np.broadcast_shapes(np.shape(part), shape) != np.shape(part):
-        _refuse("what is written has another shape")
+        _refuse("the written value has another shape")
     if isinstance(value, Const) and not shape:
-        np.zeros((), target.dtype)[...] = value.value  # or it is too large a number of Python's
+        np.zeros((), target.dtype)[...] = value.value  # raises if a Python number is too large
     return [target]
 
 
 def _converts(value: Any, given: np.dtype, dtype: np.dtype) -> bool:
-    """Whether one number becomes the same as in an array of them."""
+    """Return True if a single number is converted like the numbers of an array."""
     if isinstance(value, Const) and type(value.value) in (bool, int, float):
         return type(value.value) is not float or dtype.kind in "fc"
     return np.can_cast(given, dtype, "same_kind" if dtype.kind in "fc" else "safe")
@@ -227,7 +227,7 @@ def _written_row(index: Any, target: Any, value: Any, *places: Any) -> Any:
 
 
 def _aligned(value: Any, rank: int) -> Any:
-    """What each row gets, along axis 0 of as many axes as what is written has."""
+    """Return the values for each row along axis 0, with `rank` axes in all."""
     if isinstance(value, Const):
         return value.value
     shape = value.array.shape
@@ -249,7 +249,7 @@ def _made(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allocat
     return [DenseColumn(made)]
 
 
-MADE = Primitive("make", _made_rule, _made, fresh=True)  # an array of constants that each element has its own of
+MADE = Primitive("make", _made_rule, _made, fresh=True)  # each element gets its own array of constants
 
 
 def _listed(of_each: Any, filled: Any) -> Any:
@@ -283,4 +283,4 @@ def _fill(made: np.ndarray, items: Any, arrays: Sequence[Any]) -> None:
 
 LIST = rowwise(
     "list", _list_of_row, _list_of_rows, spreads=True
-)  # np.array of lists; without a dtype, what a list is as a leaf
+)  # np.array of lists; without a dtype, a list as a leaf

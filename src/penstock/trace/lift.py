@@ -1,6 +1,6 @@
-"""traceable: makes a public function a primitive, so that functions built of it can run a Block at a time.
+"""`traceable` makes a public function a primitive, so that functions that call it can run on whole Blocks.
 
-`random_op` does so for random functions; `of_nature` declares what kind of work an operation does.
+`random_op` does the same for random functions. `of_nature` declares the kind of work of an operation.
 """
 
 from __future__ import annotations
@@ -40,13 +40,12 @@ def traceable(
 ) -> Callable[[F], F]:
     """Declare a function of one value and static parameters as the primitive `name`.
 
-    `rule(spec, **params)` gives the spec of its result for a value of `spec` and may raise NotTraceable.
-    `batches(rank)` says whether the function also takes values of that rank with one more axis in front, then giving
-    each its own result: dense columns are handed to it whole. `block` is its form for a whole column; it may give None
-    for a column it does not take. `presumes(params)`: whether `rule` says what is usual, and `block` raises
-    for a column that is not. One that is `fresh` never returns memory of its argument. `gives` is the named tuple of
-    the results of a function that has several; `rule` then gives one of specs. Called with real values the function is
-    as before.
+    `rule(spec, **params)` returns the spec of its result for a value of `spec` and may raise NotTraceable.
+    `batches(rank)` is True if the function also takes values of that rank with one more leading axis, and then returns
+    a result for each. Such a function gets whole dense columns. `block` is its form for a whole column. It may return
+    None for a column that it does not support. `presumes(params)` is True if `rule` applies to usual columns only;
+    `block` then raises for other columns. A `fresh` function never returns memory of its argument. `gives` is the named
+    tuple of a function with several results; `rule` then returns one of specs. Calls with real values are unchanged.
     """
 
     def decorate(function: F) -> F:
@@ -92,7 +91,7 @@ def traceable(
 
 
 def lifted_by(lift: Callable[..., Any]) -> Callable[[F], F]:
-    """Declare that `lift` takes the call when the first argument is a stand-in; with real values nothing changes."""
+    """Declare that `lift` is called if the first argument is a tracer. Calls with real values are unchanged."""
 
     def decorate(function: F) -> F:
         first_name = next(iter(inspect.signature(function).parameters))
@@ -109,30 +108,30 @@ def lifted_by(lift: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def tensor(spec: LeafSpec) -> TensorSpec:
-    """The spec of a numeric array, for rules."""
+    """Return the spec of a numeric array, for rules. Raise NotTraceable for any other spec."""
     if not isinstance(spec, TensorSpec) or spec.dtype is bytes:
-        message = "an array operation on what is no numeric array"
+        message = "an array operation on a value that is no numeric array"
         raise NotTraceable(message)
     return spec
 
 
 def byte_string(spec: LeafSpec) -> None:
-    """Nothing for a scalar byte string; NotTraceable for anything else."""
+    """Raise NotTraceable for any spec except that of a scalar byte string."""
     if not isinstance(spec, TensorSpec) or spec.dtype is not bytes or spec.shape:
-        message = "a decoder called with what is no byte string"
+        message = "a decoder is called with a value that is no byte string"
         raise NotTraceable(message)
 
 
-# It is declared where an operation is defined. Rewrite rules, lint checks and stages go by it, and know no operation by
-# its name.
+# An operation declares its nature where it is defined. Rewrite rules, lint checks and stages use the nature, never the
+# name of an operation.
 
 
 @dataclass(frozen=True, slots=True)
 class Nature:
-    """What kind of work a function does; of one that declares nothing, none that takes long.
+    """The kind of work of a function. Without a declaration, its work is assumed to be short.
 
-    `work` says what it does that takes so long that other threads may help, such as "works on pictures". One that
-    `decodes` makes an array of uint8 of the bytes of an encoded file.
+    `work` describes work that takes so long that other threads may help, such as "works on images". A function that
+    `decodes` turns the bytes of an encoded file into an array of uint8.
     """
 
     work: str = ""
@@ -145,10 +144,10 @@ _UNKNOWN = Nature()
 def of_nature(nature: Nature) -> Callable[[F], F]:
     """Declare the nature of a function.
 
-    >>> @of_nature(Nature("works on pictures"))
+    >>> @of_nature(Nature("works on images"))
     ... def blur(image): ...
     >>> nature_of(blur).work, nature_of(len).work
-    ('works on pictures', '')
+    ('works on images', '')
     """
 
     def decorate(function: F) -> F:
@@ -159,32 +158,32 @@ def of_nature(nature: Nature) -> Callable[[F], F]:
 
 
 def nature_of(value: Any) -> Nature:
-    """The nature that a function declares; of anything else, and of a function that declares none, an empty one."""
+    """Return the nature that a function declares, or an empty one for any other value."""
     found = vars(value).get("__penstock_nature__") if type(value) is FunctionType else None
     return found if isinstance(found, Nature) else _UNKNOWN
 
 
 def draws(value: Any) -> bool:
-    """Whether a function is declared as one that draws from the key of its element (`random_op`)."""
+    """Return True if a function is declared to use the random key of its element (`random_op`)."""
     return type(value) is FunctionType and "__penstock_draws__" in vars(value)
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Primitives whose names begin with one word, as `image.resize` does with `image`.
+    """Primitives whose names begin with one word, as `image.resize` begins with `image`.
 
-    `work` says what they do; their bits do not depend on how arrays lie in memory. `fuse`, named "module:function" as
-    it is imported when it is first needed, takes a graph and `copied`, and gives it with neighbouring primitives as
-    one.
+    `work` describes what they do. Their bits do not depend on the memory layout of arrays. `fuse` names a function as
+    "module:function", because it is imported when it is first needed. It takes a graph and `copied`, and returns the
+    graph with neighbouring primitives as one.
     """
 
     work: str
     fuse: str
 
     def fused(self, graph: Graph, *, copied: Collection[int]) -> Graph:
-        """The graph with neighbours as one.
+        """Return the graph with neighbouring primitives as one.
 
-        Of the outputs that are `copied` before anybody sees them, the layout in memory may be another.
+        The `copied` outputs are copied before other code reads them. Their memory layout may therefore change.
         """
         module, _, name = self.fuse.partition(":")
         found: Graph = getattr(import_module(module), name)(graph, copied=copied)
@@ -195,26 +194,26 @@ FAMILIES: dict[str, Family] = {}
 
 
 def families(primitives: Iterable[Primitive]) -> list[Family]:
-    """The families of primitives, each once, in the order in which they come."""
+    """Return the families of primitives, each once, in order."""
     words = dict.fromkeys(primitive.name.partition(".")[0] for primitive in primitives)
     return [FAMILIES[word] for word in words if word in FAMILIES]
 
 
 #     random_brightness(image, max_delta)   →   adjust_brightness(image, delta)   with delta = sample(key, …)
 #
-# Declared so, a function that uses it can be traced: a Block of elements draws all its parameters at once and is then
-# the business of the deterministic primitive, or of a kernel that knows it.
+# After this declaration, functions that call it can be traced. A Block gets all its random parameters at once, and then
+# runs the deterministic primitive, or a kernel for it.
 
 Sample = Callable[..., Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class RandomOp:
-    """What `name` draws, and the public function that it then is.
+    """The random parameters of `name`, and the public function `becomes` that it calls with them.
 
-    `sample(key, shape, **params)` gives the arguments for `becomes` beside the value: pure, from a 64-bit key, the
-    value's shape, and the parameters of the random function but `seed`. `batches(rank)` says whether `sample` also
-    takes an array of keys for values of that rank, with the shape of one, and `becomes` then the batch.
+    `sample(key, shape, **params)` returns the arguments of `becomes` except the value. It is a pure function of a
+    64-bit key, the value's shape, and the parameters of the random function except `seed`. `batches(rank)` is True if
+    `sample` also takes an array of keys, with the shape of one value of that rank. `becomes` then takes the batch.
     """
 
     name: str
@@ -223,7 +222,7 @@ class RandomOp:
     batches: Callable[[int], bool]
 
 
-RANDOM_OPS: dict[str, RandomOp] = {}  # by the name of their primitive
+RANDOM_OPS: dict[str, RandomOp] = {}  # by the name of the primitive
 
 
 def random_op(
@@ -237,8 +236,8 @@ def random_op(
 ) -> Callable[[F], F]:
     """Declare a random function of one value, static parameters and `seed` as the primitive `name`.
 
-    The function itself calls `element_key(seed)` once and gives `becomes(value, **sample(key, shape, **params))`.
-    `rule(spec, **params)` gives the spec of its result.
+    The function itself calls `element_key(seed)` once and returns `becomes(value, **sample(key, shape, **params))`.
+    `rule(spec, **params)` returns the spec of its result.
     """
     op = RANDOM_OPS[name] = RandomOp(name, sample, becomes, batches)
 

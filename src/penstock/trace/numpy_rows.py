@@ -1,8 +1,8 @@
-"""Functions of numpy that are called row by row, and how some of them give the results of all rows at once.
+"""Functions of numpy that are called row by row, and vectorised forms of some of them.
 
     np.take(x, [0, 5])  →  rows.take([0, 5], axis=1)
 
-Whether what is given at once is what is given for each row, bit for bit, is tried (`rowwise`).
+A trial compares the results of a vectorised form with those of single rows, bit for bit (`rowwise`).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from penstock.trace.graph import Primitive
 from penstock.trace.rowwise import Form, Function, Place, called_by_row, rowwise
 
 TRANSFORMS = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")  # of numpy.fft, along one axis
-_SHORT = 1 << 10  # values of a row, where the axis that a function goes along is slower to go along in a Block
+_SHORT = 1 << 10  # values of a row; functions along an axis of longer rows are slower in a Block
 
 
 def by_row(function: Function, args: Any, kwargs: Any, specs: Sequence[Any]) -> tuple[Primitive, type | None]:
-    """A primitive that calls numpy's `function` for each row, with operands of `specs` in places among its arguments.
+    """Return a primitive that calls numpy's `function` for each row. Its arguments have places for operands of `specs`.
 
-    The shape of what it gives does not depend on values. It may give a tuple or list, which is told, of results.
+    The shape of the result must not depend on values. If the result is a tuple or list, its type is returned as well.
     """
     called, form = _form(function, args, kwargs, len(specs))
     return called_by_row(function.__name__, called, form, specs)
@@ -33,7 +33,7 @@ def by_row(function: Function, args: Any, kwargs: Any, specs: Sequence[Any]) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """An argument, told from those that equal it, in a key."""
+    """A key of an argument. Equal arguments with other types or bits have other keys."""
 
     kind: type
     bits: Any
@@ -52,7 +52,7 @@ class _Kept:
 
 
 def _form(function: Function, args: Any, kwargs: Any, operands: int) -> tuple[Function, Form | None]:
-    """A call with operands in places among its arguments; and its form for all rows, the same for equal calls."""
+    """Return a call with operands at the places in its arguments, and its vectorised form. Equal calls share a form."""
     called = _calling(function, args, kwargs)
     known = WHOLE.get(function) if operands == 1 else None
     if known is None:
@@ -75,7 +75,7 @@ _MOST_FORMS = 200
 
 
 def _calling(function: Function, args: Any, kwargs: Any) -> Function:
-    """A call of a function with values in places among its arguments; as quick as it can be, it is one for each row."""
+    """Return a fast call of a function with values at the places in its arguments. It runs for each row."""
     places = [part.index for part in args if isinstance(part, Place)]
     nested = any(type(part) in (tuple, list, dict) for part in (*args, *kwargs.values()))
     if nested or any(isinstance(part, Place) for part in kwargs.values()):
@@ -90,7 +90,7 @@ def _calling(function: Function, args: Any, kwargs: Any) -> Function:
 
 
 def _shifted(axis: Any, rank: int) -> Any:
-    """Axes of an element as axes of all."""
+    """Return axes of an element as axes of a column."""
     if isinstance(axis, tuple):
         return tuple(_shifted(one, rank) for one in axis)
     if not -rank <= axis < rank:
@@ -100,7 +100,7 @@ def _shifted(axis: Any, rank: int) -> Any:
 
 
 def _reduced(name: str) -> Primitive:
-    """A method of arrays that makes one value of those along axes, all of them by default."""
+    """Return the primitive of a method of arrays that reduces axes, all of them by default."""
 
     def of_row(array: Any, axis: Any = None, **params: Any) -> Any:
         return getattr(array, name)(axis=axis, **params)
@@ -122,7 +122,7 @@ REDUCTIONS = {
 
 
 def _along(name: str) -> Primitive:
-    """A function that works along one axis, or on all values in one row where there is none."""
+    """Return the primitive of a function along one axis, or along all values if the axis is None."""
     function = getattr(np, name)
 
     def of_rows(array: np.ndarray, axis: Any) -> Any:
@@ -135,8 +135,8 @@ def _along(name: str) -> Primitive:
 
 ALONG = {name: _along(name) for name in ("sort", "argsort", "cumsum", "cumprod")}
 COPY = rowwise("copy", lambda array, order: array.copy(order), lambda array, order: array.copy(order))
-POWER = rowwise("power", operator.pow, None)  # the operator, which takes other ways than np.power for some exponents
-PADS = ("constant", "edge", "reflect", "symmetric", "wrap")  # ways of np.pad that only copy
+POWER = rowwise("power", operator.pow, None)  # the operator differs from np.power for some exponents
+PADS = ("constant", "edge", "reflect", "symmetric", "wrap")  # modes of np.pad that only copy
 PAD = rowwise(
     "pad",
     lambda array, widths, mode: np.pad(array, widths, mode),
@@ -161,19 +161,19 @@ CONCATENATE = rowwise(
 STACK = rowwise("stack", lambda *arrays, axis: np.stack(arrays, axis=axis), _rows_joined(np.stack), spreads=True)
 
 
-# Functions of one value of the element and constants, for all rows at once. Whether they give the same is tried.
+# Vectorised forms of functions of one value of the element and constants. A trial compares them with single rows.
 
 
 def _elementwise(called: Function, args: Any, kwargs: Any) -> Function:
-    """A function that works on each number by itself."""
+    """Return the form of a function that works on each number separately."""
     return called
 
 
-_SIDES = {"right", "side", "left"}  # what happens beside a table, or on its places
+_SIDES = {"right", "side", "left"}  # parameters for numbers outside of a table, or equal to one of its entries
 
 
 def _in_table(names: str, most: int, *, strictly: bool) -> Callable[[Function, Any, Any], Function]:
-    """A function that looks each number up in a constant table; in one out of order it may depend on the others."""
+    """Return the form of a function that looks up numbers in a sorted constant table. It refuses unsorted tables."""
 
     def form(called: Function, args: Any, kwargs: Any) -> Function:
         at, *values = names.split()
@@ -191,7 +191,7 @@ def _in_table(names: str, most: int, *, strictly: bool) -> Callable[[Function, A
 
 
 def _first_rows(of_rows: Function) -> Callable[[Function, Any, Any], Function]:
-    """A function whose first argument is the element's value: another one gets all rows, and the same constants."""
+    """Return the form of a function whose first argument is the element's value. `of_rows` gets all rows instead."""
 
     def form(called: Function, args: Any, kwargs: Any) -> Function:
         if not args or args[0] != Place(0):
@@ -231,12 +231,12 @@ def _whole_take(rows: np.ndarray, indices: Any, axis: Any = None, **kwargs: Any)
 
 
 def choose(array: Any, index: Any) -> Any:
-    """Give the elements at the places of an index that `chooses`."""
+    """Return `array[index]`, for an index that `chooses` accepts."""
     return array[index]
 
 
 def chooses(index: Any) -> bool:
-    """Whether an index is one list or array of places, which may have slices and `...` beside it."""
+    """Return True if an index is one list or array of positions, perhaps with slices and `...`."""
     parts = index if type(index) is tuple else (index,)
     listed = [part for part in parts if not isinstance(part, (slice, EllipsisType))]
     return len(listed) == 1 and type(listed[0]) in (list, np.ndarray) and _are_places(listed[0])
@@ -249,7 +249,7 @@ def _are_places(part: Any) -> bool:
 
 
 def _whole_chosen(rows: np.ndarray, index: Any) -> Any:
-    """Lie in memory as numpy lays them: the axis of the places in front of the others."""
+    """Index all rows. As in numpy, the axis of the positions comes first in the memory layout."""
     parts = list(index) if type(index) is tuple else [index]
     dots = next((i for i, part in enumerate(parts) if part is ...), len(parts))
     parts[dots : dots + 1] = [slice(None)] * (rows.ndim - 1 - sum(part is not ... for part in parts))
@@ -260,7 +260,7 @@ def _whole_chosen(rows: np.ndarray, index: Any) -> Any:
 
 
 def _whole_transform(function: Function) -> Function:
-    """A Fourier transform along one axis, the last by default."""
+    """Return the form of a Fourier transform along one axis, by default the last."""
 
     def of_rows(rows: np.ndarray, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
         return function(rows, n, _shifted(axis, rows.ndim - 1), norm)
@@ -269,7 +269,7 @@ def _whole_transform(function: Function) -> Function:
 
 
 def _order(function: Function, own: int) -> Function:
-    """A function of the order of numbers, of all or along an axis, with so many other arguments before that."""
+    """Return the form of a function of sorted numbers, such as the median. `own` arguments come before its axis."""
 
     def of_rows(rows: np.ndarray, *given: Any, axis: Any = None) -> Any:
         if len(given) > own:

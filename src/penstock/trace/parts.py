@@ -1,8 +1,8 @@
-"""Parts: the beginning of a function that can be traced as a graph, and the rest of it as a function.
+"""Parts: the beginning of a function as a graph, and the rest of it as a function.
 
-A function that does something unknown is called for every element, but what it does before that can run a Block at a
-time: nobody can notice how often or when that is computed. The rest is a function of the variables that it reads. It is
-called per element, in order, and does what the function would have done from there on.
+A function with an unknown operation is called for every element. The operations before it can run on whole Blocks,
+because they have no side effects: no code can observe when or how often they run. The rest becomes a function of the
+variables that it reads. It is called per element, in order, and continues where the beginning ends.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from penstock.trace.templates import Template, Templates, alike, leaves, rows_of
 from penstock.trace.traced import traced, why_not_made
 from penstock.trace.tracer import Tracer
 
-_SPARED = 2  # leaves of an element that need not be made for a call, at least, or it is no gain
-_SPARED_LOOKING = 6  # the same where before each call is looked at what its beginning has read
-_MADE_UP = 16_000  # leaves that take as long to be made as to find out which need not be
-_WIDE = 4  # leaves of an element, some of which may be spared
-_CHEAP = (*UFUNCS.values(), ASTYPE, TRIED_ASTYPE, WHERE)  # numpy does as well by itself
+_SPARED = 2  # a cut must save at least so many leaves per element
+_SPARED_LOOKING = 6  # likewise, if each call first compares the places that the beginning read
+_MADE_UP = 16_000  # building so many leaves takes as long as finding those that are not needed
+_WIDE = 4  # fewest leaves of an element, of which some may not be needed
+_CHEAP = (*UFUNCS.values(), ASTYPE, TRIED_ASTYPE, WHERE)  # numpy is as fast for single elements
 
-Step = tuple[FunctionType, list[str], list[str]]  # what it does, from which variables, to which
+Step = tuple[FunctionType, list[str], list[str]]  # a function, the variables that it reads, and those that it sets
 
 
-REMEDY = "Functions of numpy or penstock in its place may run by Block; AUTOTUNE runs calls at once."
+REMEDY = "Functions of numpy or penstock in its place may run by Block; AUTOTUNE runs calls in parallel."
 
 
 @dataclass(slots=True)
 class Spent:
-    """What calling the part that is called per element has cost so far."""
+    """The number and the duration of the calls per element so far."""
 
     calls: int = 0
     seconds: float = 0.0
@@ -64,9 +64,9 @@ class Spent:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Parts:
-    """`graph` computes what the variables that the rest reads are made of; `steps` is the same per element.
+    """A function as a graph and a rest. `graph` computes the variables that the rest reads, `steps` do it per element.
 
-    `gains` says whether that is worth it by itself; `ends` how the rest may be cut again.
+    `gains` is True if this cut alone is worth it. `ends` is the search for a further cut of the rest.
     """
 
     graph: Graph
@@ -78,13 +78,13 @@ class Parts:
     rest: FunctionType
     draws: int
     captured: Captured
-    broken: str  # by what, and where
+    broken: str  # the lines that cannot be traced, with reasons
     gains: bool
-    pure: bool  # whether the rest can change nothing
+    pure: bool  # True if the rest has no side effects
     ends: Ends | None
-    unsteady: set[Any]  # the places that its calls have changed so far
-    known: int  # how many of them were known when the function was cut
-    is_straight: bool  # whether the function as it is written has to be called for an element if the rest raises
+    unsteady: set[Any]  # the places that calls of the function have changed so far
+    known: int  # their number when the function was cut
+    is_straight: bool  # True if the original function runs when the rest raises
     spent: Spent = field(default_factory=lambda: Spent())
 
     def holds(self) -> bool:
@@ -92,7 +92,7 @@ class Parts:
         return self.known == len(self.unsteady) and self.captured.unchanged()
 
     def plainly(self, arguments: Sequence[Any]) -> list[Any]:
-        """The leaves that `graph` computes, as the function computes them for one element."""
+        """Return the leaves that `graph` computes, computed by the function itself for one element."""
         variables = dict(zip(self.arguments, self.inputs(*arguments), strict=True))
         for function, takes, gives in self.steps:
             variables.update(zip(gives, function(*[variables[name] for name in takes]), strict=True))
@@ -102,7 +102,7 @@ class Parts:
         return [found[index] for index in range(len(found))]
 
     def described(self, optimised: Callable[..., Graph], *, may_end: bool) -> str:
-        """What runs by Block, what is called per element, why and for how long; with its end, if it `may_end`."""
+        """Return the text for `explain`: the primitives of the graphs, the lines that run per element, their time."""
         ends = self.ends if may_end else None
         ended = None if ends is None else ends.ended
         graphs: list[tuple[Graph, Collection[int]]] = [(self.graph, ())]
@@ -111,7 +111,7 @@ class Parts:
             graphs = [(ended.before, ended.copied), (ended.after, range(len(ended.after.outputs)))]
             given = ended.shown
         runs = [optimised(graph, copied=copied) for graph, copied in graphs if graph.equations]
-        by_block = "; behind it ".join(graph.describe() for graph in runs)
+        by_block = "; after it ".join(graph.describe() for graph in runs)
         few, leaves = len(graphs[0][0].used(given)), len(self.graph.inputs)
         alone = f" with {few} of {leaves} values of the element" if leaves - few >= _SPARED else ""
         each = f", {self.spent.seconds / self.spent.calls * 1e6:,.3g} µs each" if self.spent.calls else ""
@@ -122,16 +122,16 @@ class Parts:
         return f"runs by Block: {by_block}; called per element{alone}{each}: {self.broken}{more}"
 
     def rows(self, itself: Any, columns: Sequence[list[Any]], count: int) -> Iterator[tuple[Any, ...]]:
-        """The arguments of `rest` for each element, from the values of the graph's outputs."""
+        """Yield the arguments of `rest` for each element, built from the outputs of the graph."""
         return rows_of(self.variables, itself, columns, count)
 
 
 @dataclass(frozen=True, slots=True)
 class _Called:
-    """The function behind a method, a partial or an object, and what it is given beside the element.
+    """The function that a method, a partial or an object calls, and its arguments in addition to the element.
 
-    What is found of an object is remembered for as long as there is the object. So it is found of a twin with the same
-    attributes, which is given first, and `itself` refers to the object.
+    Facts about an object are remembered while the object exists, and must not keep it in memory. The first argument is
+    therefore a twin with the same attributes, and `itself` is a weak reference to the object.
     """
 
     function: FunctionType
@@ -162,7 +162,7 @@ def _called(function: Any) -> _Called | None:
     if type(method) is not FunctionType:
         return None
     kind = type(function)
-    if not kind.__weakrefoffset__ or hasattr(kind, "__del__"):  # the twin's end would be noticed
+    if not kind.__weakrefoffset__ or hasattr(kind, "__del__"):  # freeing the twin would be observable
         return _Called(method, (function,), {}, watched)
     twin = object.__new__(kind)
     object.__setattr__(twin, "__dict__", vars(function))
@@ -170,9 +170,9 @@ def _called(function: Any) -> _Called | None:
 
 
 def parts(function: Any, structure: Structure, specs: Sequence[LeafSpec], unsteady: set[Any]) -> Parts | None:
-    """A function's beginning and rest; None where it has no beginning worth it, or there is no telling.
+    """Return a function as beginning and rest, or None if no beginning is worth it or can be found.
 
-    What reads one of the `unsteady` places belongs to the rest.
+    Statements that read one of the `unsteady` places belong to the rest.
     """
     called = _called(function)
     if called is None or why_not_made(structure) or not (structure.size >= _WIDE or _calls_ours(called)):
@@ -186,7 +186,7 @@ def parts(function: Any, structure: Structure, specs: Sequence[LeafSpec], unstea
             break
         tracing = _Tracing(whole, called, structure, specs)
         tracing.unsteady = unsteady
-        with suppress(NotTraceable, Exception):  # on stand-ins: the real elements decide
+        with suppress(NotTraceable, Exception):  # an error with tracers says nothing about real elements
             found = tracing.parts()
             if found is not None and (found.pure or not straight) and (found.gains or best is None):
                 best = found
@@ -194,7 +194,7 @@ def parts(function: Any, structure: Structure, specs: Sequence[LeafSpec], unstea
 
 
 def broken_by(function: Callable[..., Any], structure: Structure, specs: Sequence[LeafSpec]) -> str:
-    """The line and the expression that a function cannot be traced beyond, with the reason; empty if nothing tells.
+    """Return the line and the expression at which tracing ends, with the reason; "" if they cannot be found.
 
     >>> from penstock.block.structure import LEAF
     >>> broken_by(len, LEAF, [])
@@ -211,12 +211,12 @@ def broken_by(function: Callable[..., Any], structure: Structure, specs: Sequenc
 
 
 def _calls_ours(called: _Called) -> bool:
-    """Whether it may call a function of ours, or one that does."""
+    """Return True if a function may call a function of penstock, directly or in a helper."""
     function, given = called.function, called.given
     code = function.__code__
     held = (value for _, value in closure(function))
     values = chain(held, (function.__globals__.get(name) for name in code.co_names))
-    if given or any(name.partition(".")[0] == "penstock" for name in code.co_names):  # it may import that
+    if given or any(name.partition(".")[0] == "penstock" for name in code.co_names):  # the function may import penstock
         return True
     return any(
         isinstance(value, FunctionType) or (isinstance(value, ModuleType) and value.__name__.startswith("penstock"))
@@ -225,11 +225,11 @@ def _calls_ours(called: _Called) -> bool:
 
 
 def _nothing(value: Any) -> None:
-    """Takes a value that is to be looked at as an argument is."""
+    """Do nothing. Inspecting a partial of this function inspects the value."""
 
 
 def _twin(function: FunctionType) -> FunctionType:
-    """A function of the same code that reads the same."""
+    """Return a function with the same code, globals, defaults and closure."""
     made = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
@@ -238,10 +238,10 @@ def _twin(function: FunctionType) -> FunctionType:
 
 
 class _Tracing:
-    """Runs a function's statements on stand-ins, one after the other, up to the first that cannot be."""
+    """Traces a function's statements one after the other, up to the first that cannot be traced."""
 
     def __init__(self, whole: Cut, called: _Called, structure: Structure, specs: Sequence[LeafSpec]) -> None:
-        # What is found is remembered as long as there is the function: it holds on to a twin, and not to that itself.
+        # The result is remembered while the function exists. It refers to a twin, so that the function can be freed.
         self._function = weakref.ref(called.function)
         twin = _twin(called.function)
         self.whole = replace(whole, function=twin)
@@ -251,9 +251,9 @@ class _Tracing:
         self.builder = GraphBuilder(tuple(specs))
         self.variables: dict[str, Any] = {}
         self.reads: list[tuple[Any, Any, Any]] = []
-        self._objects: dict[str, Any] = {}  # variables that hold the same object of the user's for every element
+        self._objects: dict[str, Any] = {}  # variables with one object of the user for all elements
         self._steps: list[Step] = []
-        self.breaks: list[str] = []  # what cannot be traced, where, and why
+        self.breaks: list[str] = []  # the lines that cannot be traced, with reasons
 
     def parts(self) -> Parts | None:
         inputs = self._inputs()
@@ -263,19 +263,19 @@ class _Tracing:
         return None if found is None or not (found.gains or ends is not None) else found
 
     def gains(self, spared: int, *, pure: bool) -> bool:
-        """Return True if the equations so far are worth running by Block, or not making `spared` leaves is."""
+        """Return True if running the equations so far on Blocks is worth it, or building `spared` fewer leaves is."""
         return not all(map(_is_cheap, self.builder.equations)) or spared >= (_SPARED if pure else _SPARED_LOOKING)
 
     def inspected(self, function: Callable[..., Any]) -> tuple[str | None, tuple[Any, ...]]:
-        """Why a part of the function may not be run on stand-ins, if it may not, and what it reads from outside."""
+        """Return why a part of the function must not be traced, or None; and the places outside that it reads."""
         why, seen = inspected(function, self._objects, self._held(function))
         if not self.unsteady.isdisjoint(seen.places()):
-            why = why or "it reads what its calls change"
-        ours = function, _nothing  # made here: nobody can change them
+            why = why or "it reads a value that its calls change"
+        ours = function, _nothing  # created here: no other code can change them
         return why, self._watched([read for read in seen.reads if not any(read[0] is one for one in ours)])
 
     def _held(self, function: Any) -> dict[str, Any]:
-        """What a part of the function is given that was not made for the element, but is there for all of them."""
+        """Return the arguments of a part that are not created for each element, but exist for all elements."""
         code: Any = getattr(function, "__code__", None)
         outside = self._outside()
 
@@ -289,7 +289,7 @@ class _Tracing:
         return {name: self.variables[name] for name in names if is_held(self.variables.get(name))}
 
     def _given(self) -> tuple[Any, ...]:
-        """What the function is given beside the element."""
+        """Return the arguments of the function in addition to the element."""
         return *self._called.given, *self._called.named.values()
 
     def _templates(self) -> Templates:
@@ -297,29 +297,29 @@ class _Tracing:
         return Templates(self._given(), self._outside(), twin)
 
     def _outside(self) -> frozenset[int]:
-        """The lists, dicts, arrays and objects that were there before, by their ids."""
+        """Return the ids of the lists, dicts, arrays and objects that existed before the call."""
         given = self._given()
         found = (place for place, *_ in self.reads if type(place) in (list, dict, OrderedDict, np.ndarray))
         return frozenset(map(id, (*found, *(value for value in given if is_plain_object(value)))))
 
     def _watched(self, reads: Sequence[tuple[Any, Any, Any]]) -> tuple[tuple[Any, Any, Any], ...]:
-        """What was read of the twin is looked at in the object itself."""
+        """Return the reads with the object itself in place of its twin."""
         itself = self._called.itself
         if itself is None:
             return tuple(reads)
         return tuple((itself if read[0] is self._called.given[0] else read[0], *read[1:]) for read in reads)
 
     def templates(self, values: Sequence[Any]) -> tuple[tuple[Template, ...], list[Operand]]:
-        """Variables as templates, and the values of the graph that these are made of."""
+        """Return variables as templates, and the outputs of the graph that the templates use."""
         kept = self._templates()
         return tuple(map(kept.template, values)), kept.outputs
 
     def things(self, names: Collection[str]) -> set[Any]:
-        """What may be written into of these variables."""
+        """Return the values that can be overwritten through these variables."""
         return things_of(self.builder.equations, self.variables, names)
 
     def changed(self, read: set[str]) -> set[str]:
-        """The variables that may hold something else when somebody was given these: what shares memory with them."""
+        """Return the variables that may change when other code gets these, because they share memory."""
         open_ = self.things(read)
         return {name for name in self.variables if open_ and not open_.isdisjoint(self.things((name,)))}
 
@@ -329,7 +329,7 @@ class _Tracing:
         return "; ".join(self.breaks)
 
     def _inputs(self) -> Callable[..., Any]:
-        """Gives the arguments their values."""
+        """Set the arguments to their values. Return a function that does the same for an element."""
         whole, builder = self.whole, self.builder
         inputs = whole.bound()
         self._inspect(inputs)
@@ -358,10 +358,10 @@ class _Tracing:
         self.reads.extend(seen)
 
     def _run(self) -> int:
-        """Trace as many statements as can be, and put them in front of the others; their number.
+        """Trace as many statements as possible, move them before the others, and return their number.
 
-        A statement that cannot be traced but is pure (a branch, a conversion to int) is put off until those are done
-        that have nothing to do with it: nobody can notice in which of two orders they are computed.
+        A pure statement that cannot be traced (a branch, a conversion to int) is postponed. The statements that do not
+        depend on it are traced first. No code can observe this order.
         """
         local = self.whole.local
         traced_, put_off = [], PutOff()
@@ -387,7 +387,7 @@ class _Tracing:
         return len(traced_)
 
     def _load(self, found: Fields) -> None:
-        """Give the items of dicts that are variables of their own their values."""
+        """Assign the items of dicts that became separate variables."""
         for load in found.loads:
             step = self.whole.part([load.statement], [load.of], [load.to])
             self._steps.append((step, [load.of], [load.to]))
@@ -399,11 +399,11 @@ class _Tracing:
         return self.why_not_movable(self.whole.part([statement], names, [])) is None
 
     def why_not_movable(self, function: Callable[..., Any]) -> str | None:
-        """Why somebody may notice when a part of the function is called."""
+        """Return why other code can observe when a part of the function is called, or None."""
         return why_not_movable(function, self._objects, self._held(function))
 
     def _why_not_traced(self, i: int, put_off: PutOff) -> str | None:
-        """Trace a statement; the reason where that cannot be, empty where it waits for one that is put off."""
+        """Trace a statement. Return None, or the reason if that fails, or "" if it depends on a postponed statement."""
         statements, local = self.whole.statements, self.whole.local
         statement = statements[i]
         needs, makes = reads(statement, local), writes(statement, local)
@@ -412,8 +412,8 @@ class _Tracing:
             return "" if self.breaks else whole.reason
         if put_off.concerns(needs, makes) or not put_off.reads(makes) <= self.variables.keys():
             return ""
-        if not needs - makes <= set(self.variables):  # one that it makes itself, as a loop does, may come to be
-            return "it reads what has no value yet"
+        if not needs - makes <= set(self.variables):  # a loop can read a variable that it sets itself
+            return "it reads a variable that has no value yet"
         later = set().union(*[reads(other, local) for other in statements[i + 1 :]])
         gives = sorted(makes & later)
         takes = sorted(needs.union(gives).intersection(self.variables))
@@ -434,7 +434,7 @@ class _Tracing:
             for value in made:
                 kept.template(value)
             if put_off.statements and any(tracer.ref != ref for tracer, ref in stood):
-                message = "it writes into an array"  # that a statement which is put off may read
+                message = "it writes into an array"  # a postponed statement may read the array
                 raise NotTraceable(message)
         except (NotTraceable, Exception) as error:
             del self.builder.equations[known[0] :], self.reads[known[2] :]
@@ -444,9 +444,9 @@ class _Tracing:
             after = self._templates()
             now = [after.template(value) for value in self.variables.values()]
             if before.outputs != after.outputs or not alike(held, now):
-                raise  # it has changed a dict before it failed
+                raise  # the statement changed a dict before it failed
             both = traced(self.whole.function, self._structure, self.builder.inputs).reason, str(error)
-            return both[not all(why.startswith("it branches") for why in both)]  # a statement alone has no ways
+            return both[not all(why.startswith("it branches") for why in both)]  # a single statement may not branch
         for name in sorted(put_off.reads(set(gives))):
             old = f"{name}.{len(self._steps)}"
             self._steps.append((self.whole.part([], [name], [name]), [name], [old]))
@@ -467,7 +467,7 @@ class _Tracing:
         needed = set().union(*[reads(statement, whole.local) for statement in rest])
         unknown = needed - set(self.variables)
         if unknown - set().union(*[writes(statement, whole.local) for statement in rest]):
-            return None  # in a function of its own it would be a global name
+            return None  # in a separate function it would be a global
         names = tuple(sorted(needed & set(self.variables)))
         kept = self._templates()
         variables = tuple(kept.template(self.variables[name]) for name in names)
@@ -484,7 +484,7 @@ class _Tracing:
 
 
 def _imported(statement: ast.stmt) -> list[tuple[Any, Any, Any]]:
-    """Return the places that an import reads; none if it is no import, or of what is not there yet."""
+    """Return the places that an import reads; none for another statement, or if a name does not exist yet."""
     found: list[tuple[Any, Any, Any]] = []
     if isinstance(statement, ast.Import):
         found = [(sys.modules, alias.name, sys.modules.get(alias.name)) for alias in statement.names]
@@ -495,7 +495,7 @@ def _imported(statement: ast.stmt) -> list[tuple[Any, Any, Any]]:
 
 
 def _is_cheap(equation: Equation) -> bool:
-    """Return True if numpy does as well by itself, which it does not with an array of a few numbers."""
+    """Return True if numpy is as fast for single elements. With a constant array of a few numbers it is slower."""
     few = any(isinstance(operand, Const) and np.ndim(operand.value) for operand in equation.operands)
     return equation.primitive.by_row or (equation.primitive in _CHEAP and not few)
 
@@ -511,10 +511,10 @@ def _stand_ins(values: Iterable[Any]) -> Iterator[Tracer]:
 
 
 def worth_asking(function: Callable[..., Any], structure: Structure, rows: int, *, gives_elements: bool) -> bool:
-    """Whether it is time to ask for `in_parts` of a function that is about to be called for so many elements more.
+    """Return True if calling `in_parts` is worth it for a function that will be called for `rows` further elements.
 
-    It takes milliseconds. What is all that may come of it is that some leaves are not made, unless the function gives
-    elements of operations of ours: then it is worth it once it would have been made up for by now.
+    `in_parts` takes milliseconds. It is worth it at once for a function that returns elements and calls a function of
+    penstock. For others, the only gain is that some leaves are not built. It is then worth it after enough elements.
     """
     called = _called(function)
     if called is None or (gives_elements and (structure.size < _WIDE or _calls_ours(called))):
@@ -530,9 +530,9 @@ def worth_asking(function: Callable[..., Any], structure: Structure, rows: int, 
 def in_parts(
     function: Callable[..., Any], structure: Structure, specs: Sequence[LeafSpec], before: Parts | None = None
 ) -> Parts | None:
-    """`parts`, remembered per function and kind of element while what its beginning reads stays the same.
+    """Return the result of `parts`, remembered per function and kind of element until a value that it reads changes.
 
-    `before` is what the caller has found the last time.
+    `before` is the result that the caller got the last time.
     """
     notes = notes_of(function)
     notes = {} if notes is None else notes

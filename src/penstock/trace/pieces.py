@@ -33,7 +33,7 @@ def run_in_pieces(
     shape = arrays[0].shape if len(arrays) == len(columns) else ()
     if len(shape) < 3 or math.prod(shape) <= 2 * PIECE:
         return None
-    inner = shape[2:]  # constants must fit below the first two axes, which become one
+    inner = shape[2:]  # the first two axes become one, so constants may only have the others
     constants = {np.shape(one.value) for step in graph.equations for one in step.operands if isinstance(one, Const)}
     if any(array.shape != shape or not array.flags.c_contiguous for array in arrays) or not all(
         len(one) <= len(inner) and np.broadcast_shapes(one, inner) == inner for one in constants

@@ -1,8 +1,8 @@
-"""Decides from its bytecode whether a function may be run on stand-ins, a Block at a time, without anybody noticing.
+"""Decides from its bytecode whether a function may run on tracers, for whole Blocks, without observable effects.
 
-Allowed is only what is known: arithmetic, primitives, numpy's exact functions, a few builtins, constants and helper
-functions that pass the same test. Anything else (print, global state, an unknown library) and the function runs per
-element as written. Whether it branches on data is found when it is traced.
+Only known operations are allowed: arithmetic, primitives, numpy's exact functions, a few builtins, constants and helper
+functions that pass the same test. With any other operation (print, global state, an unknown library) the function runs
+per element as written. Branches on data are found later, when the function is traced.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _BUILTINS = {
     functools.partial, functools.reduce,
 }  # fmt: skip
 _KNOWN = frozenset(map(id, FUNCTIONS))
-_MAKERS: tuple[Any, ...] = (  # of arrays, and a pattern, of what is given, which stand-ins refuse to be
+_MAKERS: tuple[Any, ...] = (  # create arrays and a pattern from their arguments; tracers refuse to be arguments
     np.zeros, np.ones, np.full, np.eye, np.identity, np.arange, np.linspace, np.array, np.asarray, np.ascontiguousarray,
     re.escape,
 )  # fmt: skip
@@ -56,14 +56,14 @@ METHODS = {
     "pop", "popitem", "update", "setdefault", "clear", "insert", "remove", "reverse", "index", "count", "fromkeys",
     "set_shape", *REDUCTIONS,
 }  # fmt: skip
-# These may be told where to write, or write into what they are asked of.
+# These methods may write into an argument or into their object.
 _WRITING = {
     "append", "extend", "clip", "cumsum", "cumprod", "round", "dot", "take", "trace", "pop", "popitem", "update",
     "setdefault", "clear", "insert", "remove", "reverse", *REDUCTIONS,
 }  # fmt: skip
 _CONSTANTS = (bool, int, float, complex, str, bytes, np.generic, np.dtype, type(None), type(Ellipsis), slice)
-_PLAIN = ("builtins", "numpy", "numpy.dtypes")  # where the classes of constants are from that do what is known of them
-_FORBIDDEN = {  # by how the names of instructions begin
+_PLAIN = ("builtins", "numpy", "numpy.dtypes")  # modules with classes of constants whose operations are known
+_FORBIDDEN = {  # by prefix of the name of an instruction
     "STORE_GLOBAL": "it keeps state, in a global",
     "DELETE_GLOBAL": "it keeps state, in a global",
     "STORE_ATTR": "it keeps state, in an attribute",
@@ -81,19 +81,19 @@ _STATEFUL = tuple(_FORBIDDEN)
 _OF_ITS_OWN = ("STORE_DEREF", "DELETE_DEREF")
 _FREE = ("DELETE_SUBSCR", "DELETE_FAST")
 _NONE: Mapping[str, Any] = MappingProxyType({})
-_GENERATOR = "<genexpr>"  # the name of what is no function of the user's, and is gone through by who is given it
-_HANDLERS = ("PUSH_EXC_INFO", "SETUP_FINALLY")  # a stand-in may raise where no element does
+_GENERATOR = "<genexpr>"  # the name of a generator expression, which the called function consumes
+_HANDLERS = ("PUSH_EXC_INFO", "SETUP_FINALLY")  # a tracer may raise where no element raises
 _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
-_FIELD = type(vars(namedtuple("_One", "field"))["field"])  # of a named tuple
-_WATCHED = 1 << 16  # bytes of a captured array: its content is digested for every Block, some 30 µs at most
+_FIELD = type(vars(namedtuple("_One", "field"))["field"])  # the class of the fields of a named tuple
+_WATCHED = 1 << 16  # bytes of a captured array; the digest for each Block takes at most about 30 µs
 TOO_LARGE = "an array too large to watch for changes"
 HANDLES = "it handles exceptions or leaves a with block"
-_WATCHED_ITEMS = 1 << 10  # of a captured dict, each of which is looked at for every Block
+_WATCHED_ITEMS = 1 << 10  # items of a captured dict; each is compared for each Block
 _WRITERS = ("STORE_SUBSCR", "STORE_SLICE", "DELETE_SUBSCR")
 
 
 def why_impure(function: Callable[..., Any]) -> str | None:
-    """The reason this function must run per element, or None for one that may be traced.
+    """Return why a function must run per element, or None if it may be traced.
 
     >>> why_impure(lambda x: x * 2)
     >>> why_impure(lambda x: print(x))
@@ -103,7 +103,7 @@ def why_impure(function: Callable[..., Any]) -> str | None:
 
 
 def may_draw(function: Callable[..., Any]) -> bool:
-    """Whether a function may be random by the number of its element: true of all that is not known to be pure.
+    """Return True if a function may use the random keys of its element: it does so, or it is not known to be pure.
 
     >>> may_draw(lambda x: x * 2), may_draw(lambda x: print(x))
     (False, True)
@@ -113,16 +113,16 @@ def may_draw(function: Callable[..., Any]) -> bool:
 
 
 def captured(function: Callable[..., Any]) -> Captured:
-    """What a pure function reads from outside, as it is now."""
+    """Return the places outside that a pure function reads, with their present values."""
     return inspected(function)[1]
 
 
 def inspected(
     function: Callable[..., Any], objects: Mapping[str, Any] = _NONE, held: Mapping[str, Any] = _NONE
 ) -> tuple[str | None, Captured]:
-    """`why_impure` and `captured`; `objects` are what is known to be given to arguments of these names.
+    """Return the results of `why_impure` and `captured`. `objects` are known arguments by name.
 
-    `held` is what they are given and others have too, who would see it written into.
+    `held` are known arguments that other code also uses, so that writing into them is a side effect.
     """
     if objects or held:
         (why, _), (seen, *_) = _inspected(function, objects, held)
@@ -138,18 +138,18 @@ def _recalled(function: Callable[..., Any]) -> tuple[tuple[str | None, bool], Ca
 def _inspected(
     function: Callable[..., Any], objects: Mapping[str, Any] = _NONE, held: Mapping[str, Any] = _NONE
 ) -> tuple[tuple[str | None, bool], list[Any]]:
-    """Why a function is impure, and whether it draws; with the places that this was read from."""
+    """Return why a function is impure, and whether it is random; and the places that were read."""
     inspection = _Inspection(objects, held)
     why = inspection.verdict(function)
     return (why, inspection.draws), [Captured(tuple(inspection.reads)), *inspection.watched]
 
 
 def inspected_live(function: Callable[..., Any]) -> tuple[str | None, Captured, list[np.ndarray]]:
-    """`inspected` while nothing raises, where large arrays may be used by their names; and these arrays.
+    """Return the result of `inspected` for a function without handling of exceptions, and its large arrays.
 
-    They are not watched for changes. What is calculated from them may be kept nowhere: it is looked up in them as they
-    are. Only the function's own code may use them: what it calls may be reached in ways in which they would be arrays
-    like others.
+    These arrays are not watched for changes, so no graph may contain values from them. The graph looks up items in them
+    each time it runs. Only the function's own code may use them by name. Helper functions may not, because other code
+    could call them with ordinary arrays.
     """
     inspection = _Inspection()
     inspection.live = {}
@@ -161,31 +161,31 @@ def inspected_live(function: Callable[..., Any]) -> tuple[str | None, Captured, 
 
 
 def why_not_movable(function: Callable[..., Any], objects: Mapping[str, Any], held: Mapping[str, Any]) -> str | None:
-    """Why somebody may notice when a pure function is called: it draws, or it is not pure."""
+    """Return why other code can observe when a function is called, or None. It may be random or not pure."""
     inspection = _Inspection(objects, held)
     return inspection.verdict(function) or ("it is random" if inspection.draws else None)
 
 
 class _Inspection:
     def __init__(self, objects: Mapping[str, Any] = _NONE, held: Mapping[str, Any] = _NONE) -> None:
-        self._objects = objects  # given to arguments of the function
-        self._held = held  # likewise, and it may be written to
+        self._objects = objects  # known arguments of the function by name
+        self._held = held  # likewise; other code also uses them
         self._visiting: set[Any] = set()
         self.reads: list[tuple[Any, Any, Any]] = []
-        self._mutable = bool(held)  # whether something captured can be written to
-        self._writes = False  # whether anything is written to, or may be
+        self._mutable = bool(held)  # True if a captured value can be changed
+        self._writes = False  # True if the function may change a value
         self.draws = False
-        self.live: dict[int, np.ndarray] | None = None  # large arrays that it uses; None if that is not asked
-        self.top: FunctionType | None = None  # who may use them
+        self.live: dict[int, np.ndarray] | None = None  # large arrays that it uses; None if they are not allowed
+        self.top: FunctionType | None = None  # the function that may use them
         self._in_top = False
-        self._again = True  # whether the function that comes next is made again among stand-ins, by `tables`
-        self._line: int | None = None  # of the user's code that was looked at last
-        self.watched: list[Any] = []  # what was looked at to tell whether anything captured is written to
-        self._methods: set[str] = set()  # that are called of what is only known when it runs
-        self._passed_on: list[tuple[Any, str]] = []  # objects of the user's which may be what they are called of
+        self._again = True  # True if `tables` copies the next function for tracers
+        self._line: int | None = None  # the last line of the user's code that was read
+        self.watched: list[Any] = []  # the places that were read to find writes to captured values
+        self._methods: set[str] = set()  # names of methods that are called on unknown objects
+        self._passed_on: list[tuple[Any, str]] = []  # objects of the user that may be among the unknown objects
 
     def verdict(self, function: Any) -> str | None:
-        """Why it is not pure, or None."""
+        """Return why a function is not pure, or None."""
         why = self.function(function)
         asked = (spelled for one, spelled in self._passed_on if not self._methods.isdisjoint(dir(one)))
         why = why or next((f"it uses {spelled}" for spelled in asked), None)
@@ -197,7 +197,7 @@ class _Inspection:
 
     def function(self, function: Any) -> str | None:
         behind = function.__func__ if type(function) is MethodType else function
-        marks = vars(behind) if isinstance(behind, FunctionType) else _NONE  # an object may answer anything
+        marks = vars(behind) if isinstance(behind, FunctionType) else _NONE  # an object may compute its attributes
         self.draws = self.draws or "__penstock_draws__" in marks
         if "__penstock_primitive__" in marks or (isinstance(function, np.ufunc) and function in UFUNCS):
             return None
@@ -211,7 +211,7 @@ class _Inspection:
         return self._plain(function, objects)
 
     def _plain(self, function: FunctionType, objects: Mapping[str, Any]) -> str | None:
-        """A function written in Python, some of whose arguments may be objects that are known."""
+        """Return why a function written in Python is not pure. Some of its arguments may be known objects."""
         again, self._again = self._again, False
         visit = (id(function), again, *map(id, objects.values()))
         if visit in self._visiting:
@@ -239,7 +239,7 @@ class _Inspection:
         return why or self.function(function.func)
 
     def _callable(self, called: Any) -> str | None:
-        """A known function of Python's or numpy's, or an object with a plain `__call__`, class and attributes."""
+        """Return None for a known function of Python or numpy, or inspect an object with a plain `__call__`."""
         if id(called) in _KNOWN or (isinstance(called, (type, BuiltinFunctionType)) and called in _BUILTINS):
             return None
         method = self._attribute(called, "__call__") if is_plain_object(called) else MISSING
@@ -249,13 +249,13 @@ class _Inspection:
 
     def _method(self, method: Any, owner: Any) -> str | None:
         if not isinstance(method, FunctionType) or not is_plain_object(owner) or not method.__code__.co_argcount:
-            return f"it is a method of {type(owner).__name__}, whose class may calculate in its own way"
+            return f"it is a method of {type(owner).__name__}, whose class may define its own operations"
         name = method.__code__.co_varnames[0]
         self.draws = self.draws or "__penstock_draws__" in vars(method)
         return self._plain(method, {name: owner})
 
     def _attribute(self, owner: Any, name: str) -> Any:
-        """What a plain object has under a name, with every place that says so; MISSING for what computes it."""
+        """Return an attribute of a plain object and note all places that it depends on; MISSING if it is computed."""
         found = MISSING
         self.reads.append((owner, OWN, (type(owner), vars(owner))))
         for kind in type(owner).__mro__[:-1]:
@@ -265,20 +265,20 @@ class _Inspection:
         own = vars(owner).get(name, MISSING)
         self.reads.append((vars(owner), name, own))
         if found is not MISSING and hasattr(type(found), "__get__") and not isinstance(found, FunctionType):
-            return MISSING  # a property, a static method: what they give is looked up in another way
+            return MISSING  # a property or a static method needs another lookup
         return own if own is not MISSING else found
 
     def _constant_of(self, owner: Any, name: str) -> Any:
-        """What something that `has_constants` has under a name; MISSING for what computes it."""
+        """Return an attribute of an object that `has_constants`; MISSING if it is computed."""
         if is_member(owner):
             own = {"value": "_value_", "name": "_name_"}.get(name, "")
             if any(name in vars(kind) or own in vars(kind) for kind in type(owner).__mro__ if is_users(kind)):
-                return MISSING  # the user's, who calculates it
+                return MISSING  # a class of the user computes it
             found = vars(owner).get(own, MISSING)
             self.reads.append((vars(owner), own, found))
             return found
         if isinstance(owner, EnumMeta):
-            return vars(owner)["_member_map_"].get(name, MISSING)  # which stays what it is
+            return vars(owner)["_member_map_"].get(name, MISSING)  # members never change
         found = MISSING
         for kind in (type(owner) if isinstance(owner, tuple) else owner).__mro__[:-1]:
             held = vars(kind).get(name, MISSING)
@@ -301,12 +301,12 @@ class _Inspection:
         objects: Mapping[str, Any] = _NONE,
         around: frozenset[str] = frozenset(),
     ) -> str | None:
-        """`around` are variables of the functions around it, whose own this one's are then."""
+        """Return why code is not pure. `around` are variables of enclosing functions that belong to the same call."""
         generates = code.co_name == _GENERATOR
         if code.co_flags & (0x20 | 0x80 | 0x100 | 0x200) and not generates:  # generators and coroutines
             return "it is a generator or coroutine"
         if not objects.keys().isdisjoint(code.co_cellvars):
-            return "an inner function of it uses its own object"
+            return "an inner function uses the object of the method"
         if never_ends(code):
             return "it has a loop that never ends"
         chain: Any = MISSING  # the module or class that the next attribute is looked up in
@@ -323,7 +323,7 @@ class _Inspection:
                 spelled = f"{spelled}.{step.value}"
                 owner, chain = chain, self._attribute(chain, step.value)
                 if chain is MISSING:
-                    return f"it uses {spelled}, which is not there or computed when it is asked for"
+                    return f"it uses {spelled}, which does not exist or is computed on access"
                 if isinstance(chain, FunctionType) and vars(owner).get(step.value) is not chain:
                     why, chain = self._method(chain, owner), MISSING
                     if why:
@@ -334,29 +334,30 @@ class _Inspection:
                 spelled = f"{spelled}.{step.value}"
                 chain = self._constant_of(chain, step.value)
                 if chain is MISSING:
-                    return f"it uses {spelled}, which is not there or computed when it is asked for"
+                    return f"it uses {spelled}, which does not exist or is computed on access"
                 chain, why = self._step(chain, spelled)
             elif name in _ATTRIBUTE and chain is not MISSING:
                 spelled = f"{spelled}.{step.value}"
-                place = vars(chain) if _is_namespace(chain) or isinstance(chain, type) else None  # what is frozen stays
+                # attributes of frozen objects never change
+                place = vars(chain) if _is_namespace(chain) or isinstance(chain, type) else None
                 if place is not None:
                     self.reads.append((place, step.value, place.get(step.value, MISSING)))
                 try:
                     chain = getattr(chain, step.value)
                 except AttributeError:
-                    return f"it uses {spelled}, which is not there"
+                    return f"it uses {spelled}, which does not exist"
                 chain, why = self._step(chain, spelled)
             elif name in _ATTRIBUTE:
                 why = None if step.value in METHODS else f"it uses .{step.value}"
                 self._methods.add(step.value)
                 self._writes = self._writes or step.value in _WRITING
             elif _is_namespace(chain):
-                return f"it passes the module {spelled} on"
+                return f"it passes on the module {spelled}"
             elif name.startswith("LOAD_FAST") and step.value in objects:
                 spelled = step.value
                 chain, why = objects[spelled], None
             elif name.startswith(("STORE_FAST", "DELETE_FAST", "LOAD_CLOSURE")) and step.value in objects:
-                return "it changes what its own object is"
+                return "it assigns to its first parameter, the object itself"
             elif name == "LOAD_GLOBAL":
                 spelled = step.value
                 value = names.get(spelled, getattr(builtins, spelled, MISSING))
@@ -383,7 +384,7 @@ class _Inspection:
             ):
                 return next(why for begins, why in _FORBIDDEN.items() if name.startswith(begins))
             elif name == "MATCH_CLASS":
-                return "it looks at types"
+                return "it checks types"
             else:
                 self._writes = self._writes or name in _WRITERS or (name == "BINARY_OP" and step.spelled.endswith("="))
                 why = None
@@ -397,7 +398,7 @@ class _Inspection:
         return None
 
     def _step(self, value: Any, spelled: str) -> tuple[Any, str | None]:
-        """What a following attribute is looked up in, or whether the value itself may be used."""
+        """Return the object in which a following attribute is looked up, or why the value itself may not be used."""
         if _is_namespace(value) or (isinstance(value, type) and is_penstocks(value)) or is_plain_object(value):
             return value, None
         if is_frozen(type(value)) or has_constants(value):
@@ -413,13 +414,13 @@ class _Inspection:
             made_by = type(value)
             plain = made_by.__module__ in _PLAIN or is_penstocks(made_by)
             plain = plain or (issubclass(made_by, Enum) and not _calculates_itself(value))
-            return None if plain else f"it uses {spelled}, whose class may calculate in its own way"
+            return None if plain else f"it uses {spelled}, whose class may define its own operations"
         if type(value) in (tuple, frozenset):
             return next((why for why in (self._value(item, spelled) for item in value) if why), None)
         if type(value) in (list, dict, OrderedDict):
             return self._container(value, spelled)
         if isinstance(value, set):
-            return f"it uses {spelled}: a set may change unseen; make it a frozenset"
+            return f"it uses {spelled}: a set may change unnoticed; make it a frozenset"
         if (
             _is_live(value)
             or type(value) is np.ndarray
@@ -435,9 +436,9 @@ class _Inspection:
         if id(value) in _MAKING:
             return None
         if isinstance(value, np.ufunc) or id(value) in _KNOWN:
-            self._writes = True  # where it is told to write its result
+            self._writes = True  # the argument `out` may name an array to write into
             known = not isinstance(value, np.ufunc) or value in UFUNCS
-            return None if known else f"{spelled} has no form for whole Blocks"
+            return None if known else f"{spelled} has no vectorised form"
         if callable(value) and (
             isinstance(value, FunctionType)
             or type(value) in (functools.partial, MethodType)
@@ -448,7 +449,7 @@ class _Inspection:
             why = self.function(value)
             self._again = False
             if why and str(attribute(value, "__module__")).partition(".")[0] == "numpy":
-                return f"{spelled} has no form for whole Blocks"  # whatever it is made of
+                return f"{spelled} has no vectorised form"  # without details of its code
             return f"it calls {spelled}: {why}" if why else None
         return f"it uses {spelled}"
 
@@ -470,25 +471,25 @@ class _Inspection:
         if value.dtype.hasobject and not (
             value.size <= _WATCHED_ITEMS and all(type(item) in (bytes, str) for item in value.flat)
         ):
-            return f"it uses {spelled}, an array of Python objects, which may change unseen"
+            return f"it uses {spelled}, an array of Python objects, which may change unnoticed"
         self._mutable = True
         self.reads.append((value, CONTENT, content(value)))
         return None
 
 
 def _is_namespace(value: Any) -> bool:
-    """Return whether a value is a module, or names of penstock's that stand below one, as `tf.bitwise`."""
+    """Return True for a module, and for a group of names in a module of penstock, such as `tf.bitwise`."""
     return isinstance(value, ModuleType) or (is_penstocks(type(value)) and type(value).__name__ == "Namespace")
 
 
 def _is_live(value: Any) -> bool:
-    """Whether it is an array that is too large to be watched."""
+    """Return True for an array that is too large to be watched for changes."""
     known = type(value) in (np.ndarray, np.memmap)
     return known and value.nbytes > _WATCHED and value.ndim > 0 and not value.dtype.hasobject
 
 
 def has_constants(value: Any) -> bool:
-    """Whether it is the user's class, enumeration or named tuple, whose attributes are those that are written down."""
+    """Return True for a class, enumeration or named tuple of the user whose attributes are not computed."""
     kind = type(value)
     if kind in (type, ABCMeta):
         return all(is_users(place) or place is ABC for place in value.__mro__[:-1])
@@ -501,17 +502,17 @@ def has_constants(value: Any) -> bool:
 
 
 def is_member(value: Any) -> bool:
-    """Whether it is a member of an enumeration of the user's."""
+    """Return True for a member of an enumeration of the user."""
     return type(type(value)) is EnumMeta and is_users(type(value))
 
 
 def _calculates_itself(member: Any) -> bool:
-    """Whether a member of an enumeration has operators that the user has written."""
+    """Return True if a member of an enumeration has operators that the user wrote."""
     held = (item for kind in type(member).__mro__ if is_users(kind) for item in vars(kind).items())
     return any(name.startswith("__") and type(value) is FunctionType and is_users(value) for name, value in held)
 
 
-_UNCALLED = {  # of a class, run by nothing that a function may do with an object but calling it
+_UNCALLED = {  # attributes of a class that only a call of an object runs
     "__annotate__", "__annotate_func__", "__annotations__", "__annotations_cache__", "__call__", "__dataclass_fields__",
     "__dataclass_params__", "__dict__", "__doc__", "__firstlineno__", "__init__", "__match_args__", "__module__",
     "__post_init__", "__replace__", "__slotnames__", "__static_attributes__", "__weakref__",
@@ -519,11 +520,11 @@ _UNCALLED = {  # of a class, run by nothing that a function may do with an objec
 
 
 def _only_called(value: Any) -> bool:
-    """Whether no operator, comparison or conversion of an object runs code of its class."""
+    """Return True if no operator, comparison or conversion of an object runs code of its class."""
     names = {name for kind in type(value).__mro__[:-1] for name in vars(kind)}
     return all(name in _UNCALLED for name in names if name.startswith("__") and name.endswith("__"))
 
 
 def _is_plain_type(kind: type) -> bool:
-    """numpy's scalars, text and bytes, but no class made of them."""
+    """Return True for str, bytes and numpy's scalar classes, but not for classes derived from them."""
     return issubclass(kind, (np.generic, str, bytes)) and kind.__module__ in _PLAIN

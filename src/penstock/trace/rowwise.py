@@ -1,9 +1,9 @@
-"""Functions of numpy whose result may differ in the last bit between an element and a Block of them.
+"""Functions of numpy whose results for an element and for a Block of elements may differ in the last bit.
 
-Sums add in an order that depends on the length, and exp or tanh are other instructions at the end of an array than in
-its midst, on some machines. Whether a form for a whole Block gives the very bits is therefore tried, once for each
-function and shape, on random values, special ones among them. Where it does not, each row is calculated by itself, and
-the operations around it still run by Block.
+The order of additions in a sum depends on the length. On some machines, exp or tanh run other instructions at the end
+of an array than inside it. A trial therefore compares the bits of a form for whole Blocks with those of single rows. It
+runs once for each function and shape, on random values and special values. If the bits differ, each row is computed
+separately. The operations before and after it still run on whole Blocks.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from penstock.block.spec import TensorSpec
 from penstock.trace.graph import Allocate, Const, NotTraceable, Primitive
 
 _ROWS = (1, 2, 3, 7, 16)
-_VALUES = 1 << 16  # that a trial calculates with, beyond what two rows hold
-_LARGEST = 1 << 15  # values of a row: a call for each costs little beside them, and a trial would cost much
-_LISTED = 1 << 14  # bytes of a row from which on `column_of` leaves rows apart
-_WHOLE = 67  # values that the last trial has at least: more than a vector body takes at once, and some behind it
+_VALUES = 1 << 16  # values in a trial, which uses at least two rows
+_LARGEST = 1 << 15  # values of a row; with more, a call per row costs little, and a trial costs much
+_LISTED = 1 << 14  # bytes of a row; `column_of` does not stack larger rows
+_WHOLE = 67  # fewest values of the last trial: more than one step of a vector loop, and a remainder
 _SPECIAL = [np.nan, -np.nan, np.inf, -np.inf, 1e19, -1e19, 5e9, 3e9, -3e9, 7e4, 300.7, 1e-40, 0.5, 2.0, 1.0, -1.0, -0.0]
 
 Function = Callable[..., Any]
@@ -33,17 +33,17 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Form:
-    """A function of one or more values, and what gives all its results at once; None where nothing does."""
+    """A function of one or more values, and its vectorised form, which is None if there is none."""
 
     of_row: Function
     of_rows: Function | None
     largest: int = _LARGEST
-    spreads: bool = False  # whether arrays of constants are given to it as if each row had its own
+    spreads: bool = False  # True if arrays of constants are repeated for each row
 
 
 @dataclass(frozen=True, slots=True)
 class _Scalar:
-    """A constant, told from those that equal it: 0.0 from -0.0, 1 from 1.0."""
+    """A key of a constant that differs for equal constants: for 0.0 and -0.0, for 1 and 1.0."""
 
     kind: type
     text: str
@@ -59,9 +59,9 @@ def rowwise(
     largest: int = _LARGEST,
     spreads: bool = False,
 ) -> Primitive:
-    """A primitive of `of_row(*values, **params)`; `of_rows` gets all rows, and constants as they are.
+    """Return a primitive of `of_row(*values, **params)`. `of_rows` gets all rows, and constants unchanged.
 
-    It is for rows of up to `largest` values. What `spreads` gets arrays of constants in rows too.
+    `of_rows` is used for rows of at most `largest` values. With `spreads`, arrays of constants are repeated for it.
     """
     form = Form(of_row, of_rows, largest, spreads)
 
@@ -76,13 +76,13 @@ def rowwise(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where operand `index` stands among the arguments of a call."""
+    """The place of operand `index` in the arguments of a call."""
 
     index: int
 
     @staticmethod
     def filled(part: Any, values: Sequence[Any]) -> Any:
-        """Arguments with values in the places of operands."""
+        """Return arguments with values at the places of operands."""
         if isinstance(part, Place):
             return values[part.index]
         if type(part) in (tuple, list):
@@ -93,9 +93,9 @@ class Place:
 def called_by_row(
     name: str, called: Function, form: Form | None, specs: Sequence[Any]
 ) -> tuple[Primitive, type | None]:
-    """A primitive that calls a function for each row, with operands of `specs`, or uses its form where it has one.
+    """Return a primitive that calls a function for each row, with operands of `specs`, or uses its vectorised form.
 
-    The shape of what it gives does not depend on values. It may give a tuple or list, which is told, of results.
+    The shape of the result must not depend on values. If the result is a tuple or list, its type is returned as well.
     """
     probes = [_ones(spec) for spec in specs]
     tried = _tried(called, probes, {})
@@ -105,7 +105,7 @@ def called_by_row(
     shape, dtype = found[0].shape, found[0].dtype
 
     def as_found(row: tuple[Any, ...]) -> Any:
-        """What it gives for one row, if that is as it was on stand-ins: the function went on from that."""
+        """Return the result for one row. Raise TypeError if its kind differs from that during tracing."""
         made = called(*row)
         if (
             several is not tried
@@ -144,21 +144,21 @@ def called_by_row(
 
 
 def _is_a_view(made: Any, row: tuple[Any, ...]) -> bool:
-    """Whether it may share memory with what it was made of."""
+    """Return True if a result may share memory with the operands."""
     if not isinstance(made, np.ndarray):
         return False
-    if made.base is None:  # it has memory of its own, unless it is what was given
+    if made.base is None:  # it owns its memory, or is an operand itself
         return any(made is value for value in row)
     return any(np.may_share_memory(made, value) for value in row)
 
 
 def _spec_by_probe(form: Form, specs: Sequence[Any], params: Mapping[str, Any]) -> TensorSpec:
-    """What the function gives for ones: its result has the same shape and dtype whatever the values are."""
+    """Return the spec of the function's result for ones. Shape and dtype do not depend on the values."""
     return _spec_of(_tried(form.of_row, [_ones(spec) for spec in specs], params))
 
 
 def probe(spec: Any) -> Any:
-    """A tiny stand-in whose dtype and rank behave like the operand's."""
+    """Return a tiny value with the dtype and the rank of an operand."""
     if isinstance(spec, Const):
         return spec.value
     if not isinstance(spec, TensorSpec) or spec.dtype is bytes:
@@ -181,14 +181,14 @@ def _tried(function: Function, probes: Sequence[Any], params: Mapping[str, Any])
     try:
         with np.errstate(all="ignore"):
             return function(*probes, **params)
-    except Exception as error:  # the real elements decide whether this is an error, on the user's own line
+    except Exception as error:  # real elements decide whether this is an error
         message = f"on a tracer it raised {type(error).__name__}: {error}"
         raise NotTraceable(message) from None
 
 
 def _spec_of(made: Any) -> TensorSpec:
     if not isinstance(made, (np.ndarray, np.generic)) or made.dtype.hasobject:
-        message = f"it gives a {type(made).__name__}"
+        message = f"it returns a {type(made).__name__}"
         raise NotTraceable(message)
     return TensorSpec(np.shape(made), made.dtype)
 
@@ -206,7 +206,7 @@ def _run(
 
 
 def all_at_once(form: Form, operands: Sequence[Any], params: Mapping[str, Any]) -> Column | None:
-    """The results where they are those of each row, bit for bit."""
+    """Return the results of all rows if a trial shows that they equal those of single rows; else None."""
     if form.of_rows is None or not all(_in_one_piece(operand, form.largest) for operand in operands):
         return None
     if not _equal(form, tuple(map(_kind, operands)), tuple(sorted(params.items()))):
@@ -215,7 +215,7 @@ def all_at_once(form: Form, operands: Sequence[Any], params: Mapping[str, Any]) 
 
 
 def _spread(operand: Any, rows: int) -> Any:
-    """An array of constants as a column."""
+    """Return an array of constants as a column, and any other operand unchanged."""
     if not isinstance(operand, Const) or not np.ndim(operand.value):
         return operand
     return DenseColumn(np.repeat(operand.value[None], rows, axis=0))
@@ -227,7 +227,7 @@ def _values_of_rows(operands: Sequence[Any], rows: int) -> Iterable[tuple[Any, .
 
 
 def _stacked(first: Any, others: Iterator[Any], rows: int, allocate: Allocate | None) -> Column:
-    """A column of results, which lie in memory as they did by themselves: what is calculated next depends on it."""
+    """Return a column of results that keep their memory layout, because later computations depend on it."""
     if isinstance(first, np.ndarray) and first.flags.c_contiguous and first.nbytes >= _LISTED:
         place = None if allocate is None else allocate(first.shape, first.dtype)
         place = ARENA.empty((rows, *first.shape), first.dtype) if place is None else place
@@ -264,7 +264,7 @@ def _kind(operand: Any) -> Any:
 
 @functools.lru_cache(1000)
 def _equal(form: Form, operands: tuple[Any, ...], params: tuple[tuple[str, Any], ...]) -> bool:
-    """Whether a function gives equal bits for rows by themselves and all at once, found by trying it."""
+    """Return True if a function gives equal bits for single rows and for all rows. The answer comes from a trial."""
     given = dict(params)
     assert form.of_rows is not None
     arrayed = not all(isinstance(kind, _Scalar) or kind[0] == () for kind in operands)
@@ -286,7 +286,7 @@ def _equal(form: Form, operands: tuple[Any, ...], params: tuple[tuple[str, Any],
 
 
 def _same(first: np.ndarray, second: np.ndarray) -> bool:
-    """Whether two arrays are equal, and lie in memory alike: sums of them depend on it."""
+    """Return True if two arrays are equal and have the same memory layout, on which sums depend."""
     alike = first.dtype == second.dtype and first.shape == second.shape and _strides(first) == _strides(second)
     return alike and first.tobytes() == second.tobytes()
 
@@ -296,7 +296,7 @@ def _strides(array: np.ndarray) -> list[int]:
 
 
 def _trials(operands: tuple[Any, ...]) -> Iterator[list[Any]]:
-    """Operands for some numbers of rows: smooth values and special ones, at places that are aligned or not."""
+    """Yield operands for several numbers of rows: first ordinary values, then special ones in unaligned memory."""
     random = np.random.default_rng(7)
     size = max(int(np.prod(kind[0])) for kind in operands if not isinstance(kind, _Scalar))
     left = max(_VALUES, 2 * size)
@@ -313,14 +313,14 @@ def _values(random: np.random.Generator, rows: int, kind: Any, *, special: bool)
         return kind.value
     shape, dtype = kind
     count = rows * int(np.prod(shape))
-    made = np.empty(count + 1, dtype)[1:] if special else np.empty(count, dtype)  # special: off a vector's boundary
+    made = np.empty(count + 1, dtype)[1:] if special else np.empty(count, dtype)  # special: unaligned
     if dtype.kind == "f":
         made[:] = np.clip(random.standard_normal(count) * 10 ** random.uniform(-3, 2, count), -6e4, 6e4)
         if special and count:
             made[:] = np.where(random.random(count) < 0.4, random.choice([0.0, -0.0], count), made)
             places = random.integers(0, count, max(1, count // 9))
             made[places] = random.choice(_SPECIAL, len(places))
-            every = made.reshape(rows, -1)[1::2]  # of every other row: sums and maxima of the rest are no nan
+            every = made.reshape(rows, -1)[1::2]  # every other row only, so that other sums and maxima are not nan
             every[:] = np.resize(random.permutation(_SPECIAL), every.shape)
     elif dtype.kind in "iu":
         info = np.iinfo(dtype)

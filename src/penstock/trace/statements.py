@@ -1,10 +1,10 @@
-"""Statements: what a function does, cut so that parts of it can be run apart from one another.
+"""Statements: a function cut into statements that can run separately.
 
     return resize(flip(image), size) / 255.0, int(label)
         →   .0 = flip(image);  .1 = resize(.0, size);  .2 = .1 / 255.0;  .3 = int(label);  return .2, .3
 
-Each call and operation that Python surely evaluates, in the order in which it does, is a statement of its own, in the
-place where it stands in the file. What is evaluated on a condition, or not to be told apart, stays in one piece.
+Each call and operation that Python certainly evaluates becomes a statement of its own, in the order of evaluation and
+with its line in the file. Expressions that are evaluated on a condition, or that cannot be split, stay in one piece.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from penstock.functions.uses import closure
 
 N = TypeVar("N", bound=ast.AST)
 
-# What looks at the caller's variables, or stops in it: these functions, whatever is of these modules, and functions of
-# libraries that bear these names, which are looked up nowhere else.
+# These functions read the variables of their caller, or stop in it: some builtins, everything in these modules, and
+# library functions with these names. No other objects are looked up under the names.
 _SEES_ALL = {id(getattr(builtins, name)) for name in ("breakpoint", "dir", "eval", "exec", "locals", "super", "vars")}
 _SEE_ALL = {"builtins", "inspect", "pdb"}
 _FRAMES = {
@@ -39,23 +39,23 @@ _UNCUT = (
     ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith,
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef,
 )  # fmt: skip
-# These use up the one thing that they are given, and the `key` for it, and keep nothing of them.
+# These functions consume their only argument and its `key`, and store neither.
 _GOES_THROUGH = {"all", "any", "frozenset", "list", "max", "min", "set", "sorted", "sum", "tuple"}
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A function's statements; `parts[i]` of a statement come before what is left of it."""
+    """The statements of a function. A statement comes after the statements that compute its parts."""
 
     function: FunctionType
     found: Found
     statements: tuple[ast.stmt, ...]
     local: frozenset[str]
-    declared: tuple[ast.stmt, ...] = ()  # global and nonlocal statements, of which each part has its own
-    is_straight: bool = False  # whether exceptions are left to the function as it is written
+    declared: tuple[ast.stmt, ...] = ()  # global and nonlocal statements, repeated in each part
+    is_straight: bool = False  # True if the statements handle no exceptions, unlike the original function
 
     def part(self, statements: list[ast.stmt], takes: list[str], gives: list[str] | None) -> FunctionType:
-        """A function of these statements, from these variables to those, which looks like a part of the whole one."""
+        """Return a function of these statements, with some variables as parameters and others as results."""
         body = list(statements)
         if gives is not None:
             given = ast.Tuple([ast.Name(name, ast.Load()) for name in gives], ast.Load())
@@ -68,11 +68,11 @@ class Cut:
         return self._function(arguments, body, self.function)
 
     def straight(self, statements: list[ast.stmt], takes: list[str], gives: list[str] | None) -> FunctionType:
-        """The same as `part` while nothing raises: without what the statements do about exceptions."""
+        """Return `part` without handling of exceptions. It does the same while nothing raises."""
         return self.part([part for one in statements for part in _straight(one, self.function)], takes, gives)
 
     def bound(self) -> FunctionType:
-        """A function of the same arguments that returns the tuple of them all."""
+        """Return a function with the same parameters that returns all of them in a tuple."""
         arguments = self.found.node.args
         named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         names = [argument.arg for argument in (*named, arguments.vararg, arguments.kwarg) if argument is not None]
@@ -137,7 +137,7 @@ def cut(function: FunctionType, *, straight: bool = False) -> Cut | None:
 
 
 def straightened(function: FunctionType, kind: type[_Straight] | None = None) -> FunctionType:
-    """The function while nothing raises: without what it does about exceptions, where that can be left out."""
+    """Return the function without its handling of exceptions, where possible. It does the same while nothing raises."""
     found = definition(function) if function.__code__.co_exceptiontable else None
     if found is None or isinstance(found.node, ast.Lambda):
         return function
@@ -146,7 +146,7 @@ def straightened(function: FunctionType, kind: type[_Straight] | None = None) ->
 
 
 def unmuted(function: FunctionType) -> FunctionType:
-    """Return the function without `with np.errstate(all="ignore")`, in which numpy gives the same and does not warn."""
+    """Return the function without `with np.errstate(all="ignore")`, which changes warnings but no results."""
     return straightened(function, _Unmuted) if "errstate" in function.__code__.co_names else function
 
 
@@ -180,7 +180,7 @@ class _Straight(ast.NodeTransformer):
         return self._is_quiet(made, vars(value).get(attribute) if isinstance(value, ModuleType) else value)
 
     def _is_quiet(self, made: ast.Call, kind: Any) -> bool:
-        """Return True for a context that only acts if something raises, made of what is there already."""
+        """Return True for a context manager of existing objects that does nothing unless its block raises."""
         quiet = any(kind is one for one in (contextlib.suppress, contextlib.nullcontext))
         return quiet and not made.keywords and all(map(_dotted, made.args))
 
@@ -189,7 +189,7 @@ class _Unmuted(_Straight):
     visit_Try = ast.NodeTransformer.generic_visit  # a handler stays
 
     def _is_quiet(self, made: ast.Call, kind: Any) -> bool:
-        """Return True for a context in which numpy does not warn."""
+        """Return True for a context manager in which numpy does not warn."""
         modes = (word.value.value for word in made.keywords if isinstance(word.value, ast.Constant))
         return kind is np.errstate and not made.args and [*modes] == ["ignore"] * len(made.keywords)
 
@@ -198,17 +198,17 @@ _LEAVING = ast.Return, ast.Break, ast.Continue
 
 
 def _unbinds(node: ast.AST) -> bool:
-    """Whether it deletes a variable, and not only an item of one."""
+    """Return True if a node deletes a variable, and not only an item."""
     return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del)
 
 
 def _done_at_once(node: ast.AST, names: Collection[str]) -> bool:
-    """Whether functions and generators in it, which see variables as they become, are gone when it is done."""
+    """Return True if no lambda or generator in a node outlives its statement and reads variables later."""
     parts: list[ast.AST]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Lambda):
         parts = [node.func.body, node.func.args, *node.args, *node.keywords]
     elif _calls(node, _GOES_THROUGH, names):
-        alone = node.args if len(node.args) == 1 or _calls(node, ("sum",), names) else []  # max of two gives one back
+        alone = node.args if len(node.args) == 1 or _calls(node, ("sum",), names) else []  # max(a, b) returns one
         gone: list[ast.AST] = [keyword.value for keyword in node.keywords if keyword.arg == "key"]
         for first in alone[:1]:
             gone += [*first.args, *first.keywords] if _calls(first, ("map", "filter"), names) else [first]
@@ -225,21 +225,21 @@ _LATE = ast.Lambda, ast.GeneratorExp
 
 
 def _calls(node: ast.AST, builtin: Collection[str], names: Collection[str]) -> TypeGuard[ast.Call]:
-    """Whether it is a call of one of these functions of Python's."""
+    """Return True if a node calls one of these builtin functions."""
     called = node.func if isinstance(node, ast.Call) else None
     return isinstance(called, ast.Name) and called.id in builtin and called.id not in names
 
 
 def _called_alike(code: CodeType, own: str, name: str) -> CodeType:
-    """Code, and what is in it, under the name that it has in the whole function."""
+    """Return code with its name in the whole function, also for the code inside it."""
     consts = [_called_alike(item, own, name) if isinstance(item, CodeType) else item for item in code.co_consts]
     return code.replace(co_qualname=name + code.co_qualname.removeprefix(own), co_consts=tuple(consts))
 
 
 def _sees_all(function: FunctionType) -> bool:
-    """Whether it may look at its variables; what names stand for decides, as anything may be called `stack`."""
+    """Return True if a function may inspect its variables. Objects decide: any function may have the name `stack`."""
     code = function.__code__
-    if "__class__" in code.co_freevars:  # as super() has it
+    if "__class__" in code.co_freevars:  # super() reads it
         return True
     held = (value for _, value in closure(function))
     return any(map(_is_seeing, held)) or any(_step_sees(step, function) for one in codes(code) for step in steps(one))
@@ -278,7 +278,7 @@ def _without_annotations(arguments: ast.arguments) -> ast.arguments:
 
 
 def reads(statement: ast.AST, local: frozenset[str]) -> set[str]:
-    """The function's variables that are read, or changed in place."""
+    """Return the function's variables that a statement reads or changes in place."""
     found = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     found |= {
         node.target.id
@@ -289,13 +289,13 @@ def reads(statement: ast.AST, local: frozenset[str]) -> set[str]:
 
 
 def writes(statement: ast.AST, local: frozenset[str]) -> set[str]:
-    """The function's variables that may be given a value."""
+    """Return the function's variables to which a statement may assign."""
     found = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     for node in ast.walk(statement):
         if isinstance(node, ast.alias):
             found.add((node.asname or node.name).partition(".")[0])
         if isinstance(node, ast.ExceptHandler) and node.name:
-            found.add(node.name)  # which has no value behind the handler
+            found.add(node.name)  # the name has no value after the handler
         if isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
             found.add(node.name)
         if isinstance(node, ast.MatchMapping) and node.rest:
@@ -308,7 +308,7 @@ def returns(statement: ast.AST) -> bool:
 
 
 def inlined(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """The statements as they were written: with what was cut out of them put back."""
+    """Return statements as they were written, with the temporary values put back."""
     values: dict[str, ast.expr] = {}
     found: list[ast.stmt] = []
     back = _Back(values)
@@ -321,7 +321,7 @@ def inlined(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
 
 
 def text_of(statements: Sequence[ast.stmt], at: int) -> str:
-    """The line of a statement, and what it says as it is written."""
+    """Return the line number and the source of a statement, as it was written."""
     statement = statements[at]
     if isinstance(statement, _Temporary):
         last = ast.copy_location(ast.Expr(statement.value), statement)
@@ -339,7 +339,7 @@ _HELD = (
 
 
 class _Temporary(ast.Assign):
-    """A value that was cut out of its statement."""
+    """An assignment of a value that was cut out of its statement."""
 
 
 class _Back(ast.NodeTransformer):
@@ -350,7 +350,7 @@ class _Back(ast.NodeTransformer):
         return self._values.get(node.id, node)
 
     def visit_Dict(self, node: ast.Dict) -> ast.Dict:
-        """With the items of a dict that was made only to be taken apart again."""
+        """Put the items of a temporary dict back in place of `**dict`."""
         keys: list[ast.expr | None] = []
         values: list[ast.expr] = []
         for key, item in zip(node.keys, node.values, strict=True):
@@ -381,7 +381,7 @@ class _Linear:
         self.found.append(statement)
 
     def _name(self, value: ast.expr) -> ast.expr:
-        """A variable that holds the value, computed now."""
+        """Return a variable with the value, which is computed at this point."""
         if isinstance(value, (ast.Name, ast.Constant)):
             return value
         taken = self._taken_apart(value)
@@ -390,7 +390,7 @@ class _Linear:
         return value if _dotted(value) else self._held(value, taken)
 
     def _held(self, value: ast.expr, taken: ast.expr) -> ast.expr:
-        """A variable that holds what was taken apart of a value."""
+        """Return a new variable for a value whose parts are in variables."""
         name = f".{len(self.temporary)}"
         self.temporary.append(name)
         store = ast.copy_location(ast.Name(name, ast.Store()), value)
@@ -398,7 +398,7 @@ class _Linear:
         return ast.copy_location(ast.Name(name, ast.Load()), value)
 
     def _taken_apart(self, value: ast.expr) -> ast.expr:
-        """The same value, with the values in it held by variables as far as they are surely computed, in order."""
+        """Return a value with its parts in variables, as far as they are certainly computed, in order."""
         if isinstance(value, (ast.Tuple, ast.List)):
             if any(isinstance(item, ast.Starred) for item in value.elts):
                 return value
@@ -427,7 +427,7 @@ class _Linear:
             return value
         items = []
         for key, item in zip(value.keys, value.values, strict=True):
-            if key is None:  # what is in it now, before the items behind it are computed
+            if key is None:  # the items now, before later items are computed
                 alone = ast.copy_location(ast.Dict([None], [self._name(item)]), item)
                 items.append(self._held(item, alone))
             else:
@@ -449,14 +449,14 @@ class _Linear:
 
 
 def _dotted(value: ast.expr) -> bool:
-    """Whether it is a name, or one with attributes behind it."""
+    """Return True for a name, or a name with attributes."""
     while isinstance(value, ast.Attribute):
         value = value.value
     return isinstance(value, ast.Name)
 
 
 def _plain_target(target: ast.expr) -> bool:
-    """Whether it is a variable or several, or an item of one that nothing has to be computed for."""
+    """Return True for one or several variables, or an item of a variable with a constant key."""
     if isinstance(target, ast.Subscript):
         return isinstance(target.value, ast.Name) and isinstance(target.slice, ast.Constant)
     return isinstance(target, ast.Name) or (
@@ -474,13 +474,13 @@ def _placed(node: N, where: ast.AST) -> N:
 
 
 class PutOff:
-    """Statements that are left until others are done, and the variables that they have to do with."""
+    """Statements that are postponed until others have run, and the variables that they use."""
 
     def __init__(self) -> None:
         self.statements: list[ast.stmt] = []
-        self._held: set[str] = set()  # that are read, and must not have got another value before
-        self._open: set[str] = set()  # whose value is not known before
-        self._fixed: set[str] = set()  # that cannot be told from a function's parameters of the same name
+        self._held: set[str] = set()  # variables that they read or write, and that must keep their values until then
+        self._open: set[str] = set()  # variables whose values are not known until then
+        self._fixed: set[str] = set()  # names that are also parameters of inner functions
 
     def add(self, statement: ast.stmt, read: set[str], written: set[str], changed: set[str]) -> None:
         self.statements.append(statement)
@@ -489,15 +489,15 @@ class PutOff:
         self._fixed |= {node.arg for node in ast.walk(statement) if isinstance(node, ast.arg)}
 
     def concerns(self, read: set[str], written: set[str]) -> bool:
-        """Whether a statement that reads and writes these has to wait for them."""
+        """Return True if a statement that reads and writes these variables depends on the postponed statements."""
         return bool(read & self._open or written & (self._open | self._fixed))
 
     def reads(self, names: set[str]) -> set[str]:
-        """Which of these variables they read, and must find as they are now."""
+        """Return the variables among `names` whose present values the postponed statements still need."""
         return names & self._held
 
     def renamed(self, name: str, to: str) -> None:
-        """Have them read a variable under another name, as its own gets another value."""
+        """Let the postponed statements read a variable under another name, because the variable changes."""
         self.statements = [_Renamed(name, to).visit(copy.deepcopy(statement)) for statement in self.statements]
         self._held = {to if held == name else held for held in self._held}
 

@@ -1,8 +1,8 @@
-"""Arrays among stand-ins: a function as one whose own arrays can be asked for items at places of an element.
+"""Arrays that can be indexed by tracers, and a form of a function that uses such arrays.
 
-An array of numpy's takes no stand-in for an index, and `np.array` none for a number. The function is therefore called
-again in a form of its own: the same code, where arrays it reads are of a class that knows stand-ins, and `np` is numpy
-with a few functions in which they are known too.
+An array of numpy does not take a tracer as an index, and `np.array` does not take one as a number. The function is
+therefore called again in another form, with the same code. In this form, the arrays that it reads have a class that
+supports tracers, and `np` is numpy with a few functions that support them too.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from penstock.trace.tracer import Tracer, holds_stand_ins, listed, looked_up, ma
 
 
 class Table(np.ndarray):
-    """An array that a function reads or makes, which can be asked for an item by a stand-in."""
+    """An array that a function reads or creates, and that can be indexed by a tracer."""
 
-    own = False  # whether the function has made its memory, so that each element has its own of it
+    own = False  # True if the function created the array, so that each element needs a new one
 
     def __array_finalize__(self, of: Any) -> None:
         self.own = getattr(of, "own", False)
@@ -43,12 +43,12 @@ class Table(np.ndarray):
         return _made(result) if into is None else into[0] if len(into) == 1 else into
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        result = func(*_plain(args), **_plain(kwargs))  # of views: what is given back as it came has no memory itself
+        result = func(*_plain(args), **_plain(kwargs))  # the arguments are views: a returned argument owns no memory
         return _made(result) if type(result) is np.ndarray and result.flags.owndata else _table(result)
 
 
 def _plain(value: Any) -> Any:
-    """The same with numpy's arrays in place of ours."""
+    """Return a value with plain arrays of numpy in place of tables."""
     if type(value) is Table:
         return value.view(np.ndarray)
     if type(value) in (tuple, list):
@@ -61,7 +61,7 @@ def _table(value: Any) -> Any:
 
 
 def _made(value: Any) -> Any:
-    """A table in memory of its own."""
+    """Return an array that the function created as a table."""
     table = _table(value)
     if type(table) is Table:
         table.own = True
@@ -69,7 +69,7 @@ def _made(value: Any) -> Any:
 
 
 def of_each_element(leaves: Sequence[Any], builder: GraphBuilder) -> list[Any]:
-    """Leaves of a result, with stand-ins for the arrays of constants that the function has made."""
+    """Return the leaves of a result, with tracers in place of the arrays of constants that the function created."""
     ours = [leaf for leaf in leaves if type(leaf) is Table]
     if any(np.may_share_memory(first, second) for first, second in combinations(ours, 2)):
         return list(leaves)
@@ -81,7 +81,7 @@ def _is_kept(leaf: Any) -> bool:
 
 
 def holds_tables(graph: Graph) -> bool:
-    """Whether one is left in a graph: its results would be such, too."""
+    """Return True if a graph contains a table. Its results would be tables as well."""
     given = (operand.value for one in graph.equations for operand in one.operands if isinstance(operand, Const))
     left: list[Any] = [*given, *(one.params for one in graph.equations)]
     while left:
@@ -94,7 +94,7 @@ def holds_tables(graph: Graph) -> bool:
 
 
 class Live:
-    """An array too large to be watched for changes: it can be looked up in as it will be, and nothing else."""
+    """An array too large to be watched for changes. The graph may only look up items in it, each time it runs."""
 
     def __init__(self, array: np.ndarray) -> None:
         self._array = array if type(array) is np.ndarray else array.view(np.ndarray)  # a memory map
@@ -105,10 +105,10 @@ class Live:
         return looked_up(Const(self._array), index)
 
     def __len__(self) -> int:
-        return len(self._array)  # which is watched
+        return len(self._array)  # the length is watched
 
     def _no(self, *args: Any) -> NoReturn:
-        message = f"it does more with {TOO_LARGE} than look items up in it"
+        message = f"it uses {TOO_LARGE} for more than looking up items"
         raise NotTraceable(message)
 
     __getattr__ = __iter__ = __bool__ = __contains__ = __array__ = __str__ = __repr__ = __format__ = _no
@@ -118,29 +118,29 @@ class Live:
 def among_stand_ins(
     function: Any, builder: GraphBuilder, live: Collection[np.ndarray] = ()
 ) -> Callable[..., Any] | None:
-    """The function in the form that knows stand-ins, and `live` arrays as such; None where that would be no other."""
+    """Return the form of a function that supports tracers and `live` arrays, or None if it would be the same."""
     among = _TracedAmong(builder, live)
     found = among.called(function)
     return found if among.changed else None
 
 
 class Among:
-    """Functions in a form that finds other values in place of some: the same one for the same."""
+    """Copies functions with some values replaced. All uses of a value get the same replacement."""
 
     def __init__(self, known: dict[int, tuple[Any, Any]]) -> None:
         self._known = known
-        self.changed = bool(known)  # whether anything is another
+        self.changed = bool(known)  # True if a value was replaced
 
     def leaf(self, value: Any) -> Any:
-        """Return the tracer of a value that is no function, list, tuple or dict of the user's."""
+        """Return the replacement of a value that is no list, tuple, dict or function of the user."""
         return value
 
     def form(self, function: FunctionType) -> FunctionType:
-        """The function whose code is used."""
+        """Return the function whose code is used."""
         return function
 
     def called(self, function: Any) -> Any:
-        """What is mapped: a function, a method, a partial or an object that can be called."""
+        """Return the copy of a function, a method, a partial or a callable object."""
         if type(function) is partial:
             return partial(self.called(function.func), *self.of(function.args), **self.of(function.keywords))
         if type(function) is MethodType:
@@ -151,13 +151,13 @@ class Among:
         return self.of(function)
 
     def owner(self, value: Any) -> Any:
-        """Return the tracer of an object whose method is called."""
+        """Return the replacement of an object whose method is called."""
         return value
 
     def of(self, value: Any) -> Any:
         known = self._known.get(id(value))
         if known is None:
-            self._known[id(value)] = value, value  # as it is where it refers to itself
+            self._known[id(value)] = value, value  # if the value refers to itself, that reference stays
             known = self._known[id(value)] = value, self._found(value)
         return known[1]
 
@@ -181,17 +181,17 @@ class Among:
         self.changed = self.changed or own is not function
         cells = tuple(CellType() for _ in own.__closure__ or ())
         made = FunctionType(own.__code__, names, function.__name__, None, cells)
-        self._known[id(function)] = function, made  # so that it calls itself, if it does
+        self._known[id(function)] = function, made  # a recursive function calls its copy
         names.update((name, self.of(used[name])) for name in _names(own.__code__) if name in used)
         for cell, held in zip(cells, own.__closure__ or (), strict=True):
-            with suppress(ValueError):  # nothing is in it yet
+            with suppress(ValueError):  # the cell is still empty
                 cell.cell_contents = self.of(held.cell_contents)
         made.__defaults__, made.__kwdefaults__ = self.of(function.__defaults__), self.of(function.__kwdefaults__)
         return made
 
 
 class _TracedAmong(Among):
-    """Values as they are among stand-ins."""
+    """Copies a function for tracers: its arrays become tables, and `np` supports tracers."""
 
     def __init__(self, builder: GraphBuilder, live: Collection[np.ndarray]) -> None:
         super().__init__({id(array): (array, Live(array)) for array in live})
@@ -209,13 +209,13 @@ class _TracedAmong(Among):
 
 
 def _names(code: CodeType) -> set[str]:
-    """The names that code looks up, and code inside it."""
+    """Return the names that a code object, and the code inside it, looks up."""
     inside = [_names(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
     return set(code.co_names).union(*inside)
 
 
 class _Numpy:
-    """numpy, where functions that make arrays make such as know stand-ins."""
+    """numpy with functions that create arrays for tracers."""
 
     def __init__(self, builder: GraphBuilder) -> None:
         own = {name: self._tables(getattr(np, name)) for name in ("eye", "identity", "arange", "linspace")}
@@ -228,7 +228,7 @@ class _Numpy:
         return self._own[name] if name in self._own else getattr(np, name)
 
     def like(self, function: Any) -> Any:
-        """What stands for a function of numpy's."""
+        """Return the replacement of a function of numpy, or the function itself."""
         return self._by_id.get(id(function), function)
 
     @staticmethod

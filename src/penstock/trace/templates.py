@@ -1,4 +1,4 @@
-"""Templates: what a function's variables are made of for each element, out of the values of a graph."""
+"""Templates: descriptions of a function's variables, which are built for each element from the outputs of a graph."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class Same:
 
 @dataclass(frozen=True, slots=True)
 class Itself:
-    """The object that is called, which nothing that is kept of it may hold."""
+    """The object that is called. A template holds no reference to it, so that the object can be freed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A value of the element: output number `index` of the graph."""
+    """A value of the element: output `index` of the graph."""
 
     index: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Made:
-    """A tuple, list or dict, which every element has its own of."""
+    """A tuple, list or dict that is created for each element."""
 
     kind: type
     keys: tuple[Any, ...]
@@ -49,10 +49,10 @@ Template = Same | Itself | Slot | Made
 
 
 class Templates:
-    """Variables of a traced function as templates: the same value is the same slot, and the same dict the same.
+    """Converts variables of a traced function to templates. Two variables with one value have one template.
 
-    The function is `given` values beside the element; what else was there before it has its id in `outside`. A `twin`
-    stands for the object that is called.
+    The function gets the values in `given` in addition to the element. `outside` has the ids of other objects that
+    existed before the call. A `twin` stands for the object that is called.
     """
 
     def __init__(self, given: Sequence[Any], outside: Collection[int], twin: Any) -> None:
@@ -60,14 +60,14 @@ class Templates:
         self._outside = outside
         self._twin = twin
         self.outputs: list[Operand] = []
-        self._places: dict[Operand, int] = {}  # among these
+        self._places: dict[Operand, int] = {}  # positions in `outputs`
         self._made: dict[int, Template] = {}
-        self._values: list[Any] = []  # so that no id is given twice
+        self._values: list[Any] = []  # so that no id is used twice
 
     def template(self, value: Any) -> Template:
         if type(value) is Tracer:
             if not isinstance(value.spec, TensorSpec):
-                message = "a sparse, ragged or composite value before a value that is not known"
+                message = "a variable is a sparse, ragged or composite value"
                 raise NotTraceable(message)
             place = self._places.setdefault(value.ref, len(self.outputs))
             if place == len(self.outputs):
@@ -76,13 +76,13 @@ class Templates:
         if self._twin is not None and value is self._twin:
             return Itself()
         if id(value) in self._outside or any(value is given for given in self._given):
-            return Same(value)  # whatever it is: the function is given this very object each time
+            return Same(value)  # the function gets this same object in each call
         if type(value) in (tuple, list, dict):
             return self._nest(value)
         if type(value) in _CONSTANTS or isinstance(value, _NAMED):
             return Same(value)
         made = "an array" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
-        message = f"it makes {made}, which each element has its own of"
+        message = f"it creates {made}, and each element needs a new one"
         raise NotTraceable(message)
 
     def _nest(self, value: Any) -> Template:
@@ -98,7 +98,7 @@ class Templates:
 def rows_of(
     variables: Sequence[Template], itself: Any, columns: Sequence[list[Any]], count: int
 ) -> Iterator[tuple[Any, ...]]:
-    """The values of some variables for each element; `itself` is what is called."""
+    """Yield the values of some variables for each element. `itself` is the object that is called."""
     if not variables:
         return iter([()] * count)
     made: dict[int, list[Any]] = {}
@@ -106,7 +106,7 @@ def rows_of(
 
 
 def leaves(template: Template, value: Any, found: dict[int, Any]) -> None:
-    """Add the leaves of a variable, by the slots that its template has for them."""
+    """Add the leaves of a variable to `found`, by the slots in its template."""
     if isinstance(template, Slot):
         found[template.index] = value
     elif isinstance(template, Made):
@@ -137,7 +137,7 @@ def _rows(
 
 
 def alike(first: Sequence[Template], second: Sequence[Template]) -> bool:
-    """Whether they say the same, with the very same values that are no slots."""
+    """Return True if the templates are equal, and their constant values are the same objects."""
     return len(first) == len(second) and all(map(_same, first, second))
 
 

@@ -1,7 +1,7 @@
 """Text that a function treats as `str`: text is `bytes` in elements, and never equal to a `str`.
 
 The syntax tree of the function is searched for comparisons of text with string literals. A variable that is assigned
-to counts as unknown. Functions that ask for types are left alone: they may be prepared for both.
+to counts as unknown. Functions that check types are skipped, because they may handle both types.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def texts_as_str(function: Callable[..., Any], arguments: Sequence[Any]) -> Iter
     places = [*found.node.args.posonlyargs, *found.node.args.args][owner is not None :]
     specs = dict(zip([one.arg for one in places], arguments, strict=False))
     changed = {one.id for one in names if not isinstance(one.ctx, ast.Load)}
-    for node in nodes:  # a row whose items are assigned to, or that a function gets
+    for node in nodes:  # a dict counts as changed if an item is assigned or a call gets it
         inner: list[ast.expr] = node.args if isinstance(node, ast.Call) else []
         if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
             inner = [node.value]
@@ -52,7 +52,7 @@ def texts_as_str(function: Callable[..., Any], arguments: Sequence[Any]) -> Iter
     for node in nodes:
         where = f"{called.__code__.co_filename}:{getattr(node, 'lineno', 0)}"
         if isinstance(node, ast.FormattedValue) and node.conversion == -1 and _spec(node.value, specs) == _TEXT:
-            message = "writes text into a str, which gives \"b'…'\" with the b and the quotes"
+            message = "formats text into a str, which gives \"b'…'\" with the b and the quotes"
             yield TextAsStr(where, message, 'f"{text.decode()}"')
         elif isinstance(node, ast.Compare) and len(node.ops) == 1:
             literal, sign = _literal(node, specs), {ast.Eq: "==", ast.NotEq: "!="}.get(type(node.ops[0]), "in")
@@ -76,14 +76,14 @@ def _literal(node: ast.Compare, specs: dict[str, Any]) -> str | None:
 def _told(where: str, literal: str, sign: str) -> TextAsStr:
     if sign == "in":
         mended = f"{literal.encode()!r} in place of {literal!r}, or text.decode() in place of the text"
-        return TextAsStr(where, f"looks text up among str ({literal!r}), where it is never found", mended)
+        return TextAsStr(where, f"looks up text in a collection of str ({literal!r}), where it is never found", mended)
     result = "never equal" if sign == "==" else "always unequal"
     mended = f"text {sign} {literal.encode()!r}, or text.decode() {sign} {literal!r}"
     return TextAsStr(where, f"compares text with {literal!r}, which is {result}", mended)
 
 
 def _spec(node: ast.expr, specs: dict[str, Any]) -> Any:
-    """Return the spec of an expression: an argument, an item of one, or a method that gives text again."""
+    """Return the spec of an expression: an argument, an item of an argument, or a method that returns text again."""
     if isinstance(node, ast.Name):
         return specs.get(node.id)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SAME:

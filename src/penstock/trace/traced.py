@@ -1,4 +1,4 @@
-"""A user's function as a graph, where that is possible; the reason, where it is not."""
+"""The graph of a user's function, or the reason why it has none."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ _CODE = FunctionType, classmethod, staticmethod, functools.cached_property
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Traced:
-    """The outcome: a graph, or why there is none."""
+    """The result of tracing: a graph, or the reason why there is none."""
 
     graph: Graph | None
     reason: str = ""
     captured: Captured = field(default_factory=lambda: Captured(()))
-    notes: dict[str, Any] = field(default_factory=dict)  # what was found of the graph; functions alike share them
+    notes: dict[str, Any] = field(default_factory=dict)  # facts about the graph, shared by functions that are alike
 
     def holds(self) -> bool:
-        """Whether the function would still be traced to this graph: nothing it reads from outside has changed."""
+        """Return True if no value that the function reads from outside has changed, so that the graph is valid."""
         return self.captured.unchanged()
 
 
 def trace(function: Callable[..., Any], structure: Structure, specs: Sequence[LeafSpec]) -> Traced:
-    """Run `function` once on stand-ins for an element of this structure; known-impure functions are not run."""
+    """Run `function` once on tracers for an element of this structure. Functions that are not pure are not run."""
     why, seen = inspected(function)
     live: list[np.ndarray] = []
     first = why if why and why.endswith((TOO_LARGE, HANDLES)) else None
@@ -65,7 +65,7 @@ def trace(function: Callable[..., Any], structure: Structure, specs: Sequence[Le
 
 
 def _explored(of: Callable[[GraphBuilder], Any], specs: Sequence[LeafSpec], structure: Structure) -> Graph | str:
-    """The graph of a pure function, which is another for each builder, or why there is none."""
+    """Return the graph of a pure function, or the reason why it has none. `of(builder)` returns the function."""
 
     def run(builder: GraphBuilder) -> tuple[list[Operand], Structure]:
         function = of(builder)
@@ -82,32 +82,32 @@ def _explored(of: Callable[[GraphBuilder], Any], specs: Sequence[LeafSpec], stru
         return explored(run, specs)
     except NotTraceable as error:
         return Reason.at(_line(error), str(error))
-    except Exception as error:  # the real elements decide: the same call on them raises, or it does not
+    except Exception as error:  # real elements decide whether this call raises
         try:
             text = said(error)
-        except NotTraceable:  # it holds a stand-in
+        except NotTraceable:  # the text of the error contains a tracer
             text = "of a value"
         return Reason.at(_line(error), f"on a tracer it raised {type(error).__name__}: {text}".splitlines()[0])
 
 
 def _line(error: BaseException) -> int | None:
-    """The line of the user's code that an error comes from."""
+    """Return the line of the user's code that an error comes from."""
     frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     return next((line for code, line in reversed(frames) if is_users_code(code, None)), None)
 
 
 def one_of(by: Tracer, functions: Sequence[Callable[[], Any]]) -> tuple[list[Tracer], Structure]:
-    """What the function of the number `by` returns, each of which is run on what the stand-ins' builder has."""
+    """Return the result of the function with number `by`. Each function is traced with the builder of `by`."""
     builder, ways = by.builder, []
     begin, drawn, decided = len(builder.equations), builder.draws, builder.decided
     written = set(builder.written)
-    builder.decided = None  # a way goes on with what comes behind it, and these do not
+    builder.decided = None  # no branches inside, because a branch includes all code after it
     for function in functions:
         try:
             leaves, structure = flatten(function())
             leaves = [made(builder, leaf) if isinstance(leaf, np.ndarray) and leaf.ndim else leaf for leaf in leaves]
             if structure == NONE or builder.draws > drawn + SPAN:
-                message = f"a branch returns None, or draws more than {SPAN} times"
+                message = f"a branch returns None, or uses more than {SPAN} random keys"
                 raise NotTraceable(message)
             if builder.written != written:
                 message = "a branch writes into an array"
@@ -124,9 +124,9 @@ def one_of(by: Tracer, functions: Sequence[Callable[[], Any]]) -> tuple[list[Tra
 
 
 def why_not_made(structure: Structure) -> str | None:
-    """Why no element is made of stand-ins: one of its classes would notice."""
+    """Return why no element can be built from tracers, or None. A class with own methods could detect the tracers."""
     if structure.kind is not None:
-        for name in METHODS:  # whatever has these is taken for an array, or for one of Python's own nests
+        for name in METHODS:  # an object with one of these counts as an array or a builtin nest
             if isinstance(inspect.getattr_static(structure.kind, name, None), (*_CODE, property)):
                 return f"the elements' class {structure.kind.__name__} has a {name} of its own"
     return next((why for why in map(why_not_made, structure.children) if why), None)
@@ -140,7 +140,7 @@ def output_of(leaf: Any) -> Operand:
     try:
         value = as_leaf(leaf)
     except PenstockError as error:
-        msg = f"it returns what is no leaf: {error.message}"
+        msg = f"it returns a value that is no leaf: {error.message}"
         raise NotTraceable(msg) from None
     if not isinstance(value, (np.generic, bytes)):
         msg = "it returns an array that is the same for every element"
@@ -149,7 +149,7 @@ def output_of(leaf: Any) -> Operand:
 
 
 def traced(function: Callable[..., Any], structure: Structure, specs: Sequence[LeafSpec]) -> Traced:
-    """`trace`, remembered per function and kind of element while what the function captures stays the same."""
+    """Return the result of `trace`, remembered per function and kind of element until a captured value changes."""
     key = ("traced", structure, tuple(specs))
     notes = notes_of(function)
     found: Traced | None = None if notes is None else notes.get(key)
@@ -161,32 +161,32 @@ def traced(function: Callable[..., Any], structure: Structure, specs: Sequence[L
 
 
 def _traced_alike(function: Callable[..., Any], key: tuple[str, Structure, tuple[LeafSpec, ...]]) -> Traced:
-    """`trace`, or the graph of an earlier function of the same code that has captured equal values."""
+    """Return the result of `trace`, or that of an earlier function with the same code and equal captured values."""
     if not isinstance(function, FunctionType):
         found = trace(function, *key[1:])
         return replace(found, captured=found.captured.without(function)) if _is_its_own_place(function) else found
 
     def read() -> tuple[Traced, list[Any] | None]:
         found = trace(function, *key[1:])
-        if found.graph is None or why_impure(function) is not None:  # a graph that reads from large arrays
+        if found.graph is None or why_impure(function) is not None:  # the graph reads from large arrays
             return found, None
         return replace(found, captured=Captured(())), [found.captured]
 
     found, seen = recalled(function, ("graph", *key[1:]), read, by_value=True)
     seen = Captured((*found.captured.reads, *seen.reads))
-    return replace(found, captured=seen.without(function))  # or it is never let go of
+    return replace(found, captured=seen.without(function))  # else the function is never freed
 
 
 def _is_its_own_place(function: Any) -> bool:
-    """Whether it is an object, which stays in memory for as long as anybody holds what it reads."""
+    """Return True for a callable object. Its reads refer to the object and would keep it in memory."""
     return type(function).__weakrefoffset__ != 0 and type(function) not in (functools.partial, MethodType)
 
 
 def traced_spec(function: Callable[..., Any], spec: Any) -> Any:
-    """The nest of specs `function` returns for an element of `spec`; None where only running it can tell.
+    """Return the specs of the result of `function` for an element of `spec`, or None if only a call can show them.
 
-    A function of the library may know more than its code tells, such as a decoder of data whose features are written
-    down: it has `__penstock_spec__(spec)`.
+    A function of penstock may know more than its code shows, such as a decoder of data with described features. Such a
+    function has `__penstock_spec__(spec)`.
     """
     if spec is None:
         return None

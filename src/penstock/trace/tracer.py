@@ -1,4 +1,4 @@
-"""Tracer: the stand-in for an element's leaf while a function is traced."""
+"""Tracer: the placeholder for a leaf of an element while a function is traced."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def _refused(why: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-_NUMBERS = frozenset((*UFUNCS.values(), *REDUCTIONS.values(), ASTYPE, TRIED_ASTYPE))  # of numbers they give numbers
+_NUMBERS = frozenset((*UFUNCS.values(), *REDUCTIONS.values(), ASTYPE, TRIED_ASTYPE))  # these turn numbers into numbers
 
 
 class Tracer(NDArrayOperatorsMixin):
-    """Knows its shape and dtype, not its value; arithmetic and primitives on it become equations."""
+    """A value of which only shape and dtype are known. Arithmetic and primitives on it become equations."""
 
     __slots__ = ("builder", "ref", "spec")
 
@@ -67,7 +67,7 @@ class Tracer(NDArrayOperatorsMixin):
 
     def _tensor(self) -> TensorSpec:
         if not isinstance(self.spec, TensorSpec) or self.spec.dtype is bytes:
-            msg = "an array's attribute asked of a byte string or composite value"
+            msg = "it reads an attribute of arrays from a byte string or a composite value"
             raise NotTraceable(msg)
         return self.spec
 
@@ -110,14 +110,14 @@ class Tracer(NDArrayOperatorsMixin):
             raise NotTraceable(msg)
         if any(_is_complex(value) for value in inputs):
             if not any(getattr(value, "ndim", 0) for value in inputs):
-                message = "single complex numbers are calculated with in another way than arrays of them"
+                message = "numpy computes single complex numbers in another way than arrays of them"
                 raise NotTraceable(message)
             primitive = of_each_row(ufunc)
         made = bind(primitive, inputs, {})[0]
         return made if into is None else self._become(made)
 
     def _become(self, made: Tracer) -> Tracer:
-        """Be what was calculated into the array itself; no other name of the same memory may be read from now on."""
+        """Become the result of an operation in place. Other names of the same memory may not be read after that."""
         shared = self.builder.sharing(self.ref)
         if not self.ndim or made.spec != self.spec or any(ref.equation < 0 for ref in shared):
             message = "it writes into an array"
@@ -127,18 +127,18 @@ class Tracer(NDArrayOperatorsMixin):
         return self
 
     def _is_number(self) -> bool:
-        """Whether it is surely no array without dimensions: elements and sums are not, but views may be."""
+        """Return True if the value is certainly a number. A view may be an array without dimensions."""
         return self.ref.equation < 0 or self.builder.equations[self.ref.equation].primitive in _NUMBERS
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
         known = FUNCTIONS.get(func)
         if known is None:
-            msg = f"np.{func.__name__} has no form for whole Blocks"
+            msg = f"np.{func.__name__} has no vectorised form"
             raise NotTraceable(msg)
         try:
             return known(*args, **kwargs)
         except TypeError:
-            msg = f"np.{func.__name__} is called in a way that has no form for whole Blocks"
+            msg = f"np.{func.__name__} is called in a way that has no vectorised form"
             raise NotTraceable(msg) from None
 
     @property
@@ -169,7 +169,7 @@ class Tracer(NDArrayOperatorsMixin):
         if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
             shape = tuple(shape[0])
         if not all(type(extent) is int or isinstance(extent, np.integer) for extent in shape):
-            msg = "a reshape by what is no number"
+            msg = "it reshapes to a length that is not a number"
             raise NotTraceable(msg)
         return bind(RESHAPE, [self], {"shape": tuple(map(int, shape))})[0]
 
@@ -208,7 +208,7 @@ class Tracer(NDArrayOperatorsMixin):
     def __len__(self) -> int:
         first = self._tensor().shape[0] if self._tensor().shape else None
         if first is None:
-            msg = "it loops over a value, or asks for its length, and that is not known before the value is"
+            msg = "it loops over a value or reads its length, and the length is not known in advance"
             raise NotTraceable(msg)
         return first
 
@@ -224,35 +224,36 @@ class Tracer(NDArrayOperatorsMixin):
 
     def __pow__(self, by: Any) -> Any:
         if not self.ndim or self.dtype.kind != "f" or type(by) not in (int, float) or by in (-1, 0, 0.5, 1):
-            return bind(POWER, [self, by], {})[0]  # which is another function than np.power
+            return bind(POWER, [self, by], {})[0]  # the operator differs from np.power
         return np.square(self) if by == 2 else np.power(self, by)
 
     def __rpow__(self, base: Any) -> Any:
         return np.power(base, self) if self.ndim else bind(POWER, [base, self], {})[0]
 
     def _no(self, *args: Any, **kwargs: Any) -> NoReturn:
-        msg = "it is called in a way that has no form for whole Blocks"
+        msg = "it is called in a way that has no vectorised form"
         raise NotTraceable(msg)
 
-    __int__ = __float__ = __complex__ = __round__ = _refused("it converts a value to a number of Python")
-    item = tolist = _refused("it converts a value to a number of Python")
-    tobytes = _refused("it gives a value as bytes")
-    __index__ = _refused("a value is an index, a length or a size")
-    __contains__ = _refused("it looks for a value among those of an array")
-    __array__ = _refused("it is given to what takes arrays and is not known")
-    __hash__ = _refused("a value is looked up in a dict or a set")
-    __str__ = __repr__ = __format__ = __bytes__ = _refused("it writes a value as text")  # which must not become data
+    __int__ = __float__ = __complex__ = __round__ = _refused("it converts a value to a Python number")
+    item = tolist = _refused("it converts a value to a Python number")
+    tobytes = _refused("it converts a value to bytes")
+    __index__ = _refused("it uses a value as an index, a length or a size")
+    __contains__ = _refused("it searches an array for a value")
+    __array__ = _refused("it passes a value to an unknown function that takes arrays")
+    __hash__ = _refused("it looks up a value in a dict or a set")
+    # the text of a tracer must not become data
+    __str__ = __repr__ = __format__ = __bytes__ = _refused("it converts a value to text")
 
 
 def _reduction(primitive: Primitive) -> Callable[..., Tracer]:
     def reduce(self: Tracer, axis: Any = None, **params: Any) -> Tracer:
         plain = {"keepdims": bool, "ddof": int}
         if any(type(value) is not plain.get(name) for name, value in params.items()):
-            msg = f"{primitive.name} is called in a way that has no form for whole Blocks"
+            msg = f"{primitive.name} is called in a way that has no vectorised form"
             raise NotTraceable(msg)
         axes = axis if isinstance(axis, tuple) else (axis,)
         if axis is not None and not all(type(one) is int for one in axes):
-            msg = f"{primitive.name} along what is no number"
+            msg = f"{primitive.name} along an axis that is not a number"
             raise NotTraceable(msg)
         return bind(primitive, [self], {"axis": axis, **params})[0]
 
@@ -263,7 +264,7 @@ def _in_place(name: str) -> Callable[..., Any]:
     plain, into = getattr(operator, f"__{name}__"), getattr(NDArrayOperatorsMixin, f"__i{name}__")
 
     def operate(self: Tracer, other: Any) -> Any:
-        return (plain if not self.ndim and self._is_number() else into)(self, other)  # of a number: x = x + other
+        return (plain if not self.ndim and self._is_number() else into)(self, other)  # for a number: x = x + other
 
     return operate
 
@@ -282,7 +283,7 @@ def clipped(value: Any, low: Any, high: Any) -> Tracer:
 
 
 def _of(name: str) -> Callable[..., Any]:
-    """A function whose first argument is a stand-in, and that is a method of arrays too."""
+    """Return a function that calls the method of the same name on a tracer."""
 
     def call(value: Any, *args: Any, **kwargs: Any) -> Any:
         if type(value) is not Tracer:
@@ -297,15 +298,15 @@ def _is_complex(value: Any) -> bool:
     return isinstance(value, complex) or (isinstance(dtype, np.dtype) and dtype.kind == "c")
 
 
-# Arguments that may make it another function, or have it write somewhere.
+# These arguments may change the operation of a function, or make it write into an array.
 _LEFT_OUT = ("out", "where", "subok", "like", "casting", "copy", "overwrite_input")
-_DATA = ("weights", "prepend", "append")  # of whatever function: their values decide no shape
+_DATA = ("weights", "prepend", "append")  # may be operands of any function, as they never decide a shape
 
 
 def _by_row(function: Callable[..., Any], data: int = 1) -> Callable[..., Any]:
-    """A function that is called for each row; only its first parameters, as many as are `data`, may be operands.
+    """Return a form of a function that calls it for each row. Its first `data` parameters may be operands.
 
-    Others may decide how large its result is.
+    Other parameters may not, because their values can decide the shape of the result.
     """
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -313,7 +314,7 @@ def _by_row(function: Callable[..., Any], data: int = 1) -> Callable[..., Any]:
             signature = inspect.signature(function)
             given = signature.bind(*args, **kwargs).arguments
             names = list(signature.parameters)[:data]
-        except ValueError:  # it has none that can be read
+        except ValueError:  # the function has no readable signature
             if len(args) > data:
                 raise TypeError from None
             names, given = [], kwargs
@@ -333,7 +334,7 @@ def _by_row(function: Callable[..., Any], data: int = 1) -> Callable[..., Any]:
 
 
 def _placed(part: Any, found: list[Tracer]) -> Any:
-    """Arguments with places where operands stand; what may be written into later is copied."""
+    """Replace the operands in arguments by places, and copy arrays that may be overwritten later."""
     if type(part) is Tracer:
         found.append(part)
         return Place(len(found) - 1)
@@ -347,7 +348,7 @@ def _placed(part: Any, found: list[Tracer]) -> Any:
 
 
 def _indexed(index: Any) -> tuple[Any, list[Tracer]]:
-    """An index with places where stand-ins are, and these."""
+    """Replace the tracers in an index by places. Return the new index and the tracers."""
     found: list[Tracer] = []
     parts = index if type(index) is tuple else (index,)
     if not all(type(part) is Tracer or is_basic(part) for part in parts):
@@ -357,9 +358,9 @@ def _indexed(index: Any) -> tuple[Any, list[Tracer]]:
 
 
 def looked_up(table: Any, index: Any) -> Tracer:
-    """An item, at places of each element, of an array that is the same for all of them or is a stand-in.
+    """Return the item at an index that differs between elements, of a tracer or an array that all elements share.
 
-    In a `Const` it is looked up as it will be.
+    A `Const` holds an array that may change. It is read when the graph runs.
     """
     bounds = [index.start, index.stop] if type(index) is slice and index.step is None else []
     if bounds and type(table) is not Tracer and all(type(bound) is Tracer for bound in bounds):
@@ -376,19 +377,19 @@ def looked_up(table: Any, index: Any) -> Tracer:
 
 
 def made(builder: GraphBuilder, array: np.ndarray) -> Tracer:
-    """A stand-in for an array of constants that each element makes for itself."""
+    """Return a tracer for an array of constants that is created for each element."""
     (ref,) = builder.bind(MADE, [], {"array": array})
     return Tracer(builder, ref, builder.equations[-1].specs[0])
 
 
 def holds_stand_ins(value: Any) -> bool:
-    """Whether something is a stand-in, or a nest of lists and tuples with some."""
+    """Return True for a tracer, and for a slice, list or tuple with tracers in it."""
     value = (value.start, value.stop) if type(value) is slice else value
     return isinstance(value, Tracer) or (type(value) in (tuple, list) and any(map(holds_stand_ins, value)))
 
 
 def listed(items: Any, dtype: Any = None, *, as_leaf: bool = False) -> Tracer:
-    """`np.array` of lists in which stand-ins are; or what such a list becomes as a leaf."""
+    """Return the tracer of `np.array(items, dtype)` for lists with tracers, or of such a list as a leaf."""
     values: list[Any] = []
 
     def placed(item: Any) -> Any:
@@ -443,14 +444,14 @@ def _joined(primitive: Primitive) -> Callable[..., Tracer]:
 
 
 def _as_array(value: Any) -> Any:
-    """What numpy makes of one of the values that it joins."""
+    """Return a value as numpy joins it: lists and tuples become arrays."""
     if type(value) not in (tuple, list):
         return value
     return listed(value) if holds_stand_ins(value) else np.asarray(value)
 
 
 def _of_rank(value: Any, rank: int) -> Any:
-    """The same with axes in front, as `np.atleast_1d` and `np.atleast_2d` add them."""
+    """Return a value with leading axes added, as `np.atleast_1d` and `np.atleast_2d` add them."""
     array = _as_array(value)
     array = array if type(array) is Tracer else np.asarray(array)
     return array if array.ndim >= rank else array[(None,) * (rank - array.ndim)]
@@ -505,7 +506,7 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.rot90: _rot90,
     np.copy: lambda value, order="K": value.copy(order),
 }
-# What these give has the same shape whatever the values of their first one, two or three parameters are.
+# The shapes of their results do not depend on the values of their first parameter, or of the first two or three.
 _BY_ROW = (
     """
     nancumsum nancumprod diff median nanmedian nansum nanprod nanmean nanstd nanvar nanmax nanmin nanargmax nanargmin
@@ -520,7 +521,7 @@ _BY_ROW = (
 
 
 def _named(names: str) -> Iterator[Any]:
-    """Functions of numpy by name, of those that this version has."""
+    """Yield the functions of numpy with these names that the installed version has."""
     for name in names.split():
         place, _, function = name.rpartition(".")
         found = getattr(getattr(np, place) if place else np, function, None)
@@ -529,7 +530,7 @@ def _named(names: str) -> Iterator[Any]:
 
 
 def _along(name: str) -> Callable[..., Any]:
-    """A function that works along one axis; told anything more, it is called for each row."""
+    """Return a function that works along one axis. With other arguments, it is called for each row."""
     function = getattr(np, name)
     usual = inspect.signature(function).parameters["axis"].default
     by_itself = _by_row(function)
@@ -545,7 +546,7 @@ def _along(name: str) -> Callable[..., Any]:
 
 
 def _or(known: Callable[..., Any], otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    """A function made of others that are known; called in another way it goes row by row."""
+    """Return a function that calls `known`, or `otherwise` for arguments that `known` does not take."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -579,21 +580,21 @@ def operand(value: Any) -> Operand:
     if isinstance(value, (bool, int, float, complex, np.generic)):
         return Const(value)
     if isinstance(value, np.ndarray) and value.dtype != object:
-        return Const(value.copy(order="K").view(np.ndarray))  # the function may go on to write into it
+        return Const(value.copy(order="K").view(np.ndarray))  # the function may write into it later
     msg = f"arithmetic with a {type(value).__name__}"
     raise NotTraceable(msg)
 
 
 def _of_numpy(value: Any) -> Any:
-    """A parameter that is an array of a class of ours as one of numpy's."""
+    """Return a parameter; an array of a class of penstock becomes a plain array of numpy."""
     plain = not isinstance(value, np.ndarray) or type(value) is np.ndarray or value.dtype.hasobject
     return value if plain else value.view(np.ndarray)
 
 
 def bind(primitive: Primitive, values: Sequence[Any], params: Mapping[str, Any]) -> list[Tracer]:
-    """Add an equation to the graph the values belong to; at least one of them is a Tracer."""
+    """Add an equation to the graph of the values. At least one of the values is a Tracer."""
     if any(isinstance(value, Tracer) and not isinstance(value.spec, TensorSpec) for value in values):
-        message = "an operation on what is no array"
+        message = "an operation on a value that is not an array"
         raise NotTraceable(message)
     builder = next(value.builder for value in values if isinstance(value, Tracer))
     params = {name: _of_numpy(value) for name, value in params.items()}
