@@ -14,7 +14,7 @@ from penstock.delivery.part import Part
 from penstock.physical.access import stretch_of
 from penstock.physical.lower import Lowering, lower, register, transform_of
 from penstock.physical.stage import Cursor, Stage, State
-from penstock.physical.stages.apply import Apply
+from penstock.physical.stages.apply import ApplyStage
 from penstock.physical.stretch import Stretch, failed
 from penstock.physical.transform import Transform
 from penstock.plan.counted import Seen, Unbatch
@@ -87,7 +87,7 @@ class _Functions:
         self._run = lowering.executor.run_all(self._transforms)
 
     def over(self, upstream: Stage, below: State, first: int | None, lowering: Lowering) -> tuple[Stage, State]:
-        stage = Apply(upstream, self._transforms, self._run, lowering.epoch)
+        stage = ApplyStage(upstream, self._transforms, self._run, lowering.epoch)
         steps: list[list[Any]] = []
         number = first
         for transform in self._transforms:
@@ -127,7 +127,7 @@ class _Unbatch:
         self._step = step
 
     def over(self, upstream: Stage, below: State, first: int | None, lowering: Lowering) -> tuple[Stage, State]:
-        from penstock.physical.stages.batch import Unbatch as UnbatchStage
+        from penstock.physical.stages.batch import UnbatchStage
 
         return UnbatchStage(upstream, self._step.label, self._step.where), [below, 0]
 

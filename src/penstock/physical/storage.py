@@ -20,7 +20,7 @@ from penstock.io.saved.manifest import library
 from penstock.io.storage import is_url
 from penstock.physical.lower import Lowering, lower
 from penstock.physical.stage import Stage, State, as_of_now
-from penstock.physical.stages.scan import Scan
+from penstock.physical.stages.scan import ScanStage
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.node import Node
 from penstock.plan.snapshot_store import SnapshotStore, without_hint
@@ -85,7 +85,7 @@ class Storage:
     def files(self, count: int) -> Stage:
         """Return a stage of the committed elements, in their order, from index `count` on."""
         source, at = self.store.source(self.entry, count)
-        stage = Scan(source, self.node.label, self.node.where)
+        stage = ScanStage(source, self.node.label, self.node.where)
         stage.restore(at)
         return stage
 
@@ -169,7 +169,7 @@ def storage_of(node: Snapshot, lowering: Lowering) -> Storage:
 
     def by_reader(source: SavedSource) -> Stage:
         if node.reader_func is None:
-            return Scan(source, node.label, node.where)
+            return ScanStage(source, node.label, node.where)
         dataset = read_by(node.reader_func, source, lowering.dataset)
         return lower(lowering.optimise(getattr(dataset, NESTED), options), lowering)
 

@@ -15,7 +15,7 @@ from penstock.errors import Context, PenstockError, annotate
 from penstock.physical.chained import Place, Portioned, Ratios, ratios_of
 from penstock.physical.executor import BatchTask
 from penstock.physical.stage import Cursor, Stage, State
-from penstock.physical.stages.apply import Apply
+from penstock.physical.stages.apply import ApplyStage
 from penstock.physical.stages.batch import stack_block
 from penstock.physical.stretch import Stretch, failed, failure, join
 from penstock.physical.transform import RunAll, Transform, run_all
@@ -102,7 +102,7 @@ class BlockWork(Work):
         return None if isinstance(self.upstream, FreeOrder) else ratios_of(self.transforms)
 
     def part(self, count: int) -> None:
-        self.upstream = Apply(self.upstream, self.transforms[:count], self._run, self._epoch)
+        self.upstream = ApplyStage(self.upstream, self.transforms[:count], self._run, self._epoch)
         self.transforms = self.transforms[count:]
 
     def portion(self) -> None:

@@ -1,6 +1,6 @@
-"""Apply: runs transforms in the consumer's thread, one Block after another.
+"""`ApplyStage` runs transforms in the consumer's thread, one Block after another.
 
-`StatefulMap`: calls a function with a state that is passed from element to element.
+`StatefulMapStage` calls a function with a state that is passed from element to element.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from penstock.physical.transform import FunctionTransform, RunAll, Transform, ag
 _TEXTS = 4
 
 
-class Apply(ChainedStage):
+class ApplyStage(ChainedStage):
     """Maps and filters in the consumer's thread. Functions called ahead run for limited times, others per element."""
 
     def __init__(
@@ -156,7 +156,7 @@ class Apply(ChainedStage):
         return place.first + place.skip
 
     def part(self, count: int) -> None:
-        self._upstream = Apply(self._upstream, self.transforms[:count], self._run, self._epoch)
+        self._upstream = ApplyStage(self._upstream, self.transforms[:count], self._run, self._epoch)
         self.inputs = (self._upstream,)
         self.transforms = self.transforms[count:]
         self._ratios = self._ratios[count:]
@@ -173,7 +173,7 @@ def _holds_objects(structure: Structure) -> bool:
     return not plain or any(map(_holds_objects, structure.children))
 
 
-class StatefulMap(CountingStage):
+class StatefulMapStage(CountingStage):
     """Calls `function(state, element)`, which returns the next state and an element.
 
     If it raises, returns no such pair, or returns a state of another kind, the state stays unchanged. If only the

@@ -25,7 +25,7 @@ from penstock.plan.snapshot_store import without_hint
 _LOG = logging.getLogger("penstock.physical")
 
 
-class Cached(Stage):
+class CachedStage(Stage):
     """The memory cache. An iteration fills it if it began at the first element and reached the end.
 
     `cardinality` is the number of elements, if it is known: they are then stored contiguously. `settled` is True if
@@ -201,7 +201,7 @@ _OTHER_ORDER = (
 _SHARDS, _FILES, _INPUT, _END = "shards", "files", "input", "end"
 
 
-class Snapshot(StretchStage):
+class SnapshotStage(StretchStage):
     """Yields the committed elements, then the following elements of its input, and writes those if it can.
 
     A place tells where positions come from. ["shards", count, state of the reader, run]: a complete entry whose files

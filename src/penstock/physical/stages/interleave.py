@@ -224,7 +224,7 @@ def _first_run(
     return Maps.run_of([maps[at] for at in inputs.tolist()], block.slice(0, stop), of_inputs, numbers[:stop])
 
 
-class Interleave(Stage):
+class InterleaveStage(Stage):
     """tf.data's order: `block_length` elements from each of `cycle_length` slots in turn.
 
     When an input ends, the turn passes on at once, and the free slot takes the next input when its turn comes. A

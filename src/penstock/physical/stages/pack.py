@@ -1,4 +1,4 @@
-"""Pack: packs sequences into rows of one length.
+"""`PackStage` packs sequences into rows of one length.
 
 `OpenRows` are the rows being filled. `Pieces` are the sequences of a Block, cut to the length of a row.
 """
@@ -22,8 +22,7 @@ from penstock.physical.memory import UNCOUNTED, Memory, elements_for
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stretch import Past, Stretch, failure, join
 from penstock.physical.token_batch import LeftOut
-from penstock.plan.packing import Layout, open_spec
-from penstock.plan.packing import Pack as PackNode
+from penstock.plan.packing import Layout, Pack, open_spec
 
 
 def sizes_of(block: Block) -> np.ndarray | None:
@@ -231,14 +230,14 @@ def _scatter(
 _NO_LIMIT = 1 << 62
 
 
-class Pack(StretchStage):
+class PackStage(StretchStage):
     """Yields rows in the order of completion, and failures of elements in their turn.
 
     The state contains no tokens. It contains the table of the rows that were open before a Block of the input. After a
     restore, the input is read again from there, and the same rules rebuild the open rows.
     """
 
-    def __init__(self, upstream: Stage, node: PackNode, *, memory: Memory = UNCOUNTED) -> None:
+    def __init__(self, upstream: Stage, node: Pack, *, memory: Memory = UNCOUNTED) -> None:
         super().__init__(node.label, (upstream,), node.where)
         self._account = memory.account("group", node.label, node.where)
         self._cursor = Cursor(upstream)

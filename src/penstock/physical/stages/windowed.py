@@ -20,7 +20,7 @@ _NBYTES = 1 << 20  # bytes of the elements that are copied at once
 _LOOKED_AT = 64  # windows after which the function is called again: data that it reads may have changed
 
 
-class Windowed(StretchStage):
+class WindowedStage(StretchStage):
     """Copies the elements of windows to the positions in the function's plan, and runs the plan's maps.
 
     Its states are those of a flat_map that opens each window. After the first different window, `plain` takes over: if
