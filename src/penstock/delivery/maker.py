@@ -16,7 +16,7 @@ from penstock.physical.lower import Lowering, lower, register, transform_of
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.apply import ApplyStage
 from penstock.physical.stretch import Stretch, failed
-from penstock.physical.transform import Transform
+from penstock.physical.transform import BlockTransform
 from penstock.plan.counted import Seen, Unbatch
 from penstock.plan.distribution import BATCHES
 from penstock.plan.node import UnaryNode
@@ -83,7 +83,7 @@ class _Functions:
     """A chain of maps and filters."""
 
     def __init__(self, steps: Sequence[Map | Filter], lowering: Lowering) -> None:
-        self._transforms: list[Transform] = [transform_of(step, lowering.options) for step in steps]
+        self._transforms: list[BlockTransform] = [transform_of(step, lowering.options) for step in steps]
         self._run = lowering.executor.run_all(self._transforms)
 
     def over(self, upstream: Stage, below: State, first: int | None, lowering: Lowering) -> tuple[Stage, State]:

@@ -26,7 +26,7 @@ from penstock.forked import new_lock
 from penstock.physical.vectorise import (
     ELEMENTS,
     SECONDS,
-    Trial,
+    PartTrial,
     column_of_output,
     equal_blocks,
     in_one_piece,
@@ -372,14 +372,14 @@ class _Plan:
         )
 
 
-_TRIALS: weakref.WeakKeyDictionary[Ended, Trial] = weakref.WeakKeyDictionary()
+_TRIALS: weakref.WeakKeyDictionary[Ended, PartTrial] = weakref.WeakKeyDictionary()
 _PLANS: weakref.WeakKeyDictionary[Ended, _Plan] = weakref.WeakKeyDictionary()
 _LOCK = new_lock()
 
 
-def trial_of(ended: Ended) -> Trial:
+def trial_of(ended: Ended) -> PartTrial:
     with _LOCK:
-        return _TRIALS.setdefault(ended, Trial())
+        return _TRIALS.setdefault(ended, PartTrial())
 
 
 def _plan_of(ended: Ended) -> _Plan:

@@ -24,7 +24,7 @@ from penstock.physical.ended import Endings, trial_of
 from penstock.physical.vectorise import (
     ELEMENTS,
     SECONDS,
-    Trial,
+    PartTrial,
     any_extent,
     column_of_output,
     kind_of,
@@ -134,7 +134,7 @@ def _is_own(graph: Graph, k: int, columns: Sequence[Column], inputs: Sequence[Co
 
 
 _GRAPHS: weakref.WeakKeyDictionary[Parts, Graph] = weakref.WeakKeyDictionary()
-_TRIALS: weakref.WeakKeyDictionary[Parts, Trial] = weakref.WeakKeyDictionary()
+_TRIALS: weakref.WeakKeyDictionary[Parts, PartTrial] = weakref.WeakKeyDictionary()
 _LOCK = new_lock()
 
 
@@ -173,7 +173,7 @@ def _checked(found: Parts, block: Block, draws: Draws) -> bool:
     It is checked until enough were compared.
     """
     with _LOCK:
-        trial = _TRIALS.setdefault(found, Trial())
+        trial = _TRIALS.setdefault(found, PartTrial())
     if not trial.over:
         with _TRYING:
             if not trial.over:
@@ -192,7 +192,7 @@ def differs(found: Parts) -> bool:
 _TRYING = new_lock()
 
 
-def _equal(found: Parts, trial: Trial, block: Block, draws: Draws) -> bool:
+def _equal(found: Parts, trial: PartTrial, block: Block, draws: Draws) -> bool:
     rows = np.linspace(block.size - 1, 0, min(ELEMENTS, block.size)).astype(np.int64)
     elements = block.take(rows).elements()
     plain: list[list[Any]] = []

@@ -18,7 +18,7 @@ from penstock.block.numbers import Numbers
 from penstock.block.structure import Structure
 from penstock.errors import as_failure
 from penstock.physical.key_function import truth
-from penstock.physical.transform import FunctionTransform, MapTransform, Transform
+from penstock.physical.transform import FunctionTransform, MapTransform, Transforms
 from penstock.trace.drawing import UNNUMBERED, Draws, drawing
 from penstock.trace.purity import why_impure
 
@@ -39,7 +39,7 @@ class Singly:
         self.done = 0
 
     @classmethod
-    def of(cls, transforms: Sequence[Transform]) -> Singly | None:
+    def of(cls, transforms: Transforms) -> Singly | None:
         """Return a Singly, or None if no transform is certain to call its function per element."""
         functions = [each for each in transforms if isinstance(each, FunctionTransform) and not each.generators]
         if len(functions) < len(transforms) or all(why_impure(each.function) is None for each in functions):

@@ -31,7 +31,7 @@ SECONDS = 0.02  # seconds for the original calls; two elements always run
 
 
 @dataclass(slots=True)
-class Trial:
+class PartTrial:
     """The check of a part of a function, stored for all iterations: the first elements run both ways."""
 
     checked: int = 0

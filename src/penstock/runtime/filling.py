@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from penstock.physical.executor import BatchTask
 from penstock.physical.kernels.run import gather
 from penstock.physical.stages.batch import stack_block, stack_column
 from penstock.physical.stretch import Stretch, failure, joined_kinds
-from penstock.physical.transform import Transform
+from penstock.physical.transform import Transforms
 from penstock.trace.graph import Allocate
 
 
@@ -59,7 +58,7 @@ class Piece:
 class Filling:
     """An incomplete batch. Thread-safe. The batch is complete when all its pieces are, in any order."""
 
-    def __init__(self, spec: BatchTask, first: int, transforms: Sequence[Transform] = ()) -> None:
+    def __init__(self, spec: BatchTask, first: int, transforms: Transforms = ()) -> None:
         self._spec = spec
         kept = None if any(transform.decided is None for transform in transforms) else 0
         # empty unless the batch may have to be computed again

@@ -18,7 +18,7 @@ from penstock.block.block import Block
 from penstock.block.numbers import Numbers
 from penstock.errors import InvalidArgumentError
 from penstock.physical.stretch import Stretch
-from penstock.physical.transform import RunAll, Transform
+from penstock.physical.transform import RunAll, Transforms
 from penstock.runtime.autotune.figures import Flow, Knobs, Limits
 from penstock.runtime.counts import Counts, Sums
 
@@ -97,7 +97,7 @@ class Task(Protocol):
 
     cpu_seconds: float  # CPU seconds of the worker processes
 
-    def __call__(self, transforms: Sequence[Transform], block: Block, numbers: Numbers) -> Stretch: ...
+    def __call__(self, transforms: Transforms, block: Block, numbers: Numbers) -> Stretch: ...
 
 
 class ExecutorChoice:
@@ -129,7 +129,7 @@ class ExecutorChoice:
         """Find out which executors may be chosen."""
         assert self.limits
 
-    def task(self, transforms: Sequence[Transform], make: Callable[[Sequence[Transform]], Task]) -> Task | None:
+    def task(self, transforms: Transforms, make: Callable[[Transforms], Task]) -> Task | None:
         """Return the transforms as a task of worker processes, sent once, or None if they cannot be sent."""
         if "process" not in self.limits.executors:  # any more
             return None
@@ -140,7 +140,7 @@ class ExecutorChoice:
                     self._tasks[kin] = self._sent(transforms, make)
         return self._tasks[kin]
 
-    def _sent(self, transforms: Sequence[Transform], make: Callable[[Sequence[Transform]], Task]) -> Task | None:
+    def _sent(self, transforms: Transforms, make: Callable[[Transforms], Task]) -> Task | None:
         try:
             return make(transforms)
         except InvalidArgumentError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -12,13 +11,13 @@ from penstock.block.block import Block, concat_blocks, joins_freely
 from penstock.block.column import Column, DenseColumn
 from penstock.block.numbers import Numbers, joined
 from penstock.errors import Context, PenstockError, annotate
-from penstock.physical.chained import Place, Portioned, Ratios, ratios_of
+from penstock.physical.chained import Portioned, Ratios, ResumePlace, ratios_of
 from penstock.physical.executor import BatchTask
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.apply import ApplyStage
 from penstock.physical.stages.batch import stack_block
 from penstock.physical.stretch import Stretch, failed, failure, join
-from penstock.physical.transform import RunAll, Transform, run_all
+from penstock.physical.transform import RunAll, Transforms, run_all
 from penstock.runtime.block_sizer import BlockSizer, worked
 from penstock.runtime.filling import Filling, Piece
 from penstock.runtime.free_order import FreeOrder, Ranges
@@ -31,7 +30,7 @@ class BlockWork(Work):
     def __init__(
         self,
         upstream: Stage,
-        transforms: Sequence[Transform],
+        transforms: Transforms,
         sizer: BlockSizer,
         label: str,
         where: str | None,
@@ -129,7 +128,7 @@ class BatchWork(Work):
     def __init__(
         self,
         upstream: Stage,
-        transforms: Sequence[Transform],
+        transforms: Transforms,
         batch: BatchTask,
         sizer: BlockSizer,
         run: RunAll = run_all,
@@ -303,7 +302,7 @@ class BatchWork(Work):
         below, offset = state
         return below, offset
 
-    def at(self, place: Place) -> tuple[State, int, int]:
+    def at(self, place: ResumePlace) -> tuple[State, int, int]:
         return [place.below, place.first], place.count or 0, 0
 
     def state(self) -> State:
@@ -347,12 +346,12 @@ def numbers_of(upstream: Stage, first: int, epoch: int) -> Numbers:
 PIECE_SECONDS = 0.016
 
 
-def label_of(transforms: Sequence[Transform], batch: BatchTask | None) -> str:
+def label_of(transforms: Transforms, batch: BatchTask | None) -> str:
     """Return the label of a segment."""
     return " · ".join([transform.label for transform in transforms] + ([] if batch is None else [batch.label]))
 
 
-def where_of(transforms: Sequence[Transform], batch: BatchTask | None) -> str | None:
+def where_of(transforms: Transforms, batch: BatchTask | None) -> str | None:
     """Return the line of the user that made the segment."""
     if transforms:
         return transforms[-1].where
@@ -361,7 +360,7 @@ def where_of(transforms: Sequence[Transform], batch: BatchTask | None) -> str | 
 
 def work_of(
     upstream: Stage,
-    transforms: Sequence[Transform],
+    transforms: Transforms,
     batch: BatchTask | None,
     *,
     ordered: bool,

@@ -22,7 +22,7 @@ from penstock.block.structure import flatten
 from penstock.dataset.indexing import EPOCH
 from penstock.errors import FailedPreconditionError, as_failure
 from penstock.functions.shipping import by_value
-from penstock.physical.transform import Outcome, Transform
+from penstock.physical.transform import BlockTransform, Outcome
 from penstock.runtime.processes.forks import ForkedPool, Order, Place
 from penstock.runtime.processes.task import OwnWorkers, ProcessTask
 from penstock.runtime.processes.worker import ROOM, Room
@@ -116,7 +116,7 @@ class Fetch(OwnWorkers):
             raise
         return with_states(header, number, self._after(worker, number)), memory
 
-    def there(self, transform: Transform) -> Transform:
+    def there(self, transform: BlockTransform) -> BlockTransform:
         return FetchBlock(self, transform.label, transform.where)
 
     def fetch(self, indices: Any, room: Room | None = None) -> Any:
@@ -180,7 +180,7 @@ class Fetch(OwnWorkers):
         )
 
 
-class FetchBlock(Transform):
+class FetchBlock(BlockTransform):
     """`Fetch` in a worker process: compute the batches of a Block and write failures in their places."""
 
     one_to_one = True

@@ -9,9 +9,9 @@ from typing import Any
 
 from penstock.cache.memory import MemoryStore
 from penstock.keys import fold
-from penstock.physical.access import Fetch
+from penstock.physical.access import FetchTransform
 from penstock.physical.chained import Portioned, Stint
-from penstock.physical.executor import BatchTask, Reader
+from penstock.physical.executor import BatchTask, StageReader
 from penstock.physical.inner_plans import Opening
 from penstock.physical.lower import Lowering, Service, lower, register, transforms_of
 from penstock.physical.stage import Stage
@@ -274,7 +274,7 @@ def _windowed_flat_map(node: WindowedFlatMap, lowering: Lowering) -> Stage:
 
 @register(ops.Interleave)
 def _interleave(node: ops.Interleave, lowering: Lowering) -> Stage:
-    reader: Reader | None = None
+    reader: StageReader | None = None
     if node.num_parallel_calls is not None:
         reader = lowering.executor_of(node).reader(
             at_once=node.num_parallel_calls,
@@ -352,7 +352,7 @@ _GATHERING = 0.1  # seconds to collect elements that are read by index: many ele
 @register(Split)
 @register(GlobalShuffle)
 def _global_shuffle(node: GlobalShuffle, lowering: Lowering) -> Stage:
-    fetch = Fetch(node, lowering)
+    fetch = FetchTransform(node, lowering)
     fill: list[Callable[[], Stage]] = [
         partial(lower, cache, lowering.deeper())
         for cache in _caches(node.input)

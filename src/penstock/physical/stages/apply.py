@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from time import perf_counter, process_time
 from types import NoneType
@@ -18,11 +18,11 @@ from penstock.block.scan_state import ScanState
 from penstock.block.structure import Structure
 from penstock.errors import Context, InvalidTypeError, as_failure
 from penstock.frames import tidied
-from penstock.physical.chained import Chained, ChainedStage, Place, Portioned, Stint, ratios_of
+from penstock.physical.chained import Chained, ChainedStage, Portioned, ResumePlace, Stint, ratios_of
 from penstock.physical.singly import Singly
 from penstock.physical.stage import CountingStage, Stage, State
 from penstock.physical.stretch import Stretch
-from penstock.physical.transform import FunctionTransform, RunAll, Transform, agreed, checked, run_all
+from penstock.physical.transform import FunctionTransform, RunAll, Transforms, agreed, checked, run_all
 
 # A tokeniser gets so many times more elements per request, because the threads of its library take time to wake up.
 _TEXTS = 4
@@ -34,7 +34,7 @@ class ApplyStage(ChainedStage):
     def __init__(
         self,
         upstream: Stage,
-        transforms: Sequence[Transform],
+        transforms: Transforms,
         run: RunAll = run_all,
         epoch: int = 0,
         stint: Stint | None = None,
@@ -141,14 +141,14 @@ class ApplyStage(ChainedStage):
         below, self._count = place
         self._upstream.restore(below)
 
-    def made_by(self) -> Sequence[Transform]:
+    def made_by(self) -> Transforms:
         return self.transforms
 
     def chained(self, place: State, skip: int) -> State:
         below, count = place
         return Chained(below, 0, count, self._ratios, skip, self.transforms)
 
-    def go_on(self, place: Place) -> int:
+    def go_on(self, place: ResumePlace) -> int:
         if isinstance(self._upstream, Portioned):  # no function is called for dropped elements
             self.go_to([Chained(place.below, 0, 0, (), place.first), place.count])
             return place.skip

@@ -14,7 +14,7 @@ import numpy as np
 from penstock.block.block import Block, concat_blocks, joins_freely
 from penstock.errors import PenstockError, marked
 from penstock.physical.chained import Growing, SlotStates
-from penstock.physical.executor import Reader
+from penstock.physical.executor import StageReader
 from penstock.physical.inner_inputs import AT_ONCE, MOST_SMALL, InnerInputs, Input, Small
 from penstock.physical.inner_plans import NO_MAPS, Maps, Opening
 from penstock.physical.memory import UNCOUNTED, Memory
@@ -252,7 +252,7 @@ class InterleaveStage(Stage):
         block_length: int,
         label: str,
         where: str | None,
-        reader: Reader | None = None,
+        reader: StageReader | None = None,
         *,
         visibly: Callable[[], bool] = lambda: True,
         memory: Memory = UNCOUNTED,

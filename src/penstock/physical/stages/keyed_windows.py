@@ -19,7 +19,7 @@ from penstock.physical.stretch import failed
 _NO_LIMIT = 1 << 62  # slots
 
 
-class Pool:
+class SlotPool:
     """Elements by slot number, with their positions in the stream. Free slots are reused."""
 
     def __init__(self) -> None:
@@ -135,7 +135,7 @@ class KeyedWindows:
         self._expected_size = expected_size  # elements to request per window
         self._least_size = least_size  # size of the smallest next window of any key
         self._context = context  # for errors of `size_of`
-        self._pool = Pool()
+        self._pool = SlotPool()
         self._groups: dict[int, _Group] = {}
         self._due: deque[_Full | Exception] = deque()
         self._pulled = 0  # positions taken from the input: elements and failures
@@ -322,7 +322,7 @@ class KeyedWindows:
     def close(self) -> None:
         self._due.clear()
         self._groups.clear()
-        self._pool = Pool()
+        self._pool = SlotPool()
         self._account.close()
         self._ended = True
         self._cursor.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stages.batch import stack_block
 from penstock.physical.stages.window import WindowColumn
 from penstock.physical.stretch import Stretch, failed
-from penstock.physical.transform import Transform, run_all
+from penstock.physical.transform import Transforms, run_all
 from penstock.plan.windows import Placed, WindowedFlatMap, plan_alike, windowed
 
 _NBYTES = 1 << 20  # bytes of the elements that are copied at once
@@ -34,7 +34,7 @@ class WindowedStage(StretchStage):
         self,
         outer: Stage,
         node: WindowedFlatMap,
-        transforms: Sequence[Transform],
+        transforms: Transforms,
         plain: Callable[[], Stage],
     ) -> None:
         super().__init__(node.label, (outer,), node.where)

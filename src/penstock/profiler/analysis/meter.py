@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from penstock.block.block import Block
 from penstock.physical.stage import Around, Stage
 from penstock.physical.stretch import Stretch
-from penstock.physical.transform import Outcome, Transform
+from penstock.physical.transform import Outcome, Transforms
 from penstock.plan.node import Node
 from penstock.profiler.analysis.places import alike
 from penstock.runtime.autotune.figures import Flow
@@ -266,7 +266,7 @@ def _count(cell: _Cell, arguments: tuple[Any, ...], result: Any, failed: int) ->
         cell[4] += made.nbytes
 
 
-def _transforms(stage: Stage) -> Sequence[Transform]:
+def _transforms(stage: Stage) -> Transforms:
     """Return the transforms of a stage or of a segment's work."""
-    found: Sequence[Transform] = getattr(stage, "transforms", None) or ()
+    found: Transforms = getattr(stage, "transforms", None) or ()
     return found or getattr(getattr(stage, "work", None), "transforms", ())
