@@ -16,7 +16,7 @@ from penstock.block.arena import SMALLEST, Arena
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, DenseColumn, ListColumn
 from penstock.block.footprint import Footprints, footprint
-from penstock.block.rows import Rows
+from penstock.block.rows import ElementRows
 from penstock.cache.memory import MemoryStore
 from penstock.errors import BudgetWarning, ResourceExhaustedError
 from penstock.io import storage
@@ -530,10 +530,10 @@ def test_footprints_come_back_to_nothing(chosen):
 
 
 def test_rows_count_what_is_in_their_slots():
-    small = Rows(100)
+    small = ElementRows(100)
     small.put(np.arange(10), Block.single(DenseColumn(np.zeros((10, 4)))))
     assert (small.nbytes, small.slot_bytes) == (320, 32)
-    large = Rows(100)
+    large = ElementRows(100)
     block = Block.single(DenseColumn(np.zeros((4, 1 << 14))))
     large.put(np.arange(4), block)
     assert (large.nbytes, large.slot_bytes) == (block.nbytes, None)
@@ -541,7 +541,7 @@ def test_rows_count_what_is_in_their_slots():
     assert large.nbytes == 7 << 17
     large.put(np.arange(3, 4), Block.single(DenseColumn(np.zeros((1, 1 << 14)))))
     assert large.nbytes == 4 << 17
-    strings = Rows(100)
+    strings = ElementRows(100)
     strings.put(np.arange(3), Block.single(BytesColumn.from_values([b"x" * 100] * 3)))
     assert 300 < strings.nbytes < 400
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.shared_memory import Owner, Region, SharedMemory, mapped
+from penstock.block.shared_memory import Region, RegionOwner, SharedMemory, mapped
 from penstock.block.transport import pack, unpack
 from penstock.physical.stretch import Stretch, join
 from penstock.runtime.machine.granted import granted_memory
@@ -61,7 +61,7 @@ class Lent:
     def __init__(self, lend: Callable[[Region], None], unmap: Callable[[int], object]) -> None:
         self._lend = lend
         self._unmap = unmap
-        self._owner = Owner()
+        self._owner = RegionOwner()
         self._mapped: dict[int, Region] = {}  # regions that the worker has mapped
         self._offered: dict[Any, Region] = {}  # lent regions, by the key of the result
 

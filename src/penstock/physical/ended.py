@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.block import Block, Builder
+from penstock.block.block import Block, BlockBuilder
 from penstock.block.column import Column, DenseColumn, column_of
-from penstock.block.fixed import Given, fixed_column, fixed_columns, fixed_values, without_aliasing
+from penstock.block.fixed import CallArguments, fixed_column, fixed_columns, fixed_values, without_aliasing
 from penstock.block.leaf import as_leaf
 from penstock.block.structure import components
 from penstock.forked import new_lock
@@ -77,7 +77,7 @@ class Endings:
         allocate: Callable[[int], Allocate] | None,
         run: Run,
     ) -> None:
-        self.given = Given([], [])
+        self.given = CallArguments([], [])
         self.whole: Block | None = None
         self._function = function
         self._parts = parts
@@ -95,7 +95,7 @@ class Endings:
         if not row and self.whole is not None:
             self._results = _elements(self.whole)
         result, self._results[row] = self._results[row], None
-        if type(result) is Builder:
+        if type(result) is BlockBuilder:
             return result.only()
         if type(result) is _Raised:
             raise result.error
@@ -282,7 +282,7 @@ class Endings:
         trial = trial_of(ended)
         if trial.over:
             return not trial.failed
-        builder, rows, began = Builder(), [], time.perf_counter()
+        builder, rows, began = BlockBuilder(), [], time.perf_counter()
         for place in _sample(len(kept)).tolist():
             row = int(kept[place]) + self._block.size - calls.size
             variables = self._values(row)
@@ -321,8 +321,8 @@ def _sample(size: int) -> np.ndarray:
 
 
 def _settled(make: Callable[[], Any]) -> Any:
-    """Return the result of a call in a Builder, so that later changes by other code do not affect it."""
-    builder = Builder()
+    """Return the result of a call in a `BlockBuilder`, so that later changes by other code do not affect it."""
+    builder = BlockBuilder()
     try:
         builder.add(_nest(make()))
     except (NotTraceable, Exception) as error:

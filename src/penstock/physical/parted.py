@@ -17,7 +17,7 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import Column, DenseColumn, ListColumn
-from penstock.block.fixed import Given, fixed_columns, fixed_values, without_aliasing
+from penstock.block.fixed import CallArguments, fixed_columns, fixed_values, without_aliasing
 from penstock.block.structure import Structure
 from penstock.forked import new_lock
 from penstock.physical.ended import Endings, trial_of
@@ -95,7 +95,7 @@ class Calls:
         self._holds = True
         values = values_of(parts, columns)
         own = [k for k in range(len(columns)) if _is_own(parts.graph, k, columns, block.columns)]
-        self.given = Given([columns[k] for k in own], [values[k] for k in own])
+        self.given = CallArguments([columns[k] for k in own], [values[k] for k in own])
         self._rows: Iterator[tuple[Any, ...]] = parts.rows(function, values, block.size)
         self._elements: list[Any] = []  # empty until the elements are needed
 

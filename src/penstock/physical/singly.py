@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.block import Block, Builder
+from penstock.block.block import Block, BlockBuilder
 from penstock.block.handover import handed_over
 from penstock.block.leaf import as_leaf, settle
 from penstock.block.numbers import Numbers
@@ -165,7 +165,7 @@ class _SingleStep:
             del leaves
         given = Block.from_elements([element])
         same = transform.same_kind(given)
-        builder = Builder(structure or same.structure)
+        builder = BlockBuilder(structure or same.structure)
         builder.add(transform.result(held.pop()))
         if not self._looked:
             self.suits(given, self._numbers)

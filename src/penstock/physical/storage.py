@@ -11,7 +11,7 @@ from time import monotonic
 from penstock.block.block import Block, concat_blocks
 from penstock.block.leaf import NESTED
 from penstock.cache.column_buffer import Alike
-from penstock.cache.entry.entry import Entry, Point
+from penstock.cache.entry.entry import Point, StoredEntry
 from penstock.cache.entry.lock import Lease, Lock, Unlockable
 from penstock.cache.entry.writer import EntryWriter, goes_on_writing, is_writing
 from penstock.errors import PenstockError
@@ -43,7 +43,7 @@ class Storage:
 
     node: Snapshot
     store: SnapshotStore
-    entry: Entry
+    entry: StoredEntry
     made_by: str
     upstream: Callable[[], Stage]
     by_reader: Callable[[SavedSource], Stage]
@@ -176,7 +176,7 @@ def storage_of(node: Snapshot, lowering: Lowering) -> Storage:
     return Storage(
         node,
         node.store,
-        Entry(node.store.folder(options.seed, options.deterministic)),
+        StoredEntry(node.store.folder(options.seed, options.deterministic)),
         made_by,
         # one stored iteration serves all epochs, so it always has the random numbers of epoch 0
         upstream=lambda: lower(node.input, replace(lowering, epoch=0)),

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from penstock.block.block import Block, Builder
+from penstock.block.block import Block, BlockBuilder
 from penstock.block.numbers import Numbers
 from penstock.block.passing import FEWEST, PassingBuilder
 from penstock.block.same_kind import Kind, Kinds, SameKind
@@ -257,7 +257,7 @@ def _place(failed: tuple[int, Exception]) -> int:
 
 def checked(
     same: SameKind,
-    builder: Builder,
+    builder: BlockBuilder,
     block: Block,
     failed: Sequence[tuple[int, Exception]],
     context: Callable[[int], Context],
@@ -362,12 +362,12 @@ class MapTransform(FunctionTransform):
             passing: PassingBuilder | None = None
             elements: list[Any] | None = None
             if calls is not None:
-                builder = Builder(structure, calls.given)
+                builder = BlockBuilder(structure, calls.given)
             elif len(block.columns) >= FEWEST:
                 builder = passing = PassingBuilder(structure, block)
                 elements = passing.elements
             else:
-                builder, elements = Builder(structure), block.elements()
+                builder, elements = BlockBuilder(structure), block.elements()
             began = time.thread_time()
             for row in range(block.size):
                 now.begin(row)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from penstock.block.arena import ARENA
-from penstock.block.block import Block, Builder
+from penstock.block.block import Block, BlockBuilder
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.fixed import without_aliasing
 from penstock.block.spec import LeafSpec, TensorSpec
@@ -113,7 +113,7 @@ class EquivalenceCheck:
         self, function: Callable[..., Any], elements: list[Any], rows: np.ndarray, draws: Draws, *, unpacks: bool
     ) -> tuple[Block | None, int]:
         """Return the results for as many of these elements as time allows, or None if one raises; and their number."""
-        builder = Builder()
+        builder = BlockBuilder()
         done, began = 0, time.perf_counter()
         try:
             with drawing(draws) as now:

@@ -107,11 +107,11 @@ def _named_by_keys(folder: Path) -> Iterator[Path]:
 
 
 def _look(folder: Path) -> Found:
-    from penstock.cache.entry.entry import Entry
+    from penstock.cache.entry.entry import StoredEntry
     from penstock.cache.entry.lock import writer_of
     from penstock.io import storage
 
-    entry = Entry(str(folder))
+    entry = StoredEntry(str(folder))
     problem: str | None = None
     try:
         entry.refresh()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.cache.entry.entry import Entry
+from penstock.cache.entry.entry import StoredEntry
 from penstock.errors import Context, annotate
 from penstock.keys import fold
 from penstock.physical.chained import Portioned
@@ -82,4 +82,4 @@ def _snapshot(node: storing.Snapshot, lowering: Lowering) -> Stage:
 
 @register(storing.Followed)
 def _followed(node: storing.Followed, lowering: Lowering) -> Stage:
-    return FollowedStage(Entry(node.folder), lowering.pause, node.label, node.where)
+    return FollowedStage(StoredEntry(node.folder), lowering.pause, node.label, node.where)

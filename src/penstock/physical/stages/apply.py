@@ -11,7 +11,7 @@ from time import perf_counter, process_time
 from types import NoneType
 from typing import Any
 
-from penstock.block.block import Block, Builder
+from penstock.block.block import Block, BlockBuilder
 from penstock.block.numbers import Numbers
 from penstock.block.same_kind import SameKind
 from penstock.block.scan_state import ScanState
@@ -202,7 +202,7 @@ class StatefulMapStage(CountingStage):
 
     def _run(self, block: Block, first: int) -> Stretch:
         function, carried = self._function, self._carried
-        builder = Builder(self._same_kind.structure)
+        builder = BlockBuilder(self._same_kind.structure)
         failures: list[tuple[int, Exception]] = []
         for row, element in enumerate(block.elements()):
             try:

@@ -11,7 +11,7 @@ from penstock.block.block import Block
 from penstock.cache.entry.entry import Point
 from penstock.cache.entry.writer import EntryWriter
 from penstock.cache.memory import MemoryStore
-from penstock.cache.recorder import Recorder
+from penstock.cache.recorder import BlockRecorder
 from penstock.errors import Context, DataLossError, FailedPreconditionError, InvalidTypeError, annotate
 from penstock.hints import size_text
 from penstock.physical.key_function import KeyFunction
@@ -52,7 +52,7 @@ class CachedStage(Stage):
         self._upstream = upstream
         self._store = store
         self._kept: tuple[Block, ...] | None = store.blocks()
-        self._recording = Recorder(cardinality) if self._kept is None else None
+        self._recording = BlockRecorder(cardinality) if self._kept is None else None
         self._count = 0  # positions returned or skipped
         self._at = 0  # index of the next Block in the store, and of the next element in it
         self._offset = 0

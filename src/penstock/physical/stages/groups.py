@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.block import Block, Builder
+from penstock.block.block import Block, BlockBuilder
 from penstock.block.leaf import settle
 from penstock.block.same_kind import SameKind
 from penstock.block.scan_state import ScanState
@@ -191,7 +191,7 @@ class GroupByReducerStage(Stage):
 
     def _finalized(self, keys: list[int]) -> Iterator[Block | Exception]:
         function = self._reducer.finalize_func
-        builder = Builder()
+        builder = BlockBuilder()
         rows: list[int] = []  # the rows of keys with a result
         failures: list[tuple[int, Exception]] = []
         for row, key in enumerate(keys):

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from penstock.block.block import Block
-from penstock.block.rows import Rows
+from penstock.block.rows import ElementRows
 from penstock.errors import Context, as_failure
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State
@@ -23,7 +23,7 @@ class SlotPool:
     """Elements by slot number, with their positions in the stream. Free slots are reused."""
 
     def __init__(self) -> None:
-        self._rows = Rows(_NO_LIMIT)
+        self._rows = ElementRows(_NO_LIMIT)
         self._positions = np.empty(0, np.int64)
         self._free: list[np.ndarray] = []
         self._reserved = 0

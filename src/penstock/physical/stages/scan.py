@@ -7,7 +7,7 @@ from collections.abc import Callable
 from time import monotonic
 
 from penstock.block.block import Block
-from penstock.cache.entry.entry import Entry
+from penstock.cache.entry.entry import StoredEntry
 from penstock.cache.entry.lock import writer_of
 from penstock.errors import Context, raise_as_failure
 from penstock.hints import redacted
@@ -69,7 +69,7 @@ _PATIENCE = 10.0  # seconds without new elements, after which a missing writer i
 class FollowedStage(Stage):
     """Waits for elements from any writer, and ends when the entry is complete."""
 
-    def __init__(self, entry: Entry, pause: Callable[[float], None], label: str, where: str | None) -> None:
+    def __init__(self, entry: StoredEntry, pause: Callable[[float], None], label: str, where: str | None) -> None:
         super().__init__(label, (), where)
         self._entry = entry
         self._pause = pause

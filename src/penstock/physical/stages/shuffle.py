@@ -10,7 +10,7 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.block.footprint import footprint
 from penstock.block.indexed_column import by_reference, copied_bytes, moved
-from penstock.block.rows import Rows
+from penstock.block.rows import ElementRows
 from penstock.keys import draws
 from penstock.permutation import drain
 from penstock.physical.kernels.run import reservoir
@@ -55,7 +55,7 @@ class ShuffleStage(StretchStage):
         self._cursor = Cursor(upstream)
         self._size = buffer_size
         self._key = key
-        self._rows: Rows | None = None
+        self._rows: ElementRows | None = None
         self._failed: dict[int, Exception] = {}  # slots that contain a failure
         self._numbers = np.empty(0, np.int64)  # number of the input element in each filled slot
         self._pulled = 0  # input elements taken
@@ -134,7 +134,7 @@ class ShuffleStage(StretchStage):
             self._failed.update((slot, stretch.failures[0][1]) for slot in slots.tolist())
             return
         if self._rows is None:
-            self._rows = Rows(self._size)
+            self._rows = ElementRows(self._size)
         self._rows.put(slots, stretch.block, rows)
 
     def _exchange(self, pulled: Stretch) -> Stretch:

@@ -97,7 +97,7 @@ BELOW = " › "
 PYTHON = "Python"  # the part that names the Python version of the bytecode
 
 
-class Part(NamedTuple):
+class KeyPart(NamedTuple):
     """A path in the plan (`map#2 › function › SIZE`), a text (`global SIZE = 224`), and the digest of the content."""
 
     path: str
@@ -117,7 +117,7 @@ class MadeOf:
     If there are very many files, none is listed.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[KeyPart, ...]
     sources: tuple[FileVersion, ...] = ()
 
     @cached_property
@@ -161,12 +161,12 @@ def made_of(*values: Any, **named: Any) -> MadeOf:
 
 class _Walk:
     def __init__(self) -> None:
-        self.parts: list[Part] = []
+        self.parts: list[KeyPart] = []
         self.digester = Digester()
         self._numbers: Counter[str] = Counter()
 
     def part(self, path: str, text: str, digest: str) -> None:
-        self.parts.append(Part(redacted(path), redacted(text), digest))
+        self.parts.append(KeyPart(redacted(path), redacted(text), digest))
 
     def plan(self, node: Node) -> None:
         for below in node.inputs:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from penstock.cache.entry.entry import Entry
+from penstock.cache.entry.entry import StoredEntry
 from penstock.cache.memory import MemoryStore
 from penstock.hints import size_text
 from penstock.plan.node import short_location
@@ -130,7 +130,7 @@ def _why_none(spots: Sequence[Spot], room: Room, epochs: int, whole: float) -> s
     )
 
 
-Kept = MemoryStore | Entry | None  # the content of the cache, if known
+Kept = MemoryStore | StoredEntry | None  # the content of the cache, if known
 
 
 def told(
@@ -162,9 +162,9 @@ def told(
 
 
 def _happened(choice: Choice, kept: Kept) -> str:
-    if isinstance(kept, Entry) and kept.complete:
+    if isinstance(kept, StoredEntry) and kept.complete:
         return f"it is full, with {kept.elements} elements in {kept.folder}, and serves all later epochs"
-    if isinstance(kept, Entry) and kept.elements:
+    if isinstance(kept, StoredEntry) and kept.elements:
         return f"it has the first {kept.elements} elements, in {kept.folder}; the next iterations write the others"
     if choice.kind == "disk":
         return "the next iterations fill it and read it, also in other processes; `penstock cache` manages it"

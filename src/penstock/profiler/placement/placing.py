@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from penstock.cache.entry.entry import Entry
+from penstock.cache.entry.entry import StoredEntry
 from penstock.cache.memory import MemoryStore
 from penstock.errors import PenstockError
 from penstock.forked import new_lock
@@ -173,7 +173,7 @@ class Placing:
             return None
         if choice.kind == "memory" or self._entry is None:
             return self._stores.get(choice.place)
-        entry = Entry(self._entry)
+        entry = StoredEntry(self._entry)
         with suppress(PenstockError, OSError):  # the next iteration reports the error or replaces the cache
             entry.refresh()
         return entry

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.block.numbers import Numbers
-from penstock.block.shared_memory import Owner, Region, SharedMemory
+from penstock.block.shared_memory import Region, RegionOwner, SharedMemory
 from penstock.block.transport import unpack
 from penstock.errors import Context, FailedPreconditionError, PenstockError
 from penstock.physical.stretch import Fatal, Stretch
@@ -82,7 +82,7 @@ class Worker:
 
     def __init__(self, memory: SharedMemory, make: Callable[[], Process] = Process) -> None:
         self._memory = memory
-        self._owner = Owner()
+        self._owner = RegionOwner()
         self._mapped: dict[int, Region] = {}  # mapped by the process
         self.known: set[int] = set()  # transforms
         self.stale: deque[int] = deque()  # transforms that no thread will ask for again
