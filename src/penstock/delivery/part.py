@@ -1,4 +1,4 @@
-"""Part: the data that a worker needs to compute any range of a job's elements."""
+"""`PlanPart`: the data that a worker needs to compute any range of a job's elements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HINT = "Make it inside the function, at its first call: an open file or a lock b
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PlanPart:
     """A part of a plan, with its options. `dataset` creates a data set from a plan, for elements that are data sets.
 
     A worker calls `finish` with the start of a range and its results. It sends the return value instead of the results.
@@ -43,7 +43,7 @@ class Packet:
     packed: Packed
 
     @classmethod
-    def of(cls, node: Remote, part: Part) -> Packet:
+    def of(cls, node: Remote, part: PlanPart) -> Packet:
         """Pack a part. Raises InvalidArgumentError that names an object which belongs to one process."""
         below = inputs_first(part.base)
         try:
@@ -61,10 +61,10 @@ class Packet:
         return cls(digest.hexdigest(), packed)
 
 
-def opened(content: Any, buffers: Any) -> Part:
+def opened(content: Any, buffers: Any) -> PlanPart:
     """Return the unpacked part."""
     below, *rest = pickle.loads(content, buffers=buffers)
-    return Part(below[-1], *rest)
+    return PlanPart(below[-1], *rest)
 
 
 def _refused(nodes: list[Node], error: Exception) -> InvalidArgumentError:

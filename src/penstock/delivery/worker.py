@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penstock.delivery.maker import Makers
-from penstock.delivery.part import Part, opened
+from penstock.delivery.part import PlanPart, opened
 from penstock.delivery.results import Regions, packed, send
 from penstock.errors import said
 from penstock.physical.stretch import Fatal
@@ -64,10 +64,10 @@ def serve(descriptor: int, lifeline: int) -> None:
     server.run()
 
 
-class Setting(NamedTuple):
+class PartSetting(NamedTuple):
     """A part, and the base folder and module path that its functions expect."""
 
-    part: Part
+    part: PlanPart
     folder: str
     path: list[str]
 
@@ -81,7 +81,7 @@ class Client:
     regions: Regions = field(default_factory=Regions)
     jobs: set[str] = field(default_factory=set)
     # the last parts that it has sent, or the reason why a part is invalid
-    parts: dict[str, Setting | str] = field(default_factory=dict)
+    parts: dict[str, PartSetting | str] = field(default_factory=dict)
     gone: bool = False
 
     def answer(self, head: tuple[Any, ...], content: Packed = EMPTY, region: int = -1) -> None:
@@ -100,7 +100,7 @@ class Client:
 
 @dataclass(slots=True)
 class _Job:
-    setting: Setting | str
+    setting: PartSetting | str
     epoch: int
     kept: bool
     users: set[Client] = field(default_factory=set)
@@ -240,14 +240,14 @@ def _take(client: Client, message: Message) -> None:
     _, digest, folder, path = message.head
     try:
         _settle((folder, path))
-        client.parts[digest] = Setting(opened(message.content, message.buffers()), folder, path)
+        client.parts[digest] = PartSetting(opened(message.content, message.buffers()), folder, path)
     except Exception as raised:
         client.parts[digest] = "".join(traceback.format_exception(raised)).rstrip()
     while len(client.parts) > MOST_PARTS:
         del client.parts[next(iter(client.parts))]
 
 
-def _settle(setting: Setting | tuple[str, list[str]]) -> None:
+def _settle(setting: PartSetting | tuple[str, list[str]]) -> None:
     """Set the working folder and module path of a part's sender."""
     *_, folder, path = setting
     if sys.path != path:

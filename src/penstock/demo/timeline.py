@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.demo.loop import TRAIN, WAIT, Run, Span
+from penstock.demo.loop import TRAIN, WAIT, Span, TrainingRun
 from penstock.profiler.views.chart import GAP, LANE, Kind, Row, legend, panel, side_by_side, time_axis
 from penstock.profiler.views.picture import Picture
 
@@ -26,7 +26,7 @@ _WIDTH, _LEFT, _RIGHT = 1500, 150, 30
 _MOST_LANES = 8
 
 
-def draw_timeline(naive: Run, pipelined: Run, zoom: float = 0.6) -> Picture:
+def draw_timeline(naive: TrainingRun, pipelined: TrainingRun, zoom: float = 0.6) -> Picture:
     """Draw two panels: both runs as a whole, and `zoom` seconds of the first epoch of each."""
     runs = (naive, pipelined)
     lanes = [_lanes(run) for run in runs]
@@ -49,7 +49,7 @@ def _number_of(label: str) -> int:
     return next(number for number, words in enumerate(_WORDS) if any(word in label for word in words))
 
 
-def _lanes(run: Run) -> list[Row]:
+def _lanes(run: TrainingRun) -> list[Row]:
     """Return the lanes of the training loop and of the workers.
 
     A thread that ended before another one began shares its lane.
@@ -71,7 +71,7 @@ def _panel(
     picture: Picture,
     y: float,
     title: str,
-    runs: Sequence[Run],
+    runs: Sequence[TrainingRun],
     lanes: Sequence[list[Row]],
     starts: Sequence[float],
     length: float,
