@@ -32,7 +32,7 @@ from penstock.errors import (
     NotFoundError,
 )
 from penstock.plan.distribution import Remote, cut
-from penstock.runtime.processes.link import Packed
+from penstock.runtime.processes.link import Pickled
 from penstock.testing import assert_same_elements
 
 pytestmark = [pytest.mark.system, pytest.mark.filterwarnings("ignore")]
@@ -315,7 +315,7 @@ def test_large_results_of_actors_beside_the_consumer_go_through_memory_that_it_l
 
 @given(st.lists(st.binary(max_size=1 << 18), max_size=3), st.sampled_from(wire.CODECS))
 def test_what_is_compressed_is_the_same_behind_it(values, codec):
-    found = Packed.of(b"head", [pickle.PickleBuffer(value) for value in values])
+    found = Pickled.of(b"head", [pickle.PickleBuffer(value) for value in values])
     content, buffers, sizes, _ = wire.compressed(found, codec)
     assert content == b"head"
     assert [bytes(part) for part in wire.plain(buffers, codec, sizes)] == values

@@ -27,7 +27,7 @@ from penstock.physical.stages.shuffle import ShuffleStage
 from penstock.physical.stretch import Stretch, join
 from penstock.rewrite.driver import optimise_inner
 from penstock.runtime.executors import InlineExecutor
-from penstock.runtime.run import Iterator, Settings
+from penstock.runtime.run import Iterator, RunSettings
 from penstock.testing import assert_same_elements
 
 
@@ -216,7 +216,7 @@ def test_an_element_of_another_kind_is_said_to_be_of_the_data_set_and_the_line_t
     meter = (lambda node, stage: lambda ask: ask) if observed else None
 
     def opened():
-        return Iterator(optimise_inner(dataset._plan, options), options, 0, Settings("inline", meter=meter))
+        return Iterator(optimise_inner(dataset._plan, options), options, 0, RunSettings("inline", meter=meter))
 
     with opened() as elements:
         found = told(elements)
@@ -373,7 +373,7 @@ def test_a_step_that_does_nothing_is_the_stage_below_it_and_observed_once():
         return lambda ask: ask
 
     options = ps.Options(autotune={"ram_budget": 1 << 30})
-    with Iterator(plan, options, 0, Settings("inline", meter=meter)) as elements:
+    with Iterator(plan, options, 0, RunSettings("inline", meter=meter)) as elements:
         assert [batch.tolist() for batch in elements] == [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]]
     assert len(shown) == len(set(shown))
 

@@ -31,7 +31,7 @@ from penstock.physical.stages.shuffle import ShuffleStage
 from penstock.plan.node import INFINITE_CARDINALITY
 from penstock.runtime.memory import budget as budget_module
 from penstock.runtime.memory.budget import START, Budget, budget_for, fair_shares, process_budget
-from penstock.runtime.memory.kept import KEPT, Follower, Kept, Weakly
+from penstock.runtime.memory.kept import KEPT, Follower, KeptMemory, Weakly
 from penstock.runtime.memory.ledger import Ledger, live_ledgers
 from penstock.sources.arrays import BlockSource
 from penstock.sources.arrow_pieces import RECENT, Recent
@@ -43,7 +43,7 @@ WHERE = "train.py:12"
 @pytest.fixture(autouse=True)
 def kept(monkeypatch):
     """What the process keeps for use again, were there nothing yet."""
-    found = Kept()
+    found = KeptMemory()
     monkeypatch.setattr(budget_module, "KEPT", found)
     return found
 

@@ -36,7 +36,7 @@ from penstock.physical.stage import Stage
 from penstock.physical.stretch import Fatal
 from penstock.plan.distribution import Remote
 from penstock.runtime.machine.malloc import KEPT_ALONE, keep_freed_memory
-from penstock.runtime.processes.link import EMPTY, Message, Packed
+from penstock.runtime.processes.link import EMPTY, Message, Pickled
 from penstock.runtime.processes.worker import packed_end
 
 _LOG = logging.getLogger("penstock.delivery")
@@ -61,7 +61,7 @@ class RayWorker:
         self._users: dict[str, set[str]] = {}  # consumers by job
         self._makers = Makers()
         self._regions: dict[str, Regions] = {}  # regions of consumers on this machine
-        self._kept: OrderedDict[tuple[str, int, int], tuple[tuple[Any, ...], Packed]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, int, int], tuple[tuple[Any, ...], Pickled]] = OrderedDict()
         self._kept_bytes, self._most_bytes = 0, kept_bytes
 
     def hello(self) -> tuple[str, str, Process]:
@@ -135,7 +135,7 @@ class RayWorker:
         content, buffers, sizes, seconds = compressed(found, codec)
         return head, content, buffers, sizes, seconds, codec, -1 if known else None, []
 
-    def _made(self, job: str, start: int, stop: int) -> tuple[tuple[Any, ...], Packed]:
+    def _made(self, job: str, start: int, stop: int) -> tuple[tuple[Any, ...], Pickled]:
         digest, epoch, kept = self._jobs[job]
         key = (job, start, stop)
         if key in self._kept:

@@ -15,7 +15,7 @@ from penstock.options import Options
 from penstock.physical.stretch import Stretch
 from penstock.plan.distribution import Remote
 from penstock.plan.node import Node, UnaryNode, inputs_first, parameters
-from penstock.runtime.processes.link import Packed
+from penstock.runtime.processes.link import Pickled
 
 HINT = "Make it inside the function, at its first call: an open file or a lock belongs to one process."
 
@@ -40,7 +40,7 @@ class Packet:
     """A packed part. `digest` names it: equal parts have equal bytes."""
 
     digest: str
-    packed: Packed
+    packed: Pickled
 
     @classmethod
     def of(cls, node: Remote, part: PlanPart) -> Packet:
@@ -54,7 +54,7 @@ class Packet:
             raise
         except Exception as error:
             raise _refused([*below, *part.middle], error) from error
-        packed = Packed.of(content, buffers).moved()
+        packed = Pickled.of(content, buffers).moved()
         digest = hashlib.blake2b(packed.content, digest_size=16)
         for buffer in packed.buffers:
             digest.update(buffer)

@@ -50,7 +50,7 @@ from penstock.trace.parts import REMEDY, broken_by, in_parts
 from penstock.trace.traced import traced, traced_spec
 
 
-class Text(str):
+class ExplanationText(str):
     """A string of several lines. Shells and notebooks show it as lines."""
 
     __slots__ = ()

@@ -23,7 +23,7 @@ _WORTH = 1.05
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RunVerdict:
     """The verdict on a run.
 
     `kind` is "consumer", "filling", "start", "nothing", or the kind of an analysis's bottleneck.
@@ -47,7 +47,7 @@ class Verdict:
         return " ".join((*self.sentences, *self.changes))
 
 
-def verdict(pipeline: dict[str, Any]) -> Verdict:
+def verdict(pipeline: dict[str, Any]) -> RunVerdict:
     """Return the verdict on one pipeline of a recorded run, from its values in `state.json`."""
     analysis = analysis_of(pipeline["analysis"])
     found, share = bottleneck(analysis), analysis.consumer_waited
@@ -55,20 +55,20 @@ def verdict(pipeline: dict[str, Any]) -> Verdict:
     starting, waited = waits["starting"], waits["waited"]
     running = max(waits["running"], waited, 1e-9)
     if not waits["steps"]:
-        return Verdict("nothing", "no", found.step, share, (found.sentence,))
+        return RunVerdict("nothing", "no", found.step, share, (found.sentence,))
     late = starting > SLIGHTLY * running
     bound, title = _bound(share)
     if bound != "yes" and late and 2 * starting > waited:
         return _of_start(pipeline, analysis, running)
     told = [f"{title}: {waited_text(analysis)}.", found.sentence]
     if bound == "no":
-        return Verdict("consumer" if found.step is None else found.kind, bound, found.step, share, tuple(told))
+        return RunVerdict("consumer" if found.step is None else found.kind, bound, found.step, share, tuple(told))
     changes, ratio = _changes(analysis, starting, running)
     if not changes:
         told.append(f"What would help: {nothing_to_do(analysis)}.")
     if late:
         told.append(f"The first elements came after {seconds(starting)} in all: {_what_started(pipeline, analysis)}.")
-    return Verdict(found.kind, bound, found.step, share, tuple(told), changes, ratio)
+    return RunVerdict(found.kind, bound, found.step, share, tuple(told), changes, ratio)
 
 
 def analysis_of(values: dict[str, Any]) -> Analysis:
@@ -125,7 +125,7 @@ def _what_started(pipeline: dict[str, Any], analysis: Analysis) -> str:
     return begun if slowest is None else f"{begun}, mostly in {named(slowest)}"
 
 
-def _of_start(pipeline: dict[str, Any], analysis: Analysis, running: float) -> Verdict:
+def _of_start(pipeline: dict[str, Any], analysis: Analysis, running: float) -> RunVerdict:
     """Return the verdict if the loop waited before first elements, and little after them."""
     waits = pipeline["waits"]
     starting = waits["starting"]
@@ -141,7 +141,7 @@ def _of_start(pipeline: dict[str, Any], analysis: Analysis, running: float) -> V
         told.append(
             "This time is paid once for each iteration, not for each element. It matters less in a longer iteration."
         )
-        return Verdict("start", bound, None if slowest is None else slowest.name, share, tuple(told))
+        return RunVerdict("start", bound, None if slowest is None else slowest.name, share, tuple(told))
     step, came = filled
     changes, expected = [], 1.0
     ratio = running / _with_buffer(pipeline, analysis, step, came)
@@ -152,7 +152,7 @@ def _of_start(pipeline: dict[str, Any], analysis: Analysis, running: float) -> V
     if slowest is not None and slowest.name != step.name:
         changes.append(f"The buffer waits for {named(slowest)}: making that faster fills it sooner.")
     changes.append("Shuffling file names or indices before reading needs a smaller buffer for the same disorder.")
-    return Verdict("filling", bound, step.name, share, tuple(told), tuple(changes), expected)
+    return RunVerdict("filling", bound, step.name, share, tuple(told), tuple(changes), expected)
 
 
 def _with_buffer(pipeline: dict[str, Any], analysis: Analysis, step: Step, came: float) -> float:

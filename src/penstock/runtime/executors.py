@@ -19,7 +19,7 @@ from penstock.physical.stage import Stage, State
 from penstock.physical.transform import BlockTransform, FunctionTransform, RunAll, Transforms
 from penstock.plan.node import AUTOTUNE
 from penstock.runtime.autotune.driver import Driver
-from penstock.runtime.autotune.figures import LARGE_BLOCKS, Knobs, Limits, holds_gil
+from penstock.runtime.autotune.figures import LARGE_BLOCKS, Knobs, TunerLimits, holds_gil
 from penstock.runtime.lane import Lane
 from penstock.runtime.machine.granted import at_most, autotuned_workers, granted_cpus
 from penstock.runtime.scheduler import Scheduler, Scope
@@ -165,7 +165,7 @@ class ThreadExecutor(Executor):
         )
 
     def ahead(self, upstream: Stage, *, max_elements: int, label: str, where: str | None, depth: int) -> Stage:
-        lane = self._driver.lane((depth, label, where), Knobs(1), Limits(), bounded=False, reads=True)
+        lane = self._driver.lane((depth, label, where), Knobs(1), TunerLimits(), bounded=False, reads=True)
         return self.reading(upstream, lane, max_elements, depth)
 
     def reader(self, *, at_once: int, cycle_length: int, label: str, where: str | None, depth: int) -> StageReader:
@@ -198,18 +198,18 @@ class ThreadExecutor(Executor):
             return packed(partial(task_of, transforms, self._options.element_timeout))
         return transforms_here(self._options.element_timeout)
 
-    def _limits(self, parallelism: int, most: int) -> Limits:
+    def _limits(self, parallelism: int, most: int) -> TunerLimits:
         """Return the range of workers that the tuner may choose from."""
         if parallelism != AUTOTUNE:
             workers = at_most(self._options, parallelism)
-            return Limits(workers, workers)
+            return TunerLimits(workers, workers)
         autotune = self._options.autotune
         if not autotune.enabled:
-            return Limits(1, 1)
+            return TunerLimits(1, 1)
         most = at_most(self._options, max(most, autotuned_workers(self._options, granted_cpus())))
-        return Limits(min(autotune.min_parallelism or 1, most), most)
+        return TunerLimits(min(autotune.min_parallelism or 1, most), most)
 
-    def _start(self, limits: Limits) -> int:
+    def _start(self, limits: TunerLimits) -> int:
         """Return the number of workers at the start: one per core."""
         return max(min(autotuned_workers(self._options, granted_cpus()), limits.most), limits.least)
 

@@ -1,4 +1,4 @@
-"""Filling: an incomplete batch that several workers fill, each with a Piece."""
+"""Filling: an incomplete batch that several workers fill, each with a `BatchPiece`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from penstock.physical.transform import Transforms
 from penstock.trace.graph import Allocate
 
 
-class Piece:
+class BatchPiece:
     """Some rows of a batch, which one task computes."""
 
     __slots__ = ("block", "filling", "numbers", "row")
@@ -74,27 +74,27 @@ class Filling:
         self.planned = 0
         self.closed = False
 
-    def plan(self, block: Block, numbers: Numbers) -> Piece:
-        piece = Piece(self, block, numbers, self.planned)
+    def plan(self, block: Block, numbers: Numbers) -> BatchPiece:
+        piece = BatchPiece(self, block, numbers, self.planned)
         self.planned += block.size
         self._pending += 1
         self.parts.append((block, numbers))
         return piece
 
-    def plan_failure(self, error: Exception) -> Piece:
+    def plan_failure(self, error: Exception) -> BatchPiece:
         """Add a row that failed upstream."""
         annotate(error, Context(self._spec.label, self._spec.where, self.number))
         self.fail(self.planned, error)
         self.planned += 1
         self._pending += 1
         self.parts.append(failure(error))
-        return Piece(self, None, Numbers(None), self.planned)
+        return BatchPiece(self, None, Numbers(None), self.planned)
 
-    def close(self) -> Piece:
+    def close(self) -> BatchPiece:
         """Mark the batch as closed, because the input has ended."""
         self._pending += 1
         self.closed = True
-        return Piece(self, None, Numbers(None), self.planned)
+        return BatchPiece(self, None, Numbers(None), self.planned)
 
     @property
     def number(self) -> int:

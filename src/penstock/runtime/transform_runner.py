@@ -26,12 +26,12 @@ from penstock.trace.drawing import leave_generators_alone
 from penstock.trace.graph import Allocate
 
 
-def watched(run: RunAll, element_timeout: float) -> Watched:
+def watched(run: RunAll, element_timeout: float) -> TimedRunner:
     """Return a `run` for which an element that exceeds `element_timeout` seconds becomes a failure."""
-    return Watched(run, element_timeout)
+    return TimedRunner(run, element_timeout)
 
 
-class Watched:
+class TimedRunner:
     """A `RunAll` that works in a separate thread, so that the caller waits no longer than the time limit.
 
     A Block gets `element_timeout` seconds. If it exceeds them, its thread is abandoned (Python cannot end it), and

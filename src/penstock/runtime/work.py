@@ -19,7 +19,7 @@ from penstock.physical.stages.batch import stack_block
 from penstock.physical.stretch import Stretch, failed, failure, join
 from penstock.physical.transform import RunAll, Transforms, run_all
 from penstock.runtime.block_sizer import BlockSizer, worked
-from penstock.runtime.filling import Filling, Piece
+from penstock.runtime.filling import BatchPiece, Filling
 from penstock.runtime.free_order import FreeOrder, Ranges
 from penstock.runtime.task import Task, Work
 
@@ -115,7 +115,7 @@ class BlockWork(Work):
         self.upstream.restore(FreeOrder.merged(state, done, first) if done or first else state)
 
 
-class Rows(NamedTuple):
+class BatchRows(NamedTuple):
     """Elements that form whole batches, and their numbers."""
 
     block: Block
@@ -155,7 +155,7 @@ class BatchWork(Work):
         if self._ended:
             return None
         first, planned = self._count, 0 if self._filling is None else self._filling.planned
-        rows: Rows | None = None
+        rows: BatchRows | None = None
         error: Exception | None = None
         try:
             if self._fill(planned):
@@ -181,7 +181,7 @@ class BatchWork(Work):
         filling.closed = True
         return self._last_task(piece, first)
 
-    def _last_task(self, payload: Piece | Rows, first: int) -> Task:
+    def _last_task(self, payload: BatchPiece | BatchRows, first: int) -> Task:
         """Return the last task of a ticket, with the elements from number `first` on."""
         self._ticket += 1
         return Task(self._ticket - 1, payload, self._cursor.state(), (first, self._count - first))
@@ -207,7 +207,7 @@ class BatchWork(Work):
         want = min(self.sizer.want, self.sizer.share)
         return want if self.most is None else min(want, self.most * self._spec.size)
 
-    def _gathered(self, planned: int) -> Rows:
+    def _gathered(self, planned: int) -> BatchRows:
         """Return the next loaded elements with their numbers.
 
         The result has whole batches if enough elements are loaded. Otherwise it has the rows of one piece, if they can
@@ -231,18 +231,18 @@ class BatchWork(Work):
             got += parts[-1].block.size
         blocks, numbers = zip(*parts, strict=True)
         self._joins = joins_freely(blocks[-1], blocks[-1])
-        return Rows(concat_blocks(blocks), joined(numbers, [block.size for block in blocks]))
+        return BatchRows(concat_blocks(blocks), joined(numbers, [block.size for block in blocks]))
 
-    def _numbered(self, want: int, passed: int) -> Rows:
+    def _numbered(self, want: int, passed: int) -> BatchRows:
         """Return some of the loaded elements with their numbers. This piece already has `passed` elements."""
         offset = self._cursor.offset
         block = self._cursor.take_available(want)
         numbers = numbers_of(self.upstream, self.start + self._count + passed - offset, self._epoch)
-        return Rows(block, numbers.part(offset, offset + block.size))
+        return BatchRows(block, numbers.part(offset, offset + block.size))
 
     def run(self, task: Task) -> Stretch | None:
-        work: Piece | Rows = task.payload
-        if isinstance(work, Rows):
+        work: BatchPiece | BatchRows = task.payload
+        if isinstance(work, BatchRows):
             return self.again(task)
         if work.block is not None:
             try:
@@ -253,8 +253,8 @@ class BatchWork(Work):
         return work.filling.finish_piece()
 
     def again(self, task: Task) -> Stretch:
-        work: Piece | Rows = task.payload
-        parts = [work] if isinstance(work, Rows) else work.filling.parts
+        work: BatchPiece | BatchRows = task.payload
+        parts = [work] if isinstance(work, BatchRows) else work.filling.parts
         made = [part if isinstance(part, Stretch) else self._run(self.transforms, *part, None) for part in parts]
         return self._batches(join(made), (self.start + task.span[0]) // self._spec.size)
 
@@ -277,11 +277,11 @@ class BatchWork(Work):
             return failure(error, rows.kinds)
 
     def observe(self, task: Task, made: Stretch | None, seconds: float, cpu: float) -> None:
-        work: Piece | Rows = task.payload
+        work: BatchPiece | BatchRows = task.payload
         if work.block is None:
             return
         taken = worked(self.transforms, self._run, seconds, cpu)
-        batches = 0 if made is None or made.block is None or isinstance(work, Piece) else made.block.nbytes
+        batches = 0 if made is None or made.block is None or isinstance(work, BatchPiece) else made.block.nbytes
         self.sizer.observe(work.block.size, taken, work.block.nbytes, batches, len(work.block.columns))
 
     def can_skip(self) -> bool:

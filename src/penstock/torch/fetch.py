@@ -23,9 +23,9 @@ from penstock.dataset.indexing import EPOCH
 from penstock.errors import FailedPreconditionError, as_failure
 from penstock.functions.shipping import by_value
 from penstock.physical.transform import BlockTransform, Outcome
-from penstock.runtime.processes.forks import ForkedPool, Order, Place
+from penstock.runtime.processes.forks import BlockPlace, ForkedPool, Order
 from penstock.runtime.processes.task import OwnWorkers, ProcessTask
-from penstock.runtime.processes.worker import ROOM, Room
+from penstock.runtime.processes.worker import ROOM, ResultRoom
 from penstock.torch.drawn import asked_in
 from penstock.torch.generators import seed_all, set_states, states
 from penstock.torch.packed import pack
@@ -119,7 +119,7 @@ class Fetch(OwnWorkers):
     def there(self, transform: BlockTransform) -> BlockTransform:
         return FetchBlock(self, transform.label, transform.where)
 
-    def fetch(self, indices: Any, room: Room | None = None) -> Any:
+    def fetch(self, indices: Any, room: ResultRoom | None = None) -> Any:
         assert self.given is not None
         dataset, collate = self.given.dataset, self.given.collate
         if self.given.plan is not None and self.together:
@@ -217,7 +217,7 @@ def is_default(collate: Callable[[Any], Any]) -> bool:
     return own and collate is known.default_collate
 
 
-def collating_into(room: Room, collate: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def collating_into(room: ResultRoom, collate: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return torch's default collate so that it writes tensors to the room. Return any other function unchanged."""
     if not is_default(collate):
         return collate
@@ -252,9 +252,9 @@ class LoaderWorkers(ForkedPool):
         slots = Slots(count)
         super().__init__(context, count, partial(_take_over, given, self.passes, slots), at_once=at_once)
 
-    def place_of(self, task: ProcessTask, block: Block) -> Place | None:
+    def place_of(self, task: ProcessTask, block: Block) -> BlockPlace | None:
         fetch = getattr(task.transforms[0], "function", None)
-        return Place(fetch.order, asked_in(block)[0]) if isinstance(fetch, Fetch) else None
+        return BlockPlace(fetch.order, asked_in(block)[0]) if isinstance(fetch, Fetch) else None
 
 
 def _take_over(given: Given, passes: Passes, slots: Slots, number: int) -> None:

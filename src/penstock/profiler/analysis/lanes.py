@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.plan.node import Node
 from penstock.profiler.analysis.figures import LOOP, Lane
 from penstock.profiler.analysis.places import Place
-from penstock.profiler.analysis.together import Look, Together
+from penstock.profiler.analysis.together import LaneSamples, Together
 from penstock.runtime.autotune.figures import Knobs
 
 
@@ -59,7 +59,7 @@ class Lanes:
 
     def _lane(self, name: str, node: Node, elapsed: float) -> Lane:
         flow = self._together.end.flows[id(node)]
-        look = self._together.looks.get(id(node), Look())
+        look = self._together.looks.get(id(node), LaneSamples())
         knobs, reason = self._settings(node)
         return Lane(
             name,

@@ -59,7 +59,7 @@ _ALIKE = 0.02  # share of the best gain; within it, fewer bytes are better
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class _CacheKind:
     """Seconds for writing a byte once, and for reading it in every epoch."""
 
     name: str
@@ -67,7 +67,7 @@ class _Kind:
     reading: float
 
 
-_KINDS = (_Kind("memory", 1 / 2e9, 1 / 8e9), _Kind("disk", 1 / 3e8, 1 / 1e9))
+_KINDS = (_CacheKind("memory", 1 / 2e9, 1 / 8e9), _CacheKind("disk", 1 / 3e8, 1 / 1e9))
 
 
 def choose(spots: Sequence[Spot], room: Room, epochs: int) -> Choice:
@@ -98,7 +98,7 @@ def _order(choice: Choice) -> tuple[bool, float, float]:
     return choice.kind == "disk", choice.spot.nbytes or 0.0, -choice.saved
 
 
-def _allowed(spots: Sequence[Spot], room: Room) -> Iterator[tuple[_Kind, Spot]]:
+def _allowed(spots: Sequence[Spot], room: Room) -> Iterator[tuple[_CacheKind, Spot]]:
     for kind in _KINDS:
         limit = room.memory if kind.name == "memory" else room.disk
         for spot in spots:
@@ -106,7 +106,7 @@ def _allowed(spots: Sequence[Spot], room: Room) -> Iterator[tuple[_Kind, Spot]]:
                 yield kind, spot
 
 
-def _pays(seconds: float, nbytes: float, kind: _Kind, epochs: int, whole: float) -> bool:
+def _pays(seconds: float, nbytes: float, kind: _CacheKind, epochs: int, whole: float) -> bool:
     saved = seconds - nbytes * kind.reading
     return saved >= max(_LEAST, _LEAST_SHARE * whole) and saved * epochs > nbytes * kind.writing
 

@@ -15,7 +15,7 @@ from penstock.functions.shipping import unpicklable
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import BlockTransform, Transforms
 from penstock.runtime.processes.failures import Unworkable, labels
-from penstock.runtime.processes.link import Packed
+from penstock.runtime.processes.link import Pickled
 
 if TYPE_CHECKING:
     from penstock.runtime.processes.pool import ProcessPool
@@ -61,7 +61,7 @@ class ProcessTask:
         self._lock = threading.Lock()
         self._pool = pool
         try:
-            self.packed = Packed.of(*pack([_there(transform) for transform in transforms], by_value=True))
+            self.packed = Pickled.of(*pack([_there(transform) for transform in transforms], by_value=True))
         except Exception as error:
             raise _unsendable(self, error) from error
         weakref.finalize(self, pool.forget, self.number).atexit = False
