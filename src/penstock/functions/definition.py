@@ -73,14 +73,14 @@ _LONGEST = 1 << 20  # characters of a file: it is parsed once, at some 5 MB a se
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundDefinition:
     """A function's tree, and the names that its file imports: calls of what is in them are compiled in another way."""
 
     node: Definition
     imports: tuple[str, ...]
 
 
-def definition(function: FunctionType) -> Found | None:
+def definition(function: FunctionType) -> FoundDefinition | None:
     """The tree of a function's definition, or None where there is none to be trusted.
 
     >>> definition(eval("lambda x: x")) is None
@@ -96,14 +96,14 @@ def definition(function: FunctionType) -> Found | None:
         nodes, imports = _definitions(text)
     except _NO_TREE:
         return None
-    candidates = [Found(node, imports) for node in nodes.get(code.co_firstlineno, ())]
+    candidates = [FoundDefinition(node, imports) for node in nodes.get(code.co_firstlineno, ())]
     return next((found for found in candidates if _same(_code_of(found, code), code)), None)
 
 
-_MADE: WeakKeyDictionary[CodeType, Found] = WeakKeyDictionary()
+_MADE: WeakKeyDictionary[CodeType, FoundDefinition] = WeakKeyDictionary()
 
 
-def remember(code: CodeType, found: Found) -> None:
+def remember(code: CodeType, found: FoundDefinition) -> None:
     """Keep the tree of code that was made from it."""
     _MADE[code] = found
 
@@ -129,7 +129,7 @@ def _imported(node: ast.AST) -> set[str]:
     return set().union(*map(_imported, ast.iter_child_nodes(node)))
 
 
-def compiled(found: Found, like: CodeType) -> Iterator[CodeType]:
+def compiled(found: FoundDefinition, like: CodeType) -> Iterator[CodeType]:
     """The codes of its name that a definition compiles to in the place where `like` stands."""
     node = found.node
     statement: ast.stmt = node if isinstance(node, ast.FunctionDef) else ast.copy_location(ast.Expr(node), node)
@@ -157,7 +157,7 @@ def _imports(names: Sequence[str]) -> list[ast.stmt]:
     return [ast.Import([ast.alias(name)]) for name in names]
 
 
-def _code_of(found: Found, like: CodeType) -> CodeType | None:
+def _code_of(found: FoundDefinition, like: CodeType) -> CodeType | None:
     try:
         return next(compiled(found, like), None)
     except _NO_TREE:

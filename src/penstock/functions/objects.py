@@ -198,7 +198,7 @@ def is_plain(value: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedPlaces:
     """What stood in an object's attribute, or, without a name, in all places that a function reads."""
 
     owner: weakref.ref[Any]
@@ -215,9 +215,9 @@ class Watched:
         return (id(fields(owner).get(self.name)),) == self.stood
 
 
-def watch(function: FunctionType) -> Watched:
+def watch(function: FunctionType) -> WatchedPlaces:
     """A function's code, defaults, closure, and the globals that it names."""
-    return Watched(weakref.ref(function), None, _places(function))
+    return WatchedPlaces(weakref.ref(function), None, _places(function))
 
 
 def _places(function: FunctionType) -> tuple[Any, ...]:

@@ -32,7 +32,7 @@ _ONLY_COMPUTES = ("urllib.parse", "http.cookies")
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldValue:
     """A value that a function has from outside; `kind` is "captured", "default", "global", "module" or "imported"."""
 
     kind: str
@@ -40,15 +40,15 @@ class Held:
     value: Any
 
 
-def held(function: FunctionType) -> Iterator[Held]:
+def held(function: FunctionType) -> Iterator[HeldValue]:
     """What a function has from outside, in an order of its own; of code that is no user's, closure and defaults.
 
     >>> size = 3
     >>> [(one.kind, one.name) for one in held(lambda x, times=2: x * times)]
     [('default', 'times')]
     """
-    yield from (Held("default", name, value) for name, value in defaults(function).items())
-    yield from (Held("captured", name, value) for name, value in closure(function))
+    yield from (HeldValue("default", name, value) for name, value in defaults(function).items())
+    yield from (HeldValue("captured", name, value) for name, value in closure(function))
     if is_users(function):
         yield from _global(function.__globals__, names(function.__code__), "", set())
         yield from _imported(function)
@@ -81,27 +81,27 @@ def plain(function: Any) -> tuple[Any, Any]:
     return (called, function) if isinstance(called, FunctionType) else (function, None)
 
 
-def _global(values: dict[str, Any], names: set[str], lead: str, seen: set[int]) -> Iterator[Held]:
+def _global(values: dict[str, Any], names: set[str], lead: str, seen: set[int]) -> Iterator[HeldValue]:
     """The globals that bear one of these names; of a module of the user's what in it does, too."""
     for name in sorted(names & values.keys()):
         value = values[name]
         if not isinstance(value, ModuleType):
-            yield Held("global", lead + name, value)
+            yield HeldValue("global", lead + name, value)
         elif id(value) not in seen:
             seen.add(id(value))
-            yield Held("module", lead + name, value.__name__)
+            yield HeldValue("module", lead + name, value.__name__)
             if is_users(value):
                 yield from _global(vars(value), names, f"{lead}{name}.", seen)
 
 
-def _imported(function: FunctionType) -> Iterator[Held]:
+def _imported(function: FunctionType) -> Iterator[HeldValue]:
     """The sources of the user's modules that are imported when the function runs."""
     package = str(function.__globals__.get("__package__") or "")
     found = {name for code in codes(function.__code__) for name in _imports(code, package)}
     for name in sorted(found):
         file = _source_file(name)
         if file is not None:
-            yield Held("imported", name, file.read_bytes())
+            yield HeldValue("imported", name, file.read_bytes())
 
 
 def _imports(code: CodeType, package: str) -> Iterator[str]:
@@ -154,12 +154,12 @@ class Use:
 
 def uses(function: Callable[..., Any]) -> list[Use]:
     """What a function looks up outside; in place of a helper of the user's stands what that looks up."""
-    return Reading(function).found
+    return FunctionReading(function).found
 
 
 def keeps_state(function: Callable[..., Any]) -> bool:
     """Whether it assigns to globals, to names of an enclosing function, or to attributes."""
-    return Reading(function).keeps_state
+    return FunctionReading(function).keeps_state
 
 
 def takes_lock(function: Callable[..., Any]) -> bool:
@@ -182,15 +182,15 @@ def _is_elsewhere(value: Any) -> bool:
 
 def loops(function: Callable[..., Any]) -> bool:
     """Whether it, or a helper of the user's, holds a loop or comprehension."""
-    return Reading(function).loops
+    return FunctionReading(function).loops
 
 
 def branches(function: Callable[..., Any]) -> bool:
     """Whether it, or a helper of the user's, does one thing or another, perhaps by a value of an element."""
-    return Reading(function).branches
+    return FunctionReading(function).branches
 
 
-class Reading:
+class FunctionReading:
     """Reads the code of a function and of its helpers. A subclass may read more, and note something else."""
 
     most = _MOST_FUNCTIONS

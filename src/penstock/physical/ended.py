@@ -36,7 +36,7 @@ from penstock.physical.vectorise import (
 )
 from penstock.trace.arithmetic import views_together
 from penstock.trace.drawing import Draws, Element
-from penstock.trace.ends import Ended, Ends, Split, may_be_passed_on
+from penstock.trace.ends import Ended, Ends, EndSplit, may_be_passed_on
 from penstock.trace.graph import Allocate, Const, Graph, NotTraceable, Ref
 from penstock.trace.parts import Parts
 from penstock.trace.templates import rows_of
@@ -144,7 +144,7 @@ class Endings:
             return None
         return dict(zip(self._parts.names, next(self._parts.rows(self._function, found, 1)), strict=True))
 
-    def _tried(self, split: Split, element: Any) -> Any:
+    def _tried(self, split: EndSplit, element: Any) -> Any:
         """Return the result of an element while the values of the middle are not known yet."""
         row = len(self._results)
         variables = self._values(row)
@@ -166,7 +166,7 @@ class Endings:
             return _Raised(error)
         return _settled(lambda: self._ended_plainly(split, variables, made))
 
-    def _ended_plainly(self, split: Split, variables: dict[str, Any], made: tuple[Any, ...]) -> Any:
+    def _ended_plainly(self, split: EndSplit, variables: dict[str, Any], made: tuple[Any, ...]) -> Any:
         variables.update(zip(split.gives, made[1:], strict=True))
         return split.end(*[variables[name] for name in split.needs])
 
@@ -210,7 +210,7 @@ class Endings:
         self._ends.count(len(self._results) - start, unlike)
         self._finish(ended, calls, start)
 
-    def _unlike(self, split: Split, row: int, made: tuple[Any, ...]) -> Any:
+    def _unlike(self, split: EndSplit, row: int, made: tuple[Any, ...]) -> Any:
         ordinal = self._now.ordinal
         variables = self._values(row)
         assert variables is not None  # the beginning was computed for all of them

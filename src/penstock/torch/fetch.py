@@ -29,7 +29,7 @@ from penstock.runtime.processes.worker import ROOM, ResultRoom
 from penstock.torch.drawn import asked_in
 from penstock.torch.generators import seed_all, set_states, states
 from penstock.torch.packed import pack
-from penstock.torch.shared import Passes, SharedWorkers, Slots, with_states
+from penstock.torch.shared import SharedPasses, SharedWorkers, Slots, with_states
 from penstock.torch.vision.jobs import Job, threads
 from penstock.torch.vision.plan import Plan
 from penstock.trace.graph import Allocate
@@ -248,7 +248,7 @@ class LoaderWorkers(ForkedPool):
     """The forked workers of one loader."""
 
     def __init__(self, context: Any, count: int, given: Given, *, at_once: int) -> None:
-        self.passes = Passes()
+        self.passes = SharedPasses()
         slots = Slots(count)
         super().__init__(context, count, partial(_take_over, given, self.passes, slots), at_once=at_once)
 
@@ -257,7 +257,7 @@ class LoaderWorkers(ForkedPool):
         return BlockPlace(fetch.order, asked_in(block)[0]) if isinstance(fetch, Fetch) else None
 
 
-def _take_over(given: Given, passes: Passes, slots: Slots, number: int) -> None:
+def _take_over(given: Given, passes: SharedPasses, slots: Slots, number: int) -> None:
     """Register the objects of a loader in a worker that was just forked for it."""
     _KEPT[FORKED], _PASSES[FORKED], _SLOTS[FORKED] = given, passes, slots
 
@@ -275,7 +275,7 @@ def write_given(given: Given, meeting: str, *, kept: bool) -> None:
     torch = import_module("torch")
     written = Path(meeting, "given.part") if kept else Path(os.devnull)
 
-    class Pickler(by_value().Pickler):  # type: ignore[misc]
+    class GivenPickler(by_value().Pickler):  # type: ignore[misc]
         def reducer_override(self, value: Any) -> Any:
             strided = isinstance(value, torch.Tensor) and value.layout == torch.strided and not value.is_nested
             held = strided or isinstance(value, torch.UntypedStorage)
@@ -285,7 +285,7 @@ def write_given(given: Given, meeting: str, *, kept: bool) -> None:
 
     try:
         with written.open("wb") as file:
-            Pickler(file, protocol=5).dump(given)
+            GivenPickler(file, protocol=5).dump(given)
     except RuntimeError as error:
         # wording of `assert_spawning` and of the shared objects of multiprocessing
         if "through inheritance" not in str(error):
@@ -310,5 +310,5 @@ def _forget_loaders_that_are_gone() -> None:
 
 FORKED = ""
 _KEPT: dict[str, Given] = {}  # in a worker process: by the loader's folder, or `FORKED`
-_PASSES: dict[str, Passes] = {}
+_PASSES: dict[str, SharedPasses] = {}
 _SLOTS: dict[str, Slots] = {}

@@ -42,7 +42,7 @@ from penstock.trace.numpy_rows import (
     choose,
     chooses,
 )
-from penstock.trace.rowwise import Place
+from penstock.trace.rowwise import OperandPlace
 
 
 def _refused(why: str) -> Callable[..., NoReturn]:
@@ -336,7 +336,7 @@ def _placed(part: Any, found: list[Tracer]) -> Any:
     """Arguments with places where operands stand; what may be written into later is copied."""
     if type(part) is Tracer:
         found.append(part)
-        return Place(len(found) - 1)
+        return OperandPlace(len(found) - 1)
     if type(part) in (tuple, list):
         return type(part)(_placed(item, found) for item in part)
     if type(part) is dict:
@@ -395,7 +395,7 @@ def listed(items: Any, dtype: Any = None, *, as_leaf: bool = False) -> Tracer:
         if type(item) is list or (type(item) is tuple and not as_leaf):
             return tuple(map(placed, item))
         values.append(item)
-        return Place(len(values) - 1)
+        return OperandPlace(len(values) - 1)
 
     return bind(LIST, values, {"items": placed(items), "dtype": None if as_leaf else (dtype,)})[0]
 

@@ -17,7 +17,7 @@ import numpy as np
 from penstock.block.column import Column, DenseColumn
 from penstock.block.leaf import NESTED
 from penstock.functions.ownership import is_users
-from penstock.functions.uses import Held, held
+from penstock.functions.uses import HeldValue, held
 from penstock.hints import redacted
 from penstock.plan.content_key.digest import MOST_LISTED, Digester, FileVersion, digest_of, named_files, telling
 from penstock.plan.inputs import Scan
@@ -220,7 +220,7 @@ class _Walk:
             for use in held(function):
                 self._use(f"{path}{BELOW}{use.name}", use, met)
 
-    def _use(self, path: str, use: Held, met: set[FunctionType]) -> None:
+    def _use(self, path: str, use: HeldValue, met: set[FunctionType]) -> None:
         if isinstance(use.value, FunctionType) and is_users(use.value):
             self._function(path, use.value, met)
         elif use.kind == "imported":
