@@ -31,8 +31,7 @@ from penstock.formats.suffixes import columns_of, value_of
 from penstock.formats.writers import numbers_in
 from penstock.io import storage
 
-_BYTES = 1 << 23  # bytes of a batch
-_ROWS = 1 << 14
+_BYTES, _ROWS = 1 << 23, 1 << 14  # of a batch
 _AGAIN = "Write or copy the file again."
 _TEXT_BYTES = 1 << 24  # bytes of CSV and JSON Lines that are read at a time; the first ones determine the types
 _BY_THE_FIRST = (

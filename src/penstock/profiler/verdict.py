@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.profiler.analysis.advice import advice, gain, nothing_to_do
 from penstock.profiler.analysis.bottleneck import SLIGHTLY, bottleneck
-from penstock.profiler.analysis.figures import LOOP, Analysis, Lane, Step, named, number, percent, seconds, waited_text
+from penstock.profiler.analysis.figures import LOOP, Analysis, Step, named, number, percent, seconds, waited_text
 
 # The figures of steady work are those of an `Analysis`, and the same code as in `explain(analyze=True)` computes the
 # bottleneck and the advice. A verdict adds the time that an analysis leaves out: the time before the first element of
@@ -49,7 +49,7 @@ class RunVerdict:
 
 def verdict(pipeline: dict[str, Any]) -> RunVerdict:
     """Return the verdict on one pipeline of a recorded run, from its values in `state.json`."""
-    analysis = analysis_of(pipeline["analysis"])
+    analysis = Analysis.of(pipeline["analysis"])
     found, share = bottleneck(analysis), analysis.consumer_waited
     waits = pipeline["waits"]
     starting, waited = waits["starting"], waits["waited"]
@@ -69,12 +69,6 @@ def verdict(pipeline: dict[str, Any]) -> RunVerdict:
     if late:
         told.append(f"The first elements came after {seconds(starting)} in all: {_what_started(pipeline, analysis)}.")
     return RunVerdict(found.kind, bound, found.step, share, tuple(told), changes, ratio)
-
-
-def analysis_of(values: dict[str, Any]) -> Analysis:
-    """Return an Analysis from the result of `dataclasses.asdict`."""
-    steps = tuple(Step(**(step | {"inputs": tuple(step["inputs"])})) for step in values["steps"])
-    return Analysis(**(values | {"steps": steps, "lanes": tuple(Lane(**lane) for lane in values["lanes"])}))
 
 
 def _bound(share: float) -> tuple[str, str]:

@@ -30,13 +30,7 @@ class WindowedStage(StretchStage):
 
     cuts = True
 
-    def __init__(
-        self,
-        outer: Stage,
-        node: WindowedFlatMap,
-        transforms: Transforms,
-        plain: Callable[[], Stage],
-    ) -> None:
+    def __init__(self, outer: Stage, node: WindowedFlatMap, transforms: Transforms, plain: Callable[[], Stage]) -> None:
         super().__init__(node.label, (outer,), node.where)
         self._outer = Cursor(outer)
         self._node = node

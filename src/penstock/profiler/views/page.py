@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.profiler.analysis.figures import number, percent, place, seconds, size
+from penstock.profiler.analysis.figures import Analysis, number, percent, place, seconds, size
 from penstock.profiler.analysis.model import cpu_seconds
 from penstock.profiler.analysis.report import report
 from penstock.profiler.recording.store import Recorded
-from penstock.profiler.verdict import analysis_of
 from penstock.profiler.views.chart import (
     SpanKind,
     TimelineRow,
@@ -164,7 +163,7 @@ def _window(spans: NDArray[np.int64]) -> tuple[int, int]:
 
 def _pipeline(recorded: Recorded, each: dict[str, Any], *, alone: bool) -> str:
     parts = [f"<h2>{'Steps' if alone else _heading(each)}</h2>"]
-    picture = plan_picture(analysis_of(each["analysis"]), each["verdict"]["step"], each["written"])
+    picture = plan_picture(Analysis.of(each["analysis"]), each["verdict"]["step"], each["written"])
     drawn = f"<div class=plan style='max-width:{picture.width}px'>{picture.svg(inside=True, label='the plan')}</div>"
     count = len(each["analysis"]["steps"])
     if count > _MOST_DRAWN:
@@ -183,7 +182,7 @@ def _pipeline(recorded: Recorded, each: dict[str, Any], *, alone: bool) -> str:
         parts.append("<h2>What AUTOTUNE chose</h2>")
         parts += _workers_over_time(recorded, each["name"])
         parts.append(f"<div class=wide><table>{head}{rows}</table></div>")
-    text = escape(report(analysis_of(each["analysis"])))
+    text = escape(report(Analysis.of(each["analysis"])))
     parts.append(
         f"<details><summary>The figures as explain(analyze=True) prints them</summary><pre>{text}</pre></details>"
     )
@@ -191,7 +190,7 @@ def _pipeline(recorded: Recorded, each: dict[str, Any], *, alone: bool) -> str:
 
 
 def _table(each: dict[str, Any]) -> str:
-    analysis = analysis_of(each["analysis"])
+    analysis = Analysis.of(each["analysis"])
     total = cpu_seconds(analysis) or 1.0
     head = "".join(
         f"<th>{title}</th>"
