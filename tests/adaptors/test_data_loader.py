@@ -26,7 +26,7 @@ from torch.utils import data  # noqa: E402
 from penstock.runtime.processes.pool import process_pool  # noqa: E402
 from penstock.torch import DataLoader  # noqa: E402
 from penstock.torch.packed import pack, unpack  # noqa: E402
-from penstock.torch.shared import Passes  # noqa: E402
+from penstock.torch.shared import SharedPasses  # noqa: E402
 
 # torch forks its workers: Python 3.12 and JAX, where another test has loaded it, warn of the threads there are.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning", "ignore:.*fork:RuntimeWarning")
@@ -329,8 +329,8 @@ def test_what_waits_in_a_worker_is_not_made_for_a_pass_that_is_over(monkeypatch)
             os.write(ask, bytes([i]))
             return i if i != 1 else os.read(begin, 1)
 
-    end = Passes.end
-    monkeypatch.setattr(Passes, "end", lambda passes, place: (end(passes, place), os.write(go, b"x")))
+    end = SharedPasses.end
+    monkeypatch.setattr(SharedPasses, "end", lambda passes, place: (end(passes, place), os.write(go, b"x")))
     loader = DataLoader(Rows(), None, num_workers=1, persistent_workers=True, multiprocessing_context="fork")
     batches = iter(loader)
     assert next(batches) == 0

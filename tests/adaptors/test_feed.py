@@ -9,7 +9,7 @@ import weakref
 import pytest
 
 import penstock as ps
-from penstock.adaptors.feed import Ahead, Direct
+from penstock.adaptors.feed import AheadFeed, DirectFeed
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
 
 
@@ -39,7 +39,7 @@ def feed_over(request):
 
     def over(dataset, make=lambda x: x):
         elements = dataset.iterator(epoch=0)
-        made.append(Direct(elements, make) if request.param is None else Ahead(elements, make, request.param))
+        made.append(DirectFeed(elements, make) if request.param is None else AheadFeed(elements, make, request.param))
         return made[-1]
 
     yield over
@@ -72,7 +72,7 @@ def test_the_state_is_that_behind_the_last_element_given(feed_over, given):
     feed.close()
     again = ds.iterator()
     again.load_state_dict(state)
-    assert everything(Direct(again, lambda x: x)) == whole[given:]
+    assert everything(DirectFeed(again, lambda x: x)) == whole[given:]
 
 
 def test_the_end_stays_the_end(feed_over):
@@ -92,7 +92,7 @@ def test_no_more_is_made_ahead_than_was_asked_for():
             third.set()
         return x
 
-    feed = Ahead(ps.Dataset.range(100).iterator(), make, 2)
+    feed = AheadFeed(ps.Dataset.range(100).iterator(), make, 2)
     feed.next()
     assert third.wait(30)  # one given, two ahead
     feed.close()
@@ -101,7 +101,7 @@ def test_no_more_is_made_ahead_than_was_asked_for():
 
 def test_what_was_made_is_taken_in_the_thread_that_asks():
     threads = {}
-    feed = Ahead(
+    feed = AheadFeed(
         ps.Dataset.range(2).iterator(),
         lambda x: threads.setdefault("make", threading.current_thread()),
         2,
@@ -114,7 +114,7 @@ def test_what_was_made_is_taken_in_the_thread_that_asks():
 
 def test_close_waits_for_the_thread_and_ends_the_pass():
     elements = ps.Dataset.range(100).iterator()
-    feed = Ahead(elements, int, 2)
+    feed = AheadFeed(elements, int, 2)
     feed.next()
     feed.close()
     feed.close()
@@ -124,7 +124,7 @@ def test_close_waits_for_the_thread_and_ends_the_pass():
 
 def test_a_feed_that_nobody_holds_ends():
     elements = ps.Dataset.range(10**6).iterator()
-    feed = Ahead(elements, int, 2)
+    feed = AheadFeed(elements, int, 2)
     thread = feed._thread
     gone = weakref.ref(feed)
     del feed
@@ -140,7 +140,7 @@ def test_only_the_source_says_the_end():
             raise StopIteration
         return int(x)
 
-    feed = Ahead(ps.Dataset.range(3).iterator(), make, 2)
+    feed = AheadFeed(ps.Dataset.range(3).iterator(), make, 2)
     assert feed.next() == 0
     with pytest.raises(InvalidArgumentError, match="StopIteration"):
         feed.next()
@@ -155,7 +155,7 @@ def test_an_error_that_ends_the_pass_arrives():
     def make(x):
         raise Stop
 
-    feed = Ahead(ps.Dataset.range(3).iterator(), make, 2)
+    feed = AheadFeed(ps.Dataset.range(3).iterator(), make, 2)
     with pytest.raises(Stop):
         feed.next()
     with pytest.raises(StopIteration):
@@ -165,7 +165,7 @@ def test_an_error_that_ends_the_pass_arrives():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning", "ignore:.*fork:RuntimeWarning")
 def test_a_forked_child_is_told_that_the_pass_is_its_parents():
-    feed = Ahead(ps.Dataset.range(3).iterator(), int, 1)
+    feed = AheadFeed(ps.Dataset.range(3).iterator(), int, 1)
     child = os.fork()
     if child == 0:
         try:
@@ -194,7 +194,7 @@ def test_a_state_that_cannot_be_taken_is_an_error_and_not_the_end():
         asked = False
         close = elements.close
 
-    feed = Ahead(Stateless(), int, 2)
+    feed = AheadFeed(Stateless(), int, 2)
     with pytest.raises(OSError, match="no state"):
         feed.next()
     feed.close()

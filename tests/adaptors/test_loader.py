@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.golden.golden import assert_golden
 
 import penstock as ps
-from penstock.adaptors.feed import Ahead, Direct
+from penstock.adaptors.feed import AheadFeed, DirectFeed
 from penstock.adaptors.loader import Loader
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
 
@@ -22,7 +22,7 @@ def dataset():
 def loader(ahead=False, source=dataset):
     def fed(elements):
         make = lambda batch: batch.tolist()  # noqa: E731
-        return Ahead(elements, make, 2) if ahead else Direct(elements, make)
+        return AheadFeed(elements, make, 2) if ahead else DirectFeed(elements, make)
 
     return Loader(source(), fed)
 

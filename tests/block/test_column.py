@@ -9,7 +9,7 @@ from penstock.block.block import Block, concat_blocks
 from penstock.block.column import BytesColumn, DenseColumn, ListColumn, column_of, concat
 from penstock.block.leaf import as_leaf
 from penstock.block.origin import NOBODY, Origin, concat_origins
-from penstock.block.rows import Rows
+from penstock.block.rows import ElementRows
 from penstock.block.tensors import RaggedTensor
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.testing import assert_same_elements, difference
@@ -205,8 +205,8 @@ def elements(draw_kind, numbers):
     st.data(),
 )
 def test_rows_keep_elements_by_slot(kind, first, capacity, data):
-    """Rows against a plain list of slots, through several rounds of put and gather with a Block beside them."""
-    rows, slots = Rows(capacity), [None] * capacity
+    """ElementRows against a plain list of slots, through several rounds of put and gather with a Block beside them."""
+    rows, slots = ElementRows(capacity), [None] * capacity
     number = iter(range(1000))
     for _ in range(data.draw(st.integers(1, 4))):
         count = data.draw(st.integers(1, capacity))
@@ -226,7 +226,7 @@ def test_rows_keep_elements_by_slot(kind, first, capacity, data):
 
 
 def test_rows_keep_origins():
-    rows = Rows(4)
+    rows = ElementRows(4)
     block = Block.single(column_of([np.int64(i) for i in range(3)]), Origin.of_file("a", np.array([0, 10, 20])))
     rows.put(np.array([2, 0, 1]), block)
     beside = Block.single(column_of([np.int64(9)]), Origin.of_file("b", np.array([5])))
@@ -270,7 +270,7 @@ def test_origins_of_batches_of_different_sizes_join():
 
 
 def test_rows_keep_origins_of_batches_of_different_sizes():
-    rows = Rows(3)
+    rows = ElementRows(3)
     for slot, offsets in enumerate(([1], [2, 3, 4], [5, 6])):
         origin = Origin.of_file(f"file {slot}", np.array(offsets)).batched(len(offsets))
         rows.put(np.array([slot]), Block.single(column_of([np.arange(len(offsets))]), origin))

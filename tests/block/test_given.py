@@ -7,9 +7,9 @@ import collections
 import numpy as np
 import pytest
 
-from penstock.block.block import Builder
+from penstock.block.block import BlockBuilder
 from penstock.block.column import DenseColumn
-from penstock.block.fixed import Given
+from penstock.block.fixed import CallArguments
 
 Pair = collections.namedtuple("Pair", "image label")
 KEPT: list = []
@@ -56,8 +56,8 @@ COPIED = {
 def built(function, rows=3):
     KEPT.clear()
     column = DenseColumn(np.arange(rows * 2000, dtype=np.float64).reshape(rows, 40, 50))
-    given = Given([column], [column.values()])
-    results = Builder(None, given)
+    given = CallArguments([column], [column.values()])
+    results = BlockBuilder(None, given)
     for row in range(rows):
         given.begin(row)
         results.add(function(given.rows_of(0)[row]))

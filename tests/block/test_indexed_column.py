@@ -11,7 +11,7 @@ from penstock.block.block import Block
 from penstock.block.column import DenseColumn, ListColumn, concat
 from penstock.block.footprint import counted_memory, is_counted
 from penstock.block.indexed_column import IndexedColumn, by_reference, indexed
-from penstock.block.rows import Rows
+from penstock.block.rows import ElementRows
 from penstock.block.transport import pack, unpack
 from penstock.testing import assert_same_elements
 
@@ -148,7 +148,7 @@ KINDS = st.sampled_from([("cache", True), ("cache again", True), ("array", True)
 def test_rows_keep_elements_of_several_arrays(numbers, data):
     """Against a plain list of slots, through several rounds of put and gather with a Block beside them."""
     capacity = data.draw(st.integers(1, 5))
-    rows, slots = Rows(capacity), [None] * capacity
+    rows, slots = ElementRows(capacity), [None] * capacity
 
     def block():
         name, fixed = data.draw(KINDS)
@@ -171,7 +171,7 @@ def test_rows_keep_elements_of_several_arrays(numbers, data):
 
 
 def test_rows_weigh_what_they_keep_alive():
-    counted, own = Rows(100), Rows(100)
+    counted, own = ElementRows(100), ElementRows(100)
     counted.put(np.arange(9), Block.single(DenseColumn(WHOLE)))
     assert (counted.nbytes, counted.slot_bytes) == (0, 0)
     array = np.zeros((20, LARGE))

@@ -1,4 +1,4 @@
-"""What `PassingBuilder` makes is what `Builder` makes, whatever of its elements is given back."""
+"""What `PassingBuilder` makes is what `BlockBuilder` makes, whatever of its elements is given back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.block.block import Block, Builder
+from penstock.block.block import Block, BlockBuilder
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.passing import PassingBuilder
 from penstock.block.structure import Structure, flatten
@@ -74,7 +74,7 @@ CHANGES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def results(builder: Builder, elements: list[Any], seed: int, *, nested: bool) -> Any:
+def results(builder: BlockBuilder, elements: list[Any], seed: int, *, nested: bool) -> Any:
     pick = random.Random(seed)
     usual = {name: pick.choice([*CHANGES][:4]) for name in elements[0]}
     KEPT.clear()
@@ -117,7 +117,7 @@ def test_it_makes_what_a_builder_makes(nested: bool, known: bool) -> None:
             structure = flatten((first, 0) if nested else first)[1]
         fast = PassingBuilder(structure, given)
         got, failures = results(fast, fast.elements, seed, nested=nested)
-        wanted, as_written = results(Builder(structure), block().elements(), seed, nested=nested)
+        wanted, as_written = results(BlockBuilder(structure), block().elements(), seed, nested=nested)
         assert failures == as_written, seed
         if wanted is None:
             assert got is None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.block import shared_memory
 from penstock.block.footprint import leased
-from penstock.block.shared_memory import Owner, SharedMemory, mapped, shared_bytes
+from penstock.block.shared_memory import RegionOwner, SharedMemory, mapped, shared_bytes
 
 pytestmark = pytest.mark.skipif(not hasattr(socket, "send_fds"), reason="no descriptors can be sent here")
 
@@ -42,7 +42,7 @@ def test_a_lease_ends_with_the_last_view():
 
 
 def test_both_sides_see_the_same_bytes(memory):
-    region = memory.take(Owner(), 100 * KIB)
+    region = memory.take(RegionOwner(), 100 * KIB)
     copy = os.dup(region.descriptor)
     region.sent()
     _, theirs = mapped(copy, region.nbytes)
@@ -54,7 +54,7 @@ def test_both_sides_see_the_same_bytes(memory):
 
 
 def test_a_region_is_used_again_when_the_last_array_over_it_is_gone(memory):
-    owner = Owner()
+    owner = RegionOwner()
     region = memory.take(owner, 100 * KIB)
     part = memory.lend(region)[5:9]
     other = memory.take(owner, 100 * KIB)
@@ -66,13 +66,13 @@ def test_a_region_is_used_again_when_the_last_array_over_it_is_gone(memory):
 
 
 def test_a_region_is_its_workers_alone(memory):
-    region = memory.take(Owner(), 100 * KIB)
+    region = memory.take(RegionOwner(), 100 * KIB)
     memory.give_back(region)
-    assert memory.take(Owner(), 100 * KIB) is not region
+    assert memory.take(RegionOwner(), 100 * KIB) is not region
 
 
 def test_the_smallest_region_that_will_do_is_taken(memory):
-    owner = Owner()
+    owner = RegionOwner()
     regions = [memory.take(owner, size * MIB) for size in (8, 2, 1)]
     for region in regions:
         memory.give_back(region)
@@ -88,7 +88,7 @@ def test_sizes_are_few_and_waste_little(nbytes):
 
 
 def test_idle_memory_is_bounded_and_the_oldest_goes():
-    memory, owner = SharedMemory(128 * MIB), Owner()  # of which a 32nd may be idle
+    memory, owner = SharedMemory(128 * MIB), RegionOwner()  # of which a 32nd may be idle
     regions = [memory.take(owner, MIB) for _ in range(6)]
     for region in regions:
         memory.give_back(region)
@@ -102,7 +102,7 @@ def open_files():
 
 @pytest.mark.skipif(not OPEN_FILES.is_dir(), reason="the system does not show open files")
 def test_few_idle_regions_of_an_owner_are_kept_and_the_others_hold_no_open_file(memory):
-    owners = [Owner(), Owner()]
+    owners = [RegionOwner(), RegionOwner()]
     before = open_files()
     regions = [[memory.take(owner, 64 * KIB) for _ in range(100)] for owner in owners]
     arrays = [memory.lend(region) for those in regions for region in those]
@@ -119,7 +119,7 @@ def test_few_idle_regions_of_an_owner_are_kept_and_the_others_hold_no_open_file(
 
 
 def test_there_is_no_more_than_the_limit_and_idle_regions_make_room():
-    memory, one, other = SharedMemory(64 * MIB), Owner(), Owner()  # of which an eighth
+    memory, one, other = SharedMemory(64 * MIB), RegionOwner(), RegionOwner()  # of which an eighth
     first = memory.take(one, 2 * MIB)
     held = [memory.take(one, 2 * MIB) for _ in range(3)]
     assert memory.take(other, MIB) is None
@@ -132,14 +132,14 @@ def test_there_is_no_more_than_the_limit_and_idle_regions_make_room():
 
 def test_the_number_of_regions_is_bounded(monkeypatch):
     monkeypatch.setattr(shared_memory, "_MOST_REGIONS", 10)
-    memory, owner = SharedMemory(1 << 40), Owner()
+    memory, owner = SharedMemory(1 << 40), RegionOwner()
     regions = [memory.take(owner, KIB) for _ in range(11)]
     assert regions.pop() is None
     assert len(set(regions)) == 10
 
 
 def test_what_a_worker_wrote_outlives_it(memory):
-    owner = Owner()
+    owner = RegionOwner()
     written, asked, idle = (memory.take(owner, 100 * KIB) for _ in range(3))
     written.array[:] = 5
     result = memory.lend(written)[:10]
@@ -153,7 +153,7 @@ def test_what_a_worker_wrote_outlives_it(memory):
 
 
 def test_clearing_lets_go_of_idle_memory(memory):
-    owner = Owner()
+    owner = RegionOwner()
     region = memory.take(owner, MIB)
     memory.give_back(region)
     assert shared_bytes()[1] >= MIB
@@ -172,7 +172,7 @@ DESCRIPTORS, NAMED = Path("/proc/self/fd"), Path("/dev/shm")
 @pytest.mark.skipif(not DESCRIPTORS.is_dir(), reason="counts descriptors where Linux shows them")
 def test_nothing_stays_open_and_nothing_has_a_name(memory):
     before, names = len(names_in(DESCRIPTORS)), names_in(NAMED)
-    owner = Owner()
+    owner = RegionOwner()
     regions = [memory.take(owner, MIB) for _ in range(20)]
     assert names_in(NAMED) == names
     for region in regions:
@@ -185,7 +185,7 @@ def test_nothing_stays_open_and_nothing_has_a_name(memory):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
 def test_after_a_fork_arrays_belong_to_each_side_alone(memory):
-    owner = Owner()
+    owner = RegionOwner()
     region = memory.take(owner, 100 * KIB)
     array = memory.lend(region)[:8]
     array[:] = range(8)

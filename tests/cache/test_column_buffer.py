@@ -9,7 +9,7 @@ import penstock as ps
 from penstock.block.arena import Arena
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn, ListColumn
-from penstock.cache.column_buffer import Alike, ColumnBuffer, _Place, joined
+from penstock.cache.column_buffer import Alike, ColumnBuffer, _ComponentMemory, joined
 
 
 def dense(start, count, shape=(3,), dtype=np.float32):
@@ -127,7 +127,7 @@ def test_room_is_of_few_sizes_that_are_hardly_more_than_is_needed(monkeypatch):
     room = Room()
     monkeypatch.setattr("penstock.cache.column_buffer.ARENA", room)
     for rows in range(1000, 2000):
-        _Place(ps.TensorSpec((3,), np.float32), rows)
+        _ComponentMemory(ps.TensorSpec((3,), np.float32), rows)
     for rows, asked in zip(range(1000, 2000), room.asked, strict=True):
         assert 12 * rows <= asked <= 12 * rows * 9 / 8
     assert len(set(room.asked)) <= 10

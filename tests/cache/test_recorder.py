@@ -1,4 +1,4 @@
-"""Recorder: what came is kept, element for element, side by side where it has one shape, and cannot be written to."""
+"""BlockRecorder: what came is kept, element for element, side by side if of one shape, and cannot be written to."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from penstock.block.column import DenseColumn, ListColumn
 from penstock.block.footprint import footprint
 from penstock.block.origin import Origin
 from penstock.cache import recorder
-from penstock.cache.recorder import Recorder
+from penstock.cache.recorder import BlockRecorder
 
 
 def dense(start, count, shape=(3,), dtype=np.float32):
@@ -48,7 +48,7 @@ def test_what_came_is_kept_and_handed_on(name, known, monkeypatch):
     monkeypatch.setattr(recorder, "_SECOND", 100)
     blocks = BLOCKS[name]
     wanted = [str(element) for block in blocks for element in block.elements()]
-    recording = Recorder(sum(block.size for block in blocks) if known else -1)
+    recording = BlockRecorder(sum(block.size for block in blocks) if known else -1)
     handed = [recording.add(block) for block in blocks]
     assert [str(element) for block in handed for element in block.elements()] == wanted
     assert [str(element) for block in recording.finish() for element in block.elements()] == wanted
@@ -56,14 +56,14 @@ def test_what_came_is_kept_and_handed_on(name, known, monkeypatch):
 
 
 def test_a_count_that_was_wrong_does_no_harm():
-    recording = Recorder(2)
+    recording = BlockRecorder(2)
     for start in range(0, 9, 3):
         recording.add(dense(start, 3))
     assert [row[0] for row in flat(recording.finish())] == list(range(9))
 
 
 def test_a_known_count_gives_one_array():
-    recording = Recorder(9)
+    recording = BlockRecorder(9)
     handed = [recording.add(dense(start, 3)) for start in range(0, 9, 3)]
     (block,) = recording.finish()
     kept = block.columns[0].array
@@ -74,7 +74,7 @@ def test_a_known_count_gives_one_array():
 def test_an_unknown_count_gives_one_array(monkeypatch):
     monkeypatch.setattr(recorder, "_FIRST", 120)
     monkeypatch.setattr(recorder, "_SECOND", 1200)
-    recording = Recorder()
+    recording = BlockRecorder()
     handed = [recording.add(dense(start, 1)) for start in range(1000)]
     (block,) = recording.finish()
     assert flat([block]) == flat(handed) == [[i] * 3 for i in range(1000)]
@@ -87,7 +87,7 @@ def test_what_would_take_long_to_move_stays(monkeypatch):
     monkeypatch.setattr(recorder, "_FIRST", 120)
     monkeypatch.setattr(recorder, "_SECOND", 1200)
     monkeypatch.setattr(recorder, "_all_room", lambda: 3600)
-    recording = Recorder()
+    recording = BlockRecorder()
     for start in range(1000):
         recording.add(dense(start, 1))
     blocks = recording.finish()
@@ -98,7 +98,7 @@ def test_what_would_take_long_to_move_stays(monkeypatch):
 def test_elements_that_move_keep_where_they_were_read(monkeypatch):
     monkeypatch.setattr(recorder, "_FIRST", 40)
     monkeypatch.setattr(recorder, "_SECOND", 100)
-    recording = Recorder()
+    recording = BlockRecorder()
     for start in range(30):
         block = dense(start, 1)
         recording.add(Block(block.structure, block.columns, 1, Origin.of_file(f"file {start % 2}", np.array([start]))))
@@ -107,7 +107,7 @@ def test_elements_that_move_keep_where_they_were_read(monkeypatch):
 
 
 def test_memory_that_cannot_be_set_aside_comes_a_little_at_a_time():
-    recording = Recorder(1 << 60)
+    recording = BlockRecorder(1 << 60)
     for start in range(4):
         recording.add(dense(start, 1))
     assert [row[0] for row in flat(recording.finish())] == list(range(4))
@@ -120,7 +120,7 @@ def test_where_little_memory_is_to_be_had_large_elements_come_a_few_at_a_time(mo
         return np.empty(shape, dtype)
 
     monkeypatch.setattr(recorder, "counted_memory", room)
-    recording = Recorder(1000)
+    recording = BlockRecorder(1000)
     for start in range(20):
         recording.add(dense(start, 1, (1 << 16,)))
     blocks = recording.finish()
@@ -129,14 +129,14 @@ def test_where_little_memory_is_to_be_had_large_elements_come_a_few_at_a_time(mo
 
 
 def test_small_elements_without_one_shape_are_one_block():
-    recording = Recorder()
+    recording = BlockRecorder()
     for _ in range(10):
         recording.add(Block.from_elements([b"x" * i for i in range(10)]))
     assert [block.size for block in recording.finish()] == [100]
 
 
 def test_nothing_of_it_can_be_written_to():
-    recording = Recorder()
+    recording = BlockRecorder()
     handed = recording.add(dense(0, 3))
     (block,) = recording.finish()
     for array in (handed.columns[0].array, block.columns[0].array):
@@ -145,13 +145,13 @@ def test_nothing_of_it_can_be_written_to():
 
 
 def test_what_others_hold_of_it_counts_once():
-    recording = Recorder(3)
+    recording = BlockRecorder(3)
     handed = recording.add(dense(0, 3))
     assert (recording.nbytes, footprint(handed), footprint(handed.slice(1, 2))) == (36, 0, 0)
 
 
 def test_neighbours_in_a_cache_are_joined_without_a_copy():
-    recording = Recorder(9)
+    recording = BlockRecorder(9)
     handed = [recording.add(dense(start, 3)) for start in range(0, 9, 3)]
     joined = concat_blocks([handed[0].slice(1, 3), handed[1].slice(0, 2)]).columns[0].array
     assert np.shares_memory(joined, handed[0].columns[0].array)
@@ -161,7 +161,7 @@ def test_neighbours_in_a_cache_are_joined_without_a_copy():
 
 @pytest.mark.parametrize("order", [(1, 0), (0, 2), (0, 0), (2, 1)])
 def test_those_that_are_no_neighbours_are_copied(order):
-    recording = Recorder(9)
+    recording = BlockRecorder(9)
     handed = [recording.add(dense(start, 3)) for start in range(0, 9, 3)]
     joined = concat_blocks([handed[i] for i in order]).columns[0].array
     assert not np.shares_memory(joined, handed[0].columns[0].array)
@@ -171,7 +171,7 @@ def test_those_that_are_no_neighbours_are_copied(order):
 def test_what_a_source_holds_is_not_copied():
     array = np.arange(30.0).reshape(10, 3)
     array.flags.writeable = False
-    recording = Recorder(10)
+    recording = BlockRecorder(10)
     for start in range(0, 10, 2):
         recording.add(Block.single(DenseColumn(array[start : start + 2])))
     (block,) = recording.finish()
@@ -190,7 +190,7 @@ def test_of_an_unknown_number_of_elements_more_is_set_aside_twice(monkeypatch):
 
     monkeypatch.setattr(recorder, "counted_memory", room)
     monkeypatch.setattr(recorder, "_all_room", lambda: 200 << 20)
-    recording, mebibyte = Recorder(), dense(0, 1, (1 << 18,))
+    recording, mebibyte = BlockRecorder(), dense(0, 1, (1 << 18,))
     for _ in range(69):
         recording.add(mebibyte)
     assert asked == [4, 4 + 64, 68 + 200]
@@ -205,7 +205,7 @@ def test_there_is_room_for_half_of_the_memory_where_setting_it_aside_costs_nothi
 
 
 def test_elements_without_one_shape_are_joined_up_to_64_mib():
-    recording = Recorder()
+    recording = BlockRecorder()
     for _ in range(5):
         recording.add(Block.from_elements([b"", bytes(1 << 24)]))
     assert [block.size for block in recording.finish()] == [8, 2]

@@ -13,7 +13,7 @@ from tests.golden.golden import assert_golden
 
 from penstock.catalog import Checksum, DownloadManager
 from penstock.catalog.download.fetch import Patience, _retry_after
-from penstock.catalog.progress import Progress
+from penstock.catalog.progress import Reporter
 from penstock.errors import DataLossError, FailedPreconditionError, PenstockError
 
 CONTENT = bytes(range(256)) * 5000
@@ -48,7 +48,7 @@ def waits():
 def manager(tmp_path, site, waits):
     known = {site.url("a.bin"): Checksum(size=len(CONTENT), sha256=hashlib.sha256(CONTENT).hexdigest())}
     patience = Patience(tries=4, sleep=waits, draw=lambda: 1.0)
-    return DownloadManager(tmp_path, name="it", checksums=known, patience=patience, progress=Progress())
+    return DownloadManager(tmp_path, name="it", checksums=known, patience=patience, progress=Reporter())
 
 
 def test_a_file_is_fetched_once_and_kept_by_its_checksum(manager, site, tmp_path):
@@ -126,7 +126,7 @@ def test_a_packed_answer_that_was_not_asked_for_is_refused(manager, site):
 
 
 def test_it_is_waited_as_long_as_the_server_asks_and_said(manager, site, waits):
-    manager.progress = Progress(stream=io.StringIO())
+    manager.progress = Reporter(stream=io.StringIO())
     site.faults["a.bin"] = [
         ("status", 429, {"Retry-After": "7"}),
         ("status", 503, {"Retry-After": "100000"}),
@@ -235,7 +235,7 @@ def test_what_is_wrong_is_kept_aside(site, manager):
 
 def test_nobody_there(tmp_path, waits):
     patience = Patience(tries=2, sleep=waits)
-    manager = DownloadManager(tmp_path, name="it", patience=patience, progress=Progress())
+    manager = DownloadManager(tmp_path, name="it", patience=patience, progress=Reporter())
     with serving() as site:
         address = site.url("a.bin")
     with pytest.raises(

@@ -22,7 +22,7 @@ from tests.golden.golden import assert_golden
 from penstock.cache.entry.lock import take_lease
 from penstock.catalog import Builder, DatasetInfo, Each, Skipped, features, load, making, prepare, spool
 from penstock.catalog.info import shard_name
-from penstock.catalog.progress import Progress
+from penstock.catalog.progress import Reporter
 from penstock.catalog.spool import Spool
 from penstock.catalog.writer import default_shards, write_shards
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, InvalidTypeError
@@ -300,7 +300,7 @@ def test_what_a_kill_cuts_off_is_made_again(tmp_path_factory, records, kept, cut
         for number, (key, record) in enumerate(records.items()):
             if number not in done:
                 spool.add(key, record, number)
-        with Progress().step("") as step:
+        with Reporter().step("") as step:
             written = write_shards(spool, folder, "d", "train", step, 2)
     assert written.num_examples == len(records)
     assert written.num_bytes == sum(map(len, records.values()))

@@ -11,7 +11,7 @@ from typing import ClassVar
 import pytest
 
 from penstock.catalog import disable_progress_bar, enable_progress_bar, progress
-from penstock.catalog.progress import Progress
+from penstock.catalog.progress import Reporter
 from penstock.profiler.live import progress as live
 from penstock.viz.rows import table
 
@@ -26,7 +26,7 @@ class Clock:
 
 def test_a_log_gets_a_line_every_ten_seconds_and_no_control_characters():
     log, clock = io.StringIO(), Clock()
-    with Progress(stream=log, clock=clock).step("it: generating train", 100) as step:
+    with Reporter(stream=log, clock=clock).step("it: generating train", 100) as step:
         for _ in range(50):
             clock.now += 1
             step.advance()
@@ -38,7 +38,7 @@ def test_a_log_gets_a_line_every_ten_seconds_and_no_control_characters():
 
 def test_what_an_earlier_run_has_done_is_no_speed():
     log, clock = io.StringIO(), Clock()
-    with Progress(stream=log, clock=clock).step("it", 200) as step:
+    with Reporter(stream=log, clock=clock).step("it", 200) as step:
         step.take_up(100)
         clock.now = 10.0
         step.advance(20)
@@ -47,7 +47,7 @@ def test_what_an_earlier_run_has_done_is_no_speed():
 
 def test_sizes_are_written_as_such():
     log, clock = io.StringIO(), Clock()
-    with Progress(stream=log, clock=clock).step("it: downloading", None, "bytes") as step:
+    with Reporter(stream=log, clock=clock).step("it: downloading", None, "bytes") as step:
         clock.now = 10.0
         step.advance(20_000_000)
         step.expect(50_000_000)
@@ -67,7 +67,7 @@ def test_it_can_be_switched_off(monkeypatch, how):
     else:
         monkeypatch.setenv("PENSTOCK_PROGRESS", "0")
     try:
-        progress = Progress(stream=log, clock=clock)
+        progress = Reporter(stream=log, clock=clock)
         with progress.step("it", 10) as step:
             clock.now = 30.0
             step.advance()
@@ -79,8 +79,8 @@ def test_it_can_be_switched_off(monkeypatch, how):
 
 
 IN_A_TERMINAL = """
-from penstock.catalog.progress import Progress
-progress = Progress()
+from penstock.catalog.progress import Reporter
+progress = Reporter()
 assert progress.is_terminal
 with progress.step("first", 10) as one, progress.step("second", 2000000, "bytes") as two:
     one.advance(5)
@@ -128,7 +128,7 @@ class _Kernel:
 def test_a_notebook_has_bars_where_it_can_show_them(monkeypatch, widgets):
     monkeypatch.setitem(sys.modules, "IPython", _Kernel)
     monkeypatch.setattr(live, "has_widgets", lambda: widgets)
-    assert Progress().is_terminal is widgets
+    assert Reporter().is_terminal is widgets
 
 
 def test_what_a_bar_shows_last_is_how_the_step_ended(monkeypatch):
@@ -151,7 +151,7 @@ def test_what_a_bar_shows_last_is_how_the_step_ended(monkeypatch):
 
     monkeypatch.setattr(progress, "rich_bars", Bars)
     clock = Clock()
-    shown = Progress(clock=clock)
+    shown = Reporter(clock=clock)
     shown.is_shown = shown.is_terminal = True
     with shown.step("it", 3) as step:
         step.advance(3)

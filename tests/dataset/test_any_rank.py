@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.runtime.run import Iterator, Settings
+from penstock.runtime.run import Iterator, RunSettings
 
 OPEN = ps.TensorSpec(None, np.float32)
 VALUES = [
@@ -78,7 +78,7 @@ def test_ranks_may_differ_behind_a_signature_that_leaves_them_open(name):
 @pytest.mark.parametrize("executor", ["inline", "thread", "process"])
 def test_every_executor_calls_functions_with_elements_of_any_rank(executor):
     ds = of_any_rank().map(opaque, num_parallel_calls=2).map(in_a_dict)
-    with Iterator(ds._plan, ds._options, 0, Settings(executor)) as elements:
+    with Iterator(ds._plan, ds._options, 0, RunSettings(executor)) as elements:
         found = list(elements)
     assert told(x["x"] for x in found) == told(double(VALUES))
     assert [x["n"] for x in found] == [x.size for x in VALUES]

@@ -26,7 +26,9 @@ def nothing_is_too_little(monkeypatch):
     """Whatever a step costs, keeping what it gives is worth it."""
     monkeypatch.setattr(deciding, "_LEAST", -1e9)
     monkeypatch.setattr(deciding, "_LEAST_SHARE", 0.0)
-    monkeypatch.setattr(deciding, "_KINDS", tuple(deciding._Kind(kind.name, -1.0, 0.0) for kind in deciding._KINDS))
+    monkeypatch.setattr(
+        deciding, "_KINDS", tuple(deciding._CacheKind(kind.name, -1.0, 0.0) for kind in deciding._KINDS)
+    )
 
 
 def costly(x):

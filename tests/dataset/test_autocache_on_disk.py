@@ -24,7 +24,9 @@ def folder(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(deciding, "_LEAST", -1e9)
     monkeypatch.setattr(deciding, "_LEAST_SHARE", 0.0)
-    monkeypatch.setattr(deciding, "_KINDS", tuple(deciding._Kind(kind.name, -1.0, 0.0) for kind in deciding._KINDS))
+    monkeypatch.setattr(
+        deciding, "_KINDS", tuple(deciding._CacheKind(kind.name, -1.0, 0.0) for kind in deciding._KINDS)
+    )
     return tmp_path / "penstock" / "autocache"
 
 

@@ -27,7 +27,7 @@ from penstock.physical import builders as _builders  # noqa: F401 - imports ever
 from penstock.physical.filter_transform import FilterTransform
 from penstock.physical.stage import Stage, StretchStage, _failures_only
 from penstock.physical.stretch import Fatal
-from penstock.physical.transform import MapTransform, Transform
+from penstock.physical.transform import BlockTransform, MapTransform
 from penstock.runtime.filling import Filling
 from penstock.runtime.processes.pool import ProcessPool
 from penstock.runtime.transform_runner import task_of
@@ -155,7 +155,7 @@ def test_a_mistake_of_the_engine_is_raised_and_never_the_end(executor, pipeline,
         assert_same_elements(found, wanted[: len(found)])
 
 
-class Broken(Transform):
+class Broken(BlockTransform):
     """Fails by itself, wherever it runs."""
 
     label, where = "broken", None

@@ -8,7 +8,7 @@ from tests.positions import assert_continues_everywhere, positions, stage_of, te
 import penstock as ps
 from penstock import errors
 from penstock.keys import draw, fold
-from penstock.physical.stages.cut import Unique
+from penstock.physical.stages.cut import UniqueStage
 from penstock.testing import assert_resumes_exactly, difference
 
 RANGE = ps.Dataset.range
@@ -390,7 +390,7 @@ def test_unique_behind_free_order_gives_each_value_once_after_a_resume(ahead):
 
 
 def test_unique_begins_again_where_it_was_restored_and_not_where_it_was_made():
-    stage = Unique(stage_of(RANGE(9)), "unique", None)
+    stage = UniqueStage(stage_of(RANGE(9)), "unique", None)
     stage.state()
     other = stage_of(RANGE(9))
     other.next(3)

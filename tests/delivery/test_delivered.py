@@ -12,7 +12,7 @@ from tests.strategies import Pipeline, pipelines
 
 import penstock as ps
 from penstock.delivery.jobs import Scale
-from penstock.delivery.window import RangeSizer, Window
+from penstock.delivery.window import RangeSizer, RangeWindow
 from penstock.errors import FailedPreconditionError
 from penstock.plan.counted import Seen
 from penstock.plan.distribution import Distribute, cut
@@ -242,7 +242,7 @@ def test_batches_of_other_consumers_are_not_made():
     dataset = ps.Dataset.range(24).map(lambda x: x).batch(4)
     mine = dataset._then(Distribute, service=Simulated(size=1, deaths=0), num_consumers=3, consumer_index=1)
     assert [batch.tolist() for batch in elements(mine)] == [[4, 5, 6, 7], [16, 17, 18, 19]]
-    assert [each.start for each in Window(4, RangeSizer(4, steady=True), 2, None, 12).to_ask({"a": 1})] == [4, 16]
+    assert [each.start for each in RangeWindow(4, RangeSizer(4, steady=True), 2, None, 12).to_ask({"a": 1})] == [4, 16]
 
 
 def test_elements_are_skipped_without_being_made():
@@ -253,7 +253,7 @@ def test_elements_are_skipped_without_being_made():
 
 
 def test_a_range_that_ends_three_workers_ends_the_pass():
-    window = Window(0, RangeSizer(4), 10)
+    window = RangeWindow(0, RangeSizer(4), 10)
     workers = {"a": 1}
     window.to_ask(workers)
     assert window.lost("a") is None
@@ -295,7 +295,7 @@ def test_no_range_is_lost_and_none_comes_twice(seed):
     """The machine alone, over a network that loses, doubles and delays, among workers that come and go."""
     chance = random.Random(seed)
     unit, total = chance.choice([1, 3]), chance.randrange(60)
-    window = Window(0, RangeSizer(unit), chance.randrange(1, 9))
+    window = RangeWindow(0, RangeSizer(unit), chance.randrange(1, 9))
     workers, network, taken = {f"w{i}": 1 for i in range(chance.randrange(1, 4))}, [], []
     for step in range(3000):
         network += [(str(each.worker), each.start, each.stop) for each in window.to_ask(workers)]

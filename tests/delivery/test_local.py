@@ -40,7 +40,7 @@ def gone(pids):
 
 def pids():
     """The processes of all crews."""
-    return [member.process.popen.pid for member in list(crew.births.living) if isinstance(member, crew.Member)]
+    return [member.process.popen.pid for member in list(crew.births.living) if isinstance(member, crew.CrewMember)]
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=at_length)])

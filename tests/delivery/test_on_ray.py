@@ -22,7 +22,7 @@ from tests.delivery.test_served import noted
 import penstock as ps
 from penstock.block.shared_memory import shared_bytes
 from penstock.delivery import contact, on_ray, ray_service, wire
-from penstock.delivery.part import Packet, Part
+from penstock.delivery.part import Packet, PlanPart
 from penstock.delivery.results import unpacked
 from penstock.errors import (
     FailedPreconditionError,
@@ -32,7 +32,7 @@ from penstock.errors import (
     NotFoundError,
 )
 from penstock.plan.distribution import Remote, cut
-from penstock.runtime.processes.link import Packed
+from penstock.runtime.processes.link import Pickled
 from penstock.testing import assert_same_elements
 
 pytestmark = [pytest.mark.system, pytest.mark.filterwarnings("ignore")]
@@ -200,7 +200,7 @@ def test_another_version_is_refused_on_ray(service, monkeypatch):
 
 def test_who_vanishes_is_forgotten(ray):
     name = "vanishing"
-    kind = ray.remote(num_cpus=0)(ray_service.Dispatcher)
+    kind = ray.remote(num_cpus=0)(ray_service.RayDispatcher)
     dispatcher = kind.options(name=name, namespace="penstock").remote(name, 1, 1.0)
     try:
         assert ray.get(dispatcher.join.remote("gone", "job", "digest")) is None
@@ -292,8 +292,8 @@ def test_large_results_of_actors_beside_the_consumer_go_through_memory_that_it_l
     monkeypatch.setattr(on_ray, "here", lambda ray: "node")
     part = cut(ps.Dataset.range(6).map(filled)._plan)
     whole = Remote(whole=part.whole, base=part.base, middle=part.middle, service=None, where=None)
-    packet = Packet.of(whole, Part(part.base, part.middle, ps.Options(), None, provenance=False))
-    worker, before = on_ray.Worker(), shared_bytes()[0]
+    packet = Packet.of(whole, PlanPart(part.base, part.middle, ps.Options(), None, provenance=False))
+    worker, before = on_ray.RayWorker(), shared_bytes()[0]
     methods = {name: SimpleNamespace(remote=getattr(worker, name)) for name in dir(worker) if not name.startswith("_")}
     ray = SimpleNamespace(get=lambda made: made, kill=lambda actor: None, exceptions=SimpleNamespace(RayError=OSError))
     found, lent = on_ray.ActorContact("one", SimpleNamespace(**methods), ray, wire.Wire()), []
@@ -315,7 +315,7 @@ def test_large_results_of_actors_beside_the_consumer_go_through_memory_that_it_l
 
 @given(st.lists(st.binary(max_size=1 << 18), max_size=3), st.sampled_from(wire.CODECS))
 def test_what_is_compressed_is_the_same_behind_it(values, codec):
-    found = Packed.of(b"head", [pickle.PickleBuffer(value) for value in values])
+    found = Pickled.of(b"head", [pickle.PickleBuffer(value) for value in values])
     content, buffers, sizes, _ = wire.compressed(found, codec)
     assert content == b"head"
     assert [bytes(part) for part in wire.plain(buffers, codec, sizes)] == values

@@ -24,7 +24,7 @@ import penstock as ps
 from penstock.cli import main
 from penstock.delivery import contact, on_ray, worker
 from penstock.delivery.jobs import Jobs
-from penstock.delivery.part import Packet, Part
+from penstock.delivery.part import Packet, PlanPart
 from penstock.delivery.results import unpacked
 from penstock.delivery.sockets import connected, token_of
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
@@ -84,7 +84,7 @@ def test_a_trainer_that_is_far_behind_has_elements_made_again(tmp_path):
     part = cut(dataset._plan)
     packet = Packet.of(
         Remote(whole=part.whole, base=part.base, middle=part.middle, service=None, where=None),
-        Part(part.base, part.middle, dataset._options, None, provenance=False),
+        PlanPart(part.base, part.middle, dataset._options, None, provenance=False),
     )
     server, contacts = worker.Server(kept_bytes=900_000), []
     for name in ("first", "second"):
@@ -126,7 +126,9 @@ def test_what_a_failed_pass_has_open_is_closed(tmp_path):
     dataset = ps.Dataset.from_generator(source, ps.TensorSpec((), "int64")).map(lambda x: x)
     part = cut(dataset._plan)
     whole = Remote(whole=part.whole, base=part.base, middle=part.middle, service=None, where=None)
-    packet = Packet.of(whole, Part(part.base, part.middle, dataset._options, None, provenance=False, finish=refused))
+    packet = Packet.of(
+        whole, PlanPart(part.base, part.middle, dataset._options, None, provenance=False, finish=refused)
+    )
     ours, theirs = socket.socketpair()
     server, consumer = worker.Server(), contact.Contact("one", Link(ours))
     server.attach(Link(theirs))
@@ -134,7 +136,7 @@ def test_what_a_failed_pass_has_open_is_closed(tmp_path):
     running.start()
     consumer.hear()
     consumer.begin("job", packet, 0)
-    actor = on_ray.Worker()
+    actor = on_ray.RayWorker()
     actor.begin("job", packet.digest, 0, False, "", packet.packed.content, packet.packed.buffers)
     for start in range(2):
         consumer.ask("job", start, start + 1, 0)

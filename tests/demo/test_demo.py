@@ -9,14 +9,14 @@ import pytest
 from rich.console import Console
 
 from penstock.demo import Settings, run_demo
-from penstock.demo.loop import Epoch, Run
-from penstock.demo.report import Report
+from penstock.demo.loop import Epoch, TrainingRun
+from penstock.demo.report import DemoReport
 from penstock.errors import InvalidArgumentError
 
 
 def told(settings):
     text = io.StringIO()
-    return run_demo(settings, Report(Console(file=text, width=100))), text.getvalue()
+    return run_demo(settings, DemoReport(Console(file=text, width=100))), text.getvalue()
 
 
 def test_both_loops_agree(tmp_path):
@@ -42,7 +42,7 @@ def test_a_simulated_step_has_no_accuracy(tmp_path):
 
 
 def run(**changes):
-    made = Run("naive", (Epoch(2.0, 0.1, 1.0, 10, 0.5, 0.9),), (), "same")
+    made = TrainingRun("naive", (Epoch(2.0, 0.1, 1.0, 10, 0.5, 0.9),), (), "same")
     return dataclasses.replace(made, **changes)
 
 
@@ -55,7 +55,7 @@ def run(**changes):
 )
 def test_a_disagreement_is_told(other, text):
     printed = io.StringIO()
-    assert not Report(Console(file=printed, width=200)).compare(run(), other)
+    assert not DemoReport(Console(file=printed, width=200)).compare(run(), other)
     assert text in printed.getvalue()
 
 

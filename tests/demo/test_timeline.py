@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from penstock.demo.loop import TRAIN, WAIT, Epoch, Run, Span, since
+from penstock.demo.loop import TRAIN, WAIT, Epoch, Span, TrainingRun, since
 from penstock.demo.timeline import KINDS, _number_of, draw_timeline
 from penstock.profiler.views.picture import Picture, rgb
 
@@ -24,8 +24,8 @@ def runs():
         Span("pool-1", "shuffle(512)", 0.6, 1),  # begins when the other has ended: the same lane
     ]
     return (
-        Run("naive", (Epoch(2.0, 0.1, 1.0, 1, 0.5, 0.9),), tuple(slow), ""),
-        Run("pipelined", (Epoch(1.0, 0.0, 0.0, 1, 0.5, 0.9),), tuple(fast), ""),
+        TrainingRun("naive", (Epoch(2.0, 0.1, 1.0, 1, 0.5, 0.9),), tuple(slow), ""),
+        TrainingRun("pipelined", (Epoch(1.0, 0.0, 0.0, 1, 0.5, 0.9),), tuple(fast), ""),
     )
 
 

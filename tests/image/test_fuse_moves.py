@@ -18,7 +18,7 @@ from penstock.errors import InvalidArgumentError
 from penstock.image.fuse import fuse, moving
 from penstock.image.fuse import moves_into as moves
 from penstock.image.fuse.inputs import one_by_one as plainly
-from penstock.image.fuse.moves_into import Cover, Turn, Window, moves_into
+from penstock.image.fuse.moves_into import Cover, CropWindow, Turn, moves_into
 from penstock.image.geometry.transform_reference import transform
 from penstock.image.kernels import ADD, MULTIPLY
 from penstock.keys import folds
@@ -395,7 +395,7 @@ def test_the_kernel_does_what_its_parts_do() -> None:
     out = np.empty((ROWS, 7, 6, 2), np.float32)
     arithmetic = [(MULTIPLY, factors), (ADD, terms)]
     turn = Turn(numbers, 1, True, 0)
-    moves_into(data, out, Window(rows, columns, 77), turn, arithmetic, [Cover(boxes, terms)])
+    moves_into(data, out, CropWindow(rows, columns, 77), turn, arithmetic, [Cover(boxes, terms)])
     np.testing.assert_array_equal(out, wanted)
 
 
@@ -403,10 +403,10 @@ def test_the_kernel_does_what_its_parts_do() -> None:
 def test_the_kernel_refuses_rows_that_are_not_there(row: int) -> None:
     out = np.empty((ROWS, 1, 1, 3), np.uint8)
     with pytest.raises(InvalidArgumentError, match="refused images"):
-        moves_into(pictures(), out, Window(np.full((ROWS, 1), row), np.zeros((ROWS, 1), np.int64)))
+        moves_into(pictures(), out, CropWindow(np.full((ROWS, 1), row), np.zeros((ROWS, 1), np.int64)))
 
 
 def test_the_kernel_refuses_memory_of_another_size() -> None:
     places = np.zeros((ROWS, 2), np.int64)
     with pytest.raises(InvalidArgumentError, match="refused images"):
-        moves_into(pictures(), np.empty((ROWS, 2, 3, 3), np.uint8), Window(places, places))
+        moves_into(pictures(), np.empty((ROWS, 2, 3, 3), np.uint8), CropWindow(places, places))

@@ -41,7 +41,7 @@ def test_a_trial_tells_how_many_rows_leave(compiled, case):
     with pytest.MonkeyPatch.context() as patch:
         if not compiled:
             patch.setattr(run._PACKING, "loaded", lambda: None)
-        trial = run.Trial(np.empty((0, len(lengths) + 2), np.int64), 0, limits, *rules)
+        trial = run.PackingTrial(np.empty((0, len(lengths) + 2), np.int64), 0, limits, *rules)
         sizes = [need for block in blocks for need in block]
         found = [trial.leaving(list(need)) for need in sizes]
     every = np.array(sizes, np.int64).reshape(-1, len(lengths))

@@ -19,15 +19,15 @@ from penstock.physical import builders as _builders  # noqa: F401 - registers wh
 from penstock.physical.lower import Lowering, lower
 from penstock.physical.stage import CountingStage, Cursor, Stage, StretchStage, as_of_now
 from penstock.physical.stages.batch import stack_block
-from penstock.physical.stages.combine import Sequence
-from penstock.physical.stages.cut import Shard, Skip, Take
-from penstock.physical.stages.grouped import Grouped
+from penstock.physical.stages.combine import SequenceStage
+from penstock.physical.stages.cut import ShardStage, SkipStage, TakeStage
+from penstock.physical.stages.grouped import GroupedStage
 from penstock.physical.stages.mix import Agreement
-from penstock.physical.stages.shuffle import Shuffle
+from penstock.physical.stages.shuffle import ShuffleStage
 from penstock.physical.stretch import Stretch, join
 from penstock.rewrite.driver import optimise_inner
 from penstock.runtime.executors import InlineExecutor
-from penstock.runtime.run import Iterator, Settings
+from penstock.runtime.run import Iterator, RunSettings
 from penstock.testing import assert_same_elements
 
 
@@ -74,12 +74,12 @@ def flat(found):
 @pytest.mark.parametrize("want", [1, 2, 5, 100])
 @pytest.mark.parametrize("sizes", [[10], [1] * 10, [3, 1, 6], [9, 1]])
 def test_results_do_not_depend_on_how_the_input_is_cut(sizes, want):
-    assert flat(blocks(Take(Numbers(sizes), 7, "take", None), want)) == list(range(7))
-    assert flat(blocks(Skip(Numbers(sizes), 4, "skip", None), want)) == list(range(4, 10))
-    assert flat(blocks(Shard(Numbers(sizes), 3, 1, "shard", None), want)) == [1, 4, 7]
-    batches = blocks(Grouped(Numbers(sizes), 4, stack_block, "batch", None, drop_remainder=False), want)
+    assert flat(blocks(TakeStage(Numbers(sizes), 7, "take", None), want)) == list(range(7))
+    assert flat(blocks(SkipStage(Numbers(sizes), 4, "skip", None), want)) == list(range(4, 10))
+    assert flat(blocks(ShardStage(Numbers(sizes), 3, 1, "shard", None), want)) == [1, 4, 7]
+    batches = blocks(GroupedStage(Numbers(sizes), 4, stack_block, "batch", None, drop_remainder=False), want)
     assert [b.tolist() for block in batches for b in block] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
-    orders = {tuple(flat(blocks(Shuffle(Numbers(s), 4, 99, "shuffle", None), want))) for s in ([10], sizes)}
+    orders = {tuple(flat(blocks(ShuffleStage(Numbers(s), 4, 99, "shuffle", None), want))) for s in ([10], sizes)}
     assert len(orders) == 1
     assert sorted(orders.pop()) == list(range(10))
 
@@ -126,7 +126,7 @@ def test_a_sequence_closes_each_stream_when_its_turn_is_over():
         made.append(Numbers([2]))
         return made[-1]
 
-    stage = Sequence(build, 3, "repeat", None)
+    stage = SequenceStage(build, 3, "repeat", None)
     assert flat(blocks(stage, 10)) == [0, 1, 0, 1, 0, 1]
     assert [part.closed for part in made] == [1, 1, 1]
 
@@ -135,7 +135,7 @@ def test_sequences_in_sequences_are_one_row_that_goes_on_from_everywhere():
     def nested(depth):
         inner = [lambda: nested(depth - 1)] * (depth > 0)
         parts = [lambda: Numbers([depth] * (depth % 3)), *inner, lambda: Numbers([])]
-        return Sequence(lambda index: parts[index % len(parts)](), 2 * len(parts), "concatenate", None)
+        return SequenceStage(lambda index: parts[index % len(parts)](), 2 * len(parts), "concatenate", None)
 
     stage, wanted = nested(4), []
     states = [as_of_now(stage.state())]
@@ -154,13 +154,13 @@ def test_sequences_in_sequences_are_one_row_that_goes_on_from_everywhere():
 def test_each_of_the_sequences_in_sequences_is_gone_through_once(monkeypatch):
     """Else a data set that was concatenated bit by bit costs the more, the longer it is."""
     asked = []
-    current = Sequence._current
-    monkeypatch.setattr(Sequence, "_current", lambda self: asked.append(1) or current(self))
+    current = SequenceStage._current
+    monkeypatch.setattr(SequenceStage, "_current", lambda self: asked.append(1) or current(self))
 
     def asked_for(depth):
         stage = Numbers([1])
         for _ in range(depth):
-            stage = Sequence([stage, Numbers([1])].__getitem__, 2, "concatenate", None)
+            stage = SequenceStage([stage, Numbers([1])].__getitem__, 2, "concatenate", None)
         asked.clear()
         assert len(blocks(stage, 1)) == depth + 1
         return len(asked)
@@ -178,12 +178,12 @@ def test_whoever_stands_behind_sequences_in_sequences_knows_what_is_seen_of_the_
             stage = Numbers([1, 1])
             stage.acts = part
             return stage
-        return Sequence(lambda index: built(part[index]), len(part), "concatenate", None, alike=alike)
+        return SequenceStage(lambda index: built(part[index]), len(part), "concatenate", None, alike=alike)
 
     def leaves(part):
         return [part] if isinstance(part, bool) else [leaf for each in part for leaf in leaves(each)]
 
-    above = Take(built([tree]), 100, "take", None)
+    above = TakeStage(built([tree]), 100, "take", None)
     for acts in leaves(tree):
         for _ in range(2):
             assert above.next(1) is not None
@@ -216,7 +216,7 @@ def test_an_element_of_another_kind_is_said_to_be_of_the_data_set_and_the_line_t
     meter = (lambda node, stage: lambda ask: ask) if observed else None
 
     def opened():
-        return Iterator(optimise_inner(dataset._plan, options), options, 0, Settings("inline", meter=meter))
+        return Iterator(optimise_inner(dataset._plan, options), options, 0, RunSettings("inline", meter=meter))
 
     with opened() as elements:
         found = told(elements)
@@ -256,7 +256,7 @@ def test_a_sequence_that_was_asked_before_it_is_restored_goes_on_where_the_state
         made.append(Numbers([1] * 4))
         return made[-1]
 
-    stage = Sequence(build, 3, "repeat", None)
+    stage = SequenceStage(build, 3, "repeat", None)
     assert not stage.can_skip()
     assert not stage.seen
     stage.restore([1, 2, True, 3])
@@ -290,7 +290,7 @@ def test_what_a_stage_is_asked_before_it_is_restored_changes_nothing(pipeline, d
 
 
 def test_an_endless_repetition_of_nothing_ends():
-    assert blocks(Sequence(lambda index: Numbers([]), -1, "repeat", None), 10) == []
+    assert blocks(SequenceStage(lambda index: Numbers([]), -1, "repeat", None), 10) == []
     assert list(ps.Dataset.range(0).repeat()) == []
 
 
@@ -373,14 +373,14 @@ def test_a_step_that_does_nothing_is_the_stage_below_it_and_observed_once():
         return lambda ask: ask
 
     options = ps.Options(autotune={"ram_budget": 1 << 30})
-    with Iterator(plan, options, 0, Settings("inline", meter=meter)) as elements:
+    with Iterator(plan, options, 0, RunSettings("inline", meter=meter)) as elements:
         assert [batch.tolist() for batch in elements] == [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]]
     assert len(shown) == len(set(shown))
 
 
 def test_what_is_seen_of_a_stage_is_remembered_until_somebody_looks_again():
     below = Numbers([1])
-    above = Take(below, 1, "take", None)
+    above = TakeStage(below, 1, "take", None)
     for acts in (False, True, False):
         below.acts = acts
         Stage.look_again()
@@ -554,7 +554,7 @@ def test_what_is_passed_over_does_not_count_what_an_earlier_run_had_had():
 
 def test_a_stage_begins_and_ends_with_those_below_it():
     below = Told([1])
-    above = Take(below, 1, "take", None)
+    above = TakeStage(below, 1, "take", None)
     above.start()
     assert below.at == 100
     above.close()

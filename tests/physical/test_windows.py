@@ -17,7 +17,7 @@ import penstock as ps
 from penstock.errors import InvalidArgumentError
 from penstock.functions.planning import why_plans_otherwise
 from penstock.physical.stages import windowed
-from penstock.physical.stages.windowed import Windowed
+from penstock.physical.stages.windowed import WindowedStage
 from penstock.testing import assert_same_elements
 
 SIZE = 4
@@ -47,16 +47,16 @@ class Cuts:
 @pytest.fixture
 def cuts(monkeypatch: pytest.MonkeyPatch) -> Cuts:
     found = Cuts()
-    make = Windowed.make
+    make = WindowedStage.make
 
-    def counted(stage: Windowed, want: int) -> Any:
+    def counted(stage: WindowedStage, want: int) -> Any:
         made = make(stage, want)
         if made is not None and made.block is not None:
             found.counts.append(made.size)
             found.nbytes.append(made.block.nbytes)
         return made
 
-    monkeypatch.setattr(Windowed, "make", counted)
+    monkeypatch.setattr(WindowedStage, "make", counted)
     return found
 
 

@@ -28,7 +28,7 @@ import PIL.Image
 import pytest
 
 import penstock as ps
-from penstock.physical.stages.apply import Apply
+from penstock.physical.stages.apply import ApplyStage
 from penstock.plan.ops import Map
 from penstock.plan.visible import acts, is_called_ahead
 from penstock.runtime.block_sizer import BlockSizer
@@ -252,7 +252,7 @@ def test_a_helper_that_becomes_another_is_looked_at_again(monkeypatch: pytest.Mo
 
 def called(ds: Any, taken: int, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many elements functions were called for when so many were taken."""
-    made, make = [0], Apply.make
+    made, make = [0], ApplyStage.make
 
     def counted(self: Any, want: int) -> Any:
         stretch = make(self, want)
@@ -260,7 +260,7 @@ def called(ds: Any, taken: int, monkeypatch: pytest.MonkeyPatch) -> int:
         return stretch
 
     with monkeypatch.context() as patch:
-        patch.setattr(Apply, "make", counted)
+        patch.setattr(ApplyStage, "make", counted)
         iterator = iter(ds)
         for _ in range(taken):
             next(iterator)

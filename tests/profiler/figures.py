@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from penstock.profiler.analysis.figures import LOOP, Analysis, Lane, Step
+from penstock.profiler.analysis.figures import LOOP, Analysis, LaneFigures, Step
 from penstock.profiler.analysis.model import rate
 
 
@@ -14,7 +14,9 @@ def step(name, lane=LOOP, *, args="", inputs=(), **costs):
 def analysis(*steps, lanes=(), reached=1.0, cpus=2.0, lock=True, **more):
     """An analysis in which `reached` of what the model gives was measured."""
     more.setdefault("consumer_waited", 0.0 if more.get("consumer_seconds") else 1.0)
-    found = Analysis(steps, (Lane(LOOP), *lanes), cpus, lock, seconds=4.0, elements=0, elements_per_second=0.0, **more)
+    found = Analysis(
+        steps, (LaneFigures(LOOP), *lanes), cpus, lock, seconds=4.0, elements=0, elements_per_second=0.0, **more
+    )
     given = reached * rate(found)
     steps = tuple(replace(each, elements=4 * each.ratio * given, per_second=each.ratio * given) for each in steps)
     return replace(found, steps=steps, elements=round(4 * given), elements_per_second=given, memory=8 << 30)
@@ -46,7 +48,7 @@ def idle():
 def parallel(*, executor="thread", workers=2, autotuned=True, **more):
     """The same with both maps, and the batch, on workers."""
     made = {"starved": 0.97, "busy": 2.0, "held_bytes": 64_000, "window": 1 << 26}
-    return serial("batch#1", lanes=(Lane("batch#1", LOOP, workers, executor, autotuned, **made),), **more)
+    return serial("batch#1", lanes=(LaneFigures("batch#1", LOOP, workers, executor, autotuned, **made),), **more)
 
 
 def caching(*, full=False):
@@ -71,7 +73,7 @@ def python(*, workers=2, **more):
     return analysis(
         step("range#1", "map#1", args="0, 100, 1", cpu=1e-6, held=1e-6, nbytes=8),
         step("map#1", "map#1", args="tokenise", inputs=("range#1",), parallel=True, cpu=5e-3, held=5e-3, nbytes=1e3),
-        lanes=(Lane("map#1", LOOP, workers, autotuned=True, starved=1.0, busy=2.0, window=1 << 26),),
+        lanes=(LaneFigures("map#1", LOOP, workers, autotuned=True, starved=1.0, busy=2.0, window=1 << 26),),
         epoch_elements=100,
         **more,
     )
@@ -86,7 +88,7 @@ def reading(*, parallel=False, **more):
         step("interleave#1/TFRecordDataset", lane, parallel=parallel, cpu=1e-5, waiting=5e-3, nbytes=1e3),
         step("interleave#1", inputs=("list_files#1",), **merged),
         step("map#1", args="decode", inputs=("interleave#1",), cpu=1e-4, nbytes=2e3),
-        lanes=(Lane(lane, LOOP, 2, autotuned=True, starved=0.9),) if parallel else (),
+        lanes=(LaneFigures(lane, LOOP, 2, autotuned=True, starved=0.9),) if parallel else (),
         **more,
     )
 

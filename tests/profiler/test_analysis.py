@@ -20,7 +20,7 @@ from penstock.profiler.analysis.as_json import analysis_values
 from penstock.profiler.analysis.bottleneck import bottleneck
 from penstock.profiler.analysis.changes import Changes
 from penstock.profiler.analysis.figures import LOOP
-from penstock.profiler.analysis.meter import Key
+from penstock.profiler.analysis.meter import MeterKey
 from penstock.profiler.analysis.prediction import later, predicted
 from penstock.profiler.analysis.report import WIDTH, report
 
@@ -278,16 +278,16 @@ def test_an_interrupted_analysis_closes():
 def probe(**counts):
     found = LockProbe([])
     for part, (asked, waited) in counts.items():
-        key = REFERENCE if part == "reference" else Key(1, part)
+        key = REFERENCE if part == "reference" else MeterKey(1, part)
         found.asked[key], found.waited[key] = asked, waited
     return found
 
 
 def test_a_probe_that_waits_tells_that_the_lock_is_held():
     found = probe(reference=(100, 0), python=(50, 50), half=(40, 20), rare=(3, 3), other=(6, 0))
-    assert found.share([Key(1, "python")]) == 1.0
-    assert found.share([Key(1, "half")]) == 0.5
-    assert found.share([Key(1, "rare")]) is None
+    assert found.share([MeterKey(1, "python")]) == 1.0
+    assert found.share([MeterKey(1, "half")]) == 0.5
+    assert found.share([MeterKey(1, "rare")]) is None
     assert found.rest() == pytest.approx(1 / 3)
 
 
@@ -372,9 +372,9 @@ def test_work_on_large_elements_is_no_copying():
 
 def test_a_busy_machine_is_not_taken_for_a_lock():
     found = probe(reference=(100, 40), free=(50, 20), python=(50, 50))
-    assert found.share([Key(1, "free")]) == 0.0
-    assert found.share([Key(1, "python")]) == pytest.approx(1.0)
-    assert probe(reference=(100, 90), python=(50, 50)).share([Key(1, "python")]) is None
+    assert found.share([MeterKey(1, "free")]) == 0.0
+    assert found.share([MeterKey(1, "python")]) == pytest.approx(1.0)
+    assert probe(reference=(100, 90), python=(50, 50)).share([MeterKey(1, "python")]) is None
 
 
 # -- what is concluded
@@ -545,13 +545,13 @@ def test_metered_elements_are_the_same(seed):
     wanted = [batch.tolist() for batch in ds.iterator(epoch=0)]
     from penstock.profiler.analysis.meter import Meter
     from penstock.rewrite.driver import optimise
-    from penstock.runtime.run import Iterator, Settings
+    from penstock.runtime.run import Iterator, RunSettings
 
     plan = optimise(ds._plan, ds._options)
     assert optimise(plan, ds._options) is plan
     for executor in ("inline", "thread", "process"):
         meter = Meter(plan)
-        with Iterator(plan, ds._options, 0, Settings(executor, meter=meter)) as elements:
+        with Iterator(plan, ds._options, 0, RunSettings(executor, meter=meter)) as elements:
             assert [batch.tolist() for batch in elements] == wanted
         assert sum(cost.elements for key, cost in meter.costs().items() if key.node == id(plan)) >= len(wanted)
         assert np.all([cost.cpu >= 0 and cost.wall >= 0 for cost in meter.costs().values()])

@@ -17,12 +17,12 @@ import penstock as ps
 from penstock.cli.top import drawn
 from penstock.profiler.analysis.analyse import _per_input
 from penstock.profiler.analysis.figures import Analysis, percent
-from penstock.profiler.analysis.meter import Frame, Key
+from penstock.profiler.analysis.meter import Frame, MeterKey
 from penstock.profiler.analysis.report import report
 from penstock.profiler.live.snapshot import _pipeline, observed
 from penstock.profiler.recording.pipeline import Start, Waits
 from penstock.profiler.recording.sampler import Looks, Sampler
-from penstock.profiler.verdict import Verdict, verdict
+from penstock.profiler.verdict import RunVerdict, verdict
 
 RECORDED = {
     "serial": figures.serial,
@@ -38,7 +38,7 @@ RECORDED = {
 }
 
 
-def recorded(found: Analysis, starting: float = 0.0, start: Start | None = None) -> Verdict:
+def recorded(found: Analysis, starting: float = 0.0, start: Start | None = None) -> RunVerdict:
     return verdict(
         {"waits": asdict(waits(found, starting)), "start": start and asdict(start), "analysis": asdict(found)}
     )
@@ -122,7 +122,7 @@ def test_the_work_of_a_shuffle_that_fills_is_divided_by_what_came() -> None:
 
 def test_a_step_that_was_rarely_seen_waits_as_all_steps_do() -> None:
     looks = Looks()
-    often, rarely = Key(1, "step"), Key(2, "step")
+    often, rarely = MeterKey(1, "step"), MeterKey(2, "step")
     looks.seen.update({often: 40, rarely: 1})
     looks.waits.update({often: 0, rarely: 0})
     assert looks.waiting(rarely, 1.0, 0.2) == 0.0
@@ -151,7 +151,7 @@ def test_first_calls_are_no_part_of_what_a_step_costs_if_only_a_first_element_ca
 def test_a_look_that_is_late_for_want_of_a_core_is_not_laid_to_the_lock(
     monkeypatch: pytest.MonkeyPatch, queued: float
 ) -> None:
-    sampler, looks, key = Sampler(lambda seconds: threading.Event().wait(0.01)), Looks(), Key(1, "step")
+    sampler, looks, key = Sampler(lambda seconds: threading.Event().wait(0.01)), Looks(), MeterKey(1, "step")
     waited = iter((0.0, queued))
     monkeypatch.setattr(sampler, "_queued", lambda: next(waited))
     monkeypatch.setattr(sampler, "_has_lock", True)

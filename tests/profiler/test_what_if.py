@@ -15,7 +15,7 @@ from penstock.profiler.analysis.advice import advice
 from penstock.profiler.analysis.applied import applied
 from penstock.profiler.analysis.bottleneck import bottleneck
 from penstock.profiler.analysis.changes import Changes
-from penstock.profiler.analysis.figures import LOOP, Lane
+from penstock.profiler.analysis.figures import LOOP, LaneFigures
 from penstock.profiler.analysis.model import bounds, cpu_seconds, fitted, lock_seconds, rate
 from penstock.profiler.analysis.prediction import predicted
 
@@ -282,7 +282,7 @@ def test_the_analysis_stays_with_the_data_set(monkeypatch):
 def test_lanes_are_of_the_same_kind_as_those_measured():
     found = figures.serial()
     changed = applied(found, Changes(parallelism={"map#1": 3}, executor={"map#1": "process"}))
-    assert changed.lane("map#1") == Lane("map#1", LOOP, 3, "process")
+    assert changed.lane("map#1") == LaneFigures("map#1", LOOP, 3, "process")
 
 
 def test_a_loop_that_makes_its_elements_itself_is_told_to_prefetch():

@@ -6,7 +6,7 @@ import penstock as ps
 from penstock.rewrite.driver import optimise
 from penstock.runtime.machine.granted import at_most, autotuned_workers
 from penstock.runtime.memory.kept import KEPT
-from penstock.runtime.run import Run, Settings
+from penstock.runtime.run import Run, RunSettings
 from penstock.runtime.scheduler import scheduler, scheduler_for
 from penstock.runtime.segment import Segment
 
@@ -43,7 +43,7 @@ def test_a_pool_of_one_s_own_is_made_only_if_asked_for():
 
 def segments(dataset, options):
     """The segments of a data set that nobody runs, and what has to be closed."""
-    run = Run(optimise(dataset._plan, options), options, 0, Settings())
+    run = Run(optimise(dataset._plan, options), options, 0, RunSettings())
     found, stages = [], [run.root]
     while stages:
         stage = stages.pop()

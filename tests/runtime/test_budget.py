@@ -16,22 +16,22 @@ from penstock.block.arena import SMALLEST, Arena
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, DenseColumn, ListColumn
 from penstock.block.footprint import Footprints, footprint
-from penstock.block.rows import Rows
+from penstock.block.rows import ElementRows
 from penstock.cache.memory import MemoryStore
 from penstock.errors import BudgetWarning, ResourceExhaustedError
 from penstock.io import storage
 from penstock.physical.memory import UNCOUNTED, Overspent
 from penstock.physical.stages.batch import stack_block
-from penstock.physical.stages.cached import Cached
-from penstock.physical.stages.grouped import Grouped
-from penstock.physical.stages.mix import Mix
+from penstock.physical.stages.cached import CachedStage
+from penstock.physical.stages.grouped import GroupedStage
+from penstock.physical.stages.mix import MixStage
 from penstock.physical.stages.sampling import Constant, Sampling
-from penstock.physical.stages.scan import Scan
-from penstock.physical.stages.shuffle import Shuffle
+from penstock.physical.stages.scan import ScanStage
+from penstock.physical.stages.shuffle import ShuffleStage
 from penstock.plan.node import INFINITE_CARDINALITY
 from penstock.runtime.memory import budget as budget_module
 from penstock.runtime.memory.budget import START, Budget, budget_for, fair_shares, process_budget
-from penstock.runtime.memory.kept import KEPT, Follower, Kept, Weakly
+from penstock.runtime.memory.kept import KEPT, Follower, KeptMemory, Weakly
 from penstock.runtime.memory.ledger import Ledger, live_ledgers
 from penstock.sources.arrays import BlockSource
 from penstock.sources.arrow_pieces import RECENT, Recent
@@ -43,14 +43,14 @@ WHERE = "train.py:12"
 @pytest.fixture(autouse=True)
 def kept(monkeypatch):
     """What the process keeps for use again, were there nothing yet."""
-    found = Kept()
+    found = KeptMemory()
     monkeypatch.setattr(budget_module, "KEPT", found)
     return found
 
 
 def rows(count, width=1000):
     """A stage of `count` elements of 8 * `width` bytes."""
-    return Scan(BlockSource(Block.single(DenseColumn(np.zeros((count, width)))), "rows"), "rows", WHERE)
+    return ScanStage(BlockSource(Block.single(DenseColumn(np.zeros((count, width)))), "rows"), "rows", WHERE)
 
 
 # -- dividing
@@ -249,7 +249,7 @@ def test_a_ledger_knows_its_own_buffers_and_closes_them_only():
 def test_an_abandoned_ledger_leaves_nothing():
     budget, plan = Budget(10 * MiB, given=True), object()
     ledger = Ledger(budget, plan)
-    stage = Shuffle(rows(10), 5, 0, "shuffle(5)", WHERE, memory=ledger)
+    stage = ShuffleStage(rows(10), 5, 0, "shuffle(5)", WHERE, memory=ledger)
     stage.next(1)
     window = ledger.window("map")
     assert len(ledger.members()) == 2
@@ -304,12 +304,12 @@ def test_weakly_held_things_go_when_they_die():
 # -- what stages hold
 
 BUFFERS = {
-    "shuffle": lambda memory: Shuffle(rows(100), 50, 0, "shuffle(50)", WHERE, memory=memory),
-    "shuffle_known": lambda memory: Shuffle(
+    "shuffle": lambda memory: ShuffleStage(rows(100), 50, 0, "shuffle(50)", WHERE, memory=memory),
+    "shuffle_known": lambda memory: ShuffleStage(
         ones(100), 50, 0, "shuffle(50)", WHERE, memory=memory, cardinality=INFINITE_CARDINALITY
     ),
-    "cache": lambda memory: Cached(rows(100), MemoryStore(), "cache", WHERE, memory=memory),
-    "batch": lambda memory: Grouped(
+    "cache": lambda memory: CachedStage(rows(100), MemoryStore(), "cache", WHERE, memory=memory),
+    "batch": lambda memory: GroupedStage(
         ones(100), 50, stack_block, "batch(50)", WHERE, drop_remainder=False, memory=memory
     ),
 }
@@ -318,7 +318,7 @@ BUFFERS = {
 def ones(count):
     """A stage whose Blocks have one element each."""
 
-    class Ones(Scan):
+    class Ones(ScanStage):
         def next(self, want):
             return super().next(1)
 
@@ -345,10 +345,10 @@ def test_a_buffer_larger_than_a_given_budget_ends_the_run_with_both_numbers(kind
 
 def test_what_is_known_beforehand_is_refused_before_the_buffer_fills():
     source = rows(100)
-    stage = Shuffle(source, 50, 0, "shuffle(50)", WHERE, memory=Budget(300_000, given=True), cardinality=100)
+    stage = ShuffleStage(source, 50, 0, "shuffle(50)", WHERE, memory=Budget(300_000, given=True), cardinality=100)
     with pytest.raises(Overspent):
         stage.next(1)
-    small = Shuffle(rows(20), 50, 0, "shuffle(50)", WHERE, memory=Budget(300_000, given=True), cardinality=20)
+    small = ShuffleStage(rows(20), 50, 0, "shuffle(50)", WHERE, memory=Budget(300_000, given=True), cardinality=20)
     assert drained(small) == 20
 
 
@@ -451,7 +451,7 @@ def test_what_the_engine_chooses_is_never_refused():
 def test_sources_of_a_mix_count_what_they_have_at_hand():
     ledger = Ledger(Budget(10 * MiB, given=True))
     key, known = 3, Constant((0.5, 0.5))
-    mixed = Mix((rows(9), rows(9)), Sampling(key, known), "continue", "mix", WHERE, same_kind=True, memory=ledger)
+    mixed = MixStage((rows(9), rows(9)), Sampling(key, known), "continue", "mix", WHERE, same_kind=True, memory=ledger)
     assert mixed.next(4) is not None
     (account,) = ledger.members()
     assert account.kind == "at hand"
@@ -462,9 +462,9 @@ def test_sources_of_a_mix_count_what_they_have_at_hand():
 
 def test_a_cache_counts_while_it_fills_and_then_once_for_all():
     budget, store = Budget(10 * MiB, given=True), MemoryStore()
-    first = Cached(rows(100), store, "cache", WHERE, memory=budget)
+    first = CachedStage(rows(100), store, "cache", WHERE, memory=budget)
     drained(first)
-    again, third = (Cached(rows(100), store, "cache", WHERE, memory=budget) for _ in range(2))
+    again, third = (CachedStage(rows(100), store, "cache", WHERE, memory=budget) for _ in range(2))
     again.next(1)
     third.next(1)
     assert sum(member.nbytes for member in budget.members()) == store.nbytes == 800_000
@@ -477,7 +477,7 @@ def test_a_cache_counts_while_it_fills_and_then_once_for_all():
 
 def test_a_cache_counts_in_the_process_s_budget_as_long_as_it_is_kept():
     budget, store = Budget(10 * MiB, given=False), MemoryStore()
-    stage = Cached(rows(100), store, "cache", WHERE, memory=budget)
+    stage = CachedStage(rows(100), store, "cache", WHERE, memory=budget)
     drained(stage)
     stage.close()
     del stage
@@ -488,7 +488,7 @@ def test_a_cache_counts_in_the_process_s_budget_as_long_as_it_is_kept():
 
 def test_a_pass_that_fills_no_cache_gives_its_bytes_back():
     budget = Budget(10 * MiB, given=True)
-    stage = Cached(rows(100), MemoryStore(), "cache", WHERE, memory=budget)
+    stage = CachedStage(rows(100), MemoryStore(), "cache", WHERE, memory=budget)
     stage.next(10)
     assert sum(member.nbytes for member in budget.members()) == 80_000
     stage.close()
@@ -530,10 +530,10 @@ def test_footprints_come_back_to_nothing(chosen):
 
 
 def test_rows_count_what_is_in_their_slots():
-    small = Rows(100)
+    small = ElementRows(100)
     small.put(np.arange(10), Block.single(DenseColumn(np.zeros((10, 4)))))
     assert (small.nbytes, small.slot_bytes) == (320, 32)
-    large = Rows(100)
+    large = ElementRows(100)
     block = Block.single(DenseColumn(np.zeros((4, 1 << 14))))
     large.put(np.arange(4), block)
     assert (large.nbytes, large.slot_bytes) == (block.nbytes, None)
@@ -541,7 +541,7 @@ def test_rows_count_what_is_in_their_slots():
     assert large.nbytes == 7 << 17
     large.put(np.arange(3, 4), Block.single(DenseColumn(np.zeros((1, 1 << 14)))))
     assert large.nbytes == 4 << 17
-    strings = Rows(100)
+    strings = ElementRows(100)
     strings.put(np.arange(3), Block.single(BytesColumn.from_values([b"x" * 100] * 3)))
     assert 300 < strings.nbytes < 400
 

@@ -8,7 +8,7 @@ from penstock.options import Options
 from penstock.runtime.autotune import driver as module
 from penstock.runtime.autotune import remembered
 from penstock.runtime.autotune.driver import Driver
-from penstock.runtime.autotune.figures import Decision, Knobs, Limits, Means
+from penstock.runtime.autotune.figures import Decision, Knobs, Means, TunerLimits
 from penstock.runtime.autotune.remembered import Remembered, tuning_digest
 from penstock.runtime.machine.switching import Switching
 from penstock.runtime.memory.budget import Budget
@@ -71,7 +71,7 @@ def driver(*, come=True, tuned=True, digest=None, means=lambda: Means(2.0, 1 << 
     return made, threads, processes
 
 
-def lane(made, place=MAP, limits=Limits(1, 64), executors=lambda: BOTH):  # noqa: B008 - a frozen value
+def lane(made, place=MAP, limits=TunerLimits(1, 64), executors=lambda: BOTH):  # noqa: B008 - a frozen value
     return made.lane(place, Knobs(2), limits, bounded=True, executors=executors)
 
 
@@ -152,7 +152,7 @@ def test_a_run_begins_with_what_is_remembered_as_far_as_it_may(monkeypatch, tmp_
     assert remembered.recall(digest)["0:map(f)"].reason == "it was best"
     assert isinstance(remembered.recall(digest)["0:map(f)"], Remembered)
     assert lane(driver(digest=digest)[0]).knobs == Knobs(48, "process")
-    narrow = lane(driver(digest=digest)[0], limits=Limits(1, 8), executors=lambda: ("thread",))
+    narrow = lane(driver(digest=digest)[0], limits=TunerLimits(1, 8), executors=lambda: ("thread",))
     assert narrow.knobs == Knobs(8, "thread")
     assert lane(driver(digest="another plan")[0]).knobs == Knobs(2)
 

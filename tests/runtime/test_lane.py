@@ -9,7 +9,7 @@ import pytest
 
 from penstock.errors import InvalidArgumentError
 from penstock.runtime import counts as counts_module
-from penstock.runtime.autotune.figures import Knobs, Limits
+from penstock.runtime.autotune.figures import Knobs, TunerLimits
 from penstock.runtime.counts import CLOCKS, Clock, Counts, Sums, TaskTimes
 from penstock.runtime.lane import ExecutorChoice, Gate, Lane
 from penstock.runtime.memory.budget import Budget
@@ -138,7 +138,7 @@ class Member:
 @pytest.fixture
 def lane():
     window = Budget(1 << 20, given=True).window("map")
-    return Lane("map", "map", Knobs(2), Limits(most=4), window)
+    return Lane("map", "map", Knobs(2), TunerLimits(most=4), window)
 
 
 def test_a_lane_adds_up_its_segments_and_keeps_those_that_ended(lane):
@@ -177,7 +177,7 @@ def test_which_executorsthere_are_is_asked_once_and_what_the_user_chose_stays():
         asked.append(1)
         return ("thread", "process")
 
-    choice = ExecutorChoice(Limits(), ask)
+    choice = ExecutorChoice(TunerLimits(), ask)
     assert not asked
     choice.settle()
     assert choice.limits.executors == ("thread", "process")
@@ -185,7 +185,7 @@ def test_which_executorsthere_are_is_asked_once_and_what_the_user_chose_stays():
     assert choice.stay("another reason")
     assert (choice.limits.executors, choice.obstacle, len(asked)) == (("thread",), "it holds a lock", 1)
     assert choice.task([], lambda transforms: pytest.fail("nothing is sent any more")) is None
-    assert not ExecutorChoice(Limits(executors=("process",))).stay("it holds a lock")
+    assert not ExecutorChoice(TunerLimits(executors=("process",))).stay("it holds a lock")
 
 
 def test_two_who_first_want_to_know_the_executorsat_once_get_one_answer():
@@ -198,7 +198,7 @@ def test_two_who_first_want_to_know_the_executorsat_once_get_one_answer():
         assert go_on.wait(SECONDS)
         return ("thread", "process")
 
-    choice = ExecutorChoice(Limits(), ask)
+    choice = ExecutorChoice(TunerLimits(), ask)
     threads = [threading.Thread(target=lambda: found.append(choice.limits.executors)) for _ in range(2)]
     threads[0].start()
     assert inside.wait(SECONDS)
@@ -226,7 +226,7 @@ class Named:
 
 
 def test_transforms_are_sent_once_and_what_is_spent_on_them_elsewhere_adds_up():
-    choice, sent = ExecutorChoice(Limits(executors=("thread", "process"))), []
+    choice, sent = ExecutorChoice(TunerLimits(executors=("thread", "process"))), []
 
     def make(transforms):
         sent.append([transform.kin() for transform in transforms])
@@ -245,12 +245,12 @@ def test_what_cannot_be_sent_stays_unless_the_user_wants_it_in_processes():
     def make(transforms):
         raise InvalidArgumentError("it holds a lock")
 
-    tried = ExecutorChoice(Limits(executors=("thread", "process")))
+    tried = ExecutorChoice(TunerLimits(executors=("thread", "process")))
     assert tried.task([Named("a")], make) is None
     assert (tried.limits.executors, tried.obstacle) == (("thread",), "it holds a lock")
     assert tried.cpu_seconds() == 0.0
     with pytest.raises(InvalidArgumentError, match="it holds a lock"):
-        ExecutorChoice(Limits(executors=("process",))).task([Named("a")], make)
+        ExecutorChoice(TunerLimits(executors=("process",))).task([Named("a")], make)
 
 
 class Time:
@@ -342,7 +342,7 @@ class Room:
 
 def with_room(parallelism, *, bounded=False):
     room = Room()
-    return Lane("map", "map", Knobs(parallelism), Limits(), room, bounded=bounded), room
+    return Lane("map", "map", Knobs(parallelism), TunerLimits(), room, bounded=bounded), room
 
 
 def test_a_lane_begins_with_one_of_everything():

@@ -10,7 +10,7 @@ from penstock.block.column import DenseColumn
 from penstock.errors import InvalidArgumentError
 from penstock.physical.stage import as_of_now
 from penstock.physical.stretch import Stretch, failure
-from penstock.runtime.results import Held, Results
+from penstock.runtime.results import ResultCounts, Results
 from penstock.runtime.task import Task
 
 
@@ -55,7 +55,7 @@ def test_in_order_whatever_is_finished_first(case):
         found += taken(results)
         assert as_of_now(results.place(10)) == [len(found), [], [], 10 + sum(sizes[: len(found)])]
     assert [element for part in found for element in part] == list(range(sum(sizes)))
-    assert results.statistics() == Held(0, 0, 0, 0, sizes[-1] - 1)
+    assert results.statistics() == ResultCounts(0, 0, 0, 0, sizes[-1] - 1)
 
 
 @given(finished)
@@ -144,13 +144,13 @@ def test_a_ticket_of_several_tasks_is_one_result():
 def test_how_full_it_is():
     sizes = [4, 2, 3]
     results = begun(ordered=True, sizes=sizes)
-    assert results.statistics() == Held(3, 0, 0, 0, 9)
+    assert results.statistics() == ResultCounts(3, 0, 0, 0, 9)
     put(results, sizes, 0)
-    assert results.statistics() == Held(3, 1, 4, 32, 9)
+    assert results.statistics() == ResultCounts(3, 1, 4, 32, 9)
     assert results.expected(more=0) == 32 + 2 * 32
     assert results.expected(more=1) == 32 + 3 * 32
     results.take()
-    assert results.statistics() == Held(2, 0, 0, 0, 3 + 5)  # the consumer has one of the four
+    assert results.statistics() == ResultCounts(2, 0, 0, 0, 3 + 5)  # the consumer has one of the four
     results.clear()
     assert not results.ready
     assert results.nbytes == 0

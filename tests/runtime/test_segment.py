@@ -15,7 +15,7 @@ from penstock.physical.memory import Overspent
 from penstock.physical.stage import Stage, as_of_now
 from penstock.physical.stretch import Fatal, Stretch, failure
 from penstock.runtime import segment as segment_module
-from penstock.runtime.autotune.figures import Knobs, Limits
+from penstock.runtime.autotune.figures import Knobs, TunerLimits
 from penstock.runtime.block_sizer import BlockSizer
 from penstock.runtime.counts import CLOCKS
 from penstock.runtime.lane import Lane
@@ -421,7 +421,7 @@ def alone(work, *, limit=1 << 20, at_most=None, parallelism=1, reads=False, orde
     scheduler = Scheduler(1)
     scheduler.serve = nothing
     knobs = Knobs(at_most or parallelism)
-    lane = Lane("pieces", "pieces", knobs, Limits(), Limit(limit), bounded=at_most is not None, reads=reads)
+    lane = Lane("pieces", "pieces", knobs, TunerLimits(), Limit(limit), bounded=at_most is not None, reads=reads)
     found = {"parallelism": parallelism, "ordered": ordered, "depth": 0, **more}
     return Segment(work, scheduler, Scope(scheduler), driver or Looks(), lane, **found)
 

@@ -379,10 +379,10 @@ def test_an_input_that_stays_open_keeps_no_others_in_memory(woven, monkeypatch, 
 def test_what_all_slots_have_at_hand_is_put_together_in_a_few_goes(monkeypatch):
     """And not a round at a time, which looks at all slots each time."""
     goes = []
-    put_together = interleave.Interleave._put_together
-    monkeypatch.setattr(interleave.Interleave, "_may_weave", lambda stage: False)
+    put_together = interleave.InterleaveStage._put_together
+    monkeypatch.setattr(interleave.InterleaveStage, "_may_weave", lambda stage: False)
     monkeypatch.setattr(
-        interleave.Interleave,
+        interleave.InterleaveStage,
         "_put_together",
         lambda stage, want: put_together(stage, want) and (goes.append(1) or True),
     )

@@ -11,7 +11,7 @@ from penstock.block.block import Block
 from penstock.block.column import DenseColumn
 from penstock.block.numbers import Numbers
 from penstock.physical.transform import MapTransform
-from penstock.runtime.autotune.figures import Knobs, Limits
+from penstock.runtime.autotune.figures import Knobs, TunerLimits
 from penstock.runtime.lane import Lane
 from penstock.runtime.memory.budget import Budget
 from penstock.runtime.processes.failures import Unworkable
@@ -29,7 +29,7 @@ def plus_one(monkeypatch):
 
 def carried(function, executors, times):
     window = Budget(1 << 20, given=True).window("map")
-    lane = Lane("map", "map", Knobs(1, "process"), Limits(), window, executors=lambda: executors)
+    lane = Lane("map", "map", Knobs(1, "process"), TunerLimits(), window, executors=lambda: executors)
     runner, transforms = TransformRunner(lane, None), [MapTransform(function, "map(plus_one)", None, vectorise=False)]
     block = Block.single(DenseColumn(np.array([1, 2])))
     return lane, [list(runner(transforms, block, Numbers(0)).block.elements()) for _ in range(times)]

@@ -58,11 +58,11 @@ assert "shuffle(2)" in str(ds.explain())
 """
 
 COUNTED = """
-from penstock.physical.stages.scan import Scan
+from penstock.physical.stages.scan import ScanStage
 
 asked = []
-told = Scan.state
-Scan.state = lambda scan: asked.append(1) or told(scan)  # at the bottom of all that is asked
+told = ScanStage.state
+ScanStage.state = lambda scan: asked.append(1) or told(scan)  # at the bottom of all that is asked
 
 def states(steps):
     asked.clear()

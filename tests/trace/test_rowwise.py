@@ -438,7 +438,7 @@ def test_a_row_unlike_the_stand_ins_is_no_result(of_row):
         return of_row(x) if x[0] != 1 else np.ones(1)
 
     rows = np.full((4, 3), 2.0)
-    primitive, _ = numpy_rows.by_row(function, (module.Place(0),), {}, [DenseColumn(rows).spec()])
+    primitive, _ = numpy_rows.by_row(function, (module.OperandPlace(0),), {}, [DenseColumn(rows).spec()])
     primitive.run([DenseColumn(rows / 2)], {}, 4, None)
     with pytest.raises(TypeError, match="gave"):
         primitive.run([DenseColumn(rows)], {}, 4, None)

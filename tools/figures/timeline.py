@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 
 from penstock.profiler.recording.store import Recorded
-from penstock.profiler.views.chart import Kind, Row, legend, panel, side_by_side, time_axis
+from penstock.profiler.views.chart import SpanKind, TimelineRow, legend, panel, side_by_side, time_axis
 from penstock.profiler.views.picture import Picture
 
 KINDS = [
-    Kind("training step", "step"),
-    Kind("waiting for data", "wait"),
-    Kind("read", "h3"),
-    Kind("decode", "h0"),
-    Kind("annotate", "h2"),
-    Kind("balance", "h1"),
-    Kind("other steps", "h7"),
+    SpanKind("training step", "step"),
+    SpanKind("waiting for data", "wait"),
+    SpanKind("read", "h3"),
+    SpanKind("decode", "h0"),
+    SpanKind("annotate", "h2"),
+    SpanKind("balance", "h1"),
+    SpanKind("other steps", "h7"),
 ]
 # Parts of the names of spans, and the kinds that these spans have. The first match decides.
 WORDS = {
@@ -53,7 +53,7 @@ def draw(runs: dict[str, Recorded], path: Path, seconds: float, label: str) -> N
     path.write_text(titled(picture, label), encoding="utf-8")
 
 
-def _rows(recorded: Recorded, seconds: float) -> tuple[list[Row], int]:
+def _rows(recorded: Recorded, seconds: float) -> tuple[list[TimelineRow], int]:
     """Return the lanes of the end of a run, and when this end starts."""
     spans = recorded.spans()
     names, tracks = recorded.about["names"], recorded.about["tracks"]
@@ -66,11 +66,11 @@ def _rows(recorded: Recorded, seconds: float) -> tuple[list[Row], int]:
     spans[:, 1] = [kinds[name] for name in spans[:, 1]]
     work, loop = spans[spans[:, 1] > 1], spans[spans[:, 1] <= 1]
     gap = int(2 * seconds * 1e9 / WIDTH)  # two pixels
-    rows = [Row(tracks[track], _joined(work[work[:, 0] == track, 1:], gap)) for track in np.unique(work[:, 0])]
+    rows = [TimelineRow(tracks[track], _joined(work[work[:, 0] == track, 1:], gap)) for track in np.unique(work[:, 0])]
     threads = side_by_side([row for row in rows if not row.title.startswith("worker process")], "thread")
     processes = side_by_side([row for row in rows if row.title.startswith("worker process")], "process")
     processes = processes[: MOST_ROWS // 2]
-    return [*threads[: MOST_ROWS - len(processes)], *processes, Row("training loop", loop[:, 1:])], start
+    return [*threads[: MOST_ROWS - len(processes)], *processes, TimelineRow("training loop", loop[:, 1:])], start
 
 
 def _joined(spans: np.ndarray, gap: int) -> np.ndarray:

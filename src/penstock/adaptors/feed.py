@@ -53,7 +53,7 @@ class Feed(ABC):
     def close(self) -> None: ...
 
 
-class Direct(Feed):
+class DirectFeed(Feed):
     """Makes batches on demand, for conversions that cost almost nothing, such as tensors on the memory of a batch."""
 
     def __init__(self, elements: Elements, make: Callable[[Any], Any]) -> None:
@@ -69,7 +69,7 @@ class Direct(Feed):
         self._elements.close()
 
 
-class Ahead(Feed):
+class AheadFeed(Feed):
     """Lets a thread make up to `depth` batches during the step, for copies to a device.
 
     The thread calls `make`. The thread of the step calls `take` with its result.
@@ -83,7 +83,7 @@ class Ahead(Feed):
         take: Callable[[Any], Any] = lambda made: made,
     ) -> None:
         self._take = take
-        self._queue = _Queue(depth)
+        self._queue = _BatchQueue(depth)
         self._state = elements.state_dict()
         self._thread = threading.Thread(
             target=_work, args=(elements, make, self._queue), name="penstock-ahead", daemon=True
@@ -113,7 +113,7 @@ class Ahead(Feed):
             self._thread.join()
 
 
-class _Queue:
+class _BatchQueue:
     """Batches that the thread has made and the step has not taken. Feed and thread refer to it, not to each other."""
 
     def __init__(self, depth: int) -> None:
@@ -160,7 +160,7 @@ class _Queue:
             self._changed.notify_all()
 
 
-def _work(elements: Elements, make: Callable[[Any], Any], queue: _Queue) -> None:
+def _work(elements: Elements, make: Callable[[Any], Any], queue: _BatchQueue) -> None:
     leave_generators_alone()
     try:
         _fill(elements, make, queue)
@@ -171,7 +171,7 @@ def _work(elements: Elements, make: Callable[[Any], Any], queue: _Queue) -> None
         elements.close()
 
 
-def _fill(elements: Elements, make: Callable[[Any], Any], queue: _Queue) -> None:
+def _fill(elements: Elements, make: Callable[[Any], Any], queue: _BatchQueue) -> None:
     while queue.wait_for_room():
         made, error = None, None
         try:
@@ -190,7 +190,7 @@ def _fill(elements: Elements, make: Callable[[Any], Any], queue: _Queue) -> None
         queue.put(made, error, elements.state_dict())
 
 
-_QUEUES: weakref.WeakSet[_Queue] = weakref.WeakSet()
+_QUEUES: weakref.WeakSet[_BatchQueue] = weakref.WeakSet()
 _THREADS: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
 

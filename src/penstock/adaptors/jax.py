@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from penstock.adaptors.conversion import Conversion, called, check_there, checked_names
-from penstock.adaptors.feed import Ahead, Direct, Elements, Feed
-from penstock.adaptors.loader import Loader, Passes, check_alike
+from penstock.adaptors.feed import AheadFeed, DirectFeed, Elements, Feed
+from penstock.adaptors.loader import Loader, Reiterable, check_alike
 from penstock.block.structure import Structure
 from penstock.errors import InvalidArgumentError, InvalidTypeError, optional_package
 from penstock.plan.node import check_int
@@ -94,7 +94,7 @@ class JaxLoader(Loader):
 
     def __init__(
         self,
-        dataset: Passes,
+        dataset: Reiterable,
         jax: Any,
         arrays: Arrays,
         *,
@@ -107,14 +107,14 @@ class JaxLoader(Loader):
 
     def _fed(self, elements: Elements) -> Feed:
         if self._jax.default_backend() == "cpu":
-            return Direct(elements, self._made)
+            return DirectFeed(elements, self._made)
         settings = self._settings()
 
         def made(element: Any) -> Any:
             with settings():
                 return self._made(element)
 
-        return Ahead(elements, made, self._depth)
+        return AheadFeed(elements, made, self._depth)
 
     def _settings(self) -> Callable[[], AbstractContextManager[Any]]:
         """Return a context manager for the thread ahead, with the settings of this thread such as `default_device`."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from penstock.adaptors.conversion import Conversion
-from penstock.adaptors.loader import Passes
+from penstock.adaptors.loader import Reiterable
 from penstock.adaptors.tensorflow import to_tf
 from penstock.adaptors.torch import Tensors
 from penstock.block.spec import TensorSpec
@@ -161,7 +161,7 @@ def adapter_type() -> type:
         An iteration that was not finished is no epoch: the next one has the same number.
         """
 
-        def __init__(self, dataset: Passes, weights: ClassWeights | None) -> None:
+        def __init__(self, dataset: Reiterable, weights: ClassWeights | None) -> None:
             self._dataset, self._weights = dataset, weights
             self._epoch = 0
 

@@ -20,7 +20,7 @@ from penstock.runtime.tracebacks import folded
 _VERSION = 1
 
 
-class Passes(Protocol):
+class Reiterable(Protocol):
     """The methods of an object that can be iterated over repeatedly: `penstock.Dataset`."""
 
     def iterator(self, *, epoch: int | None = None) -> Elements: ...
@@ -43,14 +43,14 @@ class Loader:
     """
 
     def __init__(
-        self, dataset: Passes, feed: Callable[[Elements], Feed], agreed: Callable[[int], None] | None = None
+        self, dataset: Reiterable, feed: Callable[[Elements], Feed], agreed: Callable[[int], None] | None = None
     ) -> None:
         self.dataset = dataset
         self._feed = feed
         self._agreed = agreed  # compares the processes that share the data set, before the first iteration
         self._next_epoch = 0
         self._resume: State | None = None
-        self._last = _Place(None)
+        self._last = _Position(None)
 
     def __iter__(self) -> Pass:
         before = self._next_epoch, self._resume, self._last
@@ -64,7 +64,7 @@ class Loader:
         if self._agreed is not None:
             self._agreed(epoch)
             self._agreed = None
-        place = self._last = _Place(epoch)
+        place = self._last = _Position(epoch)
 
         def untouched() -> None:
             if self._last is place and self._next_epoch == epoch + 1:  # no other iteration or epoch was requested since
@@ -109,13 +109,13 @@ class Loader:
             message = f"This state has format {version}; this version of penstock reads format {_VERSION}."
             raise FailedPreconditionError(message)
         self._next_epoch, self._resume = epoch, elements
-        self._last = _Place(None)
+        self._last = _Position(None)
 
 
 class Pass:
     """One iteration of a loader. Its workers end at its end, after `close`, and without references to it."""
 
-    def __init__(self, feed: Feed, place: _Place, untouched: Callable[[], None]) -> None:
+    def __init__(self, feed: Feed, place: _Position, untouched: Callable[[], None]) -> None:
         self._feed = feed
         self._place = place
         self._untouched: Callable[[], None] | None = untouched  # called if the iteration ends before its first batch
@@ -160,7 +160,7 @@ class Pass:
             self._untouched()
 
 
-class _Place:
+class _Position:
     """The position of an iteration: asked from the iteration while it exists, and stored afterwards."""
 
     def __init__(self, epoch: int | None) -> None:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penstock.adaptors.conversion import Conversion, check_there, checked_names
-from penstock.adaptors.feed import Ahead, Direct, Elements, Feed
-from penstock.adaptors.loader import Loader, Passes, check_alike
+from penstock.adaptors.feed import AheadFeed, DirectFeed, Elements, Feed
+from penstock.adaptors.loader import Loader, Reiterable, check_alike
 from penstock.block.spec import RaggedTensorSpec, TensorSpec
 from penstock.block.structure import Structure, map_leaves
 from penstock.block.tensors import RaggedTensor
@@ -238,7 +238,7 @@ class TorchLoader(Loader):
 
     def __init__(
         self,
-        dataset: Passes,
+        dataset: Reiterable,
         torch: Any,
         tensors: Tensors,
         *,
@@ -269,8 +269,8 @@ class TorchLoader(Loader):
             number = self._torch.cuda.current_device() if self._device.index is None else self._device.index
             device = self._torch.device("cuda", number)
             copies = CudaCopies(self._torch, self._tensors, device, pin=self._pin)
-            return Ahead(elements, copies.start, self._depth, copies.finish)
-        return Direct(elements, self._made)
+            return AheadFeed(elements, copies.start, self._depth, copies.finish)
+        return DirectFeed(elements, self._made)
 
     def _made(self, element: Any) -> Any:
         tensors = self._tensors

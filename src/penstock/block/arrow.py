@@ -47,7 +47,7 @@ def foreign_columns(
     `fill_null` maps names of columns, or "struct.field" for fields of structs, to values that replace their nulls.
     `first_row` is the number of the first row in error messages.
     """
-    start = _Place("", fill=fill_null or {}, first_row=first_row)
+    start = _ArrowPlace("", fill=fill_null or {}, first_row=first_row)
     leaves, structure = flatten(_nest(batch.schema, batch.columns, start))
     return structure, [leaf.column() for leaf in leaves]
 
@@ -61,7 +61,7 @@ def foreign_spec(schema: Any, fill_null: Mapping[str, Any] | None = None) -> Any
     import pyarrow as pa
 
     arrays = [_extended(_empty(getattr(part.type, "storage_type", part.type)), part.type) for part in schema]
-    nest = _nest(schema, arrays, _Place("", fill=fill_null or {}))
+    nest = _nest(schema, arrays, _ArrowPlace("", fill=fill_null or {}))
     decimals = [part.name for part in schema if with_types(part.type, pa.types.is_decimal, pa.null()) != part.type]
     if decimals:
         message = f"Decimals are read as float64, which keeps 15 digits: {', '.join(decimals)}. "
@@ -103,7 +103,7 @@ def _extended(storage: Array, kind: Any) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _ArrowPlace:
     """Position of an array in a row: its name, the lists around it, and the replacements for nulls."""
 
     name: str
@@ -111,10 +111,10 @@ class _Place:
     levels: tuple[np.ndarray, ...] = ()  # offsets of the lists, the outermost list first
     first_row: int = 0
 
-    def below(self, name: str) -> _Place:
+    def below(self, name: str) -> _ArrowPlace:
         return replace(self, name=f"{self.name}.{name}" if self.name else name)
 
-    def inside(self, offsets: np.ndarray) -> _Place:
+    def inside(self, offsets: np.ndarray) -> _ArrowPlace:
         return replace(self, levels=(*self.levels, offsets))
 
     def row(self, item: int) -> int:
@@ -126,7 +126,7 @@ class _Place:
 class _Leaf:
     """Values inside any number of lists."""
 
-    def __init__(self, values: DenseColumn | BytesColumn, place: _Place) -> None:
+    def __init__(self, values: DenseColumn | BytesColumn, place: _ArrowPlace) -> None:
         self.values = values
         self.levels = place.levels
 
@@ -150,12 +150,12 @@ class _Leaf:
         return ListColumn([whole[a:b] for a, b in pairwise(ends)])
 
 
-def _nest(names: Any, arrays: list[Array], place: _Place) -> dict[str, Any]:
+def _nest(names: Any, arrays: list[Array], place: _ArrowPlace) -> dict[str, Any]:
     """Return a dict of leaves, one for each array: the columns of a batch or the fields of a struct."""
     return {part.name: _walk(array, place.below(part.name)) for part, array in zip(names, arrays, strict=True)}
 
 
-def _walk(array: Array, place: _Place) -> Any:
+def _walk(array: Array, place: _ArrowPlace) -> Any:
     import pyarrow as pa
 
     types = pa.types
@@ -198,7 +198,7 @@ def _decoded(array: Array) -> Array:
     return array.dictionary_decode()
 
 
-def _list(array: Array, place: _Place) -> Any:
+def _list(array: Array, place: _ArrowPlace) -> Any:
     offsets, values = lists_of(array)
     inside = place.inside(offsets)
     found = _walk(values, inside)
@@ -216,7 +216,7 @@ def _shaped(values: Any, count: int, shape: tuple[int, ...]) -> Any:
     return BytesColumn(values.buffers, values.starts.reshape(shape), values.lengths.reshape(shape))
 
 
-def _extension(array: Array, place: _Place) -> Any:
+def _extension(array: Array, place: _ArrowPlace) -> Any:
     import pyarrow as pa
 
     kind, storage = array.type, array.storage
@@ -231,7 +231,7 @@ def _extension(array: Array, place: _Place) -> Any:
     return _Leaf(shaped, place)
 
 
-def _without_nulls(array: Array, place: _Place) -> Array:
+def _without_nulls(array: Array, place: _ArrowPlace) -> Array:
     import pyarrow as pa
     import pyarrow.compute
 

@@ -17,7 +17,7 @@ from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import InvalidTypeError
 
 if TYPE_CHECKING:
-    from penstock.block.fixed import Given
+    from penstock.block.fixed import CallArguments
 
 _LITTLE = 1 << 16  # bytes
 
@@ -50,7 +50,7 @@ class Block:
     @classmethod
     def from_elements(cls, elements: Sequence[Any]) -> Block:
         """Return a Block of elements as the user's code returned them."""
-        builder = Builder()
+        builder = BlockBuilder()
         for element in elements:
             builder.add(element)
         return builder.build()
@@ -160,7 +160,7 @@ _LITERALS = frozenset({bool, int, float, bytes})
 _SCALARS = frozenset(np.dtype(code).type for code in "?bhilqBHILQefdFD")
 
 
-class Builder:
+class BlockBuilder:
     """Collects elements one by one and builds columns from them.
 
     When an element is added, its leaves are converted, and arrays that the caller may still write into are copied. If a
@@ -169,7 +169,7 @@ class Builder:
 
     __slots__ = ("_given", "_leaves", "_size", "_structure")
 
-    def __init__(self, structure: Structure | None = None, given: Given | None = None) -> None:
+    def __init__(self, structure: Structure | None = None, given: CallArguments | None = None) -> None:
         self._structure = structure
         self._given = given
         self._leaves: list[list[Any]] | None = None
@@ -213,9 +213,9 @@ class Builder:
         leaves = [column.pop() for column in self._leaves or ()]
         return self._structure.build(leaves)
 
-    def chosen(self, rows: Sequence[int]) -> Builder:
+    def chosen(self, rows: Sequence[int]) -> BlockBuilder:
         """Return a builder that contains only the elements in these rows."""
-        found = Builder(self._structure, self._given)
+        found = BlockBuilder(self._structure, self._given)
         found._leaves = [[leaves[row] for row in rows] for leaves in self._leaves or ()]
         found._size = len(rows)
         return found

@@ -1,6 +1,6 @@
 """Read-only values without a copy, for user functions and for sources.
 
-`Given` tracks the columns made for one function only. If the function returns one of their rows, no copy is needed.
+`CallArguments` tracks the columns of one function only. If the function returns one of their rows, no copy is needed.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ _SMALLEST = 1 << 12  # bytes of a row: for smaller rows, the check costs more th
 
 
 @dataclass(slots=True)
-class _Own:
+class _CountedColumn:
     """A column, its rows, and the reference counts of the current row and of the memory of all rows."""
 
     column: DenseColumn
@@ -151,15 +151,15 @@ class _Own:
     base_held: int = 0
 
 
-class Given:
+class CallArguments:
     """The arguments of the calls of one Block.
 
     `columns` share memory with nothing else, and `rows` are their values.
 
-    >>> from penstock.block.block import Builder
+    >>> from penstock.block.block import BlockBuilder
     >>> column = DenseColumn(np.zeros((2, 2000)))
-    >>> given = Given([column], [column.values()])
-    >>> results = Builder(None, given)
+    >>> given = CallArguments([column], [column.values()])
+    >>> results = BlockBuilder(None, given)
     >>> for row in range(2):
     ...     given.begin(row)
     ...     results.add(given.rows_of(0)[row])
@@ -173,7 +173,7 @@ class Given:
         self._row = -1
         self._more = 0 if type(self) is _Counting else _more()
         self._own = [
-            _Own(column, values, values[0].base, _layout(values[0]))
+            _CountedColumn(column, values, values[0].base, _layout(values[0]))
             for column, values in zip(columns, rows, strict=True)
             if isinstance(column, DenseColumn) and column.array.ndim > 1 and _worth_it(values[0])
         ]
@@ -224,16 +224,16 @@ def _layout(row: np.ndarray) -> Any:
 @functools.cache
 def _more() -> int:
     """Return the additional references to a result inside `holds`, compared with the start of the call."""
-    from penstock.block.block import Builder  # which makes use of this module
+    from penstock.block.block import BlockBuilder  # which makes use of this module
 
     column = DenseColumn(np.zeros((1, _SMALLEST)))
     given = _Counting([column], [column.values()])
     given.begin(0)
-    Builder(None, given).add(_given_back(given.rows_of(0)[0]))
+    BlockBuilder(None, given).add(_given_back(given.rows_of(0)[0]))
     return given.more
 
 
-class _Counting(Given):
+class _Counting(CallArguments):
     more = 0
 
     def holds(self, value: np.ndarray) -> bool:

@@ -1,7 +1,7 @@
 """Footprint: the bytes of memory that Blocks keep alive. This may be more than the bytes of their elements.
 
-Memory that is already counted elsewhere is left out. `Lease` marks memory that is lent to arrays and freed when the
-last of them is gone.
+Memory that is already counted elsewhere is left out. `MemoryLease` marks memory that is lent to arrays and freed when
+the last of them is gone.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def is_counted(array: np.ndarray) -> bool:
     return isinstance(base, CountedMemory)
 
 
-class Lease(np.ndarray):
+class MemoryLease(np.ndarray):
     """The owner at the end of the `base` chain of every array over lent memory. Its finaliser ends the loan."""
 
     _then: Callable[[], None] | None = None
@@ -80,7 +80,7 @@ def leased(memory: np.ndarray, then: Callable[[], None]) -> np.ndarray:
     >>> freed
     ['memory']
     """
-    lease = memory.view(Lease)
+    lease = memory.view(MemoryLease)
     lease._then = then
     # numpy shortens a base chain up to the last change of type. Without the intermediate view, the base would be
     # `memory` itself.
@@ -185,7 +185,7 @@ def _owner(value: Any) -> tuple[int, int]:
     base, lent = value, False
     while isinstance(base.base, np.ndarray):
         base = base.base
-        lent = lent or isinstance(base, Lease)
+        lent = lent or isinstance(base, MemoryLease)
         if isinstance(base, CountedMemory):
             return id(base), 0
     below = base.base

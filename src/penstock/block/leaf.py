@@ -20,7 +20,7 @@ from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 
 if TYPE_CHECKING:
-    from penstock.block.fixed import Given
+    from penstock.block.fixed import CallArguments
 
 NESTED = "__penstock_dataset__"  # marks a data set, which may itself be a leaf (window, flat_map)
 
@@ -123,7 +123,7 @@ def _range(value: range) -> np.ndarray:
         return np.fromiter(value, np.int64, len(value))
 
 
-def settle(leaves: list[Any], given: Given | None = None) -> list[Any]:
+def settle(leaves: list[Any], given: CallArguments | None = None) -> list[Any]:
     """Convert the leaves that a user's function returned, in place, and copy every array that has other references.
 
     A function may fill and return the same array again and again. Without a copy, the earlier values would be

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.block import Block, Builder
+from penstock.block.block import Block, BlockBuilder
 from penstock.block.column import BytesColumn, Column, DenseColumn
 from penstock.block.fixed import fixed_column, fixed_values
 from penstock.block.leaf import settle
@@ -23,8 +23,8 @@ _CHANGES = 3  # number of changes after which every leaf is converted one by one
 _layout: Callable[[Any], Any] = attrgetter("shape", "dtype", "strides")
 
 
-class PassingBuilder(Builder):
-    """Builder for results of a function over `elements`, in order; `row` is the row of the next result.
+class PassingBuilder(BlockBuilder):
+    """A `BlockBuilder` for results of a function over `elements`, in order; `row` is the row of the next result.
 
     >>> block = Block.from_elements([{"a": np.zeros(2), "b": i} for i in range(3)])
     >>> results = PassingBuilder(None, block)
@@ -58,7 +58,7 @@ class PassingBuilder(Builder):
         self._rows: list[int] = []  # rows of the results so far
         # leaves that were unchanged arguments in every row so far, with their columns
         self._places: dict[int, int] = {}
-        self._passed: _Passed | None = None
+        self._passed: _PassedCheck | None = None
         self._changes = 0  # number of rows in which some leaves were no longer unchanged arguments
         self._settled: list[int] = []  # positions of the other leaves
         self._columns: list[list[Any]] = []  # values of the other leaves
@@ -98,7 +98,7 @@ class PassingBuilder(Builder):
         assert self._leaves is not None
         self._settled = [k for k in range(count) if k not in self._places]
         self._columns = [self._leaves[k] for k in self._settled]
-        self._passed = _Passed(self._places, self._block.columns, self._values) if self._places else None
+        self._passed = _PassedCheck(self._places, self._block.columns, self._values) if self._places else None
 
     def _no_longer(self, leaves: Sequence[Any]) -> None:
         """Convert the leaves that are no longer unchanged arguments one by one from now on."""
@@ -115,7 +115,7 @@ class PassingBuilder(Builder):
         values = self._block.columns[number].values()
         return [_copied(values[row]) for row in self._rows]
 
-    def chosen(self, rows: Sequence[int]) -> Builder:
+    def chosen(self, rows: Sequence[int]) -> BlockBuilder:
         assert self._leaves is not None
         while self._places:
             place, number = self._places.popitem()
@@ -133,7 +133,7 @@ class PassingBuilder(Builder):
         return column if self._size == self._block.size else column.take(np.array(self._rows))
 
 
-class _Passed:
+class _PassedCheck:
     """Checks that leaves at some positions are values of columns, with the same memory layout."""
 
     def __init__(self, places: Mapping[int, int], columns: Sequence[Column], values: Sequence[list[Any]]) -> None:

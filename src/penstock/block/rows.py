@@ -1,6 +1,6 @@
-"""Rows: elements stored by slot number, written and read one Block at a time.
+"""`ElementRows` are elements stored by slot number, written and read one Block at a time.
 
-A shuffle buffer consists of Rows. `ColumnRows` are the slots of one component, `OriginRows` the slots of the origins.
+A shuffle buffer consists of them. `ColumnRows` are the slots of one component, `OriginRows` the slots of the origins.
 """
 
 from __future__ import annotations
@@ -287,7 +287,7 @@ class OriginRows:
         return Origin(self._files, self._file[slots], self._offset[slots], position)
 
 
-class Rows:
+class ElementRows:
     """`capacity` slots for whole elements.
 
     `put(slots, block)` writes the elements of a Block into slots. `gather(source, block)` reads elements: a source

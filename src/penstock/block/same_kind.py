@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from penstock.block.block import Block, Builder
+from penstock.block.block import Block, BlockBuilder
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.origin import Origin
 from penstock.block.structure import Structure, flatten
@@ -22,6 +22,7 @@ from penstock.errors import Context, InvalidTypeError
 Kind = tuple[Structure, list[str], list[int | None] | None]
 Kinds = tuple[tuple[int, Kind], ...]  # the index of each step in its row, and the kind of its results
 Decided = Sequence[Kind | None]  # one entry for each step
+Sorted = tuple[Block | None, list[tuple[int, InvalidTypeError]]]  # elements of one kind; (row, error) for each other
 
 
 def written(kind: Kind) -> str | None:
@@ -59,7 +60,7 @@ class SameKind:
         """Nest of the elements, or None if it is not known yet."""
         return None if self.expected is None else self.expected[0]
 
-    def build(self, builder: Builder, origin: Origin | None) -> tuple[Block | None, list[tuple[int, InvalidTypeError]]]:
+    def build(self, builder: BlockBuilder, origin: Origin | None) -> Sorted:
         """Return a Block of the elements of one kind, and (row, error) for each element of another kind."""
         try:
             block = builder.build(origin, any_rank=self.any_rank)
@@ -68,7 +69,7 @@ class SameKind:
             return self._sorted_out(builder, origin)
         return block, []
 
-    def pieces(self, builder: Builder, first: int | None = None) -> Iterator[Block | InvalidTypeError]:
+    def pieces(self, builder: BlockBuilder, first: int | None = None) -> Iterator[Block | InvalidTypeError]:
         """Yield the elements, from number `first` on, with an error in place of each element of another kind."""
         block, failures = self.build(builder, None) if len(builder) else (None, [])
         row = 0
@@ -95,9 +96,7 @@ class SameKind:
             return error.with_traceback(None)
         return piece
 
-    def _sorted_out(
-        self, builder: Builder, origin: Origin | None
-    ) -> tuple[Block | None, list[tuple[int, InvalidTypeError]]]:
+    def _sorted_out(self, builder: BlockBuilder, origin: Origin | None) -> Sorted:
         """Check each element on its own, so that errors do not depend on the Block boundaries."""
         failures: list[tuple[int, InvalidTypeError]] = []
         kept: list[int] = []

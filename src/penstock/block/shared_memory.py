@@ -28,7 +28,7 @@ import numpy as np
 from penstock.block.footprint import leased
 
 
-class Owner:
+class RegionOwner:
     """The worker that owns regions, as recorded in this process."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Region:
 
     __slots__ = ("_mapping", "array", "descriptor", "lent", "nbytes", "number", "owner", "retired")
 
-    def __init__(self, owner: Owner, number: int, nbytes: int) -> None:
+    def __init__(self, owner: RegionOwner, number: int, nbytes: int) -> None:
         self.owner = owner
         self.number = number
         self.nbytes = nbytes
@@ -216,7 +216,7 @@ class SharedMemory:
         self._idle: OrderedDict[int, Region] = OrderedDict()  # by number, the longest idle first
         self._used_bytes = self._idle_bytes = 0
 
-    def take(self, owner: Owner, nbytes: int) -> Region | None:
+    def take(self, owner: RegionOwner, nbytes: int) -> Region | None:
         """Return a region of at least so many bytes for this worker, or None if there is no room."""
         if not hasattr(socket, "send_fds"):
             return None
@@ -240,7 +240,7 @@ class SharedMemory:
         too_many = len(self._used) + idle >= self._most
         return too_many or self._used_bytes + self._idle_bytes + more > self._limit
 
-    def _found(self, owner: Owner, nbytes: int) -> Region | None:
+    def _found(self, owner: RegionOwner, nbytes: int) -> Region | None:
         """Return the smallest suitable idle region of the owner, or None."""
         idle = list(self._idle.values())  # a copy, because a dying array may change the dict during the loop
         fitting = [r for r in idle if r.owner is owner and nbytes <= r.nbytes <= _LOOSE * nbytes]
@@ -292,7 +292,7 @@ class SharedMemory:
         """Return True if so much is in use that results should be copied elsewhere if possible."""
         return 2 * self._used_bytes > self._limit or 2 * len(self._used) > self._most
 
-    def forget(self, owner: Owner) -> None:
+    def forget(self, owner: RegionOwner) -> None:
         """Forget the regions of a worker that has ended. Lent regions stay until their readers are done."""
         with self._lock:
             owner.alive = False

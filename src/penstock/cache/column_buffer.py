@@ -101,7 +101,7 @@ class ColumnBuffer:
 
     def __init__(self, expected: int) -> None:
         self._expected = expected
-        self._places: dict[int, _Place] = {}
+        self._places: dict[int, _ComponentMemory] = {}
         self._structure: Structure | None = None
         self._specs: list[LeafSpec] = []
         self._size = 0  # number of joined elements
@@ -127,7 +127,7 @@ class ColumnBuffer:
         wanted = block.size * (1 + self._expected // max(block.nbytes, 1))
         for i, spec in enumerate(self._specs):
             if isinstance(spec, TensorSpec) and spec.dtype is not bytes and spec.fixed:
-                self._places[i] = _Place(spec, wanted)
+                self._places[i] = _ComponentMemory(spec, wanted)
 
     def kept(self) -> list[Kept]:
         """Return all elements."""
@@ -141,7 +141,7 @@ class ColumnBuffer:
         return [(Block(self._structure, columns, self._size), self._specs), *self._rest]
 
 
-class _Place:
+class _ComponentMemory:
     """Memory for the values of one component."""
 
     def __init__(self, spec: TensorSpec, count: int) -> None:

@@ -1,4 +1,4 @@
-"""Recorder copies the Blocks of an iteration into few large Blocks, so that batches of them are views."""
+"""`BlockRecorder` copies the Blocks of an iteration into few large Blocks, so that batches of them are views."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SECOND = 1 << 26
 _LOOSE = 1 << 26  # bytes of elements without one shape that are joined
 
 
-class Recorder:
+class BlockRecorder:
     """Joins the Blocks of an iteration: `add` takes them in order, and `finish` returns few large Blocks.
 
     Components with one shape are copied into one array. If the number of elements is unknown, the recorder reserves

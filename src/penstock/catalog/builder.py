@@ -16,7 +16,7 @@ from penstock.catalog.data_dir import data_dir as chosen_data_dir
 from penstock.catalog.download.manager import Checksum, DownloadManager
 from penstock.catalog.info import FILE_NAME, DatasetInfo, read_info
 from penstock.catalog.names import is_version, snake_case
-from penstock.catalog.progress import Progress
+from penstock.catalog.progress import Reporter
 from penstock.catalog.read import ReadConfig, read_split
 from penstock.catalog.spool import Key
 from penstock.dataset.dataset import Dataset
@@ -220,7 +220,7 @@ class Builder(Reading):
         self.downloaded_bytes = 0
         self._download_dir: Path | None = None
         self._manual_dir: Path | None = None
-        self._progress: Progress | None = None
+        self._progress: Reporter | None = None
 
     def _config_of(self, config: str | BuilderConfig | None) -> BuilderConfig | None:
         known = {one.name: one for one in self.BUILDER_CONFIGS}
@@ -335,7 +335,7 @@ class Builder(Reading):
         home = local_data_dir() if is_url(self._data_dir) else self._data_dir
         self._download_dir = local(download_dir, "download_dir") if download_dir else home / "downloads"
         self._manual_dir = local(manual_dir, "manual_dir") if manual_dir else self._download_dir / "manual"
-        self._progress = Progress()
+        self._progress = Reporter()
         prepare(self, self._progress)
 
     # -- implementation ---------------------------------------------------------------------------------------------

@@ -42,10 +42,10 @@ def enable_progress_bar() -> None:
     _disabled = False
 
 
-class Step:
+class ProgressStep:
     """One long task. `advance` counts finished work."""
 
-    def __init__(self, title: str, total: int | None, unit: str, tell: Callable[[Step], None]) -> None:
+    def __init__(self, title: str, total: int | None, unit: str, tell: Callable[[ProgressStep], None]) -> None:
         self.title, self.total, self.unit, self.done = title, total, unit, 0
         self.before = 0  # finished by an earlier run
         self.began = 0.0  # on the clock of the progress
@@ -70,7 +70,7 @@ class Step:
         self._tell(self)
 
 
-class Progress:
+class Reporter:
     """Shows the steps of one preparation on stderr.
 
     On a terminal, and in a notebook with ipywidgets, each step is a bar. Elsewhere (a log, a pipe) it is a line every
@@ -86,16 +86,16 @@ class Progress:
         self._lock = new_lock()
 
     @contextmanager
-    def step(self, title: str, total: int | None = None, unit: str = "examples") -> Iterator[Step]:
+    def step(self, title: str, total: int | None = None, unit: str = "examples") -> Iterator[ProgressStep]:
         """Show a step while the block runs. `unit` is the counted unit; "bytes" are shown as sizes."""
         if not self.is_shown:
-            yield Step(title, total, unit, lambda step: None)
+            yield ProgressStep(title, total, unit, lambda step: None)
         elif self.is_terminal:
             with self._bar(title, total, unit) as step:
                 yield step
         else:
-            lines = _Lines(self._write, self._clock)
-            yield Step(title, total, unit, lines.tell)
+            lines = _StepLines(self._write, self._clock)
+            yield ProgressStep(title, total, unit, lines.tell)
 
     @contextmanager
     def follow(self, items: Iterable[T], title: str, total: int | None) -> Iterator[Iterator[T]]:
@@ -104,7 +104,7 @@ class Progress:
             yield _counted(items, step)
 
     @contextmanager
-    def _bar(self, title: str, total: int | None, unit: str) -> Iterator[Step]:
+    def _bar(self, title: str, total: int | None, unit: str) -> Iterator[ProgressStep]:
         with self._lock:
             if self._bars is None:
                 self._bars = rich_bars()
@@ -113,18 +113,18 @@ class Progress:
         task = self._bars.add_task(title, total=total, text="")
         bars, due = self._bars, 0.0
 
-        def tell(step: Step) -> None:
+        def tell(step: ProgressStep) -> None:
             nonlocal due
             now = self._clock()
             if now >= due:
                 due = now + _REDRAWN
                 show(step)
 
-        def show(step: Step) -> None:
+        def show(step: ProgressStep) -> None:
             text = ", ".join([_amount(step), *_speed(step, self._clock() - step.began)])
             bars.update(task, completed=step.done, total=step.total, text=text)
 
-        step = Step(title, total, unit, tell)
+        step = ProgressStep(title, total, unit, tell)
         step.began = self._clock()
         try:
             yield step
@@ -151,7 +151,7 @@ class Progress:
         print(line, file=self._stream or sys.stderr, flush=True)
 
 
-class _Lines:
+class _StepLines:
     """Writes a line for a step every ten seconds."""
 
     def __init__(self, write: Callable[[str], None], clock: Callable[[], float]) -> None:
@@ -159,7 +159,7 @@ class _Lines:
         self._began = self._last = clock()
         self._lock = new_lock()
 
-    def tell(self, step: Step) -> None:
+    def tell(self, step: ProgressStep) -> None:
         now = self._clock()
         if now < self._last + LINE_SECONDS:
             return
@@ -170,10 +170,10 @@ class _Lines:
         self._write(line_of(step, now - self._began))
 
 
-def line_of(step: Step, seconds: float) -> str:
+def line_of(step: ProgressStep, seconds: float) -> str:
     """Return the progress of a step, `seconds` after it began.
 
-    >>> step = Step("shapes: generating train", 2000, "examples", lambda step: None)
+    >>> step = ProgressStep("shapes: generating train", 2000, "examples", lambda step: None)
     >>> step.advance(500)
     >>> line_of(step, 10.0)
     'shapes: generating train: 500 of 2,000 examples (25%), 50 examples/s, 0:00:30 left'
@@ -186,11 +186,11 @@ def line_of(step: Step, seconds: float) -> str:
     return ", ".join(parts)
 
 
-def _rate(step: Step, seconds: float) -> float:
+def _rate(step: ProgressStep, seconds: float) -> float:
     return (step.done - step.before) / seconds if seconds > 0 else 0.0
 
 
-def _speed(step: Step, seconds: float) -> list[str]:
+def _speed(step: ProgressStep, seconds: float) -> list[str]:
     """Return the speed, if it is known."""
     rate = _rate(step, seconds)
     if rate <= 0:
@@ -198,18 +198,18 @@ def _speed(step: Step, seconds: float) -> list[str]:
     return [f"{size_text(rate)}/s" if step.unit == "bytes" else f"{rate:,.0f} {step.unit}/s"]
 
 
-def _amount(step: Step) -> str:
+def _amount(step: ProgressStep) -> str:
     if step.unit == "bytes":
         return size_text(step.done) + (f" of {size_text(step.total)} ({_share(step)})" if step.total else "")
     of = f" of {step.total:,}" if step.total else ""
     return f"{step.done:,}{of} {step.unit}" + (f" ({_share(step)})" if step.total else "")
 
 
-def _share(step: Step) -> str:
+def _share(step: ProgressStep) -> str:
     return f"{100 * step.done // (step.total or 1)}%"
 
 
-def _counted(items: Iterable[T], step: Step) -> Iterator[T]:
+def _counted(items: Iterable[T], step: ProgressStep) -> Iterator[T]:
     for item in items:
         yield item
         step.advance()

@@ -37,7 +37,7 @@ _MOST_WAITING, _LONGEST_WAITING = 1 << 22, 1.0  # limits of unwritten data: byte
 _READ_WHOLE = 1 << 26  # bytes of a bucket that is read as a whole, if at least half of it is needed
 
 
-class Place(NamedTuple):
+class BucketEntries(NamedTuple):
     """The entries of one bucket in the order of their hashes."""
 
     bucket: int
@@ -101,7 +101,7 @@ class Spool:
             file.flush()
         self._waiting, self._since = 0, time.monotonic()
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[BucketEntries]:
         """Return the places of all examples in order. Raises InvalidArgumentError for a key that came twice."""
         self.flush()
         found = []
@@ -114,7 +114,7 @@ class Spool:
                 hint = "_generate_examples() must yield a unique key with each example."
                 raise InvalidArgumentError(message, hint=hint)
             if len(entries):
-                found.append(Place(number, entries))
+                found.append(BucketEntries(number, entries))
         return found
 
     def records(self, bucket: int, entries: Any) -> Iterator[bytes]:

@@ -8,8 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from penstock.catalog.info import SplitInfo, shard_name
-from penstock.catalog.progress import Step
-from penstock.catalog.spool import Place, Spool
+from penstock.catalog.progress import ProgressStep
+from penstock.catalog.spool import BucketEntries, Spool
 from penstock.io.tfrecord.writer import TFRecordWriter
 
 _MIB = 1 << 20
@@ -19,7 +19,7 @@ _WRITERS = 4
 
 
 def write_shards(
-    spool: Spool, folder: Path, dataset: str, split: str, step: Step, num_shards: int | None = None
+    spool: Spool, folder: Path, dataset: str, split: str, step: ProgressStep, num_shards: int | None = None
 ) -> SplitInfo:
     """Write all examples of `spool` into shards in `folder`. Existing shards are kept.
 
@@ -47,7 +47,7 @@ def write_shards(
     return SplitInfo(split, tuple(after - before for before, after in pairwise(edges)), spool.num_bytes)
 
 
-def _records(spool: Spool, places: list[Place], start: int, stop: int) -> Iterator[bytes]:
+def _records(spool: Spool, places: list[BucketEntries], start: int, stop: int) -> Iterator[bytes]:
     """Yield the records at positions `start` to `stop` of the whole order."""
     begin = 0
     for place in places:

@@ -118,11 +118,11 @@ def _first(dataset: Any, n: int) -> tuple[list[Any], list[str]]:
 
 def _read(dataset: Any, path: str) -> tuple[int, list[str]]:
     """Return the number of readable elements, and messages about the others."""
-    from penstock.catalog.progress import Progress
+    from penstock.catalog.progress import Reporter
 
     good = 0
     damages: list[str] = []
-    with Progress().step(f"reading {Path(path).name}", None, "elements") as step, dataset.iterator() as elements:
+    with Reporter().step(f"reading {Path(path).name}", None, "elements") as step, dataset.iterator() as elements:
         while True:
             try:
                 next(elements)

@@ -40,14 +40,14 @@ class Count(int):
         return np.int64(self)
 
 
-class Iterator:
+class TensorIterator:
     """An iteration over a data set, with elements as tensors."""
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
         self._elements = dataset.iterator()
 
-    def __iter__(self) -> Iterator:
+    def __iter__(self) -> TensorIterator:
         return self
 
     def __next__(self) -> Any:
@@ -115,7 +115,7 @@ class Dataset(ps.Dataset):
     """
 
     def __iter__(self) -> Any:
-        return Iterator(self)
+        return TensorIterator(self)
 
     def __getitem__(self, key: Any) -> Any:
         return _back(super().__getitem__(key))
@@ -205,9 +205,9 @@ class Dataset(ps.Dataset):
         """TensorFlow 1's name for the shapes of `element_spec`."""
         return map_leaves(lambda spec: spec.shape, self.element_spec)
 
-    def make_one_shot_iterator(self) -> Iterator:
+    def make_one_shot_iterator(self) -> TensorIterator:
         """TensorFlow 1's name for `iter(ds)`."""
-        return Iterator(self)
+        return TensorIterator(self)
 
     make_initializable_iterator = make_one_shot_iterator
 

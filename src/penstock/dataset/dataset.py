@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from penstock.profiler.memory import MemoryReport
     from penstock.profiler.placement.placing import Placing
     from penstock.runtime.observers import Instrument
-    from penstock.runtime.run import Iterator, Settings
+    from penstock.runtime.run import Iterator, RunSettings
 
 
 class Dataset(
@@ -119,11 +119,11 @@ class Dataset(
             True
         """
         from penstock.runtime.observers import Silent
-        from penstock.runtime.run import Settings
+        from penstock.runtime.run import RunSettings
 
-        return self._pass(epoch, Settings(executor, instrument or Silent(), dataset=inner))
+        return self._pass(epoch, RunSettings(executor, instrument or Silent(), dataset=inner))
 
-    def _pass(self, epoch: int | None, settings: Settings) -> Iterator[T_co]:
+    def _pass(self, epoch: int | None, settings: RunSettings) -> Iterator[T_co]:
         from penstock.runtime import profiled  # here and below: the engine comes with the first pass, not with the name
 
         if not self._looked_at:
@@ -175,15 +175,15 @@ class Dataset(
             >>> next(ps.Dataset.range(3).batch(2).as_numpy_iterator()).flags.writeable
             False
         """
-        from penstock.runtime.run import Settings
+        from penstock.runtime.run import RunSettings
 
-        return self._pass(None, Settings(read_only=True, dataset=inner))
+        return self._pass(None, RunSettings(read_only=True, dataset=inner))
 
     def _views(self) -> Iterator:
         """Start an iteration for a user's function, which receives read-only arrays as inside a plan."""
-        from penstock.runtime.run import Settings
+        from penstock.runtime.run import RunSettings
 
-        return self._pass(None, Settings(read_only=True, views=True, dataset=inner))
+        return self._pass(None, RunSettings(read_only=True, views=True, dataset=inner))
 
     @property
     def element_spec(self) -> Any:
@@ -280,9 +280,9 @@ class Dataset(
         Elements that fail are skipped, up to a limit. If no element can be computed, the first error is raised.
         """
         from penstock.profiler.analysis.alone import isolated
-        from penstock.runtime.run import Iterator, Settings
+        from penstock.runtime.run import Iterator, RunSettings
 
-        settings = Settings("inline", dataset=inner)
+        settings = RunSettings("inline", dataset=inner)
         first: Exception | None = None
         with isolated(plan, self._options) as alone, Iterator(alone, self._options, 0, settings) as elements:
             for _ in range(_MOST_FAILURES):

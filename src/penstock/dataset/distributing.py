@@ -193,7 +193,7 @@ def _service(
     from penstock.delivery.on_ray import OnRay
     from penstock.delivery.ray_service import PREFIX as ON_RAY
     from penstock.delivery.ray_service import RayHandle, RayShared, named
-    from penstock.delivery.served import PREFIX, Local, Shared
+    from penstock.delivery.served import PREFIX, Local, SharedService
 
     cluster = None
     if max_outstanding is not None:
@@ -217,7 +217,7 @@ def _service(
             raise InvalidArgumentError(message, hint="Pass workers= to ps.service.start().")
         if service.startswith(ON_RAY):
             return RayShared(named(service).service, cluster, job_name, max_outstanding, *how)
-        return Shared(folder_of(service), job_name, max_outstanding)
+        return SharedService(folder_of(service), job_name, max_outstanding)
     if service == "ray" or service.startswith("ray://"):
         if job_name is not None:
             message = f"Actors on Ray serve one consumer only, got job_name={job_name!r}."

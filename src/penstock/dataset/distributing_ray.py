@@ -48,7 +48,7 @@ def _columns(dataset: Dataset, part: int, parts: int) -> Iterator[dict[str, list
 
 def _elements(dataset: Dataset, part: int, parts: int) -> Iterator[Any]:
     from penstock.delivery.maker import Maker
-    from penstock.delivery.part import Part
+    from penstock.delivery.part import PlanPart
 
     options = dataset._options
     found = cut(optimise(dataset._plan, options))
@@ -58,7 +58,7 @@ def _elements(dataset: Dataset, part: int, parts: int) -> Iterator[Any]:
         return
     unit = unit_of(found.middle)
     length = max(_ROWS // (unit * parts), 1) * unit
-    maker = Maker(Part(found.base, found.middle, options, inner, provenance=False), 0)
+    maker = Maker(PlanPart(found.base, found.middle, options, inner, provenance=False), 0)
     start = part * length
     while True:
         made = maker.make(start, start + length)

@@ -89,18 +89,18 @@ class Explaining(Base):
             from penstock.profiler.explanation import explanation_json
 
             return explanation_json(self._plan, self._options, running, analysis, placed)
-        from penstock.profiler.explanation import Text, explanation
+        from penstock.profiler.explanation import ExplanationText, explanation
 
         text = explanation(self._plan, self._options, running, placed)
         if analysis is None:
-            return Text(text)
+            return ExplanationText(text)
         from penstock.native.library import plain_versions
         from penstock.profiler.analysis.report import report
 
         parts, plain = [text, report(analysis)], plain_versions()
         if plain:
             parts += ["plain versions, which are slower, served in place of kernels", *(f"  {each}" for each in plain)]
-        return Text("\n".join(parts))
+        return ExplanationText("\n".join(parts))
 
     def what_if(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.block import Block, Builder
+from penstock.block.block import Block, BlockBuilder
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.leaf import as_leaf
 from penstock.block.spec import LeafSpec, RaggedTensorSpec, TensorSpec, spec_of
@@ -123,7 +123,7 @@ def _column(leaf: Any, path: str) -> Column:
 
 
 def _row_by_row(fn: Callable[[Any], Any], block: Block, signature: Signature | None, *, same: bool) -> Block:
-    builder = Builder()
+    builder = BlockBuilder()
     with repeating() if same else nullcontext(lambda: None) as again:
         for row, element in enumerate(block.elements()):
             again()

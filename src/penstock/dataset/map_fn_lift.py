@@ -21,16 +21,7 @@ from penstock.block.tensors import RaggedTensor
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.physical.stages.batch import stack_block
 from penstock.physical.vectorise import column_of_output, in_one_piece, optimised
-from penstock.trace.graph import (
-    Allocate,
-    DrawKeys,
-    Graph,
-    GraphBuilder,
-    Keys,
-    KeysFrom,
-    NotTraceable,
-    Primitive,
-)
+from penstock.trace.graph import Allocate, DrawKeys, Graph, GraphBuilder, Keys, KeysFrom, NotTraceable, Primitive
 from penstock.trace.traced import trace
 from penstock.trace.tracer import Tracer, bind
 

@@ -9,7 +9,7 @@ from typing import Any
 from penstock.block.arrow_nest import column_names, spec_from_json
 from penstock.block.spec import LeafSpec
 from penstock.block.structure import flatten
-from penstock.cache.entry.entry import Entry
+from penstock.cache.entry.entry import StoredEntry
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.io import storage
 from penstock.io.compression import AUTO, codec_of
@@ -34,7 +34,7 @@ def wait_for(folder: str, *, complete: bool) -> None:
 
 def so_far(folder: str) -> Manifest:
     """Return the manifest of an incomplete entry, and log a warning."""
-    entry = Entry(folder)
+    entry = StoredEntry(folder)
     entry.refresh()
     _LOG.warning(
         "load(%r): the saved data set is not complete, so it has only its first %d elements. Use load(..., wait=True) "

@@ -90,7 +90,7 @@ class Storing(Base):
 
     def _write(self, writer: SavedWriter, shard_func: Any, context: Context) -> None:
         from penstock.physical.key_function import KeyFunction
-        from penstock.runtime.run import Settings
+        from penstock.runtime.run import RunSettings
         from penstock.runtime.whole_pass import whole_pass
 
         epoch = self._next_epoch
@@ -101,7 +101,7 @@ class Storing(Base):
             shard_of = KeyFunction(shard_func, "shard_func", "save", context.where, vectorise=vectorise)
         count = 0
         try:
-            with closing(whole_pass(self._plan, self._options, epoch, Settings(dataset=inner))) as blocks:
+            with closing(whole_pass(self._plan, self._options, epoch, RunSettings(dataset=inner))) as blocks:
                 for block in blocks:
                     shards, errors = (None, {}) if shard_of is None else shard_of(block, count)
                     if errors:

@@ -31,7 +31,7 @@ _Kind = tuple[int, bool, frozenset[tuple[str, str]]]
 _SENT = {-int(getattr(signal, name)) for name in ("SIGKILL", "SIGTERM", "SIGHUP") if hasattr(signal, name)}
 
 
-class Member(Contact):
+class CrewMember(Contact):
     """A worker process and this end of its socket."""
 
     process: Process
@@ -79,7 +79,7 @@ class Crew(Workforce):
         watch_forks()
         self.kind = _kind(size, auto=auto)
         self._scale = Scale(size, auto=auto)
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, CrewMember] = {}
         self._begun = 0
         self._failed = 0
         self._starts = 0
@@ -114,7 +114,7 @@ class Crew(Workforce):
             self._starts += 1
             self._begun += 1
             name = f"worker {self._begun}"
-            self._members[name] = Member(name)
+            self._members[name] = CrewMember(name)
 
     def told(self, waiting: float) -> None:
         self._scale.told(waiting, sum(member.ready for member in self._members.values()))

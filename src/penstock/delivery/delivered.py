@@ -20,7 +20,7 @@ from penstock.block.transport import unpack
 from penstock.delivery.contact import Contact, Workforce
 from penstock.delivery.part import Packet
 from penstock.delivery.results import unpacked
-from penstock.delivery.window import KILLS, Cut, Range, RangeSizer, Window
+from penstock.delivery.window import KILLS, Cut, Range, RangeSizer, RangeWindow
 from penstock.errors import Context, FailedPreconditionError, marked
 from penstock.physical.lower import Lowering
 from penstock.physical.stage import Stage, State
@@ -67,7 +67,7 @@ class Delivered(Stage):
         self._cut = cut
         self._job = shared or f"{socket.gethostname()}-{os.getpid()}-{_TOKEN}-{next(_NUMBERS)}"
         self._force: Workforce | None = None
-        self._window: Window | None = None
+        self._window: RangeWindow | None = None
         self._turn = node.unit * node.consumers  # elements of the base from one result to the next, if known
         self._apart = self._turn if node.consumers > 1 else 0
         self._sizer = RangeSizer(node.unit, steady=node.consumers > 1)
@@ -177,12 +177,12 @@ class Delivered(Stage):
         self._force.tend()
         return self._force
 
-    def _asked(self) -> Window:
+    def _asked(self) -> RangeWindow:
         """Return the window, after workers were hired and asked for all ranges that it has room for."""
         force = self._tended()
         contacts = force.contacts()
         if self._window is None:
-            self._window = Window(self._stop, self._sizer, 1, self._cut, self._apart, self._expected)
+            self._window = RangeWindow(self._stop, self._sizer, 1, self._cut, self._apart, self._expected)
         self._window.most = self._most(max(len(contacts), 1))
         ready = {name: contact for name, contact in contacts.items() if contact.ready}
         if self._kept:  # introduce the job to all workers before one of them has finished it

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.delivery.contact import check_version, speaking
-from penstock.delivery.crew import Member
+from penstock.delivery.crew import CrewMember
 from penstock.delivery.jobs import InFolder, Jobs, Registered, Scale
 from penstock.delivery.sockets import connected, listening, private_folder, serve_each, token_of
 from penstock.delivery.worker import version
@@ -51,7 +51,7 @@ class Dispatcher:
         self._scale = Scale(size, auto=auto)
         self._waiting: dict[str, float] = {}  # share of waiting, by consumer
         self._alone = time.monotonic()  # start of the time without consumers
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, CrewMember] = {}
         self._ready: dict[str, str] = {}  # worker names and the paths of their sockets
         self._jobs = Jobs()
         self._registered = Registered(InFolder(folder))
@@ -84,7 +84,7 @@ class Dispatcher:
             member.end_if_stopped()
         while len(self._members) < self._scale.wanted:
             name = f"worker {os.getpid()}.{next(self._numbers)}"
-            self._members[name] = Member(name)
+            self._members[name] = CrewMember(name)
         heard = speaking(self._members.values(), _LOOK)
         for contact in heard:
             try:

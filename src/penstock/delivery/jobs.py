@@ -21,7 +21,7 @@ _MOST_CUTS = 1 << 14
 
 
 @dataclass(slots=True)
-class _Pass:
+class _IterationCuts:
     """The cuts of one iteration, by their start."""
 
     starts: list[int] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Jobs:
     def __init__(self) -> None:
         self._digests: dict[str, str] = {}
         self._consumers: dict[str, set[str]] = {}
-        self._passes: dict[tuple[str, int], _Pass] = {}
+        self._passes: dict[tuple[str, int], _IterationCuts] = {}
         self._turn = 0
 
     def join(self, name: str, digest: str, consumer: str) -> None:
@@ -57,7 +57,7 @@ class Jobs:
 
     def cut(self, name: str, epoch: int, start: int, length: int, workers: Sequence[str]) -> tuple[int, str | None]:
         """Return the end of a range that begins at `start`, and its worker. A known cut is returned again."""
-        found = self._passes.setdefault((name, epoch), _Pass())
+        found = self._passes.setdefault((name, epoch), _IterationCuts())
         at = bisect_right(found.starts, start) - 1
         if at >= 0:
             begin = found.starts[at]
@@ -93,7 +93,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _PREFIX = "dataset-"
 
 
-class Kept(Protocol):
+class ByteStore(Protocol):
     """A store of bytes by name."""
 
     def get(self, name: str) -> bytes | None: ...
@@ -125,7 +125,7 @@ class InFolder:
 class Registered:
     """The registered data sets. One thread at a time uses it."""
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: ByteStore) -> None:
         self._kept = kept
 
     def put(self, name: str, fingerprint: str, content: bytes) -> None:

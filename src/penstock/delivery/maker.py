@@ -10,13 +10,13 @@ from dataclasses import field, replace
 from typing import Any, ClassVar, NamedTuple
 
 from penstock.block.block import Block
-from penstock.delivery.part import Part
+from penstock.delivery.part import PlanPart
 from penstock.physical.access import stretch_of
 from penstock.physical.lower import Lowering, lower, register, transform_of
 from penstock.physical.stage import Cursor, Stage, State
-from penstock.physical.stages.apply import Apply
+from penstock.physical.stages.apply import ApplyStage
 from penstock.physical.stretch import Stretch, failed
-from penstock.physical.transform import Transform
+from penstock.physical.transform import BlockTransform
 from penstock.plan.counted import Seen, Unbatch
 from penstock.plan.distribution import BATCHES
 from penstock.plan.node import UnaryNode
@@ -31,7 +31,7 @@ _FEW_BYTES = 1 << 20  # results of up to so many bytes are merged before they ar
 _STRIDE = 1024  # elements of the base that are skipped at once
 
 
-class Made(NamedTuple):
+class RangeResults(NamedTuple):
     """The results of a range: stretches of elements and failures.
 
     `nbytes` is their size before they were finished, and `elements` the number of base elements in the range.
@@ -44,7 +44,7 @@ class Made(NamedTuple):
     nbytes: int
 
 
-class Given(Stage):
+class GivenStage(Stage):
     """A stage that yields elements and failures that already exist."""
 
     def __init__(self, label: str, where: str | None, found: Stretch) -> None:
@@ -83,11 +83,11 @@ class _Functions:
     """A chain of maps and filters."""
 
     def __init__(self, steps: Sequence[Map | Filter], lowering: Lowering) -> None:
-        self._transforms: list[Transform] = [transform_of(step, lowering.options) for step in steps]
+        self._transforms: list[BlockTransform] = [transform_of(step, lowering.options) for step in steps]
         self._run = lowering.executor.run_all(self._transforms)
 
     def over(self, upstream: Stage, below: State, first: int | None, lowering: Lowering) -> tuple[Stage, State]:
-        stage = Apply(upstream, self._transforms, self._run, lowering.epoch)
+        stage = ApplyStage(upstream, self._transforms, self._run, lowering.epoch)
         steps: list[list[Any]] = []
         number = first
         for transform in self._transforms:
@@ -127,7 +127,7 @@ class _Unbatch:
         self._step = step
 
     def over(self, upstream: Stage, below: State, first: int | None, lowering: Lowering) -> tuple[Stage, State]:
-        from penstock.physical.stages.batch import Unbatch as UnbatchStage
+        from penstock.physical.stages.batch import UnbatchStage
 
         return UnbatchStage(upstream, self._step.label, self._step.where), [below, 0]
 
@@ -145,7 +145,7 @@ class Maker:
     range.
     """
 
-    def __init__(self, part: Part, epoch: int) -> None:
+    def __init__(self, part: PlanPart, epoch: int) -> None:
         self._part = part
         self._lowering = Lowering(
             part.options,
@@ -161,7 +161,7 @@ class Maker:
         self._skips = False  # unknown until the base is open
         self._end: int | None = None
 
-    def make(self, start: int, stop: int) -> Made:
+    def make(self, start: int, stop: int) -> RangeResults:
         """Compute the elements from `start` to `stop` of the base through the middle steps."""
         begun = time.perf_counter()
         self._go_to(start)
@@ -179,7 +179,7 @@ class Maker:
         seconds = time.perf_counter() - begun
         if self._part.finish is not None and parts:
             parts = [self._part.finish(start, parts)]
-        return Made(parts, elements, ended, seconds, nbytes)
+        return RangeResults(parts, elements, ended, seconds, nbytes)
 
     @property
     def end(self) -> int | None:
@@ -222,7 +222,7 @@ class Maker:
         return self._base.take_available(count).size
 
     def _through(self, found: Stretch, start: int) -> list[Stretch]:
-        stage: Stage = Given(self._part.base.label, self._part.base.where, found)
+        stage: Stage = GivenStage(self._part.base.label, self._part.base.where, found)
         state: State = 0
         number: int | None = start
         for step in self._steps:
@@ -248,7 +248,7 @@ class Makers:
     def __init__(self) -> None:
         self._makers: OrderedDict[str, Maker] = OrderedDict()
 
-    def of(self, job: str, part: Part, epoch: int) -> Maker:
+    def of(self, job: str, part: PlanPart, epoch: int) -> Maker:
         """Return the maker of a job. It is created on first use."""
         if job not in self._makers:
             self._makers[job] = Maker(part, epoch)

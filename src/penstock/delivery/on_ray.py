@@ -25,7 +25,7 @@ from penstock.delivery.contact import Contact, Workforce, check_version
 from penstock.delivery.delivered import Delivered
 from penstock.delivery.jobs import Scale
 from penstock.delivery.maker import Makers
-from penstock.delivery.part import Packet, Part, opened
+from penstock.delivery.part import Packet, PlanPart, opened
 from penstock.delivery.results import Lent, Regions, packed, path_of
 from penstock.delivery.served import ahead, packet_of
 from penstock.delivery.wire import Wire, compressed, plain
@@ -36,7 +36,7 @@ from penstock.physical.stage import Stage
 from penstock.physical.stretch import Fatal
 from penstock.plan.distribution import Remote
 from penstock.runtime.machine.malloc import KEPT_ALONE, keep_freed_memory
-from penstock.runtime.processes.link import EMPTY, Message, Packed
+from penstock.runtime.processes.link import EMPTY, Message, Pickled
 from penstock.runtime.processes.worker import packed_end
 
 _LOG = logging.getLogger("penstock.delivery")
@@ -46,7 +46,7 @@ _MOST_STARTS = 30  # limit of replacements for dead actors, per iteration
 _NO_REGIONS = Regions()
 
 
-class Worker:
+class RayWorker:
     """The actor: takes parts once, then ranges.
 
     Element errors are in the results. Other errors become answers, so no method raises.
@@ -56,12 +56,12 @@ class Worker:
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         keep_freed_memory(kept=KEPT_ALONE)
-        self._parts: OrderedDict[str, Part | str] = OrderedDict()
+        self._parts: OrderedDict[str, PlanPart | str] = OrderedDict()
         self._jobs: dict[str, tuple[str, int, bool]] = {}
         self._users: dict[str, set[str]] = {}  # consumers by job
         self._makers = Makers()
         self._regions: dict[str, Regions] = {}  # regions of consumers on this machine
-        self._kept: OrderedDict[tuple[str, int, int], tuple[tuple[Any, ...], Packed]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, int, int], tuple[tuple[Any, ...], Pickled]] = OrderedDict()
         self._kept_bytes, self._most_bytes = 0, kept_bytes
 
     def hello(self) -> tuple[str, str, Process]:
@@ -135,7 +135,7 @@ class Worker:
         content, buffers, sizes, seconds = compressed(found, codec)
         return head, content, buffers, sizes, seconds, codec, -1 if known else None, []
 
-    def _made(self, job: str, start: int, stop: int) -> tuple[tuple[Any, ...], Packed]:
+    def _made(self, job: str, start: int, stop: int) -> tuple[tuple[Any, ...], Pickled]:
         digest, epoch, kept = self._jobs[job]
         key = (job, start, stop)
         if key in self._kept:
@@ -172,7 +172,7 @@ Made = tuple[tuple[Any, ...], bytes, list[Any], list[int] | None, float, str | N
 
 
 @dataclass(slots=True)
-class Answer:
+class RayAnswer:
     """The answer of an actor, with the attributes of other workers' messages."""
 
     head: tuple[Any, ...]
@@ -260,7 +260,7 @@ class ActorContact(Contact):
             return None
         if len(message.body):
             return message
-        whole = Answer(head, content, plain(buffers, codec, sizes))
+        whole = RayAnswer(head, content, plain(buffers, codec, sizes))
         if self.apart:
             self._wire.saw(codec, whole.nbytes, seconds + time.perf_counter() - began)
         return whole
@@ -329,7 +329,7 @@ class Actors(ActorForce):
             where["scheduling_strategy"] = _on_node(here(ray))
         # Actors that take turns wait for each other, so all of them need a place at once.
         share = 1 if beside <= cores else cores / beside
-        self._kind = ray.remote(num_cpus=share, max_restarts=0, **where)(Worker)
+        self._kind = ray.remote(num_cpus=share, max_restarts=0, **where)(RayWorker)
         self._scale = Scale(size or cores, auto=size is None)
         self._starts = 0
         self._since, self._said = time.monotonic(), False  # `_said` is True after the report that no worker starts

@@ -1,4 +1,4 @@
-"""Part: the data that a worker needs to compute any range of a job's elements."""
+"""`PlanPart`: the data that a worker needs to compute any range of a job's elements."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from penstock.options import Options
 from penstock.physical.stretch import Stretch
 from penstock.plan.distribution import Remote
 from penstock.plan.node import Node, UnaryNode, inputs_first, parameters
-from penstock.runtime.processes.link import Packed
+from penstock.runtime.processes.link import Pickled
 
 HINT = "Make it inside the function, at its first call: an open file or a lock belongs to one process."
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PlanPart:
     """A part of a plan, with its options. `dataset` creates a data set from a plan, for elements that are data sets.
 
     A worker calls `finish` with the start of a range and its results. It sends the return value instead of the results.
@@ -40,10 +40,10 @@ class Packet:
     """A packed part. `digest` names it: equal parts have equal bytes."""
 
     digest: str
-    packed: Packed
+    packed: Pickled
 
     @classmethod
-    def of(cls, node: Remote, part: Part) -> Packet:
+    def of(cls, node: Remote, part: PlanPart) -> Packet:
         """Pack a part. Raises InvalidArgumentError that names an object which belongs to one process."""
         below = inputs_first(part.base)
         try:
@@ -54,17 +54,17 @@ class Packet:
             raise
         except Exception as error:
             raise _refused([*below, *part.middle], error) from error
-        packed = Packed.of(content, buffers).moved()
+        packed = Pickled.of(content, buffers).moved()
         digest = hashlib.blake2b(packed.content, digest_size=16)
         for buffer in packed.buffers:
             digest.update(buffer)
         return cls(digest.hexdigest(), packed)
 
 
-def opened(content: Any, buffers: Any) -> Part:
+def opened(content: Any, buffers: Any) -> PlanPart:
     """Return the unpacked part."""
     below, *rest = pickle.loads(content, buffers=buffers)
-    return Part(below[-1], *rest)
+    return PlanPart(below[-1], *rest)
 
 
 def _refused(nodes: list[Node], error: Exception) -> InvalidArgumentError:

@@ -26,7 +26,7 @@ from penstock.delivery.on_ray import (
     ActorContact,
     ActorForce,
     Process,
-    Worker,
+    RayWorker,
     connect_to,
     end_if_stopped,
     here,
@@ -54,7 +54,7 @@ _PATIENCE = 60.0  # seconds without a dispatcher and a worker, after which an it
 _ANSWER = 20.0  # seconds that an answer of the dispatcher may take
 
 
-class Dispatcher:
+class RayDispatcher:
     """The actor. Its methods and the thread that checks workers exclude each other; none takes long."""
 
     def __init__(self, name: str, size: int | None, vanished: float = _VANISHED) -> None:
@@ -90,7 +90,7 @@ class Dispatcher:
     def _tend(self) -> None:
         while not self._over and len(self._members) < self._scale.wanted:
             name = f"{self._name}/worker-{secrets.token_hex(4)}"
-            kind = self._ray.remote(num_cpus=1, max_restarts=0)(Worker)
+            kind = self._ray.remote(num_cpus=1, max_restarts=0)(RayWorker)
             self._members[name] = kind.options(name=name, namespace=_NAMESPACE, lifetime="detached").remote()
         for name, actor in list(self._members.items()):
             since, ping = self._pings.get(name, (0.0, None))
@@ -252,7 +252,7 @@ class InRay:
             _internal_kv_del(self._before + name.encode())
 
 
-class Line:
+class RayLine:
     """A connection to the dispatcher with a name. `ask` raises EOFError if no dispatcher answers."""
 
     def __init__(self, name: str, ray: Any) -> None:
@@ -271,11 +271,11 @@ class Line:
             raise EOFError(type(error).__name__) from error
 
 
-class Served(ActorForce):
+class RayServed(ActorForce):
     """The dispatcher's workers. For a `part`, only one worker; with `local`, only workers on the consumer's node."""
 
     def __init__(
-        self, line: Line, ray: Any, wire: Wire, join: Callable[[str], None], part: int | None, *, local: bool
+        self, line: RayLine, ray: Any, wire: Wire, join: Callable[[str], None], part: int | None, *, local: bool
     ) -> None:
         super().__init__(ray, wire)
         self.line = line
@@ -355,18 +355,18 @@ class RayShared(Service):
         ray = the_ray()
         packet, part = packet_of(node, lowering), node.part
         job = self.job_name if part is None or self.job_name is None else f"{self.job_name}, part {part}"
-        forces = list[Served]()
+        forces = list[RayServed]()
 
-        def hire() -> Served:
+        def hire() -> RayServed:
             connect_to(ray, self.address or "auto")
-            line = Line(self.service, ray)
+            line = RayLine(self.service, ray)
 
             def join(me: str) -> None:
                 error = None if job is None else line.ask("join", me, job, packet.digest)
                 if error is not None:
                     raise error
 
-            forces[:] = [Served(line, ray, Wire(self.compression), join, part, local=self.local and here(ray) != "")]
+            forces[:] = [RayServed(line, ray, Wire(self.compression), join, part, local=self.local and here(ray) != "")]
             return forces[0]
 
         def cut(start: int, length: int) -> tuple[int, str | None]:
@@ -410,7 +410,7 @@ class RayHandle:
         ray = the_ray()
         try:
             connect_to(ray, self.cluster or "auto")
-            return Line(self.service, ray).ask(method, *question)
+            return RayLine(self.service, ray).ask(method, *question)
         except (EOFError, ConnectionError) as error:
             message = f"No service answers on Ray by the name {self.service!r}."
             raise FailedPreconditionError(message, hint="ps.service.start(on='ray') starts one.") from error
@@ -453,7 +453,7 @@ def start(size: int | None, cluster: str | None, name: str | None) -> RayHandle:
     connect_to(ray, cluster)
     name = name or f"service-{secrets.token_hex(4)}"
     found = named(PREFIX + name, cluster)
-    kind = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=0)(Dispatcher)
+    kind = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=0)(RayDispatcher)
     try:
         kind.options(name=name, namespace=_NAMESPACE, lifetime="detached").remote(name, size)
     except ValueError as error:

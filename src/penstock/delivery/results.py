@@ -11,22 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.shared_memory import Owner, Region, SharedMemory, mapped
+from penstock.block.shared_memory import Region, RegionOwner, SharedMemory, mapped
 from penstock.block.transport import pack, unpack
 from penstock.physical.stretch import Stretch, join
 from penstock.runtime.machine.granted import granted_memory
-from penstock.runtime.processes.link import Link, Message, Packed
+from penstock.runtime.processes.link import Link, Message, Pickled
 from penstock.runtime.processes.worker import sendable, sendable_alone
 
 
-def packed(parts: Sequence[Stretch]) -> Packed:
+def packed(parts: Sequence[Stretch]) -> Pickled:
     """Pack elements and failures. An element that cannot be pickled becomes a failure with the reason."""
     ready = [sendable(part) for part in parts]
     try:
-        return Packed.of(*pack(_plain(ready)))
+        return Pickled.of(*pack(_plain(ready)))
     except Exception:
         ready = [join([sendable_alone(part.slice(at, at + 1)) for at in range(part.size)]) for part in ready]
-        return Packed.of(*pack(_plain(ready)))
+        return Pickled.of(*pack(_plain(ready)))
 
 
 def unpacked(content: Any, buffers: Sequence[Any]) -> list[Stretch]:
@@ -61,7 +61,7 @@ class Lent:
     def __init__(self, lend: Callable[[Region], None], unmap: Callable[[int], object]) -> None:
         self._lend = lend
         self._unmap = unmap
-        self._owner = Owner()
+        self._owner = RegionOwner()
         self._mapped: dict[int, Region] = {}  # regions that the worker has mapped
         self._offered: dict[Any, Region] = {}  # lent regions, by the key of the result
 
@@ -133,7 +133,7 @@ class Regions:
     def __contains__(self, number: int) -> bool:
         return number in self._arrays
 
-    def write(self, packed: Packed, offered: int) -> bool:
+    def write(self, packed: Pickled, offered: int) -> bool:
         """Write the arrays into an offered region. Return False if there is none, or if they do not fit."""
         memory = self._arrays.get(offered)
         if memory is None or not _LEAST <= packed.nbytes <= memory.nbytes:
@@ -149,7 +149,7 @@ def path_of(region: Region) -> tuple[str, bytes]:
     return f"/proc/{os.getpid()}/fd/{region.descriptor}", mark
 
 
-def send(link: Link, head: tuple[Any, ...], packed: Packed, region: int = -1) -> None:
+def send(link: Link, head: tuple[Any, ...], packed: Pickled, region: int = -1) -> None:
     """Send like `link.send`, and put large arrays without a region into shared memory."""
     if region < 0 and packed.nbytes >= _LEAST and hasattr(os, "memfd_create"):
         with suppress(OSError):  # if shared memory or file descriptors run out, the socket is used
@@ -175,7 +175,7 @@ def received(link: Link) -> Message:
     return message
 
 
-def _written(packed: Packed) -> int:
+def _written(packed: Pickled) -> int:
     descriptor = os.memfd_create("penstock")
     try:
         os.ftruncate(descriptor, packed.nbytes)

@@ -1,4 +1,4 @@
-"""A consumer's view of a service: its own processes (Local), or a service that others use too (Shared)."""
+"""A consumer's view of a service: its own processes (Local), or a service that others use too (SharedService)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.delivery.contact import Contact, Workforce
 from penstock.delivery.crew import crew
 from penstock.delivery.delivered import Delivered
 from penstock.delivery.dispatcher import Line
-from penstock.delivery.part import Packet, Part
+from penstock.delivery.part import Packet, PlanPart
 from penstock.delivery.sockets import connected, token_of
 from penstock.errors import FailedPreconditionError, PenstockError, said
 from penstock.physical.lower import Lowering, Service
@@ -46,7 +46,7 @@ class Local(Service):
 
 def packet_of(node: Remote, lowering: Lowering) -> Packet:
     """Return the packed part for the workers. Raises InvalidArgumentError if it cannot be packed."""
-    part = Part(node.base, node.middle, lowering.options, lowering.dataset, lowering.provenance, node.finish)
+    part = PlanPart(node.base, node.middle, lowering.options, lowering.dataset, lowering.provenance, node.finish)
     return Packet.of(node, part)
 
 
@@ -136,7 +136,7 @@ class Served(Workforce):
 
 
 @dataclass(frozen=True, slots=True)
-class Shared(Service):
+class SharedService(Service):
     """The service of a folder. With `job_name`, consumers share results, and each consumer gets all elements."""
 
     folder: str

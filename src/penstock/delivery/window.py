@@ -1,4 +1,4 @@
-"""Window: which worker computes which range of a stream, the length of ranges, and the consumer's next range.
+"""`RangeWindow`: which worker computes which range of a stream, the length of ranges, and the consumer's next range.
 
 It uses no sockets, threads or clock. The caller reports events, and the window returns the ranges to request. If a
 worker is lost, its unanswered ranges go to other workers. The consumer's position is the only acknowledgement.
@@ -70,7 +70,7 @@ class Range:
     wish: str | None = None  # the worker that other consumers will ask for this range
 
 
-class Window:
+class RangeWindow:
     """The ranges from the consumer's position on, in order. A range is requested, computed or waiting for a worker.
 
     At most `most` ranges are in the window. `end` is the number of base elements, once a worker has found it.

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.errors import InvalidArgumentError
-from penstock.runtime.processes.link import Packed
+from penstock.runtime.processes.link import Pickled
 
 CODECS = (None, "lz4", "zstd")
 _NAMES = {"AUTO": "auto", "LZ4": "lz4", "ZSTD": "zstd"}
@@ -32,7 +32,7 @@ def check_compression(compression: Any) -> str | None:
     return found
 
 
-def compressed(packed: Packed, codec: str | None) -> tuple[bytes, list[Any], list[int] | None, float]:
+def compressed(packed: Pickled, codec: str | None) -> tuple[bytes, list[Any], list[int] | None, float]:
     """Return content and buffers to send, the sizes of buffers, and the seconds of compression.
 
     The sizes are None if the buffers are not compressed.

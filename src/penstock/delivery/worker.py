@@ -27,12 +27,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penstock.delivery.maker import Makers
-from penstock.delivery.part import Part, opened
+from penstock.delivery.part import PlanPart, opened
 from penstock.delivery.results import Regions, packed, send
 from penstock.errors import said
 from penstock.physical.stretch import Fatal
 from penstock.runtime.machine.malloc import KEPT_ALONE, keep_freed_memory
-from penstock.runtime.processes.link import EMPTY, Link, Message, Packed, follow
+from penstock.runtime.processes.link import EMPTY, Link, Message, Pickled, follow
 from penstock.runtime.processes.worker import packed_end
 
 MOST_PARTS = 8  # parts that a consumer may assume a worker has stored
@@ -64,10 +64,10 @@ def serve(descriptor: int, lifeline: int) -> None:
     server.run()
 
 
-class Setting(NamedTuple):
+class PartSetting(NamedTuple):
     """A part, and the base folder and module path that its functions expect."""
 
-    part: Part
+    part: PlanPart
     folder: str
     path: list[str]
 
@@ -77,14 +77,14 @@ class Client:
     """A connected consumer. A thread sends the answers while the next range is computed."""
 
     link: Link
-    answers: SimpleQueue[tuple[tuple[Any, ...], Packed, int] | None] = field(default_factory=SimpleQueue)
+    answers: SimpleQueue[tuple[tuple[Any, ...], Pickled, int] | None] = field(default_factory=SimpleQueue)
     regions: Regions = field(default_factory=Regions)
     jobs: set[str] = field(default_factory=set)
     # the last parts that it has sent, or the reason why a part is invalid
-    parts: dict[str, Setting | str] = field(default_factory=dict)
+    parts: dict[str, PartSetting | str] = field(default_factory=dict)
     gone: bool = False
 
-    def answer(self, head: tuple[Any, ...], content: Packed = EMPTY, region: int = -1) -> None:
+    def answer(self, head: tuple[Any, ...], content: Pickled = EMPTY, region: int = -1) -> None:
         """Send an answer. Its arrays go into the region that was lent for it, if they fit.
 
         The thread that has computed the arrays copies them, because they are still in the cache of its core.
@@ -100,13 +100,13 @@ class Client:
 
 @dataclass(slots=True)
 class _Job:
-    setting: Setting | str
+    setting: PartSetting | str
     epoch: int
     kept: bool
     users: set[Client] = field(default_factory=set)
 
 
-_Kept = tuple[tuple[Any, ...], Packed]
+_Kept = tuple[tuple[Any, ...], Pickled]
 _NOTHING = np.empty(0, np.uint8)
 
 
@@ -229,7 +229,7 @@ class Server:
         client.answer(head, content, region)
         sys.stdout.flush()
 
-    def _keep(self, key: tuple[str, int, int], head: tuple[Any, ...], content: Packed) -> None:
+    def _keep(self, key: tuple[str, int, int], head: tuple[Any, ...], content: Pickled) -> None:
         self._kept[key] = head, content
         self._kept_bytes += content.nbytes
         while self._kept_bytes > self._most_bytes:
@@ -240,14 +240,14 @@ def _take(client: Client, message: Message) -> None:
     _, digest, folder, path = message.head
     try:
         _settle((folder, path))
-        client.parts[digest] = Setting(opened(message.content, message.buffers()), folder, path)
+        client.parts[digest] = PartSetting(opened(message.content, message.buffers()), folder, path)
     except Exception as raised:
         client.parts[digest] = "".join(traceback.format_exception(raised)).rstrip()
     while len(client.parts) > MOST_PARTS:
         del client.parts[next(iter(client.parts))]
 
 
-def _settle(setting: Setting | tuple[str, list[str]]) -> None:
+def _settle(setting: PartSetting | tuple[str, list[str]]) -> None:
     """Set the working folder and module path of a part's sender."""
     *_, folder, path = setting
     if sys.path != path:

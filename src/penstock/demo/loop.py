@@ -68,7 +68,7 @@ class Epoch:
 
 
 @dataclass(frozen=True)
-class Run:
+class TrainingRun:
     """A complete training: its epochs, its spans, and a digest of its batches."""
 
     title: str
@@ -98,7 +98,7 @@ def train(
     on_epoch: Callable[[int, Epoch], None],
     *,
     inline: bool = False,
-) -> Run:
+) -> TrainingRun:
     """Train `learner` on `dataset` for `epochs` epochs. `on_epoch` is called after each. The times exclude the test.
 
     With `inline`, the thread of the loop computes the batches, and its own work counts as waiting.
@@ -141,7 +141,7 @@ def train(
     placed = [
         span._replace(start=since(span.start, began, pauses), stop=since(span.stop, began, pauses)) for span in spans
     ]
-    return Run(title, tuple(done), tuple(placed), seen.hexdigest())
+    return TrainingRun(title, tuple(done), tuple(placed), seen.hexdigest())
 
 
 def since(moment: float, began: float, pauses: list[tuple[float, float]]) -> float:

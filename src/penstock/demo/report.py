@@ -1,4 +1,4 @@
-"""Report: the printed output of the demo."""
+"""`DemoReport`: the printed output of the demo."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.table import Table
 
-from penstock.demo.loop import Epoch, Run
+from penstock.demo.loop import Epoch, TrainingRun
 
 
-class Report:
+class DemoReport:
     """Prints each epoch at its end, and finally a comparison of both runs."""
 
     def __init__(self, console: Console | None = None) -> None:
@@ -33,7 +33,7 @@ class Report:
         times = f"{epoch.seconds:>6.2f} s {epoch.first_batch:>11.2f} s"
         self.say(f"  {number + 1:>5} {times} {share:>18} {loss:>8} {accuracy:>10}")
 
-    def compare(self, naive: Run, pipelined: Run) -> bool:
+    def compare(self, naive: TrainingRun, pipelined: TrainingRun) -> bool:
         """Print both runs and the result. Return True if the runs agree, as they must."""
         self.say("")
         table = Table()
@@ -52,7 +52,7 @@ class Report:
         self.say(f"[bold]{naive.seconds / pipelined.seconds:.1f} times as fast.[/bold]")
         return self._agreement(naive, pipelined)
 
-    def _agreement(self, naive: Run, pipelined: Run) -> bool:
+    def _agreement(self, naive: TrainingRun, pipelined: TrainingRun) -> bool:
         trained = not math.isnan(naive.epochs[0].loss)
         same_results = [(e.loss, e.accuracy) for e in naive.epochs] == [(e.loss, e.accuracy) for e in pipelined.epochs]
         if naive.digest != pipelined.digest:
@@ -66,7 +66,7 @@ class Report:
         return True
 
 
-def _behind_first(run: Run) -> float:
+def _behind_first(run: TrainingRun) -> float:
     """Return the share of waiting without the first batch of each epoch."""
     return (run.waiting - run.first_batches) / (run.seconds - run.first_batches)
 

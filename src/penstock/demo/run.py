@@ -12,25 +12,25 @@ from numpy.typing import NDArray
 import penstock as ps
 from penstock import catalog
 from penstock.demo import pipelines
-from penstock.demo.loop import Learner, Run, SimulatedAccelerator, train
+from penstock.demo.loop import Learner, SimulatedAccelerator, TrainingRun, train
 from penstock.demo.model import SmallNet
-from penstock.demo.report import Report
+from penstock.demo.report import DemoReport
 from penstock.demo.settings import Settings
 from penstock.demo.timeline import draw_timeline
 
 Pipeline = Callable[[Sequence[str], Settings], ps.Dataset]
 
 
-def run_demo(settings: Settings, report: Report | None = None) -> bool:
+def run_demo(settings: Settings, report: DemoReport | None = None) -> bool:
     """Run the demo and print the results. Return True if both loops got the same batches and results.
 
     The prepared data goes to a folder in `settings.data_dir`, and the timeline to `settings.out`.
     """
-    report = report or Report()
+    report = report or DemoReport()
     start = time.perf_counter()
     files, held_out, classes = _prepared(settings, report)
 
-    def trained(title: str, steps: str, pipeline: Pipeline, *, inline: bool) -> Run:
+    def trained(title: str, steps: str, pipeline: Pipeline, *, inline: bool) -> TrainingRun:
         learner = _learner(settings, classes)
         on_epoch = report.begin(title, steps)
         return train(title, pipeline(files, settings), learner, settings.epochs, held_out, on_epoch, inline=inline)
@@ -53,7 +53,7 @@ def _learner(settings: Settings, classes: int) -> Learner:
 
 
 def _prepared(
-    settings: Settings, report: Report
+    settings: Settings, report: DemoReport
 ) -> tuple[list[str], tuple[NDArray[np.float32], NDArray[np.int64]], int]:
     """Return the training files, the held-out images in memory, and the number of classes."""
     start = time.perf_counter()

@@ -10,23 +10,23 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.demo.loop import TRAIN, WAIT, Run, Span
-from penstock.profiler.views.chart import GAP, LANE, Kind, Row, legend, panel, side_by_side, time_axis
+from penstock.demo.loop import TRAIN, WAIT, Span, TrainingRun
+from penstock.profiler.views.chart import GAP, LANE, SpanKind, TimelineRow, legend, panel, side_by_side, time_axis
 from penstock.profiler.views.picture import Picture
 
 KINDS = (
-    Kind("training step", "step"),
-    Kind("waiting for data", (252, 165, 165)),
-    Kind("parse, decode, resize", "h0"),
-    Kind("read records", "h1"),
-    Kind("cache, shuffle, batch", "h2"),
+    SpanKind("training step", "step"),
+    SpanKind("waiting for data", (252, 165, 165)),
+    SpanKind("parse, decode, resize", "h0"),
+    SpanKind("read records", "h1"),
+    SpanKind("cache, shuffle, batch", "h2"),
 )
 _WORDS = ((TRAIN,), (WAIT,), ("map",), ("interleave", "TFRecord", "list_files"), ("",))  # words in the labels of a kind
 _WIDTH, _LEFT, _RIGHT = 1500, 150, 30
 _MOST_LANES = 8
 
 
-def draw_timeline(naive: Run, pipelined: Run, zoom: float = 0.6) -> Picture:
+def draw_timeline(naive: TrainingRun, pipelined: TrainingRun, zoom: float = 0.6) -> Picture:
     """Draw two panels: both runs as a whole, and `zoom` seconds of the first epoch of each."""
     runs = (naive, pipelined)
     lanes = [_lanes(run) for run in runs]
@@ -49,7 +49,7 @@ def _number_of(label: str) -> int:
     return next(number for number, words in enumerate(_WORDS) if any(word in label for word in words))
 
 
-def _lanes(run: Run) -> list[Row]:
+def _lanes(run: TrainingRun) -> list[TimelineRow]:
     """Return the lanes of the training loop and of the workers.
 
     A thread that ended before another one began shares its lane.
@@ -58,8 +58,8 @@ def _lanes(run: Run) -> list[Row]:
     threads: dict[str, list[Span]] = {loop: []}
     for span in run.spans:
         threads.setdefault(span.thread, []).append(span)
-    workers = side_by_side([Row(name, _nanoseconds(spans)) for name, spans in threads.items() if name != loop])
-    return [Row("training loop", _nanoseconds(threads[loop])), *workers[: _MOST_LANES - 1]]
+    workers = side_by_side([TimelineRow(name, _nanoseconds(spans)) for name, spans in threads.items() if name != loop])
+    return [TimelineRow("training loop", _nanoseconds(threads[loop])), *workers[: _MOST_LANES - 1]]
 
 
 def _nanoseconds(spans: Sequence[Span]) -> NDArray[np.int64]:
@@ -71,8 +71,8 @@ def _panel(
     picture: Picture,
     y: float,
     title: str,
-    runs: Sequence[Run],
-    lanes: Sequence[list[Row]],
+    runs: Sequence[TrainingRun],
+    lanes: Sequence[list[TimelineRow]],
     starts: Sequence[float],
     length: float,
 ) -> float:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.catalog.progress import Progress
+from penstock.catalog.progress import Reporter
 from penstock.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError, PenstockError
-from penstock.formats.folders import ImageFolder, as_huggingface, describe
+from penstock.formats.folders import ImageFolderWriter, as_huggingface, describe
 from penstock.formats.recognise import recognise
-from penstock.formats.tables import Table, read_table
+from penstock.formats.tables import BatchTable, read_table
 from penstock.formats.texts import CsvFile, JsonLinesFile
 from penstock.formats.writers import ArrowFile, ParquetFile, TableWriter, TFRecordFile, WebDatasetFile
 from penstock.io.writing import FULL, local, writing
@@ -127,7 +127,7 @@ def convert(
     with _writing_to(where, part):
         where.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with _writing_to(where, part), Progress().step(f"{where.name}: writing {kind}", table.count, "rows") as step:
+        with _writing_to(where, part), Reporter().step(f"{where.name}: writing {kind}", table.count, "rows") as step:
             if shards is not None or kind == "huggingface":
                 rows = _in_shards(table, part, kind, packed, shards or 1, step)
             else:
@@ -246,7 +246,7 @@ def _writer(
     if kind == "webdataset":
         return WebDatasetFile(path, schema, compression, number, suffixes)
     if kind == "image_folder":
-        return ImageFolder(path, schema)
+        return ImageFolderWriter(path, schema)
     if kind == "huggingface":
         return ArrowFile(path, schema, compression, stream=True)
     files: dict[str, Callable[[Path, Any, str | None], TableWriter]] = {
@@ -259,12 +259,12 @@ def _writer(
     return files[kind](path, schema, compression)
 
 
-def _in_shards(table: Table, folder: Path, kind: str, compression: str | None, shards: int, step: Any) -> int:
+def _in_shards(table: BatchTable, folder: Path, kind: str, compression: str | None, shards: int, step: Any) -> int:
     suffixes: dict[str, str] = {}
     total = table.counted()
     step.expect(total)
     folder.mkdir()
-    rows = _Rows(table.batches())
+    rows = _BatchRows(table.batches())
     ending = (".arrow" if kind == "huggingface" else _ENDINGS[kind][0]) + (
         ".gz" if compression == "gzip" and kind != "parquet" else ""
     )
@@ -275,7 +275,7 @@ def _in_shards(table: Table, folder: Path, kind: str, compression: str | None, s
     return total
 
 
-class _Rows:
+class _BatchRows:
     """The rows of batches, in parts of any size."""
 
     def __init__(self, batches: Iterator[Any]) -> None:

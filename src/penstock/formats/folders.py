@@ -13,7 +13,7 @@ from penstock.errors import AlreadyExistsError, InvalidArgumentError, InvalidTyp
 from penstock.formats.noted import class_names, features_of, noted
 from penstock.formats.recognise import is_picture
 from penstock.formats.suffixes import picture_ending
-from penstock.formats.tables import Table
+from penstock.formats.tables import BatchTable
 from penstock.formats.writers import TableWriter, flattened, is_bytes
 
 _NAMES = ("path", "__key__", "file_name", "filename", "image/filename")  # columns with the name of the file of an image
@@ -21,7 +21,7 @@ _LABELS = ("label", "cls", "image/class/label")
 _CHOOSE = 'Choose what is written, as columns=["image", "label"] (--columns image,label).'
 
 
-class ImageFolder(TableWriter):
+class ImageFolderWriter(TableWriter):
     """Writes `class/name.jpg` for each row: the bytes of its image, its class, and its name or number."""
 
     def __init__(self, folder: Path, schema: Any) -> None:
@@ -100,7 +100,7 @@ def _text(value: Any) -> str:
         raise InvalidArgumentError(message, hint="Names are UTF-8.") from error
 
 
-def as_huggingface(table: Table) -> Table:
+def as_huggingface(table: BatchTable) -> BatchTable:
     """Return the same rows in the form of `datasets`: images as struct<bytes, path>, and features in the schema.
 
     Features in the metadata of the source stay. Without them, a column of bytes is an Image if its first value is an

@@ -19,7 +19,7 @@ from penstock.io import decode_example
 
 
 @dataclass
-class Feature:
+class NotedFeature:
     """The kind of the values of a feature, and their smallest and largest number in a record."""
 
     kind: str | None = None  # bytes, int64, float32; None: no record has a value
@@ -38,10 +38,10 @@ class Feature:
 
 
 @dataclass
-class Seen:
+class NotedFeatures:
     """The features of `records` records."""
 
-    features: dict[str, Feature]
+    features: dict[str, NotedFeature]
     records: int
 
     @property
@@ -49,7 +49,7 @@ class Seen:
         return [f"{name}: {feature.text(self.records)}" for name, feature in sorted(self.features.items())]
 
 
-def seen_in(records: Iterable[bytes], most: int | None = None) -> Seen | None:
+def seen_in(records: Iterable[bytes], most: int | None = None) -> NotedFeatures | None:
     """Return the features of the first `most` records, or of all. None: the first is no tf.train.Example.
 
     >>> from penstock.io import encode_example
@@ -59,7 +59,7 @@ def seen_in(records: Iterable[bytes], most: int | None = None) -> Seen | None:
 
     Raises InvalidTypeError if the kind of a feature changes between records, and the errors of invalid records.
     """
-    found: dict[str, Feature] = {}
+    found: dict[str, NotedFeature] = {}
     count = 0
     for record in islice(iter(records), most):
         try:
@@ -71,12 +71,12 @@ def seen_in(records: Iterable[bytes], most: int | None = None) -> Seen | None:
         if not count and not example:
             return None  # An empty message has no features, so any format could begin like this.
         for name, values in example.items():
-            _widen(found.setdefault(name, Feature(least=len(values))), name, values)
+            _widen(found.setdefault(name, NotedFeature(least=len(values))), name, values)
         count += 1
-    return Seen(found, count) if count else None
+    return NotedFeatures(found, count) if count else None
 
 
-def _widen(feature: Feature, name: str, values: Any) -> None:
+def _widen(feature: NotedFeature, name: str, values: Any) -> None:
     from penstock.errors import InvalidTypeError
 
     kind = values.dtype.name if isinstance(values, np.ndarray) else "bytes"

@@ -23,7 +23,7 @@ from penstock.dataset.sample_files import ImageFolderDataset, WebDataset
 from penstock.dataset.table_files import ArrowDataset, JsonLinesDataset, NumpyDataset, ParquetDataset
 from penstock.errors import DataLossError, InvalidArgumentError, NotFoundError, optional_package
 from penstock.experimental import SqlDataset, make_csv_dataset
-from penstock.formats.noted import Seen, class_names, image_columns, seen_in
+from penstock.formats.noted import NotedFeatures, class_names, image_columns, seen_in
 from penstock.formats.recognise import Found, recognise
 from penstock.video import measured
 
@@ -51,7 +51,7 @@ class Opened:
     dataset: Dataset
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     parts: tuple[str, ...] = ()
-    examples: Seen | None = None
+    examples: NotedFeatures | None = None
 
     @property
     def label_names(self) -> Sequence[str] | None:

@@ -31,8 +31,7 @@ from penstock.formats.suffixes import columns_of, value_of
 from penstock.formats.writers import numbers_in
 from penstock.io import storage
 
-_BYTES = 1 << 23  # bytes of a batch
-_ROWS = 1 << 14
+_BYTES, _ROWS = 1 << 23, 1 << 14  # of a batch
 _AGAIN = "Write or copy the file again."
 _TEXT_BYTES = 1 << 24  # bytes of CSV and JSON Lines that are read at a time; the first ones determine the types
 _BY_THE_FIRST = (
@@ -41,10 +40,11 @@ _BY_THE_FIRST = (
 )
 # Signs for a missing number in CSV, as in pandas and Arrow. nan is a number.
 _MISSING = ["", "#N/A", "#N/A N/A", "#NA", "N/A", "NA", "NULL", "n/a", "null"]
+_Open = Callable[[str], tuple[Any, Iterator[Any]]]
 
 
 @dataclass(frozen=True)
-class Table:
+class BatchTable:
     """A table whose `batches` starts a new iteration. `count` is the number of rows, or None if it is not known yet."""
 
     schema: Any
@@ -55,7 +55,7 @@ class Table:
         """Return the number of rows. If the number is not known, this reads all rows."""
         return sum(batch.num_rows for batch in self.batches()) if self.count is None else self.count
 
-    def of(self, columns: Sequence[str]) -> Table:
+    def of(self, columns: Sequence[str]) -> BatchTable:
         """Return these columns only, in this order. Raises InvalidArgumentError for an unknown column."""
         import pyarrow as pa
 
@@ -73,9 +73,9 @@ class Table:
             for batch in self.batches():
                 yield pa.record_batch([batch.column(name) for name in wanted], schema=schema)
 
-        return Table(schema, batches, self.count)
+        return BatchTable(schema, batches, self.count)
 
-    def in_float32(self) -> Table:
+    def in_float32(self) -> BatchTable:
         """Return the same rows with float64 rounded to float32.
 
         Raises InvalidArgumentError for a value beyond its range.
@@ -96,7 +96,7 @@ class Table:
                 ]
                 yield pa.record_batch(columns, schema=schema)
 
-        return Table(schema, batches, self.count)
+        return BatchTable(schema, batches, self.count)
 
 
 def _in_float32(kind: Any) -> Any:
@@ -126,7 +126,7 @@ def _rounded(column: Any, field: Any) -> Any:
     return made
 
 
-def read_table(found: Found) -> Table:
+def read_table(found: Found) -> BatchTable:
     """Return a recognised file or folder as a table.
 
     Raises:
@@ -160,7 +160,7 @@ def _reading(name: str, hint: str = _AGAIN) -> Iterator[None]:
         raise DataLossError(message, hint=hint, file=name) from error
 
 
-def _in_files(files: Sequence[str], open_file: Callable[[str], tuple[Any, Iterator[Any]]], hint: str = _AGAIN) -> Table:
+def _in_files(files: Sequence[str], open_file: _Open, hint: str = _AGAIN) -> BatchTable:
     """Return the batches of files with the same schema. Each file is opened when the iteration reaches it."""
     with _reading(files[0], hint):
         schema = open_file(files[0])[0]
@@ -175,7 +175,7 @@ def _in_files(files: Sequence[str], open_file: Callable[[str], tuple[Any, Iterat
                 for part in parts:
                     yield from _pieces(part.replace_schema_metadata(schema.metadata))
 
-    return Table(schema, batches)
+    return BatchTable(schema, batches)
 
 
 def _columns(schema: Any) -> str:
@@ -189,7 +189,7 @@ def _pieces(batch: Any) -> Iterator[Any]:
         yield batch.slice(start, step)
 
 
-def _parquet(found: Found) -> Table:
+def _parquet(found: Found) -> BatchTable:
     import pyarrow.parquet as pq
 
     def open_file(name: str) -> tuple[Any, Iterator[Any]]:
@@ -204,10 +204,10 @@ def _parquet(found: Found) -> Table:
     for name in found.files:
         with _reading(name):
             count += pq.read_metadata(name).num_rows
-    return Table(table.schema, table.batches, count)
+    return BatchTable(table.schema, table.batches, count)
 
 
-def _arrow(found: Found) -> Table:
+def _arrow(found: Found) -> BatchTable:
     import pyarrow as pa
 
     def open_file(name: str) -> tuple[Any, Iterator[Any]]:
@@ -223,7 +223,7 @@ def _arrow(found: Found) -> Table:
     return _in_files(found.files, open_file)
 
 
-def _csv(found: Found) -> Table:
+def _csv(found: Found) -> BatchTable:
     import pyarrow.csv
 
     types: dict[str, Any] = {}
@@ -244,7 +244,7 @@ def _csv(found: Found) -> Table:
     return _in_files(found.files, open_file, _BY_THE_FIRST)
 
 
-def _told(files: Sequence[str], open_file: Callable[[str], tuple[Any, Iterator[Any]]]) -> Any:
+def _told(files: Sequence[str], open_file: _Open) -> Any:
     """Return the columns that the beginnings of text files have. int64 in one and double in another give double.
 
     Strings that look like times stay text, and an empty column is text.
@@ -264,7 +264,7 @@ def _told(files: Sequence[str], open_file: Callable[[str], tuple[Any, Iterator[A
     return pa.schema([(field.name, with_types(field.type, pa.types.is_null, pa.string())) for field in schema])
 
 
-def _jsonl(found: Found) -> Table:
+def _jsonl(found: Found) -> BatchTable:
     import pyarrow as pa
     import pyarrow.json
 
@@ -296,7 +296,7 @@ def _unpacked(name: str, found: Found) -> Any:
     return pa.input_stream(name, compression="gzip" if found.compression else None)
 
 
-def _of_rows(schema: Any, rows: Callable[[], Iterable[Mapping[str, Any]]], count: int | None = None) -> Table:
+def _of_rows(schema: Any, rows: Callable[[], Iterable[Mapping[str, Any]]], count: int | None = None) -> BatchTable:
     """Return a table of rows that Python code yields, grouped into batches."""
     import pyarrow as pa
 
@@ -312,18 +312,18 @@ def _of_rows(schema: Any, rows: Callable[[], Iterable[Mapping[str, Any]]], count
         if waiting:
             yield pa.RecordBatch.from_pylist(waiting, schema)
 
-    return Table(schema, batches, count)
+    return BatchTable(schema, batches, count)
 
 
-def _tfrecord(found: Found) -> Table:
+def _tfrecord(found: Found) -> BatchTable:
     return _records(TFRecordDataset(list(found.files), compression_type=found.compression))
 
 
-def _array_record(found: Found) -> Table:
+def _array_record(found: Found) -> BatchTable:
     return _records(ArrayRecordDataset(list(found.files)))
 
 
-def _lmdb(found: Found) -> Table:
+def _lmdb(found: Found) -> BatchTable:
     import pyarrow as pa
 
     pairs = LmdbDataset(list(found.files))
@@ -331,7 +331,7 @@ def _lmdb(found: Found) -> Table:
     return _of_rows(schema, lambda: ({"key": key, "value": value} for key, value in pairs), len(pairs))
 
 
-def _records(records: Dataset) -> Table:
+def _records(records: Dataset) -> BatchTable:
     """Return a table of records. A first iteration finds the features and their numbers of values."""
     import pyarrow as pa
 
@@ -365,7 +365,7 @@ def _plain(values: Any) -> list[Any]:
     return values.tolist() if isinstance(values, np.ndarray) else list(values)
 
 
-def _webdataset(found: Found) -> Table:
+def _webdataset(found: Found) -> BatchTable:
     import pyarrow as pa
 
     samples = WebDataset(list(found.files))
@@ -387,7 +387,7 @@ def _webdataset(found: Found) -> Table:
     return _of_rows(pa.schema([("__key__", pa.string()), *fields]), rows)
 
 
-def _image_folder(found: Found) -> Table:
+def _image_folder(found: Found) -> BatchTable:
     import pyarrow as pa
 
     fields = [pa.field("image", pa.binary()), pa.field("path", pa.string())]
@@ -419,14 +419,14 @@ def _below(found: Found, name: str) -> str:
     return PurePath(name).relative_to(found.path).as_posix()
 
 
-def _text(found: Found) -> Table:
+def _text(found: Found) -> BatchTable:
     import pyarrow as pa
 
     lines = TextLineDataset(list(found.files), compression_type=found.compression)
     return _of_rows(pa.schema([("line", pa.binary())]), lambda: ({"line": line} for line in lines))
 
 
-_TABLES: dict[str, Callable[[Found], Table]] = {
+_TABLES: dict[str, Callable[[Found], BatchTable]] = {
     "array_record": _array_record,
     "lmdb": _lmdb,
     "arrow": _arrow,

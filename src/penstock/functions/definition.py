@@ -74,14 +74,14 @@ _LONGEST = 1 << 20  # characters of a file; parsing takes about 0.2 s per MB
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundDefinition:
     """A function's tree, and the names that its file imports. Python compiles calls of their methods differently."""
 
     node: Definition
     imports: tuple[str, ...]
 
 
-def definition(function: FunctionType) -> Found | None:
+def definition(function: FunctionType) -> FoundDefinition | None:
     """Return the tree of a function's definition, or None if no tree is proven to be right.
 
     >>> definition(eval("lambda x: x")) is None
@@ -97,14 +97,14 @@ def definition(function: FunctionType) -> Found | None:
         nodes, imports = _definitions(text)
     except _NO_TREE:
         return None
-    candidates = [Found(node, imports) for node in nodes.get(code.co_firstlineno, ())]
+    candidates = [FoundDefinition(node, imports) for node in nodes.get(code.co_firstlineno, ())]
     return next((found for found in candidates if _same(_code_of(found, code), code)), None)
 
 
-_MADE: WeakKeyDictionary[CodeType, Found] = WeakKeyDictionary()
+_MADE: WeakKeyDictionary[CodeType, FoundDefinition] = WeakKeyDictionary()
 
 
-def remember(code: CodeType, found: Found) -> None:
+def remember(code: CodeType, found: FoundDefinition) -> None:
     """Remember the tree from which `code` was compiled."""
     _MADE[code] = found
 
@@ -130,7 +130,7 @@ def _imported(node: ast.AST) -> set[str]:
     return set().union(*map(_imported, ast.iter_child_nodes(node)))
 
 
-def compiled(found: Found, like: CodeType) -> Iterator[CodeType]:
+def compiled(found: FoundDefinition, like: CodeType) -> Iterator[CodeType]:
     """Compile a definition in the place of `like`, and yield the code objects with the name of `like`."""
     node = found.node
     statement: ast.stmt = node if isinstance(node, ast.FunctionDef) else ast.copy_location(ast.Expr(node), node)
@@ -158,7 +158,7 @@ def _imports(names: Sequence[str]) -> list[ast.stmt]:
     return [ast.Import([ast.alias(name)]) for name in names]
 
 
-def _code_of(found: Found, like: CodeType) -> CodeType | None:
+def _code_of(found: FoundDefinition, like: CodeType) -> CodeType | None:
     try:
         return next(compiled(found, like), None)
     except _NO_TREE:

@@ -16,7 +16,7 @@ from typing import Any
 
 from penstock.functions.libraries import Kind
 from penstock.functions.memory import recalled
-from penstock.functions.objects import Watched
+from penstock.functions.objects import WatchedPlaces
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 _VISIBLE = (Kind.EFFECT, Kind.RANDOM, Kind.SEEDED, Kind.CLOCK)
@@ -41,7 +41,7 @@ class Facts:
 
     reasons: Mapping[Kind, Reason]
     creates_objects: bool
-    watched: tuple[Watched, ...]
+    watched: tuple[WatchedPlaces, ...]
 
     def why(self, *kinds: Kind) -> Reason | None:
         """Return the first reason of these kinds."""

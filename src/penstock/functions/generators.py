@@ -20,7 +20,7 @@ from penstock.functions.captured import Captured
 from penstock.functions.code import steps, words
 from penstock.functions.memory import recalled
 from penstock.functions.ownership import STANDARD, is_users
-from penstock.functions.uses import Reading, Use, attribute, plain
+from penstock.functions.uses import FunctionReading, Use, attribute, plain
 
 _TORCH = words(  # functions of torch that use random numbers
     """rand randn randint randperm rand_like randn_like randint_like normal bernoulli multinomial poisson binomial
@@ -47,7 +47,7 @@ def _read(function: Callable[..., Any]) -> tuple[dict[str, Use], list[Any]]:
     return found.drawn, [Captured(tuple(found.reads))]
 
 
-class _Drawn(Reading):
+class _Drawn(FunctionReading):
     most = 1000
 
     def __init__(self, function: Callable[..., Any]) -> None:

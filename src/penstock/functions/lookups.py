@@ -28,7 +28,7 @@ from penstock.functions.methods import KNOWN_METHODS, LOOKING, METHODS, READERS,
 from penstock.functions.objects import (
     ABSENT,
     MAPPINGS,
-    Watched,
+    WatchedPlaces,
     assigning,
     contents,
     fields,
@@ -63,7 +63,7 @@ class Lookups(ABC):
 
     def __init__(self) -> None:
         self.notes: dict[Kind, tuple[str, int | None]] = {}  # the first reason of each kind, and its line
-        self.watched: dict[Any, Watched] = {}  # the places that were read
+        self.watched: dict[Any, WatchedPlaces] = {}  # the places that were read
         self._line: int | None = None
         self._calls: list[str] = []  # the names of the functions that the walk is in
         self._fields: set[str] = set()  # fields of the data classes of which the function creates objects
@@ -105,7 +105,7 @@ class Lookups(ABC):
 
     def _watch(self, owner: Any, name: str, value: Any) -> None:
         with suppress(TypeError):  # an object without weak references is assumed not to change
-            self.watched[id(owner), name] = Watched(weakref.ref(owner), name, (id(value),))
+            self.watched[id(owner), name] = WatchedPlaces(weakref.ref(owner), name, (id(value),))
 
     def _change(self, value: Origins, does: str) -> None:
         """Note that an object is changed, unless it belongs to the call."""

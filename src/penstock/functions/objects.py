@@ -198,7 +198,7 @@ def is_plain(value: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedPlaces:
     """The value of an object's attribute; without a name, the values of all places that a function reads."""
 
     owner: weakref.ref[Any]
@@ -215,9 +215,9 @@ class Watched:
         return (id(fields(owner).get(self.name)),) == self.stood
 
 
-def watch(function: FunctionType) -> Watched:
-    """Return a `Watched` for a function's code, defaults, closure and the globals that it names."""
-    return Watched(weakref.ref(function), None, _places(function))
+def watch(function: FunctionType) -> WatchedPlaces:
+    """Return a `WatchedPlaces` for a function's code, defaults, closure and the globals that it names."""
+    return WatchedPlaces(weakref.ref(function), None, _places(function))
 
 
 def _places(function: FunctionType) -> tuple[Any, ...]:

@@ -22,7 +22,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 from penstock.functions.calls import CallLookups, bound
-from penstock.functions.definition import Found, definition
+from penstock.functions.definition import FoundDefinition, definition
 from penstock.functions.libraries import Kind
 from penstock.functions.lookups import parameters
 from penstock.functions.objects import contents, fields, is_imported, watch
@@ -43,7 +43,7 @@ class FunctionScan(CallLookups):
     def __init__(self) -> None:
         super().__init__()
         self._steps = 0
-        self._definitions: dict[FunctionType, Found] = {}
+        self._definitions: dict[FunctionType, FoundDefinition] = {}
         self._frames: dict[Any, CallFrame] = {}  # frames by function and arguments
         self._walked: set[CallFrame] = set()  # frames that this walk has entered
 

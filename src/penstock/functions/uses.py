@@ -32,7 +32,7 @@ _ONLY_COMPUTES = ("urllib.parse", "http.cookies")
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldValue:
     """An outer value of a function. `kind` is "captured", "default", "global", "module" or "imported"."""
 
     kind: str
@@ -40,15 +40,15 @@ class Held:
     value: Any
 
 
-def held(function: FunctionType) -> Iterator[Held]:
+def held(function: FunctionType) -> Iterator[HeldValue]:
     """Yield the outer values of a function in a fixed order. Library functions have only defaults and captured values.
 
     >>> size = 3
     >>> [(one.kind, one.name) for one in held(lambda x, times=2: x * times)]
     [('default', 'times')]
     """
-    yield from (Held("default", name, value) for name, value in defaults(function).items())
-    yield from (Held("captured", name, value) for name, value in closure(function))
+    yield from (HeldValue("default", name, value) for name, value in defaults(function).items())
+    yield from (HeldValue("captured", name, value) for name, value in closure(function))
     if is_users(function):
         yield from _global(function.__globals__, names(function.__code__), "", set())
         yield from _imported(function)
@@ -81,27 +81,27 @@ def plain(function: Any) -> tuple[Any, Any]:
     return (called, function) if isinstance(called, FunctionType) else (function, None)
 
 
-def _global(values: dict[str, Any], names: set[str], lead: str, seen: set[int]) -> Iterator[Held]:
+def _global(values: dict[str, Any], names: set[str], lead: str, seen: set[int]) -> Iterator[HeldValue]:
     """Yield the globals with these names. In a module of the user, also yield its globals with these names."""
     for name in sorted(names & values.keys()):
         value = values[name]
         if not isinstance(value, ModuleType):
-            yield Held("global", lead + name, value)
+            yield HeldValue("global", lead + name, value)
         elif id(value) not in seen:
             seen.add(id(value))
-            yield Held("module", lead + name, value.__name__)
+            yield HeldValue("module", lead + name, value.__name__)
             if is_users(value):
                 yield from _global(vars(value), names, f"{lead}{name}.", seen)
 
 
-def _imported(function: FunctionType) -> Iterator[Held]:
+def _imported(function: FunctionType) -> Iterator[HeldValue]:
     """Yield the sources of the user's modules that the function imports when it runs."""
     package = str(function.__globals__.get("__package__") or "")
     found = {name for code in codes(function.__code__) for name in _imports(code, package)}
     for name in sorted(found):
         file = _source_file(name)
         if file is not None:
-            yield Held("imported", name, file.read_bytes())
+            yield HeldValue("imported", name, file.read_bytes())
 
 
 def _imports(code: CodeType, package: str) -> Iterator[str]:
@@ -154,12 +154,12 @@ class Use:
 
 def uses(function: Callable[..., Any]) -> list[Use]:
     """Return the uses of a function. Instead of a helper of the user, the list has the uses of the helper."""
-    return Reading(function).found
+    return FunctionReading(function).found
 
 
 def keeps_state(function: Callable[..., Any]) -> bool:
     """Return True if a function assigns to globals, to names of an enclosing function, or to attributes."""
-    return Reading(function).keeps_state
+    return FunctionReading(function).keeps_state
 
 
 def takes_lock(function: Callable[..., Any]) -> bool:
@@ -182,15 +182,15 @@ def _is_elsewhere(value: Any) -> bool:
 
 def loops(function: Callable[..., Any]) -> bool:
     """Return True if a function, or a helper of the user, has a loop or comprehension."""
-    return Reading(function).loops
+    return FunctionReading(function).loops
 
 
 def branches(function: Callable[..., Any]) -> bool:
     """Return True if a function, or a helper of the user, has a branch, perhaps on a value of an element."""
-    return Reading(function).branches
+    return FunctionReading(function).branches
 
 
-class Reading:
+class FunctionReading:
     """Reads the code of a function and of its helpers. A subclass can read more code and note other facts."""
 
     most = _MOST_FUNCTIONS

@@ -142,7 +142,7 @@ class GifFrame(NamedTuple):
     packed: bytes
 
 
-class _Reader:
+class _ByteReader:
     """Reads bytes in order, and reports the position if no bytes are left."""
 
     def __init__(self, data: bytes) -> None:
@@ -189,7 +189,7 @@ def read_gif(op: str, data: bytes) -> Iterator[GifFrame]:
         InvalidArgumentError: not a GIF.
     """
     check_format(op, "GIF", data)
-    reader = _Reader(data)
+    reader = _ByteReader(data)
     reader.take(10)
     shared = reader.colours(reader.take(3)[0])
     transparent = -1
@@ -215,7 +215,7 @@ def read_gif(op: str, data: bytes) -> Iterator[GifFrame]:
         raise DataLossError(message)
 
 
-def _frame(reader: _Reader, shared: npt.NDArray[np.uint8] | None, transparent: int) -> GifFrame:
+def _frame(reader: _ByteReader, shared: npt.NDArray[np.uint8] | None, transparent: int) -> GifFrame:
     at = reader.at - 1
     left, top, width, height = reader.numbers(4)
     flags = reader.take(1)[0]

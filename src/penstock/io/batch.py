@@ -27,7 +27,7 @@ from penstock.trace.lift import byte_string, lifted_by
 from penstock.trace.tracer import Tracer, bind
 
 if TYPE_CHECKING:
-    from penstock.io.tables import Output, Tables
+    from penstock.io.tables import KernelOutput, Tables
 
 _KERNEL = Kernels("penstock.io.kernels.example.parse")
 
@@ -93,10 +93,10 @@ def parse_strings(
     if kernel is None:
         return plain_columns(buffers, which, starts, lengths, expected)
     from penstock.io.columns import columns_of
-    from penstock.io.tables import Output, tables_of
+    from penstock.io.tables import KernelOutput, tables_of
 
     tables = tables_of(expected)
-    output = Output(tables, len(starts))
+    output = KernelOutput(tables, len(starts))
     row = _run(kernel, buffers, which, starts, lengths, tables, output)
     if row < len(starts):
         number = 0 if which is None else int(which[row])
@@ -131,7 +131,7 @@ def _run(
     starts: np.ndarray,
     lengths: np.ndarray,
     tables: Tables,
-    output: Output,
+    output: KernelOutput,
 ) -> int:
     """Parse the records into `output`. Return the number of records before the first invalid record."""
     addresses = np.array([buffer.__array_interface__["data"][0] for buffer in buffers], np.int64)
@@ -165,7 +165,7 @@ def _run(
         output.grow(entry, needed)
 
 
-def _learn(tables: Tables, output: Output) -> None:
+def _learn(tables: Tables, output: KernelOutput) -> None:
     """Remember the number of values in lists, to guess the memory of the next block."""
     if tables.lists and output.rows:
         for k, known in enumerate(tables.density):

@@ -13,12 +13,11 @@ import numpy as np
 
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import Context, InvalidArgumentError, PenstockError, annotate
-from penstock.io.expected import ANY_LENGTH, Expected, as_vector, partitioned, sparse_row
-from penstock.io.expected import Output as Wanted
+from penstock.io.expected import ANY_LENGTH, Expected, Output, as_vector, partitioned, sparse_row
 from penstock.io.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, VarLenFeature
 from penstock.io.kernels.example import SIZE, SPLITS
 from penstock.io.plain import parse_plain
-from penstock.io.tables import Output, Tables
+from penstock.io.tables import KernelOutput, Tables
 from penstock.io.values import BYTES, FLOAT
 
 
@@ -246,7 +245,7 @@ Buffers = tuple[np.ndarray, ...]
 
 
 def columns_of(
-    expected: Expected, tables: Tables, output: Output, buffers: Buffers, which: np.ndarray | None
+    expected: Expected, tables: Tables, output: KernelOutput, buffers: Buffers, which: np.ndarray | None
 ) -> dict[str, ParsedColumn]:
     """Return the columns. Byte strings stay in the records' buffers; row i is in buffer `which[i]`."""
     found: dict[str, ParsedColumn] = {}
@@ -263,7 +262,7 @@ def columns_of(
 
 
 def _column(
-    wanted: Wanted, expected: Expected, output: Output, buffers: Buffers, which: np.ndarray | None, tables: Tables
+    wanted: Output, expected: Expected, output: KernelOutput, buffers: Buffers, which: np.ndarray | None, tables: Tables
 ) -> ParsedColumn:
     feature = wanted.feature
     values = _values(wanted.entry, expected, output, buffers, which, tables)
@@ -279,7 +278,7 @@ def _column(
 
 
 def _values(
-    entry: int, expected: Expected, output: Output, buffers: Buffers, which: np.ndarray | None, tables: Tables
+    entry: int, expected: Expected, output: KernelOutput, buffers: Buffers, which: np.ndarray | None, tables: Tables
 ) -> np.ndarray | BytesValues:
     kind = expected.entries[entry].kind
     if kind != BYTES:
@@ -292,7 +291,7 @@ def _values(
     return _with_defaults(BytesValues(buffers, starts, lengths, numbers), missing, defaults)
 
 
-def _numbers(which: np.ndarray, entry: int, output: Output) -> np.ndarray:
+def _numbers(which: np.ndarray, entry: int, output: KernelOutput) -> np.ndarray:
     """Return the buffer number of every byte string of an entry."""
     size = output.table[entry, SIZE]
     return np.repeat(which, np.diff(_splits(entry, output)) if size == ANY_LENGTH else size)
@@ -314,12 +313,12 @@ def _with_defaults(values: BytesValues, missing: np.ndarray, defaults: list[byte
     return BytesValues((*values.buffers, joined), starts, lengths, which)
 
 
-def _splits(entry: int, output: Output) -> np.ndarray:
+def _splits(entry: int, output: KernelOutput) -> np.ndarray:
     splits: np.ndarray = output.splits[output.table[entry, SPLITS]]
     return splits
 
 
-def _partition(wanted: Wanted, feature: RaggedFeature, flat: FlatValues, output: Output) -> PartitionedValues:
+def _partition(wanted: Output, feature: RaggedFeature, flat: FlatValues, output: KernelOutput) -> PartitionedValues:
     parts = [
         None if entry is None else (output.part(output.ints, entry), _splits(entry, output))
         for entry in wanted.partitions

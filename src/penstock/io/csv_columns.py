@@ -19,7 +19,7 @@ from penstock.block.arrow_leaf import decode
 from penstock.block.column import BytesColumn, Column, DenseColumn, concat
 from penstock.block.spec import TensorSpec
 from penstock.io.csv_format import CsvColumn, CsvFormat
-from penstock.io.csv_reader import FINE, CsvChunk, Row, whole_row
+from penstock.io.csv_reader import FINE, CsvChunk, CsvRow, whole_row
 from penstock.io.window import MARK
 
 # Whitespace (also `\t\n\v\f\r`) around a number is allowed, and a plus sign too. Floats are decimal, or inf, infinity
@@ -110,7 +110,7 @@ class CsvColumns(NamedTuple):
     odd_numbers: bool = False
 
 
-def rows_of(chunk: CsvChunk, layout: CsvFormat, numbers: Iterable[int] | None = None) -> list[Row]:
+def rows_of(chunk: CsvChunk, layout: CsvFormat, numbers: Iterable[int] | None = None) -> list[CsvRow]:
     """Return the rows of a chunk, or only those with these numbers, from the plain scanner."""
     content, begin = chunk.content.data, int(chunk.offsets[0])
     return [

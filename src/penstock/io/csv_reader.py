@@ -30,7 +30,7 @@ _SEP = re.compile(rb'"?sep=(.)"?(\r\n?|\n)')  # a first line that Excel writes t
 _LF, _CR = 10, 13
 
 
-class Row(NamedTuple):
+class CsvRow(NamedTuple):
     """The values of a row's fields, its status, the start of the next row, and True if a line end follows."""
 
     fields: list[bytes]
@@ -39,13 +39,13 @@ class Row(NamedTuple):
     ended: bool
 
 
-def plain_row(content: memoryview, at: int, delimiter: int, quote: int, *, final: bool) -> Row | None:
+def plain_row(content: memoryview, at: int, delimiter: int, quote: int, *, final: bool) -> CsvRow | None:
     """Return the row at `at`, or None if it may continue after the content. `final` content is the end of the file."""
     row = whole_row(content, at, delimiter, quote)
     return row if final or row.ended else None
 
 
-def whole_row(content: memoryview, at: int, delimiter: int, quote: int) -> Row:
+def whole_row(content: memoryview, at: int, delimiter: int, quote: int) -> CsvRow:
     """Return the row that begins at `at`. The content ends with the file."""
     fields: list[bytes] = []
     worst = FINE
@@ -58,7 +58,7 @@ def whole_row(content: memoryview, at: int, delimiter: int, quote: int) -> Row:
         at += 1
     ended = at < len(content) and not (content[at] == _CR and at + 1 == len(content))
     at += 2 if content[at : at + 2].tobytes() == b"\r\n" else 1
-    return Row(fields, worst, min(at, len(content)), ended)
+    return CsvRow(fields, worst, min(at, len(content)), ended)
 
 
 def _field(content: memoryview, at: int, delimiter: int, quote: int) -> tuple[bytes, int, int]:
@@ -151,7 +151,7 @@ class CsvChunk:
     buffer: np.ndarray
     base: int
     offsets: np.ndarray
-    rows: dict[int, Row] = field(default_factory=dict)
+    rows: dict[int, CsvRow] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -224,7 +224,7 @@ class CsvReader(TextReader):
         at, enough = window.at, window.at + self._chunk // 2
         self._chunk = min(self._chunk * 4, _MOST_PIECE)
         offsets = [np.array([at])]
-        rows: dict[int, Row] = {}
+        rows: dict[int, CsvRow] = {}
         count = 0
         while at < min(enough, len(window.buffer)):
             fresh, plain = self._stretch(at, final=final)
@@ -236,7 +236,7 @@ class CsvReader(TextReader):
             at = int(fresh[-1])
         return CsvChunk(window.buffer, window.base, np.concatenate(offsets), rows) if count else None
 
-    def _stretch(self, at: int, *, final: bool) -> tuple[np.ndarray, list[Row]]:
+    def _stretch(self, at: int, *, final: bool) -> tuple[np.ndarray, list[CsvRow]]:
         """Return the offsets of valid rows from `at` on, or of some rows of which the first is invalid, and these rows.
 
         The result is empty if the first row continues after the buffer.
@@ -254,12 +254,12 @@ class CsvReader(TextReader):
                 return np.array([row.stop for row in rows], np.int64) + at, rows
             size *= 2
 
-    def _plain_rows(self, piece: np.ndarray, begin: int, *, final: bool) -> list[Row]:
+    def _plain_rows(self, piece: np.ndarray, begin: int, *, final: bool) -> list[CsvRow]:
         """Return the first rows of a piece that begins with an invalid row.
 
         It scans more rows if invalid rows are close.
         """
-        rows: list[Row] = []
+        rows: list[CsvRow] = []
         at, apart = 0, begin - self._wrong
         most = min(self._plain * 2, _MOST_PLAIN) if apart < _NEAR else 1
         while len(rows) < most and at < len(piece):

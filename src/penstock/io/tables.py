@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.block.arena import ARENA
-from penstock.io.expected import ANY_LENGTH, Entry, Expected
-from penstock.io.expected import Output as Wanted
+from penstock.io.expected import ANY_LENGTH, Entry, Expected, Output
 from penstock.io.features import FixedLenFeature
 from penstock.io.kernels import example as columns
 from penstock.io.values import BYTES, FLOAT, INT64
@@ -39,12 +38,12 @@ class Tables:
     density: list[float]
     sizes: list[int]
     lists: int
-    numbers: list[Numbers | None]
+    numbers: list[NumberFeature | None]
     no_notes: np.ndarray
-    layouts: dict[int, Layout] = field(default_factory=dict)
+    layouts: dict[int, ValueLayout] = field(default_factory=dict)
 
 
-class Numbers(NamedTuple):
+class NumberFeature(NamedTuple):
     """A `FixedLenFeature` of numbers: its entry and array, values per row, and the shape if it is no scalar."""
 
     entry: int
@@ -53,7 +52,7 @@ class Numbers(NamedTuple):
     shape: tuple[int, ...] | None
 
 
-class Layout(NamedTuple):
+class ValueLayout(NamedTuple):
     """Positions of the entries' values: the table with BASE and ROOM, BASE by entry, array sizes by kind."""
 
     table: np.ndarray
@@ -114,11 +113,11 @@ def _make(expected: Expected) -> Tables:
     )
 
 
-def _numbers(output: Wanted) -> Numbers | None:
+def _numbers(output: Output) -> NumberFeature | None:
     feature = output.feature
     if not isinstance(feature, FixedLenFeature) or feature.dtype is bytes:
         return None
-    return Numbers(output.entry, feature.dtype == np.float32, math.prod(feature.shape), feature.shape or None)
+    return NumberFeature(output.entry, feature.dtype == np.float32, math.prod(feature.shape), feature.shape or None)
 
 
 def _spell(row: np.ndarray, entry: Entry) -> None:
@@ -162,13 +161,13 @@ def _place(places: np.ndarray, k: int, key: bytes) -> None:
     places[at] = k
 
 
-def _lay_out(tables: Tables, rows: int) -> Layout:
+def _lay_out(tables: Tables, rows: int) -> ValueLayout:
     """Return a layout for `rows` rows. Lists get as much room as the last blocks would have needed."""
     table = tables.table.copy()
     sizes = table[:, columns.SIZE]
     guess = [math.ceil(density * rows) + 8 for density in tables.density]
     table[:, columns.ROOM] = np.where(sizes >= 0, sizes * rows, guess)
-    layout = Layout(table, *_bases(table))
+    layout = ValueLayout(table, *_bases(table))
     if not tables.lists and len(tables.layouts) < _LAYOUTS:
         tables.layouts[rows] = layout
     return layout
@@ -189,7 +188,7 @@ def _bases(table: np.ndarray) -> tuple[list[int], dict[int, int]]:
     return bases, sizes
 
 
-class Output:
+class KernelOutput:
     """The arrays of one kernel call, with the position of every entry in them."""
 
     __slots__ = ("_sizes", "bases", "floats", "ints", "lengths", "rows", "splits", "starts", "table")

@@ -1,4 +1,4 @@
-"""Window: the part of a file's content in memory, which its reader moves forward.
+"""`FileWindow`: the part of a file's content in memory, which its reader moves forward.
 
 RecordChunk: records in it, by position. LineReader: the lines of a file, also in chunks of positions. whole_lines: the
 lines of several small files.
@@ -33,7 +33,7 @@ _CTRL_Z = 26  # ends texts of DOS
 _EMPTY = np.frombuffer(b"", np.uint8)
 
 
-class Window:
+class FileWindow:
     """The decompressed content of a file, from byte `offset` on.
 
     `buffer` is read-only uint8 and never changes, so slices of it stay valid. `at` is the reader's position in it, and
@@ -294,13 +294,13 @@ _NONE = np.empty(0, np.int64)
 
 
 class TextReader:
-    """The rows of a text file. `how` are the arguments of a `Window`. Its offset must be the start of a row.
+    """The rows of a text file. `how` are the arguments of a `FileWindow`. Its offset must be the start of a row.
 
     Raises NotFoundError for a missing file. One thread at a time may use it.
     """
 
     def __init__(self, path: storage.Path, **how: Any) -> None:
-        self._window = Window(path, text=True, **how)
+        self._window = FileWindow(path, text=True, **how)
 
     def tell(self) -> int:
         """Return the offset of the next row in the (uncompressed) file. A new reader can continue there."""
@@ -409,7 +409,7 @@ class LineReader(TextReader):
 def whole_lines(contents: Sequence[bytes]) -> tuple[RecordChunk, np.ndarray] | None:
     r"""Return the lines of files, as `LineReader` reads them, with their offsets in each file and the count per file.
 
-    Return None if a `Window` may remove bytes of a file or raise an error.
+    Return None if a `FileWindow` may remove bytes of a file or raise an error.
 
     >>> chunk, counts = whole_lines([b"one\r\ntwo", b"", b"three\n"])
     >>> chunk.records(), chunk.offsets.tolist(), counts.tolist()

@@ -16,7 +16,7 @@ from penstock.block.same_kind import SameKind
 from penstock.errors import InvalidTypeError, UnimplementedError
 from penstock.physical.lower import Lowering
 from penstock.physical.stretch import Stretch, elements_of, failure
-from penstock.physical.transform import Outcome, Transform
+from penstock.physical.transform import BlockTransform, Outcome
 from penstock.plan.inputs import Scan
 from penstock.plan.node import INFINITE_CARDINALITY, Node, short_location
 from penstock.plan.ops import FlatMap, Interleave
@@ -154,7 +154,7 @@ def scattered(parts: Sequence[tuple[np.ndarray, Stretch]]) -> Stretch:
     return Stretch(block, tuple(failures))
 
 
-class Fetch(Transform):
+class FetchTransform(BlockTransform):
     """Transform from indices to the elements of a plan, in the epoch that `lowering` describes.
 
     All elements have one kind. Each element is the same as if it were read alone: no element affects its neighbours in
@@ -200,4 +200,4 @@ class Fetch(Transform):
             return failure(error)  # the error replaces the element, or several elements of different kinds
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Fetch, self._arguments
+        return FetchTransform, self._arguments

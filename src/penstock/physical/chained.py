@@ -14,14 +14,14 @@ its steps and passes the others to the stage before it. A prefetch has no entry,
 
 Instead of n results of a map, n of its inputs can be dropped, and instead of n batches, `batch_size` times n inputs. In
 this way, the entries of several steps become the one position of a stage. This does not work for a filter. If elements
-after a filter within a stage must be dropped, the stage is split there (`Place.part`). If elements before a filter at
-the start of a stage must be dropped, a `Portioned` before the stage drops them (`Place.dropping`).
+after a filter within a stage must be dropped, the stage is split there (`ResumePlace.part`). If elements before a
+filter at the start of a stage must be dropped, a `Portioned` before the stage drops them (`ResumePlace.dropping`).
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from time import perf_counter
@@ -31,7 +31,7 @@ from penstock.block.block import Block
 from penstock.block.same_kind import read, written
 from penstock.errors import InvalidArgumentError
 from penstock.physical.stage import Cursor, Stage, State, StretchStage, as_of_now
-from penstock.physical.transform import Transform
+from penstock.physical.transform import Transforms
 
 # number of elements that each step takes per result, or None if it is unknown, such as for a filter
 Ratios = tuple[int | None, ...]
@@ -39,7 +39,7 @@ Ratios = tuple[int | None, ...]
 _KEYS = {"below", "skip", "steps"}
 
 
-def ratios_of(transforms: Sequence[Transform], batch: int | None = None) -> Ratios:
+def ratios_of(transforms: Transforms, batch: int | None = None) -> Ratios:
     """Return the ratios of a stage with these transforms, and with a batch of this size at its end, if any."""
     own = tuple(1 if transform.one_to_one else None for transform in transforms)
     return own if batch is None else (*own, batch)
@@ -55,7 +55,7 @@ class Chained:
     __slots__ = ("below", "count", "first", "ratios", "skip", "transforms")
 
     def __init__(
-        self, below: State, first: int, count: int | None, ratios: Ratios, skip: int, maps: Sequence[Transform] = ()
+        self, below: State, first: int, count: int | None, ratios: Ratios, skip: int, maps: Transforms = ()
     ) -> None:
         self.below = below
         self.first = first
@@ -101,7 +101,7 @@ def _dropping(first: int, steps: list[list[Any]], count: int) -> tuple[int, list
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ResumePlace:
     """The position at which a stage resumes, as in `Chained`. Its first `part` steps must run as a stage of their own.
 
     If `dropping` is True, `below` is the state of a `Portioned`, which drops elements that the stage cannot drop.
@@ -115,7 +115,7 @@ class Place:
     dropping: bool = False
 
 
-def place_of(state: State, ratios: Ratios) -> Place:
+def place_of(state: State, ratios: Ratios) -> ResumePlace:
     """Return the part of a row's state for the stage of its last steps.
 
     Raise InvalidArgumentError for a foreign state.
@@ -123,7 +123,7 @@ def place_of(state: State, ratios: Ratios) -> Place:
     if isinstance(state, Chained):
         state = state.resolved()
     if not ratios:
-        return Place(state, 0, 0, 0)
+        return ResumePlace(state, 0, 0, 0)
     if not _is_row(state) or len(state["steps"]) < len(ratios):
         raise _misfit()
     steps, own = state["steps"][: -len(ratios)], state["steps"][-len(ratios) :]
@@ -136,14 +136,14 @@ def place_of(state: State, ratios: Ratios) -> Place:
         for at in range(len(own), 0, -1):
             passed = skips[at] * (ratios[at - 1] or 1)
             skips[at - 1], skips[at] = skips[at - 1] + passed, 0
-        return Place(below, skips[0], None if count is None else count + skips[0] - first, 0)
+        return ResumePlace(below, skips[0], None if count is None else count + skips[0] - first, 0)
     last = filters[-1]
     before = [at for at in range(last) if skips[at]]
     if before and (before[-1] or ratios[0]):
-        return Place(below, first, count, 0, part=before[-1] or 1)
+        return ResumePlace(below, first, count, 0, part=before[-1] or 1)
     if before:  # the stage begins with a filter, and elements before it must be dropped
-        return Place(Chained(below, 0, 0, (), first), 0, count, sum(skips[last:]), dropping=True)
-    return Place(below, 0, count, sum(skips[last:]))
+        return ResumePlace(Chained(below, 0, 0, (), first), 0, count, sum(skips[last:]), dropping=True)
+    return ResumePlace(below, 0, count, sum(skips[last:]))
 
 
 def _first_number(steps: list[list[Any]], ratios: Ratios) -> int | None:
@@ -198,7 +198,7 @@ class ChainedStage(StretchStage):
         self._stretch_skip = self.go_on(place)
 
     @abstractmethod
-    def made_by(self) -> Sequence[Transform]:
+    def made_by(self) -> Transforms:
         """Return its first steps."""
 
     @abstractmethod
@@ -206,7 +206,7 @@ class ChainedStage(StretchStage):
         """Return the state for a position and the number of results to drop after it."""
 
     @abstractmethod
-    def go_on(self, place: Place) -> int:
+    def go_on(self, place: ResumePlace) -> int:
         """Restore a position. Return the number of results to drop after it."""
 
     @abstractmethod

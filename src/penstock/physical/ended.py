@@ -17,16 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.block import Block, Builder
+from penstock.block.block import Block, BlockBuilder
 from penstock.block.column import Column, DenseColumn, column_of
-from penstock.block.fixed import Given, fixed_column, fixed_columns, fixed_values, without_aliasing
+from penstock.block.fixed import CallArguments, fixed_column, fixed_columns, fixed_values, without_aliasing
 from penstock.block.leaf import as_leaf
 from penstock.block.structure import components
 from penstock.forked import new_lock
 from penstock.physical.vectorise import (
     ELEMENTS,
     SECONDS,
-    Trial,
+    PartTrial,
     column_of_output,
     equal_blocks,
     in_one_piece,
@@ -36,7 +36,7 @@ from penstock.physical.vectorise import (
 )
 from penstock.trace.arithmetic import views_together
 from penstock.trace.drawing import Draws, Element
-from penstock.trace.ends import Ended, Ends, Split, may_be_passed_on
+from penstock.trace.ends import Ended, Ends, EndSplit, may_be_passed_on
 from penstock.trace.graph import Allocate, Const, Graph, NotTraceable, Ref
 from penstock.trace.parts import Parts
 from penstock.trace.templates import rows_of
@@ -77,7 +77,7 @@ class Endings:
         allocate: Callable[[int], Allocate] | None,
         run: Run,
     ) -> None:
-        self.given = Given([], [])
+        self.given = CallArguments([], [])
         self.whole: Block | None = None
         self._function = function
         self._parts = parts
@@ -95,7 +95,7 @@ class Endings:
         if not row and self.whole is not None:
             self._results = _elements(self.whole)
         result, self._results[row] = self._results[row], None
-        if type(result) is Builder:
+        if type(result) is BlockBuilder:
             return result.only()
         if type(result) is _Raised:
             raise result.error
@@ -144,7 +144,7 @@ class Endings:
             return None
         return dict(zip(self._parts.names, next(self._parts.rows(self._function, found, 1)), strict=True))
 
-    def _tried(self, split: Split, element: Any) -> Any:
+    def _tried(self, split: EndSplit, element: Any) -> Any:
         """Return the result of an element while the values of the middle are not known yet."""
         row = len(self._results)
         variables = self._values(row)
@@ -166,7 +166,7 @@ class Endings:
             return _Raised(error)
         return _settled(lambda: self._ended_plainly(split, variables, made))
 
-    def _ended_plainly(self, split: Split, variables: dict[str, Any], made: tuple[Any, ...]) -> Any:
+    def _ended_plainly(self, split: EndSplit, variables: dict[str, Any], made: tuple[Any, ...]) -> Any:
         variables.update(zip(split.gives, made[1:], strict=True))
         return split.end(*[variables[name] for name in split.needs])
 
@@ -210,7 +210,7 @@ class Endings:
         self._ends.count(len(self._results) - start, unlike)
         self._finish(ended, calls, start)
 
-    def _unlike(self, split: Split, row: int, made: tuple[Any, ...]) -> Any:
+    def _unlike(self, split: EndSplit, row: int, made: tuple[Any, ...]) -> Any:
         ordinal = self._now.ordinal
         variables = self._values(row)
         assert variables is not None  # the beginning was computed for all of them
@@ -282,7 +282,7 @@ class Endings:
         trial = trial_of(ended)
         if trial.over:
             return not trial.failed
-        builder, rows, began = Builder(), [], time.perf_counter()
+        builder, rows, began = BlockBuilder(), [], time.perf_counter()
         for place in _sample(len(kept)).tolist():
             row = int(kept[place]) + self._block.size - calls.size
             variables = self._values(row)
@@ -321,8 +321,8 @@ def _sample(size: int) -> np.ndarray:
 
 
 def _settled(make: Callable[[], Any]) -> Any:
-    """Return the result of a call in a Builder, so that later changes by other code do not affect it."""
-    builder = Builder()
+    """Return the result of a call in a `BlockBuilder`, so that later changes by other code do not affect it."""
+    builder = BlockBuilder()
     try:
         builder.add(_nest(make()))
     except (NotTraceable, Exception) as error:
@@ -372,14 +372,14 @@ class _Plan:
         )
 
 
-_TRIALS: weakref.WeakKeyDictionary[Ended, Trial] = weakref.WeakKeyDictionary()
+_TRIALS: weakref.WeakKeyDictionary[Ended, PartTrial] = weakref.WeakKeyDictionary()
 _PLANS: weakref.WeakKeyDictionary[Ended, _Plan] = weakref.WeakKeyDictionary()
 _LOCK = new_lock()
 
 
-def trial_of(ended: Ended) -> Trial:
+def trial_of(ended: Ended) -> PartTrial:
     with _LOCK:
-        return _TRIALS.setdefault(ended, Trial())
+        return _TRIALS.setdefault(ended, PartTrial())
 
 
 def _plan_of(ended: Ended) -> _Plan:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.physical.stage import Stage
-from penstock.physical.transform import RunAll, Transform
+from penstock.physical.transform import RunAll, Transforms
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +19,7 @@ class BatchTask:
     where: str | None
 
 
-class Reader(ABC):
+class StageReader(ABC):
     """Reads parallel stages ahead of their one consumer."""
 
     @abstractmethod
@@ -49,7 +48,7 @@ class Executor(ABC):
     def segment(
         self,
         upstream: Stage,
-        transforms: Sequence[Transform],
+        transforms: Transforms,
         *,
         parallelism: int,
         ordered: bool,
@@ -69,7 +68,7 @@ class Executor(ABC):
         """Return a stage that reads `upstream` ahead by up to `max_elements` (-1: limited by bytes only)."""
 
     @abstractmethod
-    def reader(self, *, at_once: int, cycle_length: int, label: str, where: str | None, depth: int) -> Reader:
+    def reader(self, *, at_once: int, cycle_length: int, label: str, where: str | None, depth: int) -> StageReader:
         """Return a reader for the inputs of an interleave, `at_once` of them in parallel (-1: chosen by AUTOTUNE)."""
 
     @abstractmethod
@@ -77,5 +76,5 @@ class Executor(ABC):
         """Return an executor for elements computed outside of the run, in the caller's thread. It can be pickled."""
 
     @abstractmethod
-    def run_all(self, transforms: Sequence[Transform], executor: str = "auto") -> RunAll:
+    def run_all(self, transforms: Transforms, executor: str = "auto") -> RunAll:
         """Return a function that runs transforms without parallel calls, by the consumer or a worker process."""

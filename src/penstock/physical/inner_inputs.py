@@ -14,8 +14,8 @@ from penstock.block.column import BytesColumn, Column, DenseColumn
 from penstock.block.footprint import footprint
 from penstock.errors import Context, annotate
 from penstock.physical.chained import Begun
-from penstock.physical.executor import Reader
-from penstock.physical.inner_plans import NO_MAPS, Little, Made, Maps, Opening, together
+from penstock.physical.executor import StageReader
+from penstock.physical.inner_plans import NO_MAPS, InnerDataset, Little, Maps, Opening, together
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stretch import failed
 
@@ -27,7 +27,7 @@ _OTHERS, _SELDOM = 16, 64  # after so many inputs in a row that were not small, 
 
 
 @dataclass(slots=True)
-class Held:
+class HeldBytes:
     """Bytes of the current Blocks of all inputs."""
 
     nbytes: int = 0
@@ -39,7 +39,7 @@ class Closed:
 
     before: State  # state of the outer stream directly before the element that created it
     number: int  # number of this element
-    made: Made
+    made: InnerDataset
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class Input:
     before: State  # state of the outer stream directly before the element that created it
     number: int  # number of this element
     cursor: Cursor | None
-    held: Held
+    held: HeldBytes
     error: Exception | None = None  # an error that occurred before its turn
     place: State = None  # state of the cursor before this error
     nbytes: int = 0  # bytes of the current Block
@@ -162,11 +162,11 @@ class InnerInputs:
     """
 
     def __init__(
-        self, build_outer: Callable[[], Stage], opening: Opening, label: str, where: str | None, reader: Reader | None
+        self, build: Callable[[], Stage], opening: Opening, label: str, where: str | None, reader: StageReader | None
     ) -> None:
-        self.outer = Cursor(build_outer())
-        self.held = Held()
-        self._build_outer = build_outer
+        self.outer = Cursor(build())
+        self.held = HeldBytes()
+        self._build_outer = build
         self._opening = opening
         self._label = label
         self._where = where
@@ -353,7 +353,7 @@ class InnerInputs:
         self._ask = min(2 * self._ask, _MOST_OUTER) if at_once else 1
         return more
 
-    def _cursor(self, made: Made, number: int) -> Cursor:
+    def _cursor(self, made: InnerDataset, number: int) -> Cursor:
         stage = self._opening.stage(made, number)
         return Cursor(stage if self._reader is None else self._reader.ahead(stage))
 

@@ -54,7 +54,7 @@ Functions = tuple[Callable[..., Any], ...]
 Cuts = Sequence[ops.Take | ops.Skip]
 
 
-class Key(NamedTuple):
+class PlanKey(NamedTuple):
     """The common part of plans of one form, `form`, and the parts that differ."""
 
     form: Hashable
@@ -64,7 +64,7 @@ class Key(NamedTuple):
 
 
 @dataclass(eq=False, slots=True)
-class Form:
+class PlanForm:
     """The analysis of the first plan of its form: `plan` is how it runs, over its source and functions."""
 
     plan: Node
@@ -130,7 +130,7 @@ class Form:
 class Filled:
     """A form with another source, and with other functions by the address of the original function."""
 
-    form: Form
+    form: PlanForm
     scan: Scan
     functions: Mapping[int, Callable[..., Any]]
 
@@ -149,29 +149,29 @@ class InnerPlans:
 
     def __init__(self, optimise: Callable[[Node], Node]) -> None:
         self._optimise = optimise
-        self._forms: dict[Hashable, Form | None] = {}
+        self._forms: dict[Hashable, PlanForm | None] = {}
         self._tries = _TRIES
 
-    def key(self, plan: Node) -> Key | None:
+    def key(self, plan: Node) -> PlanKey | None:
         """Return the key of a plan, or None if the plan shares nothing with others."""
         return _key(plan) if self._tries else None
 
-    def form(self, plan: Node, key: Key) -> Form | None:
+    def form(self, plan: Node, key: PlanKey) -> PlanForm | None:
         """Return the form of a plan if all plans of this form run alike and are small, or None."""
         form = self._forms.get(key.form, self)
-        if isinstance(form, Form):
+        if isinstance(form, PlanForm):
             self._tries = _TRIES
         elif form is self and key.scan.source.small() is not None:
             self.rewritten(plan, key)
             form = self._forms.get(key.form)
-        return form if isinstance(form, Form) else None
+        return form if isinstance(form, PlanForm) else None
 
-    def rewritten(self, plan: Node, key: Key | None) -> tuple[Node, Filled | None]:
+    def rewritten(self, plan: Node, key: PlanKey | None) -> tuple[Node, Filled | None]:
         """Return the rewritten plan, or the plan of its form with the parts of this plan."""
         if key is None:
             return self._optimise(plan), None
         form = self._forms.get(key.form, self)
-        if isinstance(form, Form):
+        if isinstance(form, PlanForm):
             self._tries = _TRIES
             return form.plan, form.filled(key.scan, key.functions)
         if form is None:  # the result of rewriting depends on more than the form
@@ -185,7 +185,7 @@ class InnerPlans:
         form = self._forms[key.form] = self._found(plan, key)
         return (self._optimise(plan), None) if form is None else (form.plan, form.filled(key.scan, key.functions))
 
-    def _found(self, plan: Node, key: Key) -> Form | None:
+    def _found(self, plan: Node, key: PlanKey) -> PlanForm | None:
         """Return the form of a plan, or None if rewriting changes the source, too."""
         plan, scan = _without_elements(plan, key.scan)
         rewritten = node = self._optimise(plan)
@@ -194,7 +194,7 @@ class InnerPlans:
                 return None
             (node,) = node.inputs
         held = plan, key.held
-        return Form(
+        return PlanForm(
             rewritten,
             scan,
             key.functions,
@@ -203,11 +203,11 @@ class InnerPlans:
         )
 
 
-class Made(NamedTuple):
+class InnerDataset(NamedTuple):
     """An inner data set as the function of its step created it, not open yet."""
 
     plan: Node
-    key: Key | None
+    key: PlanKey | None
 
 
 class Maps(NamedTuple):
@@ -281,22 +281,22 @@ class Opening:
         watched = lowering.provenance or lowering.meter is not None or options.element_timeout is not None
         self._together = not (watched or lowering.memory.is_tight)
 
-    def make(self, element: Any) -> Made:
+    def make(self, element: Any) -> InnerDataset:
         """Return the data set that the function creates from an element. Exceptions of the function are raised."""
         plan = self._open(element)
         if self._unseen is not None:
             self._unseen["inside"] = tree(plan)
             self._unseen = None
-        return Made(plan, None if type(plan) is Scan else self._plans.key(plan))
+        return InnerDataset(plan, None if type(plan) is Scan else self._plans.key(plan))
 
-    def stage(self, made: Made, number: int) -> Stage:
+    def stage(self, made: InnerDataset, number: int) -> Stage:
         """Return the stage of a data set that was created from element `number`."""
         plan, filled = made.plan, None
         if type(plan) is not Scan:  # a single Scan cannot be rewritten
             plan, filled = self._plans.rewritten(plan, made.key)
         return lower(plan, self._lowering.inside(made.plan, number, filled))
 
-    def small(self, made: Made) -> Little | None:
+    def small(self, made: InnerDataset) -> Little | None:
         """Return the data of its source if it is small and may be read together with others, or None."""
         if not self._together:
             return None
@@ -378,7 +378,7 @@ def _first(column: Column) -> Column:
     return BytesColumn.from_values(strings, shape, len(first))
 
 
-def _key(plan: Node) -> Key | None:
+def _key(plan: Node) -> PlanKey | None:
     """Return the key of a plan, or None if it has steps or sources of other kinds."""
     parts: list[Any] = []
     functions: list[Callable[..., Any]] = []
@@ -412,7 +412,7 @@ def _key(plan: Node) -> Key | None:
     if len(functions) > 1:  # records which of the functions are identical
         addresses = [id(function) for function in functions]
         parts += map(addresses.index, addresses)
-    return Key((*parts, plan.where, source), plan, tuple(functions), held)
+    return PlanKey((*parts, plan.where, source), plan, tuple(functions), held)
 
 
 def _source_key(source: Source) -> Hashable | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from penstock.block.block import Block, Builder
+from penstock.block.block import Block, BlockBuilder
 from penstock.block.numbers import Numbers
 from penstock.block.spec import LeafSpec
 from penstock.block.structure import Structure, components
@@ -77,7 +77,7 @@ class Composed:
     def __call__(self, *arguments: Any) -> Any:
         *first, last = self._functions
         for function in first:
-            builder = Builder()
+            builder = BlockBuilder()
             builder.add(components(function(*arguments)))
             block = builder.build()
             (element,) = block.elements()

@@ -17,14 +17,14 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.column import Column, DenseColumn, ListColumn
-from penstock.block.fixed import Given, fixed_columns, fixed_values, without_aliasing
+from penstock.block.fixed import CallArguments, fixed_columns, fixed_values, without_aliasing
 from penstock.block.structure import Structure
 from penstock.forked import new_lock
 from penstock.physical.ended import Endings, trial_of
 from penstock.physical.vectorise import (
     ELEMENTS,
     SECONDS,
-    Trial,
+    PartTrial,
     any_extent,
     column_of_output,
     kind_of,
@@ -95,7 +95,7 @@ class Calls:
         self._holds = True
         values = values_of(parts, columns)
         own = [k for k in range(len(columns)) if _is_own(parts.graph, k, columns, block.columns)]
-        self.given = Given([columns[k] for k in own], [values[k] for k in own])
+        self.given = CallArguments([columns[k] for k in own], [values[k] for k in own])
         self._rows: Iterator[tuple[Any, ...]] = parts.rows(function, values, block.size)
         self._elements: list[Any] = []  # empty until the elements are needed
 
@@ -134,7 +134,7 @@ def _is_own(graph: Graph, k: int, columns: Sequence[Column], inputs: Sequence[Co
 
 
 _GRAPHS: weakref.WeakKeyDictionary[Parts, Graph] = weakref.WeakKeyDictionary()
-_TRIALS: weakref.WeakKeyDictionary[Parts, Trial] = weakref.WeakKeyDictionary()
+_TRIALS: weakref.WeakKeyDictionary[Parts, PartTrial] = weakref.WeakKeyDictionary()
 _LOCK = new_lock()
 
 
@@ -173,7 +173,7 @@ def _checked(found: Parts, block: Block, draws: Draws) -> bool:
     It is checked until enough were compared.
     """
     with _LOCK:
-        trial = _TRIALS.setdefault(found, Trial())
+        trial = _TRIALS.setdefault(found, PartTrial())
     if not trial.over:
         with _TRYING:
             if not trial.over:
@@ -192,7 +192,7 @@ def differs(found: Parts) -> bool:
 _TRYING = new_lock()
 
 
-def _equal(found: Parts, trial: Trial, block: Block, draws: Draws) -> bool:
+def _equal(found: Parts, trial: PartTrial, block: Block, draws: Draws) -> bool:
     rows = np.linspace(block.size - 1, 0, min(ELEMENTS, block.size)).astype(np.int64)
     elements = block.take(rows).elements()
     plain: list[list[Any]] = []

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.block import Block, Builder
+from penstock.block.block import Block, BlockBuilder
 from penstock.block.handover import handed_over
 from penstock.block.leaf import as_leaf, settle
 from penstock.block.numbers import Numbers
 from penstock.block.structure import Structure
 from penstock.errors import as_failure
 from penstock.physical.key_function import truth
-from penstock.physical.transform import FunctionTransform, MapTransform, Transform
+from penstock.physical.transform import FunctionTransform, MapTransform, Transforms
 from penstock.trace.drawing import UNNUMBERED, Draws, drawing
 from penstock.trace.purity import why_impure
 
@@ -39,7 +39,7 @@ class Singly:
         self.done = 0
 
     @classmethod
-    def of(cls, transforms: Sequence[Transform]) -> Singly | None:
+    def of(cls, transforms: Transforms) -> Singly | None:
         """Return a Singly, or None if no transform is certain to call its function per element."""
         functions = [each for each in transforms if isinstance(each, FunctionTransform) and not each.generators]
         if len(functions) < len(transforms) or all(why_impure(each.function) is None for each in functions):
@@ -165,7 +165,7 @@ class _SingleStep:
             del leaves
         given = Block.from_elements([element])
         same = transform.same_kind(given)
-        builder = Builder(structure or same.structure)
+        builder = BlockBuilder(structure or same.structure)
         builder.add(transform.result(held.pop()))
         if not self._looked:
             self.suits(given, self._numbers)

@@ -11,7 +11,7 @@ from time import monotonic
 from penstock.block.block import Block, concat_blocks
 from penstock.block.leaf import NESTED
 from penstock.cache.column_buffer import Alike
-from penstock.cache.entry.entry import Entry, Point
+from penstock.cache.entry.entry import Point, StoredEntry
 from penstock.cache.entry.lock import Lease, Lock, Unlockable
 from penstock.cache.entry.writer import EntryWriter, goes_on_writing, is_writing
 from penstock.errors import PenstockError
@@ -20,7 +20,7 @@ from penstock.io.saved.manifest import library
 from penstock.io.storage import is_url
 from penstock.physical.lower import Lowering, lower
 from penstock.physical.stage import Stage, State, as_of_now
-from penstock.physical.stages.scan import Scan
+from penstock.physical.stages.scan import ScanStage
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.node import Node
 from penstock.plan.snapshot_store import SnapshotStore, without_hint
@@ -43,7 +43,7 @@ class Storage:
 
     node: Snapshot
     store: SnapshotStore
-    entry: Entry
+    entry: StoredEntry
     made_by: str
     upstream: Callable[[], Stage]
     by_reader: Callable[[SavedSource], Stage]
@@ -85,7 +85,7 @@ class Storage:
     def files(self, count: int) -> Stage:
         """Return a stage of the committed elements, in their order, from index `count` on."""
         source, at = self.store.source(self.entry, count)
-        stage = Scan(source, self.node.label, self.node.where)
+        stage = ScanStage(source, self.node.label, self.node.where)
         stage.restore(at)
         return stage
 
@@ -169,14 +169,14 @@ def storage_of(node: Snapshot, lowering: Lowering) -> Storage:
 
     def by_reader(source: SavedSource) -> Stage:
         if node.reader_func is None:
-            return Scan(source, node.label, node.where)
+            return ScanStage(source, node.label, node.where)
         dataset = read_by(node.reader_func, source, lowering.dataset)
         return lower(lowering.optimise(getattr(dataset, NESTED), options), lowering)
 
     return Storage(
         node,
         node.store,
-        Entry(node.store.folder(options.seed, options.deterministic)),
+        StoredEntry(node.store.folder(options.seed, options.deterministic)),
         made_by,
         # one stored iteration serves all epochs, so it always has the random numbers of epoch 0
         upstream=lambda: lower(node.input, replace(lowering, epoch=0)),

@@ -19,7 +19,7 @@ from penstock.block.structure import components
 from penstock.functions.memory import notes_of
 from penstock.functions.ownership import is_plain_object
 from penstock.functions.tokenisers import LIBRARIES, LOCK, SingleCalls, Tokeniser, tokeniser_of
-from penstock.physical.vectorise import Trial, equal_blocks
+from penstock.physical.vectorise import PartTrial, equal_blocks
 from penstock.plan.visible import why_seen_of
 from penstock.trace.drawing import Element
 from penstock.trace.tables import Among
@@ -37,7 +37,7 @@ class Tokenising:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
-        self._trial = Trial()
+        self._trial = PartTrial()
         self.by_block = True  # True if the library got the texts of the last Block in one call
 
     @classmethod

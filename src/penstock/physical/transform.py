@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from penstock.block.block import Block, Builder
+from penstock.block.block import Block, BlockBuilder
 from penstock.block.numbers import Numbers
 from penstock.block.passing import FEWEST, PassingBuilder
 from penstock.block.same_kind import Kind, Kinds, SameKind
@@ -45,7 +45,7 @@ class Outcome:
         return () if self.kind is None else ((place, self.kind),)
 
 
-class Transform(ABC):
+class BlockTransform(ABC):
     """One step on a Block. Thread-safe: several workers may call it at the same time."""
 
     label: str
@@ -75,7 +75,7 @@ class Transform(ABC):
         return Context(self.label, self.where, numbers.at(row), *block.origin_at(row))
 
 
-class FunctionTransform(Transform):
+class FunctionTransform(BlockTransform):
     """A step that calls a user's function; the function's random numbers depend on `key`.
 
     If the elements are batches, `batches` is (batch size, number of elements in all batches or None).
@@ -204,11 +204,12 @@ def _again(
     return kind(function, label, where, vectorise=vectorise, key=key, batches=batches, **named)
 
 
-RunAll = Callable[[Sequence[Transform], Block, Numbers, Callable[[int], Allocate] | None], Stretch]
+Transforms = Sequence[BlockTransform]
+RunAll = Callable[[Transforms, Block, Numbers, Callable[[int], Allocate] | None], Stretch]
 
 
 def run_all(
-    transforms: Sequence[Transform], block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None
+    transforms: Transforms, block: Block, numbers: Numbers, allocate: Callable[[int], Allocate] | None = None
 ) -> Stretch:
     """Run transforms one after another, or all as one. A failure keeps its position among the elements.
 
@@ -240,7 +241,7 @@ def run_all(
     return Stretch(block, tuple((row + i, error) for i, (row, error) in enumerate(failures)), kinds)
 
 
-def agreed(transforms: Sequence[Transform], kinds: Kinds) -> bool:
+def agreed(transforms: Transforms, kinds: Kinds) -> bool:
     """Set the kinds of results from the next Block of the stream. Return False if it was computed with other kinds."""
     for place, kind in kinds:
         if transforms[place].decided is None:
@@ -256,7 +257,7 @@ def _place(failed: tuple[int, Exception]) -> int:
 
 def checked(
     same: SameKind,
-    builder: Builder,
+    builder: BlockBuilder,
     block: Block,
     failed: Sequence[tuple[int, Exception]],
     context: Callable[[int], Context],
@@ -361,12 +362,12 @@ class MapTransform(FunctionTransform):
             passing: PassingBuilder | None = None
             elements: list[Any] | None = None
             if calls is not None:
-                builder = Builder(structure, calls.given)
+                builder = BlockBuilder(structure, calls.given)
             elif len(block.columns) >= FEWEST:
                 builder = passing = PassingBuilder(structure, block)
                 elements = passing.elements
             else:
-                builder, elements = Builder(structure), block.elements()
+                builder, elements = BlockBuilder(structure), block.elements()
             began = time.thread_time()
             for row in range(block.size):
                 now.begin(row)

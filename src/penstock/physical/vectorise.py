@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from penstock.block.arena import ARENA
-from penstock.block.block import Block, Builder
+from penstock.block.block import Block, BlockBuilder
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.block.fixed import without_aliasing
 from penstock.block.spec import LeafSpec, TensorSpec
@@ -31,7 +31,7 @@ SECONDS = 0.02  # seconds for the original calls; two elements always run
 
 
 @dataclass(slots=True)
-class Trial:
+class PartTrial:
     """The check of a part of a function, stored for all iterations: the first elements run both ways."""
 
     checked: int = 0
@@ -113,7 +113,7 @@ class EquivalenceCheck:
         self, function: Callable[..., Any], elements: list[Any], rows: np.ndarray, draws: Draws, *, unpacks: bool
     ) -> tuple[Block | None, int]:
         """Return the results for as many of these elements as time allows, or None if one raises; and their number."""
-        builder = Builder()
+        builder = BlockBuilder()
         done, began = 0, time.perf_counter()
         try:
             with drawing(draws) as now:

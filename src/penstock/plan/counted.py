@@ -140,14 +140,14 @@ def _text_of(count: int) -> str:
 _KEEP = (AssertCardinality, Cache, DiskCache, Prefetch)
 
 
-class Rows(NamedTuple):
+class RowCounts(NamedTuple):
     """`each` rows in every element but possibly the last, `total` rows in all, or a special cardinality."""
 
     each: int
     total: int
 
 
-def rows_of(plan: Node, count: Callable[[Node], int] = lambda node: node.cardinality) -> Rows | None:
+def rows_of(plan: Node, count: Callable[[Node], int] = lambda node: node.cardinality) -> RowCounts | None:
     """Return the rows along the first axis of a plan's elements, or None if the rows per element are unknown.
 
     They follow from the spec if it has the length of the first axis, and otherwise from the step that creates the
@@ -158,7 +158,7 @@ def rows_of(plan: Node, count: Callable[[Node], int] = lambda node: node.cardina
     while True:
         each = _each(node)
         if each is not None:
-            found = Rows(each, _times(count(node), each))
+            found = RowCounts(each, _times(count(node), each))
             break
         if isinstance(node, (Batch, BatchNode, MapAndBatch)):
             found = _of_batches(node, count)
@@ -169,7 +169,7 @@ def rows_of(plan: Node, count: Callable[[Node], int] = lambda node: node.cardina
         assert isinstance(node, UnaryNode)
         node = node.input
     for step in reversed(above):
-        found = Rows(found.each, _left(step, found))
+        found = RowCounts(found.each, _left(step, found))
     return found
 
 
@@ -180,18 +180,18 @@ def _each(node: Node) -> int | None:
     return known.pop() if len(known) == 1 else None
 
 
-def _of_batches(node: Batch | BatchNode | MapAndBatch, count: Callable[[Node], int]) -> Rows:
+def _of_batches(node: Batch | BatchNode | MapAndBatch, count: Callable[[Node], int]) -> RowCounts:
     batch = node.batch if isinstance(node, MapAndBatch) else node
     below = count(node.input)
     whole = below - below % batch.batch_size if batch.drop_remainder and below >= 0 else below
-    return Rows(batch.batch_size, whole)
+    return RowCounts(batch.batch_size, whole)
 
 
 def _times(count: int, each: int) -> int:
     return count if count < 0 else count * each
 
 
-def _left(step: Node, rows: Rows) -> int:
+def _left(step: Node, rows: RowCounts) -> int:
     """Return the number of rows after a step."""
     each, total = rows
     if total == UNKNOWN_CARDINALITY or isinstance(step, _KEEP):

@@ -211,7 +211,7 @@ def unit_of(middle: tuple[UnaryNode, ...]) -> int:
     return unit
 
 
-class Cut(NamedTuple):
+class PlanCut(NamedTuple):
     """The parts of a plan, each beginning with the step nearest to the source.
 
     `kept` is the reason why the middle ends.
@@ -224,7 +224,7 @@ class Cut(NamedTuple):
     kept: str | None
 
 
-def cut(plan: Node) -> Cut:
+def cut(plan: Node) -> PlanCut:
     """Cut a plan into the parts for workers and for the consumer.
 
     The steps next to the base run on workers, because every later step may need their results.
@@ -243,7 +243,7 @@ def cut(plan: Node) -> Cut:
         stop += 1
     middle = tuple(_alone(node) for node in row[base + 1 : stop])
     rest = tuple(node for node in row[stop:] if isinstance(node, UnaryNode))
-    return Cut(row[base], middle, rest, row[stop - 1], kept)
+    return PlanCut(row[base], middle, rest, row[stop - 1], kept)
 
 
 def _here(node: Node) -> Node | None:
@@ -328,7 +328,7 @@ def taken_in_turn(node: Distribute, optimise: Callable[[Node], Node]) -> Node:
     return plan
 
 
-def parted(node: Distribute) -> tuple[Node, Cut]:
+def parted(node: Distribute) -> tuple[Node, PlanCut]:
     """Return the plan with its lower part computed by workers, and the parts."""
     found = cut(rebuilt(node.input, _here))
     if any(map(_writes, found.base.walk())):

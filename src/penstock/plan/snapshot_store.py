@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.cache.column_buffer import Alike, Kept, stored_as
 from penstock.cache.entry.committer import Committer
-from penstock.cache.entry.entry import Entry, size_of, stamp
+from penstock.cache.entry.entry import StoredEntry, size_of, stamp
 from penstock.cache.entry.lock import Lease, Lock, take, take_lease
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidTypeError, NotFoundError, PenstockError
 from penstock.forked import new_lock
@@ -72,7 +72,7 @@ class SnapshotStore:
             self._say_why(made, folder)
         return folder
 
-    def refresh(self, entry: Entry) -> None:
+    def refresh(self, entry: StoredEntry) -> None:
         """Check the files of an entry.
 
         Raise DataLossError, FailedPreconditionError or OSError if it is not droppable.
@@ -113,7 +113,7 @@ class SnapshotStore:
         if why is not None:
             _LOG.info("%s: a new entry, %s; %s", self._path, made.key[:8], why)
 
-    def saved(self, folder: str, entry: Entry | None = None) -> SavedSource | None:
+    def saved(self, folder: str, entry: StoredEntry | None = None) -> SavedSource | None:
         """Return a complete entry, or None. It is opened once.
 
         The parts that `entry` has already read are not read again. It raises the errors of `refresh`.
@@ -144,7 +144,7 @@ class SnapshotStore:
             self._opened[folder] = now, source
         return source
 
-    def source(self, entry: Entry, element: int) -> tuple[SavedSource, int]:
+    def source(self, entry: StoredEntry, element: int) -> tuple[SavedSource, int]:
         """Return the committed elements in the order of the entry, and the position of an element in them."""
         if entry.complete and entry.manifest is not None and len(entry.manifest.shards) < 2:
             whole = self.saved(entry.folder, entry)
@@ -164,7 +164,7 @@ class SnapshotStore:
         """
         return take_lease(folder) if storage.is_url(folder) else take(folder)
 
-    def committer(self, entry: Entry, lock: Lock | Lease, made_by: str) -> tuple[Committer, Alike]:
+    def committer(self, entry: StoredEntry, lock: Lock | Lease, made_by: str) -> tuple[Committer, Alike]:
         """Return the writer that appends to an entry, and the spec of its elements so far. Raise OSError on failure."""
         self._say_lost(entry.folder)
         alike = Alike(entry.element_spec() if entry.elements else None)
@@ -174,7 +174,7 @@ class SnapshotStore:
         manifest = Manifest(made.key, token_hex(6), self._codec, spec, (), made.sources, parts, complete=False)
         return Committer(entry, lock, manifest, alike, made_by), alike
 
-    def write_again(self, entry: Entry, made_by: str, number: int, kept: Sequence[Kept]) -> None:
+    def write_again(self, entry: StoredEntry, made_by: str, number: int, kept: Sequence[Kept]) -> None:
         """Rewrite a damaged chunk, if the lock is free and the entry still exists. Raise OSError on failure."""
         run = entry.run
         lock = self.lock(entry.folder)
@@ -205,7 +205,7 @@ def without_hint(error: Exception) -> str:
     return "\n  ".join([error.message, *error.context.lines()])
 
 
-def committed(entry: Entry, element: int) -> tuple[SavedSource, int]:
+def committed(entry: StoredEntry, element: int) -> tuple[SavedSource, int]:
     """Return the elements of an entry from the chunk of an element on, in commit order, and its index in them."""
     number, begin = entry.chunk_at(element)
     return SavedSource.whole(entry.folder, entry.part(number)), element - begin

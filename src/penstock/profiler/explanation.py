@@ -28,16 +28,7 @@ from penstock.plan.fused import FusedMap, MapAndBatch, ShuffleAndRepeat, has_wor
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import AUTOTUNE, Node, below, short_location, tree
 from penstock.plan.node_base import question
-from penstock.plan.ops import (
-    Batch,
-    Chosen,
-    Filter,
-    FlatMap,
-    Interleave,
-    Map,
-    Prefetch,
-    Shuffle,
-)
+from penstock.plan.ops import Batch, Chosen, Filter, FlatMap, Interleave, Map, Prefetch, Shuffle
 from penstock.plan.seeding import uses_generators, why_here
 from penstock.plan.windows import window_below
 from penstock.profiler.analysis.as_json import analysis_values
@@ -50,7 +41,7 @@ from penstock.trace.parts import REMEDY, broken_by, in_parts
 from penstock.trace.traced import traced, traced_spec
 
 
-class Text(str):
+class ExplanationText(str):
     """A string of several lines. Shells and notebooks show it as lines."""
 
     __slots__ = ()

@@ -9,7 +9,7 @@ from typing import Any
 from penstock.hints import size_text
 from penstock.options import Options
 from penstock.plan.node import Node
-from penstock.runtime.memory.budget import Budget, Counted, Window, process_budget
+from penstock.runtime.memory.budget import Budget, BufferAccount, MemoryWindow, process_budget
 from penstock.runtime.memory.kept import KEPT
 from penstock.runtime.memory.ledger import live_ledgers
 
@@ -99,17 +99,17 @@ def _is_of(budget: Budget, given: int | None) -> bool:
     return (budget.total if budget.given else None) == given
 
 
-def _rows(members: Iterable[Counted | Window]) -> list[MemoryRow]:
+def _rows(members: Iterable[BufferAccount | MemoryWindow]) -> list[MemoryRow]:
     """Return one row per kind and stage, in order of creation. Shared buffers count once."""
     found: dict[tuple[str, str, str | None], tuple[int, int | None]] = {}
     for member in {id(member): member for member in members}.values():
         key = member.kind, member.label, member.where
         nbytes, limit = found.get(key, (0, None))
-        own = member.limit if isinstance(member, Window) else None
+        own = member.limit if isinstance(member, MemoryWindow) else None
         found[key] = nbytes + member.nbytes, limit if own is None else own + (limit or 0)
     return [MemoryRow(*key, *amounts) for key, amounts in found.items()]
 
 
-def _of_others(members: Iterable[Counted | Window]) -> list[MemoryRow]:
+def _of_others(members: Iterable[BufferAccount | MemoryWindow]) -> list[MemoryRow]:
     held = sum(member.nbytes for member in members)
     return [MemoryRow("all", "other iterations", None, held, None)] if held else []

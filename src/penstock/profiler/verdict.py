@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.profiler.analysis.advice import advice, gain, nothing_to_do
 from penstock.profiler.analysis.bottleneck import SLIGHTLY, bottleneck
-from penstock.profiler.analysis.figures import LOOP, Analysis, Lane, Step, named, number, percent, seconds, waited_text
+from penstock.profiler.analysis.figures import LOOP, Analysis, Step, named, number, percent, seconds, waited_text
 
 # The figures of steady work are those of an `Analysis`, and the same code as in `explain(analyze=True)` computes the
 # bottleneck and the advice. A verdict adds the time that an analysis leaves out: the time before the first element of
@@ -23,7 +23,7 @@ _WORTH = 1.05
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RunVerdict:
     """The verdict on a run.
 
     `kind` is "consumer", "filling", "start", "nothing", or the kind of an analysis's bottleneck.
@@ -47,34 +47,28 @@ class Verdict:
         return " ".join((*self.sentences, *self.changes))
 
 
-def verdict(pipeline: dict[str, Any]) -> Verdict:
+def verdict(pipeline: dict[str, Any]) -> RunVerdict:
     """Return the verdict on one pipeline of a recorded run, from its values in `state.json`."""
-    analysis = analysis_of(pipeline["analysis"])
+    analysis = Analysis.of(pipeline["analysis"])
     found, share = bottleneck(analysis), analysis.consumer_waited
     waits = pipeline["waits"]
     starting, waited = waits["starting"], waits["waited"]
     running = max(waits["running"], waited, 1e-9)
     if not waits["steps"]:
-        return Verdict("nothing", "no", found.step, share, (found.sentence,))
+        return RunVerdict("nothing", "no", found.step, share, (found.sentence,))
     late = starting > SLIGHTLY * running
     bound, title = _bound(share)
     if bound != "yes" and late and 2 * starting > waited:
         return _of_start(pipeline, analysis, running)
     told = [f"{title}: {waited_text(analysis)}.", found.sentence]
     if bound == "no":
-        return Verdict("consumer" if found.step is None else found.kind, bound, found.step, share, tuple(told))
+        return RunVerdict("consumer" if found.step is None else found.kind, bound, found.step, share, tuple(told))
     changes, ratio = _changes(analysis, starting, running)
     if not changes:
         told.append(f"What would help: {nothing_to_do(analysis)}.")
     if late:
         told.append(f"The first elements came after {seconds(starting)} in all: {_what_started(pipeline, analysis)}.")
-    return Verdict(found.kind, bound, found.step, share, tuple(told), changes, ratio)
-
-
-def analysis_of(values: dict[str, Any]) -> Analysis:
-    """Return an Analysis from the result of `dataclasses.asdict`."""
-    steps = tuple(Step(**(step | {"inputs": tuple(step["inputs"])})) for step in values["steps"])
-    return Analysis(**(values | {"steps": steps, "lanes": tuple(Lane(**lane) for lane in values["lanes"])}))
+    return RunVerdict(found.kind, bound, found.step, share, tuple(told), changes, ratio)
 
 
 def _bound(share: float) -> tuple[str, str]:
@@ -125,7 +119,7 @@ def _what_started(pipeline: dict[str, Any], analysis: Analysis) -> str:
     return begun if slowest is None else f"{begun}, mostly in {named(slowest)}"
 
 
-def _of_start(pipeline: dict[str, Any], analysis: Analysis, running: float) -> Verdict:
+def _of_start(pipeline: dict[str, Any], analysis: Analysis, running: float) -> RunVerdict:
     """Return the verdict if the loop waited before first elements, and little after them."""
     waits = pipeline["waits"]
     starting = waits["starting"]
@@ -141,7 +135,7 @@ def _of_start(pipeline: dict[str, Any], analysis: Analysis, running: float) -> V
         told.append(
             "This time is paid once for each iteration, not for each element. It matters less in a longer iteration."
         )
-        return Verdict("start", bound, None if slowest is None else slowest.name, share, tuple(told))
+        return RunVerdict("start", bound, None if slowest is None else slowest.name, share, tuple(told))
     step, came = filled
     changes, expected = [], 1.0
     ratio = running / _with_buffer(pipeline, analysis, step, came)
@@ -152,7 +146,7 @@ def _of_start(pipeline: dict[str, Any], analysis: Analysis, running: float) -> V
     if slowest is not None and slowest.name != step.name:
         changes.append(f"The buffer waits for {named(slowest)}: making that faster fills it sooner.")
     changes.append("Shuffling file names or indices before reading needs a smaller buffer for the same disorder.")
-    return Verdict("filling", bound, step.name, share, tuple(told), tuple(changes), expected)
+    return RunVerdict("filling", bound, step.name, share, tuple(told), tuple(changes), expected)
 
 
 def _with_buffer(pipeline: dict[str, Any], analysis: Analysis, step: Step, came: float) -> float:

@@ -39,7 +39,7 @@ def verify(plan: Node) -> None:
 _MOST_ROUNDS = 100
 
 
-class Options(Protocol):
+class RewriteOptions(Protocol):
     """The part of `penstock.options.Options` that rewriting reads. That class is in a higher layer."""
 
     @property
@@ -77,12 +77,12 @@ def outcomes(record: Sequence[Rewritten]) -> list[Rewritten]:
     return found
 
 
-def optimise(plan: Node, options: Options) -> Node:
+def optimise(plan: Node, options: RewriteOptions) -> Node:
     """Return the rewritten plan."""
     return rewrite(plan, options)[0]
 
 
-def optimise_inner(plan: Node, options: Options) -> Node:
+def optimise_inner(plan: Node, options: RewriteOptions) -> Node:
     """Return the rewritten plan of a data set that is an element of another data set.
 
     Its last steps do not move to a worker of their own.
@@ -90,7 +90,7 @@ def optimise_inner(plan: Node, options: Options) -> Node:
     return rewrite(plan, options, outermost=False)[0]
 
 
-def rewrite(plan: Node, options: Options, *, outermost: bool = True) -> tuple[Node, list[Rewritten]]:
+def rewrite(plan: Node, options: RewriteOptions, *, outermost: bool = True) -> tuple[Node, list[Rewritten]]:
     """Return the rewritten plan and the record of applied rules. The rewritten plan yields the same elements."""
     record: list[Rewritten] = []
     kinds = {type(node) for node in plan.walk()}
@@ -105,7 +105,7 @@ def rewrite(plan: Node, options: Options, *, outermost: bool = True) -> tuple[No
     return plan, record
 
 
-def _run_phase(phase: Phase, plan: Node, options: Options, record: list[Rewritten]) -> Node:
+def _run_phase(phase: Phase, plan: Node, options: RewriteOptions, record: list[Rewritten]) -> Node:
     rules = _Rules(phase, options, record, plan)
     if not phase.outermost:
         return rules.at_rest(plan)
@@ -117,7 +117,7 @@ def _run_phase(phase: Phase, plan: Node, options: Options, record: list[Rewritte
 class _Rules:
     """The rules of one phase, applied to a plan. The number of applications is limited."""
 
-    def __init__(self, phase: Phase, options: Options, record: list[Rewritten], plan: Node) -> None:
+    def __init__(self, phase: Phase, options: RewriteOptions, record: list[Rewritten], plan: Node) -> None:
         self._phase = phase
         self._options = options
         self._record = record

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from penstock.physical.transform import RunAll, Transform
+from penstock.physical.transform import RunAll, Transforms
 
 # of work in a Block: its transfer, parsing and shuffling cost about 0.3 ms in addition to the elements
 _SECONDS = 0.005
@@ -136,12 +134,12 @@ class BlockSizer:
         return 0 < self._unit < elements
 
 
-def may_wait(transforms: Sequence[Transform]) -> bool:
+def may_wait(transforms: Transforms) -> bool:
     """Return True if a function may do anything else than compute."""
     return any(not transform.computes for transform in transforms)
 
 
-def worked(transforms: Sequence[Transform], run: RunAll, seconds: float, cpu: float) -> float:
+def worked(transforms: Transforms, run: RunAll, seconds: float, cpu: float) -> float:
     """Return the seconds of work of a Block. For transforms that only compute, this is the CPU time.
 
     If other programs or threads use the core or the interpreter's lock, a Block takes longer, but is not more work.

@@ -195,14 +195,14 @@ class Clock:
         return self._read_cpu
 
 
-class _Clocks(threading.local):
+class _ThreadClock(threading.local):
     """The clock of the calling thread, as `own`."""
 
     def __init__(self) -> None:
         self.own = Clock()
 
 
-CLOCKS = _Clocks()
+CLOCKS = _ThreadClock()
 
 
 class TaskTimes:

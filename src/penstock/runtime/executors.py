@@ -6,7 +6,6 @@ The inline executor does all work in the thread of the consumer, in each call of
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from threading import get_ident
@@ -15,12 +14,12 @@ from typing import NamedTuple
 from penstock.block.block import Block
 from penstock.functions.shipping import get_ready, why_not_shippable
 from penstock.options import Options
-from penstock.physical.executor import BatchTask, Executor, Reader
+from penstock.physical.executor import BatchTask, Executor, StageReader
 from penstock.physical.stage import Stage, State
-from penstock.physical.transform import FunctionTransform, RunAll, Transform
+from penstock.physical.transform import BlockTransform, FunctionTransform, RunAll, Transforms
 from penstock.plan.node import AUTOTUNE
 from penstock.runtime.autotune.driver import Driver
-from penstock.runtime.autotune.figures import LARGE_BLOCKS, Knobs, Limits, holds_gil
+from penstock.runtime.autotune.figures import LARGE_BLOCKS, Knobs, TunerLimits, holds_gil
 from penstock.runtime.lane import Lane
 from penstock.runtime.machine.granted import at_most, autotuned_workers, granted_cpus
 from penstock.runtime.scheduler import Scheduler, Scope
@@ -31,7 +30,7 @@ from penstock.runtime.work import PIECE_SECONDS, label_of, reading_ahead, where_
 from penstock.trace.purity import why_impure
 
 
-class InlineReader(Reader):
+class InlineReader(StageReader):
     """Reads an input in each call of `next`."""
 
     def __init__(self, executor: InlineExecutor, label: str, where: str | None) -> None:
@@ -61,7 +60,7 @@ class InlineExecutor(Executor):
     def segment(
         self,
         upstream: Stage,
-        transforms: Sequence[Transform],
+        transforms: Transforms,
         *,
         parallelism: int,
         ordered: bool,
@@ -75,13 +74,13 @@ class InlineExecutor(Executor):
     def ahead(self, upstream: Stage, *, max_elements: int, label: str, where: str | None, depth: int) -> Stage:
         return upstream if isinstance(upstream, Direct) else Direct(reading_ahead(upstream, max_elements, label, where))
 
-    def reader(self, *, at_once: int, cycle_length: int, label: str, where: str | None, depth: int) -> Reader:
+    def reader(self, *, at_once: int, cycle_length: int, label: str, where: str | None, depth: int) -> StageReader:
         return InlineReader(self, label, where)
 
     def inline(self) -> Executor:
         return self
 
-    def run_all(self, transforms: Sequence[Transform], executor: str = "auto") -> RunAll:
+    def run_all(self, transforms: Transforms, executor: str = "auto") -> RunAll:
         return transforms_here(self._options.element_timeout)
 
 
@@ -119,7 +118,7 @@ class ThreadExecutor(Executor):
     def segment(
         self,
         upstream: Stage,
-        transforms: Sequence[Transform],
+        transforms: Transforms,
         *,
         parallelism: int,
         ordered: bool,
@@ -166,10 +165,10 @@ class ThreadExecutor(Executor):
         )
 
     def ahead(self, upstream: Stage, *, max_elements: int, label: str, where: str | None, depth: int) -> Stage:
-        lane = self._driver.lane((depth, label, where), Knobs(1), Limits(), bounded=False, reads=True)
+        lane = self._driver.lane((depth, label, where), Knobs(1), TunerLimits(), bounded=False, reads=True)
         return self.reading(upstream, lane, max_elements, depth)
 
-    def reader(self, *, at_once: int, cycle_length: int, label: str, where: str | None, depth: int) -> Reader:
+    def reader(self, *, at_once: int, cycle_length: int, label: str, where: str | None, depth: int) -> StageReader:
         limits = self._limits(at_once, _MOST)
         lane = self._driver.lane((depth, label, where), Knobs(self._start(limits)), limits, bounded=True, reads=True)
         return ThreadReader(self, lane, cycle_length, depth, self._driver)
@@ -194,28 +193,28 @@ class ThreadExecutor(Executor):
     def inline(self) -> Executor:
         return InlineExecutor(self._options)
 
-    def run_all(self, transforms: Sequence[Transform], executor: str = "auto") -> RunAll:
+    def run_all(self, transforms: Transforms, executor: str = "auto") -> RunAll:
         if executor == "process" and self.pinned in (None, "process"):
             return packed(partial(task_of, transforms, self._options.element_timeout))
         return transforms_here(self._options.element_timeout)
 
-    def _limits(self, parallelism: int, most: int) -> Limits:
+    def _limits(self, parallelism: int, most: int) -> TunerLimits:
         """Return the range of workers that the tuner may choose from."""
         if parallelism != AUTOTUNE:
             workers = at_most(self._options, parallelism)
-            return Limits(workers, workers)
+            return TunerLimits(workers, workers)
         autotune = self._options.autotune
         if not autotune.enabled:
-            return Limits(1, 1)
+            return TunerLimits(1, 1)
         most = at_most(self._options, max(most, autotuned_workers(self._options, granted_cpus())))
-        return Limits(min(autotune.min_parallelism or 1, most), most)
+        return TunerLimits(min(autotune.min_parallelism or 1, most), most)
 
-    def _start(self, limits: Limits) -> int:
+    def _start(self, limits: TunerLimits) -> int:
         """Return the number of workers at the start: one per core."""
         return max(min(autotuned_workers(self._options, granted_cpus()), limits.most), limits.least)
 
 
-class ThreadReader(Reader):
+class ThreadReader(StageReader):
     """Reads the inputs of an interleave. Its lane decides how many workers read at once.
 
     Workers read the inputs of the first cycle, unless the inputs of the previous iteration took no time. After that,
@@ -418,14 +417,14 @@ def _used() -> _Used:
     return _Used(found.ru_utime + found.ru_stime, found.ru_nvcsw, found.ru_inblock + found.ru_majflt)
 
 
-def _runs_per_element(transform: Transform) -> bool:
+def _runs_per_element(transform: BlockTransform) -> bool:
     """Return True if the function is certainly called for each element alone."""
     if not isinstance(transform, FunctionTransform):
         return False
     return transform.vectoriser is None or why_impure(transform.function) is not None
 
 
-def _executors(executor: str, transforms: Sequence[Transform]) -> tuple[str, ...]:
+def _executors(executor: str, transforms: Transforms) -> tuple[str, ...]:
     """Return the executors that may be chosen for these transforms. A run begins with the first."""
     if not transforms:  # there is no work for other executors
         return ("thread",)

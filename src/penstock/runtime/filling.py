@@ -1,10 +1,9 @@
-"""Filling: an incomplete batch that several workers fill, each with a Piece."""
+"""Filling: an incomplete batch that several workers fill, each with a `BatchPiece`."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,11 +22,11 @@ from penstock.physical.executor import BatchTask
 from penstock.physical.kernels.run import gather
 from penstock.physical.stages.batch import stack_block, stack_column
 from penstock.physical.stretch import Stretch, failure, joined_kinds
-from penstock.physical.transform import Transform
+from penstock.physical.transform import Transforms
 from penstock.trace.graph import Allocate
 
 
-class Piece:
+class BatchPiece:
     """Some rows of a batch, which one task computes."""
 
     __slots__ = ("block", "filling", "numbers", "row")
@@ -59,7 +58,7 @@ class Piece:
 class Filling:
     """An incomplete batch. Thread-safe. The batch is complete when all its pieces are, in any order."""
 
-    def __init__(self, spec: BatchTask, first: int, transforms: Sequence[Transform] = ()) -> None:
+    def __init__(self, spec: BatchTask, first: int, transforms: Transforms = ()) -> None:
         self._spec = spec
         kept = None if any(transform.decided is None for transform in transforms) else 0
         # empty unless the batch may have to be computed again
@@ -75,27 +74,27 @@ class Filling:
         self.planned = 0
         self.closed = False
 
-    def plan(self, block: Block, numbers: Numbers) -> Piece:
-        piece = Piece(self, block, numbers, self.planned)
+    def plan(self, block: Block, numbers: Numbers) -> BatchPiece:
+        piece = BatchPiece(self, block, numbers, self.planned)
         self.planned += block.size
         self._pending += 1
         self.parts.append((block, numbers))
         return piece
 
-    def plan_failure(self, error: Exception) -> Piece:
+    def plan_failure(self, error: Exception) -> BatchPiece:
         """Add a row that failed upstream."""
         annotate(error, Context(self._spec.label, self._spec.where, self.number))
         self.fail(self.planned, error)
         self.planned += 1
         self._pending += 1
         self.parts.append(failure(error))
-        return Piece(self, None, Numbers(None), self.planned)
+        return BatchPiece(self, None, Numbers(None), self.planned)
 
-    def close(self) -> Piece:
+    def close(self) -> BatchPiece:
         """Mark the batch as closed, because the input has ended."""
         self._pending += 1
         self.closed = True
-        return Piece(self, None, Numbers(None), self.planned)
+        return BatchPiece(self, None, Numbers(None), self.planned)
 
     @property
     def number(self) -> int:

@@ -18,8 +18,8 @@ from penstock.block.block import Block
 from penstock.block.numbers import Numbers
 from penstock.errors import InvalidArgumentError
 from penstock.physical.stretch import Stretch
-from penstock.physical.transform import RunAll, Transform
-from penstock.runtime.autotune.figures import Flow, Knobs, Limits
+from penstock.physical.transform import RunAll, Transforms
+from penstock.runtime.autotune.figures import Flow, Knobs, TunerLimits
 from penstock.runtime.counts import Counts, Sums
 
 
@@ -92,12 +92,12 @@ class Gate:
             self._waiters.remove(waiter)
 
 
-class Task(Protocol):
+class LoadedTransforms(Protocol):
     """Transforms that worker processes have loaded."""
 
     cpu_seconds: float  # CPU seconds of the worker processes
 
-    def __call__(self, transforms: Sequence[Transform], block: Block, numbers: Numbers) -> Stretch: ...
+    def __call__(self, transforms: Transforms, block: Block, numbers: Numbers) -> Stretch: ...
 
 
 class ExecutorChoice:
@@ -107,16 +107,16 @@ class ExecutorChoice:
     takes time. Without `ask`, `limits` lists the executors.
     """
 
-    def __init__(self, limits: Limits, ask: Callable[[], tuple[str, ...]] | None = None) -> None:
+    def __init__(self, limits: TunerLimits, ask: Callable[[], tuple[str, ...]] | None = None) -> None:
         self.obstacle: str | None = None  # reason why functions cannot run in worker processes, after a try
         self.here: RunAll | None = None  # runs the transforms in this process
         self._limits = limits
         self._ask = ask
-        self._tasks: dict[Hashable, Task | None] = {}
+        self._tasks: dict[Hashable, LoadedTransforms | None] = {}
         self._lock = threading.RLock()  # reentrant: a garbage collection inside may close an abandoned run
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> TunerLimits:
         """The range in which the tuner may choose."""
         if self._ask is not None:
             with self._lock:  # a worker with its first Block and a sampling thread may call at the same time
@@ -129,7 +129,7 @@ class ExecutorChoice:
         """Find out which executors may be chosen."""
         assert self.limits
 
-    def task(self, transforms: Sequence[Transform], make: Callable[[Sequence[Transform]], Task]) -> Task | None:
+    def task(self, transforms: Transforms, make: Callable[[Transforms], LoadedTransforms]) -> LoadedTransforms | None:
         """Return the transforms as a task of worker processes, sent once, or None if they cannot be sent."""
         if "process" not in self.limits.executors:  # any more
             return None
@@ -140,7 +140,7 @@ class ExecutorChoice:
                     self._tasks[kin] = self._sent(transforms, make)
         return self._tasks[kin]
 
-    def _sent(self, transforms: Sequence[Transform], make: Callable[[Sequence[Transform]], Task]) -> Task | None:
+    def _sent(self, transforms: Transforms, make: Callable[[Transforms], LoadedTransforms]) -> LoadedTransforms | None:
         try:
             return make(transforms)
         except InvalidArgumentError as error:
@@ -166,14 +166,14 @@ _RESULTS = 1.5  # room for results per worker, complete or in progress: a worker
 _MOST_CALLS = 256  # most threads for parallel segments of one line, such as the sources that a function makes
 
 
-class Member(Protocol):
+class LaneMember(Protocol):
     """The interface of a segment for its lane."""
 
     @property
     def counts(self) -> Counts: ...
 
 
-class Window(Protocol):
+class ByteLimit(Protocol):
     """A limit of the bytes of waiting results. It changes during a run."""
 
     @property
@@ -203,8 +203,8 @@ class Lane:
         name: str,
         label: str,
         knobs: Knobs,
-        limits: Limits,
-        window: Window,
+        limits: TunerLimits,
+        window: ByteLimit,
         *,
         where: str | None = None,
         bounded: bool = True,
@@ -227,20 +227,20 @@ class Lane:
         self.consumer: Lane | None = None  # takes the results; None: the training loop
         self._divided = 1  # number of segments that divide the window
         self._asked: tuple[float, float, Knobs, int, int] | None = None  # arguments of the last request
-        self._segments: WeakSet[Member] = WeakSet()
+        self._segments: WeakSet[LaneMember] = WeakSet()
         self._lock = threading.RLock()  # reentrant: a garbage collection inside may close an abandoned run
         self._retired = Sums()  # sums of ended segments
         self._told = Sums()  # sums at the last call of `flow`
         window.measure(_weakly(self))
 
-    def join(self, segment: Member) -> None:
+    def join(self, segment: LaneMember) -> None:
         """Add a segment. All segments divide the window."""
         with self._lock:
             self._segments.add(segment)
             self._divided = len(self._segments)
             self.is_shared = self._divided > 1 and self.gate.is_bounded
 
-    def retire(self, segment: Member) -> None:
+    def retire(self, segment: LaneMember) -> None:
         """Remove a segment that has ended, and keep its sums. Idempotent."""
         with self._lock:
             if segment in self._segments:
@@ -325,7 +325,7 @@ class Lane:
         sums.run_cpu += self.choice.cpu_seconds()
         return sums
 
-    def _difference(self, now: Sums, before: Sums, limits: Limits) -> Flow:
+    def _difference(self, now: Sums, before: Sums, limits: TunerLimits) -> Flow:
         done = {name: getattr(now, name) - getattr(before, name) for name in Sums.__slots__}
         consumer = None if self.consumer is None else self.consumer.name
         return Flow(name=self.name, knobs=self.knobs, limits=limits, consumer=consumer, **done)

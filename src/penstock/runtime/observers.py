@@ -1,6 +1,6 @@
 """Instrument: an observer of workers. Recorder: an instrument that stores spans for a timeline.
 
-Watching and Placing are the interface of `Options.autocache`, which adds caches to the plan of an iteration.
+`Watching` and `CachePlacing` are the interface of `Options.autocache`, which adds caches to the plan of an iteration.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Watching(Protocol):
         """Note that the last element was returned."""
 
 
-class Placing(Protocol):
+class CachePlacing(Protocol):
     """Chooses the place of a cache in a plan. The elements and their order are the same for every place."""
 
     @property

@@ -8,16 +8,16 @@ from typing import Any, Protocol
 
 from penstock.options import Options
 from penstock.plan.node import Node
-from penstock.runtime.run import Iterator, Settings
+from penstock.runtime.run import Iterator, RunSettings
 
 
-class Recorder(Protocol):
+class IterationRecorder(Protocol):
     """Makes iterators whose iterations are recorded."""
 
-    def iterator(self, plan: Node, options: Options, epoch: int, settings: Settings, continued: Any) -> Iterator: ...
+    def iterator(self, plan: Node, options: Options, epoch: int, settings: RunSettings, continued: Any) -> Iterator: ...
 
 
-recording: Recorder | None = None
+recording: IterationRecorder | None = None
 WANTED = "PENSTOCK_PROFILE"  # names the folder for a profile of the whole process
 MONITORED = "PENSTOCK_MONITOR"  # 1: `penstock top` may connect to the process
 
@@ -33,7 +33,7 @@ def monitored() -> bool:
 
 
 def iterator(
-    plan: Node, options: Options, epoch: int, settings: Settings, continued: Callable[[int], None]
+    plan: Node, options: Options, epoch: int, settings: RunSettings, continued: Callable[[int], None]
 ) -> Iterator:
     """Return an iterator, which records if a recorder is set."""
     make = Iterator if recording is None else recording.iterator

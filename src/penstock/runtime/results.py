@@ -13,7 +13,7 @@ from penstock.runtime.task import Task
 _COPIED = 1 << 16  # bytes of joined results; a user that keeps one element keeps all these bytes
 
 
-class Held(NamedTuple):
+class ResultCounts(NamedTuple):
     """The result of `Results.statistics`."""
 
     begun: int  # tickets that were begun and not taken
@@ -167,9 +167,9 @@ class Results:
         """Return the expected bytes of all present tickets and of `more` further results."""
         return self.nbytes + (self.waiting - self.ready + more) * self.mean
 
-    def statistics(self) -> Held:
+    def statistics(self) -> ResultCounts:
         """Return approximate present counts, without a lock."""
-        return Held(self.waiting, self.ready, self.elements, self.nbytes, self.ahead)
+        return ResultCounts(self.waiting, self.ready, self.elements, self.nbytes, self.ahead)
 
     # -- states
 

@@ -39,7 +39,7 @@ from penstock.runtime.machine.switching import Switching
 from penstock.runtime.memory.budget import budget_for
 from penstock.runtime.memory.kept import Trimmer
 from penstock.runtime.memory.ledger import Ledger, live_ledgers
-from penstock.runtime.observers import Instrument, Placing, Silent, Watching
+from penstock.runtime.observers import CachePlacing, Instrument, Silent, Watching
 from penstock.runtime.pausing import pausing
 from penstock.runtime.processes.pool import process_pool
 from penstock.runtime.scheduler import Scope, scheduler_for
@@ -58,7 +58,7 @@ class Run:
         plan: Node,
         options: Options,
         epoch: int,
-        settings: Settings,
+        settings: RunSettings,
         *,
         written: Node | None = None,
         digest: Callable[[], str] | None = None,
@@ -164,7 +164,7 @@ def _pulled(root: Stage, want: int) -> Block | Exception | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class RunSettings:
     """The settings of an iteration that are not in its plan and options.
 
     Args:
@@ -183,7 +183,7 @@ class Settings:
     views: bool = False
     dataset: Callable[[Node], Any] = lambda plan: plan
     meter: StageObserver | None = None
-    placing: Placing | None = None
+    placing: CachePlacing | None = None
 
     def __post_init__(self) -> None:
         check_executor(self.executor)
@@ -230,12 +230,12 @@ class Iterator(Generic[T_co]):
         plan: Node,
         options: Options,
         epoch: int = 0,
-        settings: Settings | None = None,
+        settings: RunSettings | None = None,
         continued: Callable[[int], None] = lambda epoch: None,
     ) -> None:
         self._written = plan
         self._options = options
-        self._settings = settings or Settings()
+        self._settings = settings or RunSettings()
         self._continued = continued  # called with the epoch in which a loaded state continues
         placing = self._settings.placing
         self._variant = self._with_cache(None if placing is None else placing.place)

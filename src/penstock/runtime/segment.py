@@ -26,7 +26,7 @@ from penstock.runtime.counts import CLOCKS, Counts, TaskTimes
 from penstock.runtime.lane import Lane
 from penstock.runtime.observers import tell
 from penstock.runtime.parking import ParkingLot
-from penstock.runtime.results import Held, Results
+from penstock.runtime.results import ResultCounts, Results
 from penstock.runtime.scheduler import PATIENCE, Scheduler, Scope, on_worker
 from penstock.runtime.task import Task, Work, Worked
 from penstock.runtime.work import BatchWork
@@ -142,7 +142,7 @@ class Segment(Worked):
     def may_grow(self) -> bool:
         return not self._results.ordered or super().may_grow
 
-    def statistics(self) -> Held:
+    def statistics(self) -> ResultCounts:
         """Return approximate present counts."""
         return self._results.statistics()
 

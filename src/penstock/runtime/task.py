@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.physical.chained import Chained, ChainedStage, Place, Ratios
+from penstock.physical.chained import Chained, ChainedStage, Ratios, ResumePlace
 from penstock.physical.stage import Stage, State
 from penstock.physical.stretch import Stretch
-from penstock.physical.transform import Transform
+from penstock.physical.transform import Transforms
 from penstock.runtime.block_sizer import BlockSizer
 from penstock.runtime.counts import CLOCKS
 from penstock.runtime.free_order import FreeOrder, Log, OutOfTurn, Ranges
@@ -37,7 +36,7 @@ class Work(ABC):
     label: str
     where: str | None
     upstream: Stage
-    transforms: Sequence[Transform] = ()
+    transforms: Transforms = ()
     sizer: BlockSizer
     start = 0  # upstream elements of the iteration that earlier runs have taken
     numbered = True  # False if `start` is unknown, after a filter that an earlier run had in the same stage
@@ -89,7 +88,7 @@ class Work(ABC):
         """Return the upstream state in a state, and the number of elements to drop after it."""
         return state, 0
 
-    def at(self, place: Place) -> tuple[State, int, int]:
+    def at(self, place: ResumePlace) -> tuple[State, int, int]:
         """Return the state for a place, the number of the element there, and the number of results to drop after it."""
         return place.below, 0 if place.count is None else place.count - place.first, place.first + place.skip
 
@@ -132,7 +131,7 @@ class Worked(ChainedStage):
         self.work = work
         self.ratios = work.ratios()
 
-    def made_by(self) -> Sequence[Transform]:
+    def made_by(self) -> Transforms:
         return self.work.transforms
 
     def chained(self, place: State, skip: int) -> State:
@@ -141,7 +140,7 @@ class Worked(ChainedStage):
         below, first = self.work.under(state)
         return Chained(below, first, count if self.work.numbered else None, self.ratios, skip, self.work.transforms)
 
-    def go_on(self, place: Place) -> int:
+    def go_on(self, place: ResumePlace) -> int:
         self.work.numbered = place.count is not None
         state, count, skip = self.work.at(place)
         self.go_to([state, [], [], count])

@@ -8,7 +8,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
@@ -16,7 +16,7 @@ from penstock.block.block import Block
 from penstock.block.numbers import Numbers
 from penstock.errors import InvalidArgumentError
 from penstock.physical.stretch import Stretch, join
-from penstock.physical.transform import RunAll, Transform, run_all
+from penstock.physical.transform import RunAll, Transforms, run_all
 from penstock.runtime.lane import Lane
 from penstock.runtime.processes.failures import Unworkable, in_place, too_late
 from penstock.runtime.processes.pool import ProcessPool, process_pool
@@ -26,12 +26,12 @@ from penstock.trace.drawing import leave_generators_alone
 from penstock.trace.graph import Allocate
 
 
-def watched(run: RunAll, element_timeout: float) -> Watched:
+def watched(run: RunAll, element_timeout: float) -> TimedRunner:
     """Return a `run` for which an element that exceeds `element_timeout` seconds becomes a failure."""
-    return Watched(run, element_timeout)
+    return TimedRunner(run, element_timeout)
 
 
-class Watched:
+class TimedRunner:
     """A `RunAll` that works in a separate thread, so that the caller waits no longer than the time limit.
 
     A Block gets `element_timeout` seconds. If it exceeds them, its thread is abandoned (Python cannot end it), and
@@ -49,9 +49,7 @@ class Watched:
         self.run_seconds = self.cpu_seconds = 0.0
         weakref.finalize(self, _dismiss, self._helpers).atexit = False
 
-    def __call__(
-        self, transforms: Sequence[Transform], block: Block, numbers: Numbers, allocate: object = None
-    ) -> Stretch:
+    def __call__(self, transforms: Transforms, block: Block, numbers: Numbers, allocate: object = None) -> Stretch:
         made = self._in_time(transforms, block, numbers)
         if made is not None:
             return made
@@ -64,10 +62,10 @@ class Watched:
             parts.append(self._late(transforms, part, its) if made is None else made)
         return join(parts)
 
-    def _late(self, transforms: Sequence[Transform], block: Block, numbers: Numbers) -> Stretch:
+    def _late(self, transforms: Transforms, block: Block, numbers: Numbers) -> Stretch:
         return in_place(too_late(transforms, self._timeout), transforms, block, numbers)
 
-    def _in_time(self, transforms: Sequence[Transform], block: Block, numbers: Numbers) -> Stretch | None:
+    def _in_time(self, transforms: Transforms, block: Block, numbers: Numbers) -> Stretch | None:
         """Run a Block, and return None if it exceeds its time."""
         try:
             helper = self._helpers.pop()
@@ -148,14 +146,14 @@ def transforms_here(element_timeout: float | None) -> RunAll:
     return run_all if element_timeout is None else watched(run_all, element_timeout)
 
 
-def pool_of(transforms: Sequence[Transform]) -> ProcessPool:
+def pool_of(transforms: Transforms) -> ProcessPool:
     """Return the worker processes for some transforms: those that a function brings, or those of this process."""
     functions = [getattr(transform, "function", None) for transform in transforms]
     own = [function.workers for function in functions if isinstance(function, OwnWorkers)]
     return own[0] if own else process_pool()
 
 
-def task_of(transforms: Sequence[Transform], element_timeout: float | None) -> ProcessTask:
+def task_of(transforms: Transforms, element_timeout: float | None) -> ProcessTask:
     """Return transforms as a task for worker processes."""
     return ProcessTask(pool_of(transforms), transforms, element_timeout)
 
@@ -186,7 +184,7 @@ class TransformRunner:
 
     def __call__(
         self,
-        transforms: Sequence[Transform],
+        transforms: Transforms,
         block: Block,
         numbers: Numbers,
         allocate: Callable[[int], Allocate] | None = None,
@@ -206,9 +204,9 @@ class TransformRunner:
         """True if transforms run in the calling thread."""
         return self._timeout is None and self._lane.knobs.executor == "thread"
 
-    def prepare(self, transforms: Sequence[Transform]) -> None:
+    def prepare(self, transforms: Transforms) -> None:
         """Pack the transforms for processes now. Raises Unworkable if this fails."""
         packed(partial(self._lane.choice.task, transforms, self._task))
 
-    def _task(self, transforms: Sequence[Transform]) -> ProcessTask:
+    def _task(self, transforms: Transforms) -> ProcessTask:
         return task_of(transforms, self._timeout)

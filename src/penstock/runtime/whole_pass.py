@@ -11,10 +11,10 @@ from penstock.physical.stretch import Fatal
 from penstock.plan.node import Node
 from penstock.rewrite.driver import optimise
 from penstock.runtime.block_sizer import BlockSizer
-from penstock.runtime.run import Run, Settings
+from penstock.runtime.run import Run, RunSettings
 
 
-def whole_pass(plan: Node, options: Options, epoch: int, settings: Settings) -> Generator[Block, None, None]:
+def whole_pass(plan: Node, options: Options, epoch: int, settings: RunSettings) -> Generator[Block, None, None]:
     """Yield the Blocks of an iteration, in order. The first failure ends it. Closing the generator ends the workers."""
     run = Run(optimise(plan, options), options, epoch, settings)
     sizer = BlockSizer()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -12,15 +11,15 @@ from penstock.block.block import Block, concat_blocks, joins_freely
 from penstock.block.column import Column, DenseColumn
 from penstock.block.numbers import Numbers, joined
 from penstock.errors import Context, PenstockError, annotate
-from penstock.physical.chained import Place, Portioned, Ratios, ratios_of
+from penstock.physical.chained import Portioned, Ratios, ResumePlace, ratios_of
 from penstock.physical.executor import BatchTask
 from penstock.physical.stage import Cursor, Stage, State
-from penstock.physical.stages.apply import Apply
+from penstock.physical.stages.apply import ApplyStage
 from penstock.physical.stages.batch import stack_block
 from penstock.physical.stretch import Stretch, failed, failure, join
-from penstock.physical.transform import RunAll, Transform, run_all
+from penstock.physical.transform import RunAll, Transforms, run_all
 from penstock.runtime.block_sizer import BlockSizer, worked
-from penstock.runtime.filling import Filling, Piece
+from penstock.runtime.filling import BatchPiece, Filling
 from penstock.runtime.free_order import FreeOrder, Ranges
 from penstock.runtime.task import Task, Work
 
@@ -31,7 +30,7 @@ class BlockWork(Work):
     def __init__(
         self,
         upstream: Stage,
-        transforms: Sequence[Transform],
+        transforms: Transforms,
         sizer: BlockSizer,
         label: str,
         where: str | None,
@@ -102,7 +101,7 @@ class BlockWork(Work):
         return None if isinstance(self.upstream, FreeOrder) else ratios_of(self.transforms)
 
     def part(self, count: int) -> None:
-        self.upstream = Apply(self.upstream, self.transforms[:count], self._run, self._epoch)
+        self.upstream = ApplyStage(self.upstream, self.transforms[:count], self._run, self._epoch)
         self.transforms = self.transforms[count:]
 
     def portion(self) -> None:
@@ -116,7 +115,7 @@ class BlockWork(Work):
         self.upstream.restore(FreeOrder.merged(state, done, first) if done or first else state)
 
 
-class Rows(NamedTuple):
+class BatchRows(NamedTuple):
     """Elements that form whole batches, and their numbers."""
 
     block: Block
@@ -129,7 +128,7 @@ class BatchWork(Work):
     def __init__(
         self,
         upstream: Stage,
-        transforms: Sequence[Transform],
+        transforms: Transforms,
         batch: BatchTask,
         sizer: BlockSizer,
         run: RunAll = run_all,
@@ -156,7 +155,7 @@ class BatchWork(Work):
         if self._ended:
             return None
         first, planned = self._count, 0 if self._filling is None else self._filling.planned
-        rows: Rows | None = None
+        rows: BatchRows | None = None
         error: Exception | None = None
         try:
             if self._fill(planned):
@@ -182,7 +181,7 @@ class BatchWork(Work):
         filling.closed = True
         return self._last_task(piece, first)
 
-    def _last_task(self, payload: Piece | Rows, first: int) -> Task:
+    def _last_task(self, payload: BatchPiece | BatchRows, first: int) -> Task:
         """Return the last task of a ticket, with the elements from number `first` on."""
         self._ticket += 1
         return Task(self._ticket - 1, payload, self._cursor.state(), (first, self._count - first))
@@ -208,7 +207,7 @@ class BatchWork(Work):
         want = min(self.sizer.want, self.sizer.share)
         return want if self.most is None else min(want, self.most * self._spec.size)
 
-    def _gathered(self, planned: int) -> Rows:
+    def _gathered(self, planned: int) -> BatchRows:
         """Return the next loaded elements with their numbers.
 
         The result has whole batches if enough elements are loaded. Otherwise it has the rows of one piece, if they can
@@ -232,18 +231,18 @@ class BatchWork(Work):
             got += parts[-1].block.size
         blocks, numbers = zip(*parts, strict=True)
         self._joins = joins_freely(blocks[-1], blocks[-1])
-        return Rows(concat_blocks(blocks), joined(numbers, [block.size for block in blocks]))
+        return BatchRows(concat_blocks(blocks), joined(numbers, [block.size for block in blocks]))
 
-    def _numbered(self, want: int, passed: int) -> Rows:
+    def _numbered(self, want: int, passed: int) -> BatchRows:
         """Return some of the loaded elements with their numbers. This piece already has `passed` elements."""
         offset = self._cursor.offset
         block = self._cursor.take_available(want)
         numbers = numbers_of(self.upstream, self.start + self._count + passed - offset, self._epoch)
-        return Rows(block, numbers.part(offset, offset + block.size))
+        return BatchRows(block, numbers.part(offset, offset + block.size))
 
     def run(self, task: Task) -> Stretch | None:
-        work: Piece | Rows = task.payload
-        if isinstance(work, Rows):
+        work: BatchPiece | BatchRows = task.payload
+        if isinstance(work, BatchRows):
             return self.again(task)
         if work.block is not None:
             try:
@@ -254,8 +253,8 @@ class BatchWork(Work):
         return work.filling.finish_piece()
 
     def again(self, task: Task) -> Stretch:
-        work: Piece | Rows = task.payload
-        parts = [work] if isinstance(work, Rows) else work.filling.parts
+        work: BatchPiece | BatchRows = task.payload
+        parts = [work] if isinstance(work, BatchRows) else work.filling.parts
         made = [part if isinstance(part, Stretch) else self._run(self.transforms, *part, None) for part in parts]
         return self._batches(join(made), (self.start + task.span[0]) // self._spec.size)
 
@@ -278,11 +277,11 @@ class BatchWork(Work):
             return failure(error, rows.kinds)
 
     def observe(self, task: Task, made: Stretch | None, seconds: float, cpu: float) -> None:
-        work: Piece | Rows = task.payload
+        work: BatchPiece | BatchRows = task.payload
         if work.block is None:
             return
         taken = worked(self.transforms, self._run, seconds, cpu)
-        batches = 0 if made is None or made.block is None or isinstance(work, Piece) else made.block.nbytes
+        batches = 0 if made is None or made.block is None or isinstance(work, BatchPiece) else made.block.nbytes
         self.sizer.observe(work.block.size, taken, work.block.nbytes, batches, len(work.block.columns))
 
     def can_skip(self) -> bool:
@@ -303,7 +302,7 @@ class BatchWork(Work):
         below, offset = state
         return below, offset
 
-    def at(self, place: Place) -> tuple[State, int, int]:
+    def at(self, place: ResumePlace) -> tuple[State, int, int]:
         return [place.below, place.first], place.count or 0, 0
 
     def state(self) -> State:
@@ -347,12 +346,12 @@ def numbers_of(upstream: Stage, first: int, epoch: int) -> Numbers:
 PIECE_SECONDS = 0.016
 
 
-def label_of(transforms: Sequence[Transform], batch: BatchTask | None) -> str:
+def label_of(transforms: Transforms, batch: BatchTask | None) -> str:
     """Return the label of a segment."""
     return " · ".join([transform.label for transform in transforms] + ([] if batch is None else [batch.label]))
 
 
-def where_of(transforms: Sequence[Transform], batch: BatchTask | None) -> str | None:
+def where_of(transforms: Transforms, batch: BatchTask | None) -> str | None:
     """Return the line of the user that made the segment."""
     if transforms:
         return transforms[-1].where
@@ -361,7 +360,7 @@ def where_of(transforms: Sequence[Transform], batch: BatchTask | None) -> str | 
 
 def work_of(
     upstream: Stage,
-    transforms: Sequence[Transform],
+    transforms: Transforms,
     batch: BatchTask | None,
     *,
     ordered: bool,

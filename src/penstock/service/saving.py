@@ -31,7 +31,7 @@ from penstock.plan.inputs import relaxed
 from penstock.plan.node import check_ends
 from penstock.plan.storing import folder_to_write
 from penstock.rewrite.driver import optimise
-from penstock.runtime.run import Settings
+from penstock.runtime.run import RunSettings
 from penstock.runtime.whole_pass import whole_pass
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _save(dataset: Dataset, path: Any, service: Any, workers: Any, compression: 
     try:
         plan = replace(plan, finish=_Write(folder, writer.run(), codec, spec))
         found = spec
-        with closing(whole_pass(plan, options, epoch, Settings(dataset=inner))) as blocks:
+        with closing(whole_pass(plan, options, epoch, RunSettings(dataset=inner))) as blocks:
             for block in blocks:
                 for written in block.elements():
                     chunks, its_spec = pickle.loads(written)

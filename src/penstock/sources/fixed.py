@@ -13,7 +13,7 @@ from penstock.block.origin import Origin
 from penstock.block.spec import TensorSpec
 from penstock.errors import DataLossError, InvalidArgumentError
 from penstock.io import storage
-from penstock.io.window import Window
+from penstock.io.window import FileWindow
 from penstock.sources.files import FileReader, FilesSource, Place
 from penstock.sources.row_files import RowFile, RowFilesSource
 
@@ -75,14 +75,14 @@ class FixedLengthSource(FilesSource):
             size = storage.size(name)
             self.layout.records_in(name, size)
             stop = size - self.layout.footer_bytes
-        window = Window(name, compression_type=self.compression_type, buffer_size=self.buffer_size, offset=place)
+        window = FileWindow(name, compression_type=self.compression_type, buffer_size=self.buffer_size, offset=place)
         return _FixedLengthFile(self.layout, window, stop)
 
 
 class _FixedLengthFile(FileReader):
     """A file of records. `stop` is the start of the footer, or None for compressed files, whose size is not known."""
 
-    def __init__(self, layout: FixedLayout, window: Window, stop: int | None) -> None:
+    def __init__(self, layout: FixedLayout, window: FileWindow, stop: int | None) -> None:
         super().__init__(window.name, window)
         self._layout = layout
         self._window = window

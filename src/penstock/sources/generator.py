@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from penstock.block.block import Block, Builder
+from penstock.block.block import Block, BlockBuilder
 from penstock.block.leaf import NESTED, as_leaf, list_leaf
 from penstock.block.same_kind import SameKind
 from penstock.block.spec import TensorSpec, dtype_name, spec_of
@@ -167,7 +167,7 @@ class _GeneratorReader(IteratedReader):
         self._structure: Structure | None = None
         if source.signature is not None:
             self._specs, self._structure = flatten(source.signature)
-        self._builder = Builder()
+        self._builder = BlockBuilder()
 
     def _begin(self) -> None:
         """Create the generator and skip elements, because a generator cannot resume otherwise."""
@@ -189,13 +189,13 @@ class _GeneratorReader(IteratedReader):
 
     def _learn(self, element: Any) -> None:
         """Store the kind of the elements, which the first valid element defines."""
-        builder = Builder(None)
+        builder = BlockBuilder(None)
         with suppress(Exception):
             builder.add(element)
             self._same_kind.build(builder, None)
 
     def _taking(self) -> Callable[[Any], object]:
-        builder = self._builder = Builder(self._structure or self._same_kind.structure)
+        builder = self._builder = BlockBuilder(self._structure or self._same_kind.structure)
         if not self._specs:
             return builder.add
         structure = self._structure

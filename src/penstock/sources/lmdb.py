@@ -46,7 +46,7 @@ _KEPT = 256  # pages that are cached while one list of entries is read
 _HINT = "Copy or write the database again."
 
 
-class Entry(NamedTuple):
+class LmdbEntry(NamedTuple):
     """A key and its value, and the offset of the value in the file."""
 
     key: bytes
@@ -94,12 +94,12 @@ class LmdbFile:
 
     # -- entries ------------------------------------------------------------------------------------------------------
 
-    def read(self, rows: Iterable[int], most: int | None = None) -> list[Entry]:
+    def read(self, rows: Iterable[int], most: int | None = None) -> list[LmdbEntry]:
         """Return the entries with these numbers in order.
 
         With `most`, return at least one, up to this number of bytes.
         """
-        found: list[Entry] = []
+        found: list[LmdbEntry] = []
         pages: dict[int, bytes] = {}
         size = 0
         for row in rows:
@@ -120,7 +120,7 @@ class LmdbFile:
         leaf = int(np.searchsorted(self._starts, row, side="right")) - 1
         return self._leaves[leaf], row - int(self._starts[leaf])
 
-    def _entry(self, number: int, page: bytes, slot: int) -> Entry:
+    def _entry(self, number: int, page: bytes, slot: int) -> LmdbEntry:
         flags, size, key, start = self._node(number, page, slot)
         if flags & (_NAMED | _SEVERAL):
             if flags & _NAMED and not flags & _SEVERAL:
@@ -133,10 +133,10 @@ class LmdbFile:
                 raise self._damaged(number, "a node does not lie in its page")
             (over,) = _NUMBER.unpack_from(page, start)
             offset = self._overflow(over, size)
-            return Entry(key, self._bytes(offset, size), offset)
+            return LmdbEntry(key, self._bytes(offset, size), offset)
         if start + size > len(page):
             raise self._damaged(number, "a value does not lie in its page")
-        return Entry(key, page[start : start + size], number * self._page_size + start)
+        return LmdbEntry(key, page[start : start + size], number * self._page_size + start)
 
     def _node(self, number: int, page: bytes, slot: int) -> tuple[int, int, bytes, int]:
         """Return the flags, the size of the value, the key, and the start of the value in the page."""
@@ -328,7 +328,7 @@ class LmdbRows(RowFile):
     def rows_at(self, rows: np.ndarray) -> Block:
         return self._block(self._file.read(rows.tolist()))
 
-    def _block(self, entries: list[Entry]) -> Block:
+    def _block(self, entries: list[LmdbEntry]) -> Block:
         columns = [_column([entry.key for entry in entries]), _column([entry.value for entry in entries])]
         places = np.array([entry.offset for entry in entries], np.int64)
         return Block(_STRUCTURE, columns, len(entries), Origin.of_file(self._file.name, places))

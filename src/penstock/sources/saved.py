@@ -26,7 +26,7 @@ from penstock.sources.row_files import gather
 from penstock.sources.source import IndexedSource
 
 if TYPE_CHECKING:
-    from penstock.io.remote.system import Pool
+    from penstock.io.remote.system import DaemonPool
 
 
 class RoundRobin:
@@ -62,11 +62,11 @@ _LARGE = 1 << 20  # bytes; a larger record batch is returned alone instead of co
 
 
 @cache
-def _looking() -> Pool:
+def _looking() -> DaemonPool:
     """Return a thread that verifies files ahead of time."""
-    from penstock.io.remote.system import Pool
+    from penstock.io.remote.system import DaemonPool
 
-    return Pool(1, "penstock-saved")
+    return DaemonPool(1, "penstock-saved")
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,8 @@ class SavedSource(IndexedSource):
         return self._table.size
 
     @cached_property
-    def _table(self) -> _Table:
-        return _Table(self.folder, self.manifest, self.shards, self.element_spec)
+    def _table(self) -> _ChunkTable:
+        return _ChunkTable(self.folder, self.manifest, self.shards, self.element_spec)
 
     def rows(self, start: int, stop: int) -> Block:
         return self._table.rows(start, stop)
@@ -116,7 +116,7 @@ class SavedSource(IndexedSource):
         return {part.name: getattr(self, part.name) for part in fields(self)}
 
 
-class _Batch(Piece):
+class _BatchPiece(Piece):
     """A record batch, as a Block."""
 
     def __init__(self, block: Block, first: int, nbytes: int) -> None:
@@ -132,7 +132,7 @@ class _Batch(Piece):
         return self._block.take(rows - self.first)
 
 
-class _Table:
+class _ChunkTable:
     """The chunks of the shards, concatenated. Positions count over all chunks. Thread-safe."""
 
     def __init__(self, folder: str, manifest: Manifest, shards: tuple[int, ...], spec: Any) -> None:
@@ -230,7 +230,7 @@ class _Table:
         file = self._file(number)
         block = file.block(batch, self._structure)
         first = int(self._begins[number]) + batch * self._chunks[number].rows
-        return _Batch(block, first, file.holds(block) + (1 << 10))
+        return _BatchPiece(block, first, file.holds(block) + (1 << 10))
 
     def _file(self, number: int) -> ChunkFile:
         file = self._known(number)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.block import Block, Builder
+from penstock.block.block import Block, BlockBuilder
 from penstock.block.same_kind import SameKind
 from penstock.errors import Context, InvalidArgumentError, as_failure
 from penstock.forked import new_rlock
@@ -56,7 +56,7 @@ class SequenceSource(FetchedSource):
         with kind.lock:
             if kind.same.expected is None and indices[0]:
                 self._learn(indices[0])
-            builder = Builder(kind.same.structure)
+            builder = BlockBuilder(kind.same.structure)
             error = self._fill(builder, indices)
             pieces: list[Block | Exception] = [*kind.same.pieces(builder)]
             return pieces if error is None else [*pieces, error]
@@ -64,7 +64,7 @@ class SequenceSource(FetchedSource):
     def _learn(self, before: int) -> None:
         """Learn the kind of the first valid element, for an iteration that begins after it."""
         for index in range(before):
-            builder = Builder()
+            builder = BlockBuilder()
             try:
                 builder.add(self.sequence[index])
             except Exception:
@@ -72,7 +72,7 @@ class SequenceSource(FetchedSource):
             self._kind.same.build(builder, None)
             return
 
-    def _fill(self, builder: Builder, indices: Sequence[int]) -> Exception | None:
+    def _fill(self, builder: BlockBuilder, indices: Sequence[int]) -> Exception | None:
         """Add the first elements. Return the error of the next element if it fails."""
         many = self._at_once(indices[:_MOST])
         if many is not None and len(many) != len(indices[:_MOST]):

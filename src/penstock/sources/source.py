@@ -214,7 +214,7 @@ class FetchedSource(IndexedSource):
                 yield piece
 
     def open(self, position: Position | None = None) -> Reader:
-        return _Reader(self, position or 0)
+        return _FetchedReader(self, position or 0)
 
 
 def _whole(pieces: Iterator[Block | Exception]) -> Block:
@@ -226,7 +226,7 @@ def _whole(pieces: Iterator[Block | Exception]) -> Block:
     return concat_blocks(found)
 
 
-class _Reader(Reader):
+class _FetchedReader(Reader):
     def __init__(self, source: FetchedSource, at: int) -> None:
         self._source = source
         self._at = at

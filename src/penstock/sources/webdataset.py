@@ -14,7 +14,7 @@ from penstock.block.spec import TensorSpec
 from penstock.block.structure import flatten
 from penstock.errors import Context, DataLossError, InvalidArgumentError, InvalidTypeError
 from penstock.io import storage
-from penstock.io.window import Window
+from penstock.io.window import FileWindow
 from penstock.sources.files import FileReader, FilesSource, Place
 
 # A member is a header of 512 bytes and its data, padded to a multiple of 512. POSIX (pax) and GNU archives put extra
@@ -51,7 +51,7 @@ class CutShort(TarDamage):
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class TarMember:
     """One member: `begin` is its first header, `start` its data, `stop` the start of the next member."""
 
     name: bytes
@@ -63,7 +63,7 @@ class Member:
     is_link: bool
 
 
-def read_member(buffer: np.ndarray, begin: int) -> Member | None:
+def read_member(buffer: np.ndarray, begin: int) -> TarMember | None:
     """Return the member whose first header is at `begin`, or None at the end of the archive. Raises TarDamage.
 
     >>> import io, tarfile
@@ -119,7 +119,7 @@ def read_member(buffer: np.ndarray, begin: int) -> Member | None:
     if stop > len(view):
         message = f"a member takes {stop - start} bytes, and {len(view) - start} are left"
         raise CutShort(message, at, stop - begin)
-    return Member(name, begin, start, held, stop, kind in _FILES and not name.endswith(b"/"), kind in _LINKS)
+    return TarMember(name, begin, start, held, stop, kind in _FILES and not name.endswith(b"/"), kind in _LINKS)
 
 
 def _padded(size: int) -> int:
@@ -203,7 +203,7 @@ class WebSource(FilesSource):
         offset, suffixes = place if isinstance(place, list) else (place, None)
         with storage.open_read(name) as file:
             compression = "GZIP" if file.read(2) == _GZIP else None
-        window = Window(name, compression_type=compression, buffer_size=self.buffer_size, offset=offset)
+        window = FileWindow(name, compression_type=compression, buffer_size=self.buffer_size, offset=offset)
         return _SamplesReader(window, suffixes and tuple(suffixes), self.suffixes)
 
 
@@ -230,12 +230,12 @@ class _Later(Exception):
 
 
 class _SamplesReader(FileReader):
-    def __init__(self, window: Window, seen: tuple[str, ...] | None, wanted: tuple[str, ...] | None) -> None:
+    def __init__(self, window: FileWindow, seen: tuple[str, ...] | None, wanted: tuple[str, ...] | None) -> None:
         self._window = window
         self._seen = wanted or seen
         self._picked = wanted is not None
         self._over = False
-        self._last: tuple[np.ndarray, int, Member] | None = None  # the first file of the next sample
+        self._last: tuple[np.ndarray, int, TarMember] | None = None  # the first file of the next sample
 
     def read(self, max_elements: int) -> Block | None:
         samples: list[_Sample] = []
@@ -310,7 +310,7 @@ class _SamplesReader(FileReader):
                 return
             start = window.at
 
-    def _member(self, at: int, *, more: bool) -> Member | None:
+    def _member(self, at: int, *, more: bool) -> TarMember | None:
         window = self._window
         if self._last is not None and self._last[0] is window.buffer and self._last[1] == window.at + at:
             return self._last[2]

@@ -22,14 +22,14 @@ from penstock.block.structure import flatten
 from penstock.dataset.indexing import EPOCH
 from penstock.errors import FailedPreconditionError, as_failure
 from penstock.functions.shipping import by_value
-from penstock.physical.transform import Outcome, Transform
-from penstock.runtime.processes.forks import ForkedPool, Order, Place
+from penstock.physical.transform import BlockTransform, Outcome
+from penstock.runtime.processes.forks import BlockPlace, ForkedPool, Order
 from penstock.runtime.processes.task import OwnWorkers, ProcessTask
-from penstock.runtime.processes.worker import ROOM, Room
+from penstock.runtime.processes.worker import ROOM, ResultRoom
 from penstock.torch.drawn import asked_in
 from penstock.torch.generators import seed_all, set_states, states
 from penstock.torch.packed import pack
-from penstock.torch.shared import Passes, SharedWorkers, Slots, with_states
+from penstock.torch.shared import SharedPasses, SharedWorkers, Slots, with_states
 from penstock.torch.vision.jobs import Job, threads
 from penstock.torch.vision.plan import Plan
 from penstock.trace.graph import Allocate
@@ -116,10 +116,10 @@ class Fetch(OwnWorkers):
             raise
         return with_states(header, number, self._after(worker, number)), memory
 
-    def there(self, transform: Transform) -> Transform:
+    def there(self, transform: BlockTransform) -> BlockTransform:
         return FetchBlock(self, transform.label, transform.where)
 
-    def fetch(self, indices: Any, room: Room | None = None) -> Any:
+    def fetch(self, indices: Any, room: ResultRoom | None = None) -> Any:
         assert self.given is not None
         dataset, collate = self.given.dataset, self.given.collate
         if self.given.plan is not None and self.together:
@@ -180,7 +180,7 @@ class Fetch(OwnWorkers):
         )
 
 
-class FetchBlock(Transform):
+class FetchBlock(BlockTransform):
     """`Fetch` in a worker process: compute the batches of a Block and write failures in their places."""
 
     one_to_one = True
@@ -217,7 +217,7 @@ def is_default(collate: Callable[[Any], Any]) -> bool:
     return own and collate is known.default_collate
 
 
-def collating_into(room: Room, collate: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def collating_into(room: ResultRoom, collate: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return torch's default collate so that it writes tensors to the room. Return any other function unchanged."""
     if not is_default(collate):
         return collate
@@ -248,16 +248,16 @@ class LoaderWorkers(ForkedPool):
     """The forked workers of one loader."""
 
     def __init__(self, context: Any, count: int, given: Given, *, at_once: int) -> None:
-        self.passes = Passes()
+        self.passes = SharedPasses()
         slots = Slots(count)
         super().__init__(context, count, partial(_take_over, given, self.passes, slots), at_once=at_once)
 
-    def place_of(self, task: ProcessTask, block: Block) -> Place | None:
+    def place_of(self, task: ProcessTask, block: Block) -> BlockPlace | None:
         fetch = getattr(task.transforms[0], "function", None)
-        return Place(fetch.order, asked_in(block)[0]) if isinstance(fetch, Fetch) else None
+        return BlockPlace(fetch.order, asked_in(block)[0]) if isinstance(fetch, Fetch) else None
 
 
-def _take_over(given: Given, passes: Passes, slots: Slots, number: int) -> None:
+def _take_over(given: Given, passes: SharedPasses, slots: Slots, number: int) -> None:
     """Register the objects of a loader in a worker that was just forked for it."""
     _KEPT[FORKED], _PASSES[FORKED], _SLOTS[FORKED] = given, passes, slots
 
@@ -275,7 +275,7 @@ def write_given(given: Given, meeting: str, *, kept: bool) -> None:
     torch = import_module("torch")
     written = Path(meeting, "given.part") if kept else Path(os.devnull)
 
-    class Pickler(by_value().Pickler):  # type: ignore[misc]
+    class GivenPickler(by_value().Pickler):  # type: ignore[misc]
         def reducer_override(self, value: Any) -> Any:
             strided = isinstance(value, torch.Tensor) and value.layout == torch.strided and not value.is_nested
             held = strided or isinstance(value, torch.UntypedStorage)
@@ -285,7 +285,7 @@ def write_given(given: Given, meeting: str, *, kept: bool) -> None:
 
     try:
         with written.open("wb") as file:
-            Pickler(file, protocol=5).dump(given)
+            GivenPickler(file, protocol=5).dump(given)
     except RuntimeError as error:
         # wording of `assert_spawning` and of the shared objects of multiprocessing
         if "through inheritance" not in str(error):
@@ -310,5 +310,5 @@ def _forget_loaders_that_are_gone() -> None:
 
 FORKED = ""
 _KEPT: dict[str, Given] = {}  # in a worker process: by the loader's folder, or `FORKED`
-_PASSES: dict[str, Passes] = {}
+_PASSES: dict[str, SharedPasses] = {}
 _SLOTS: dict[str, Slots] = {}

@@ -23,7 +23,7 @@ from penstock.torch.fetch import FORKED, Fetch, Given, LoaderWorkers, is_default
 from penstock.torch.generators import torch_state
 from penstock.torch.packed import unpack
 from penstock.torch.shared import states_of
-from penstock.torch.vision.jobs import Ahead, first_states
+from penstock.torch.vision.jobs import AheadBatches, first_states
 from penstock.torch.vision.plan import Plan, plan_of
 
 Sample = TypeVar("Sample", covariant=True)
@@ -144,7 +144,7 @@ def data_loader_type() -> type:
                 if aside:
                     _set_generator_state(torch, None, before)  # the program's own random numbers go on where they were
                 if ahead is not None:
-                    painted = Ahead(ahead, drawn, self.collate_fn, first_states(seed, starts))
+                    painted = AheadBatches(ahead, drawn, self.collate_fn, first_states(seed, starts))
                     place["workers"] = painted.states
                     return LoaderBatches(self, painted, place, self._handed, drawn)
                 fetch = self._fetch(seed, epoch, workers, first, starts)

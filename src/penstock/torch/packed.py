@@ -12,10 +12,10 @@ import numpy as np
 
 from penstock.block.transport import by_reference_fails
 from penstock.runtime.processes.link import aligned, place_in
-from penstock.runtime.processes.worker import Room
+from penstock.runtime.processes.worker import ResultRoom
 
 
-def pack(batch: Any, room: Room | None = None, first: int = 0) -> tuple[bytes, np.ndarray]:
+def pack(batch: Any, room: ResultRoom | None = None, first: int = 0) -> tuple[bytes, np.ndarray]:
     """Pickle a batch, with the memory of dense CPU tensors and arrays in one separate buffer.
 
     The buffer is that of `room`, from byte `first` on, if it is large enough. Tensors that already lie in the room are
@@ -66,7 +66,7 @@ def _together(views: list[np.ndarray]) -> tuple[list[int], np.ndarray]:
     return starts, memory
 
 
-def _in_room(views: list[np.ndarray], room: Room | None, first: int) -> tuple[list[int], np.ndarray] | None:
+def _in_room(views: list[np.ndarray], room: ResultRoom | None, first: int) -> tuple[list[int], np.ndarray] | None:
     """Return the starts of the views and the memory of `room` from `first` on, or None if the room is too small."""
     if room is None:
         return None

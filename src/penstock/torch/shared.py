@@ -36,7 +36,7 @@ def states_of(header: bytes) -> tuple[int, bytes]:
 _TRAILER = struct.Struct("<qq")
 
 
-class Passes:
+class SharedPasses:
     """The iterations of a loader that have ended. Forked workers see it, too, and compute no more batches for these."""
 
     def __init__(self) -> None:

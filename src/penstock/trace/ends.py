@@ -39,7 +39,7 @@ _PASSED_ON = (bool, int, float, complex, str, bytes, np.generic)  # immutable ty
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class VariableKind:
     """The kind of a variable that the middle sets: an array or number that the end can compute with."""
 
     type: type
@@ -56,14 +56,14 @@ class Kind:
         return bool(any_layout or not self.shape or array.flags.c_contiguous)
 
 
-def kind_of_value(value: Any) -> Kind | None:
+def kind_of_value(value: Any) -> VariableKind | None:
     """Return the kind of a value, or None for a value that can only be passed on."""
     if isinstance(value, np.generic):
         plain = value.dtype.kind in "biuf"
     else:
         plain = type(value) is np.ndarray and value.ndim > 0 and value.dtype.kind in "biuf"
         plain = plain and value.size > 0
-    return Kind(type(value), value.dtype, value.shape) if plain and value.dtype.isnative else None
+    return VariableKind(type(value), value.dtype, value.shape) if plain and value.dtype.isnative else None
 
 
 def may_be_passed_on(value: Any) -> bool:
@@ -71,7 +71,7 @@ def may_be_passed_on(value: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Split:
+class EndSplit:
     """A function that is cut at statement `at`. `end(*needs)` returns the result.
 
     `middle(mark, *takes)` returns (mark, *gives), or the result if the function returns in the middle.
@@ -90,10 +90,10 @@ class Split:
 class Ended:
     """A function whose end runs on whole Blocks. `results` has the source of each leaf: a graph and its output."""
 
-    split: Split
+    split: EndSplit
     before: Graph
     arguments: tuple[Template, ...]  # arguments of the middle, from the outputs of `before`
-    kinds: tuple[Kind | None, ...]  # kinds of its results; None: only passed on
+    kinds: tuple[VariableKind | None, ...]  # kinds of its results; None: only passed on
     after: Graph
     crossing: tuple[int, ...]  # outputs of `before` that `after` takes before the results of the middle
     results: tuple[tuple[str, Any], ...]
@@ -128,7 +128,7 @@ class Ends:
 
     tracing: Any
     at: int
-    split: Split | None = None
+    split: EndSplit | None = None
     ended: Ended | None = None
     calls: int = 0
     unlike: int = 0  # number of these calls that gave other kinds
@@ -152,7 +152,7 @@ class Ends:
         found.split = None if start is None else found._split(start)
         return None if found.split is None else found
 
-    def decide(self, split: Split, given: Sequence[Any], drawn: int) -> None:
+    def decide(self, split: EndSplit, given: Sequence[Any], drawn: int) -> None:
         """Trace the end, given the results of the middle for an element. If that fails, cut further down or give up."""
         with self.lock:
             if split is not self.split or self.ended is not None:
@@ -185,7 +185,7 @@ class Ends:
         step = whole.straight([statement], sorted(reads(statement, whole.local)), [])
         return self.tracing.inspected(step)[0] is None
 
-    def _split(self, start: int) -> Split | None:
+    def _split(self, start: int) -> EndSplit | None:
         whole: Cut = self.tracing.whole
         before: Mapping[str, Any] = self.tracing.variables
         middle, end = list(whole.statements[self.at : start]), list(whole.statements[start:])
@@ -207,9 +207,9 @@ class Ends:
         if any(use.spelled in _LAYOUT for use in uses(function)):
             return None  # the end would get the arrays of the element in their old layout
         pure = self.tracing.why_not_movable(function) is None
-        return Split(start, function, names, given, whole.part(end, list(needed), None), needed, pure)
+        return EndSplit(start, function, names, given, whole.part(end, list(needed), None), needed, pure)
 
-    def _traced(self, split: Split, given: Sequence[Any], drawn: int) -> Ended | int | None:
+    def _traced(self, split: EndSplit, given: Sequence[Any], drawn: int) -> Ended | int | None:
         """Return the traced end, or a later position to cut at, or None if no end can be traced."""
         tracing = self.tracing
         builder: GraphBuilder = tracing.builder
@@ -243,7 +243,7 @@ class Ends:
             builder.inputs, builder.draws = known[0], known[2]
             del builder.equations[known[1] :]
 
-    def _run(self, split: Split, variables: dict[str, Any]) -> tuple[Any] | int | None:
+    def _run(self, split: EndSplit, variables: dict[str, Any]) -> tuple[Any] | int | None:
         """Return the end's result for tracers in a tuple, or the position after a statement that cannot be traced."""
         whole: Cut = self.tracing.whole
         *statements, last = whole.statements[split.at :]
@@ -274,7 +274,7 @@ class Ends:
         return at + 1 if at + 1 < len(self.tracing.whole.statements) else None
 
     def _ended(
-        self, split: Split, kinds: Any, result: Any, elements: int, drawn: int, captured: Captured
+        self, split: EndSplit, kinds: Any, result: Any, elements: int, drawn: int, captured: Captured
     ) -> Ended | None:
         builder: GraphBuilder = self.tracing.builder
         if type(result) is list:

@@ -18,7 +18,7 @@ from penstock.block.leaf import as_leaf
 from penstock.block.spec import TensorSpec
 from penstock.trace.arithmetic import is_basic
 from penstock.trace.graph import Allocate, Const, Equation, NotTraceable, Operand, Primitive, Ref
-from penstock.trace.rowwise import Place, probe, rowwise
+from penstock.trace.rowwise import OperandPlace, probe, rowwise
 
 _LARGEST = 1 << 24  # bytes of a table, which stays in memory as long as the graph
 
@@ -38,7 +38,7 @@ def _is_place(spec: Any) -> bool:
 def _split(index: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Return the numbers and places at the beginning of an index, and the slices after them."""
     parts = index if type(index) is tuple else (index,)
-    count = next((i for i, part in enumerate(parts) if type(part) not in (Place, int)), len(parts))
+    count = next((i for i, part in enumerate(parts) if type(part) not in (OperandPlace, int)), len(parts))
     if not all(type(part) is slice and is_basic(part) for part in parts[count:]):
         _refuse("they come after slices")
     return parts[:count], parts[count:]
@@ -82,7 +82,7 @@ def _looked_up_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[Ten
     if array is None:
         _refuse("the array is too large, not contiguous or not numeric")
     try:
-        found = array[Place.filled(index, _checked(index, places))]
+        found = array[OperandPlace.filled(index, _checked(index, places))]
     except IndexError as error:
         _refuse(f"{error}")
     if not isinstance(table, Const) and np.ndim(found) and not any(spec.shape for spec in places):
@@ -100,15 +100,15 @@ def _looked_up(
     if not all(isinstance(operand, (DenseColumn, Const)) for operand in operands):
         tables = [table.value] * rows if isinstance(table, Const) else table.values()
         each = zip(tables, *[column.values() for column in columns], strict=True)
-        return [column_of([as_leaf(of_row[Place.filled(index, row)]) for of_row, *row in each])]
+        return [column_of([as_leaf(of_row[OperandPlace.filled(index, row)]) for of_row, *row in each])]
     arrays = [column.array for column in columns]
-    if type(index) is Place and isinstance(table, Const):
+    if type(index) is OperandPlace and isinstance(table, Const):
         return [DenseColumn(table.value.take(arrays[0], axis=0))]
     places, behind = _split(index)
     if isinstance(table, Const):
-        found = table.value[Place.filled(places, arrays)]
+        found = table.value[OperandPlace.filled(places, arrays)]
     else:
-        found = table.array[(_rows(rows, arrays), *Place.filled(places, arrays))]
+        found = table.array[(_rows(rows, arrays), *OperandPlace.filled(places, arrays))]
     return [DenseColumn(found[(slice(None), *behind)] if behind else found)]
 
 
@@ -178,7 +178,7 @@ def _written_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[Tenso
     else:
         if not places and not is_basic(index):
             _refuse("the index has no vectorised form")
-        part = array[Place.filled(index, _checked(index, places) if places else ())]
+        part = array[OperandPlace.filled(index, _checked(index, places) if places else ())]
     shape = np.shape(value.value) if isinstance(value, Const) else value.shape
     if None in shape or np.ndim(part) < len(shape) or np.broadcast_shapes(np.shape(part), shape) != np.shape(part):
         _refuse("the written value has another shape")
@@ -195,7 +195,7 @@ def _converts(value: Any, given: np.dtype, dtype: np.dtype) -> bool:
 
 
 def _is_mask(index: Any, places: Sequence[Any], target: TensorSpec) -> bool:
-    mask = places[0] if type(index) is Place else None
+    mask = places[0] if type(index) is OperandPlace else None
     return mask is not None and mask.dtype == np.bool_ and mask.shape == target.shape and bool(target.shape)
 
 
@@ -211,7 +211,7 @@ def _written(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allo
         np.copyto(made, _aligned(value, made.ndim), where=arrays[0], casting="unsafe")
     elif arrays:
         places, behind = _split(index)
-        parts = (_rows(rows, arrays), *Place.filled(places, arrays), *behind)
+        parts = (_rows(rows, arrays), *OperandPlace.filled(places, arrays), *behind)
         rank = max(array.ndim for array in arrays) + made.ndim - 1 - len(places)
         made[parts] = _aligned(value, rank)
     else:
@@ -222,7 +222,7 @@ def _written(operands: Sequence[Any], params: Mapping[str, Any], rows: int, allo
 
 def _written_row(index: Any, target: Any, value: Any, *places: Any) -> Any:
     made = target.copy()
-    made[Place.filled(index, places)] = value
+    made[OperandPlace.filled(index, places)] = value
     return made
 
 
@@ -257,7 +257,7 @@ def _listed(of_each: Any, filled: Any) -> Any:
 
 
 def _list_of_row(*values: Any, items: Any, dtype: tuple[Any, ...] | None) -> Any:
-    return _listed(dtype, Place.filled(_as_list(items), values))
+    return _listed(dtype, OperandPlace.filled(_as_list(items), values))
 
 
 def _as_list(items: Any) -> Any:
@@ -278,7 +278,7 @@ def _fill(made: np.ndarray, items: Any, arrays: Sequence[Any]) -> None:
         for i, item in enumerate(items):
             _fill(made[:, i], item, arrays)
     else:
-        made[...] = arrays[items.index] if isinstance(items, Place) else items
+        made[...] = arrays[items.index] if isinstance(items, OperandPlace) else items
 
 
 LIST = rowwise(

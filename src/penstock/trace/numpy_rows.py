@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from penstock.trace.graph import Primitive
-from penstock.trace.rowwise import Form, Function, Place, called_by_row, rowwise
+from penstock.trace.rowwise import Form, Function, OperandPlace, called_by_row, rowwise
 
 TRANSFORMS = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")  # of numpy.fft, along one axis
 _SHORT = 1 << 10  # values of a row; functions along an axis of longer rows are slower in a Block
@@ -40,7 +40,7 @@ class _Kept:
 
     @staticmethod
     def of(part: Any) -> Any:
-        if isinstance(part, Place):
+        if isinstance(part, OperandPlace):
             return part
         if type(part) in (tuple, list):
             return _Kept(type(part), tuple(map(_Kept.of, part)))
@@ -76,17 +76,17 @@ _MOST_FORMS = 200
 
 def _calling(function: Function, args: Any, kwargs: Any) -> Function:
     """Return a fast call of a function with values at the places in its arguments. It runs for each row."""
-    places = [part.index for part in args if isinstance(part, Place)]
+    places = [part.index for part in args if isinstance(part, OperandPlace)]
     nested = any(type(part) in (tuple, list, dict) for part in (*args, *kwargs.values()))
-    if nested or any(isinstance(part, Place) for part in kwargs.values()):
-        return lambda *values: function(*Place.filled(args, values), **Place.filled(kwargs, values))
+    if nested or any(isinstance(part, OperandPlace) for part in kwargs.values()):
+        return lambda *values: function(*OperandPlace.filled(args, values), **OperandPlace.filled(kwargs, values))
     if len(places) == len(args) and not kwargs and places == [*range(len(args))]:
         return function
     if len(places) == 1:
-        at = next(i for i, part in enumerate(args) if isinstance(part, Place))
+        at = next(i for i, part in enumerate(args) if isinstance(part, OperandPlace))
         before, behind = args[:at], args[at + 1 :]
         return lambda value: function(*before, value, *behind, **kwargs)
-    return lambda *values: function(*Place.filled(args, values), **kwargs)
+    return lambda *values: function(*OperandPlace.filled(args, values), **kwargs)
 
 
 def _shifted(axis: Any, rank: int) -> Any:
@@ -178,7 +178,7 @@ def _in_table(names: str, most: int, *, strictly: bool) -> Callable[[Function, A
     def form(called: Function, args: Any, kwargs: Any) -> Function:
         at, *values = names.split()
         given = dict(zip(values, args, strict=False))
-        table = np.asarray(given[at]) if at in given and type(given[at]) is not Place else np.zeros(0)
+        table = np.asarray(given[at]) if at in given and type(given[at]) is not OperandPlace else np.zeros(0)
         if len(args) > most or not kwargs.keys() <= _SIDES or table.ndim != 1 or table.dtype.kind not in "iuf":
             raise TypeError
         low, high = table[:-1], table[1:]
@@ -194,7 +194,7 @@ def _first_rows(of_rows: Function) -> Callable[[Function, Any, Any], Function]:
     """Return the form of a function whose first argument is the element's value. `of_rows` gets all rows instead."""
 
     def form(called: Function, args: Any, kwargs: Any) -> Function:
-        if not args or args[0] != Place(0):
+        if not args or args[0] != OperandPlace(0):
             raise TypeError
         return lambda rows: of_rows(rows, *args[1:], **kwargs)
 

@@ -75,7 +75,7 @@ def rowwise(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class OperandPlace:
     """The place of operand `index` in the arguments of a call."""
 
     index: int
@@ -83,11 +83,11 @@ class Place:
     @staticmethod
     def filled(part: Any, values: Sequence[Any]) -> Any:
         """Return arguments with values at the places of operands."""
-        if isinstance(part, Place):
+        if isinstance(part, OperandPlace):
             return values[part.index]
         if type(part) in (tuple, list):
-            return type(part)(Place.filled(item, values) for item in part)
-        return {name: Place.filled(item, values) for name, item in part.items()} if type(part) is dict else part
+            return type(part)(OperandPlace.filled(item, values) for item in part)
+        return {name: OperandPlace.filled(item, values) for name, item in part.items()} if type(part) is dict else part
 
 
 def called_by_row(

@@ -21,7 +21,7 @@ from typing import Any, TypeGuard, TypeVar
 import numpy as np
 
 from penstock.functions.code import Instruction, codes, steps
-from penstock.functions.definition import Found, compiled, definition, remember
+from penstock.functions.definition import FoundDefinition, compiled, definition, remember
 from penstock.functions.ownership import is_users
 from penstock.functions.uses import closure
 
@@ -48,7 +48,7 @@ class Cut:
     """The statements of a function. A statement comes after the statements that compute its parts."""
 
     function: FunctionType
-    found: Found
+    found: FoundDefinition
     statements: tuple[ast.stmt, ...]
     local: frozenset[str]
     declared: tuple[ast.stmt, ...] = ()  # global and nonlocal statements, repeated in each part
@@ -96,7 +96,7 @@ class Cut:
         node = _placed(ast.FunctionDef(code.co_name, arguments, [*self.declared, *body], []), self.found.node)
         if "type_params" in ast.FunctionDef._fields:
             node.type_params = []  # type: ignore[attr-defined, unused-ignore]
-        found = Found(ast.fix_missing_locations(node), self.found.imports)
+        found = FoundDefinition(ast.fix_missing_locations(node), self.found.imports)
         made = next(compiled(found, code))
         made = _called_alike(made, made.co_qualname, code.co_qualname).replace(co_firstlineno=code.co_firstlineno)
         remember(made, found)

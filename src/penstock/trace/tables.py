@@ -195,7 +195,7 @@ class _TracedAmong(Among):
 
     def __init__(self, builder: GraphBuilder, live: Collection[np.ndarray]) -> None:
         super().__init__({id(array): (array, Live(array)) for array in live})
-        self._numpy = _Numpy(builder)
+        self._numpy = _TracedNumpy(builder)
 
     def form(self, function: FunctionType) -> FunctionType:
         return straightened(function)
@@ -214,7 +214,7 @@ def _names(code: CodeType) -> set[str]:
     return set(code.co_names).union(*inside)
 
 
-class _Numpy:
+class _TracedNumpy:
     """numpy with functions that create arrays for tracers."""
 
     def __init__(self, builder: GraphBuilder) -> None:

@@ -37,7 +37,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Made:
+class TemplateNest:
     """A tuple, list or dict that is created for each element."""
 
     kind: type
@@ -45,7 +45,7 @@ class Made:
     items: tuple[Template, ...]
 
 
-Template = Same | Itself | Slot | Made
+Template = Same | Itself | Slot | TemplateNest
 
 
 class Templates:
@@ -90,7 +90,7 @@ class Templates:
         if known is None:
             keys = tuple(value) if type(value) is dict else ()
             items = value.values() if type(value) is dict else value
-            known = self._made[id(value)] = Made(type(value), keys, tuple(map(self.template, items)))
+            known = self._made[id(value)] = TemplateNest(type(value), keys, tuple(map(self.template, items)))
             self._values.append(value)
         return known
 
@@ -109,7 +109,7 @@ def leaves(template: Template, value: Any, found: dict[int, Any]) -> None:
     """Add the leaves of a variable to `found`, by the slots in its template."""
     if isinstance(template, Slot):
         found[template.index] = value
-    elif isinstance(template, Made):
+    elif isinstance(template, TemplateNest):
         parts = [value[key] for key in template.keys] if template.kind is dict else list(value)
         for item, part in zip(template.items, parts, strict=True):
             leaves(item, part, found)
@@ -142,7 +142,7 @@ def alike(first: Sequence[Template], second: Sequence[Template]) -> bool:
 
 
 def _same(first: Template, second: Template) -> bool:
-    if isinstance(first, Made) and isinstance(second, Made):
+    if isinstance(first, TemplateNest) and isinstance(second, TemplateNest):
         return first.kind is second.kind and first.keys == second.keys and alike(first.items, second.items)
     if isinstance(first, Same) and isinstance(second, Same):
         return first.value is second.value

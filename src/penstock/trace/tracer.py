@@ -42,7 +42,7 @@ from penstock.trace.numpy_rows import (
     choose,
     chooses,
 )
-from penstock.trace.rowwise import Place
+from penstock.trace.rowwise import OperandPlace
 
 
 def _refused(why: str) -> Callable[..., NoReturn]:
@@ -337,7 +337,7 @@ def _placed(part: Any, found: list[Tracer]) -> Any:
     """Replace the operands in arguments by places, and copy arrays that may be overwritten later."""
     if type(part) is Tracer:
         found.append(part)
-        return Place(len(found) - 1)
+        return OperandPlace(len(found) - 1)
     if type(part) in (tuple, list):
         return type(part)(_placed(item, found) for item in part)
     if type(part) is dict:
@@ -396,7 +396,7 @@ def listed(items: Any, dtype: Any = None, *, as_leaf: bool = False) -> Tracer:
         if type(item) is list or (type(item) is tuple and not as_leaf):
             return tuple(map(placed, item))
         values.append(item)
-        return Place(len(values) - 1)
+        return OperandPlace(len(values) - 1)
 
     return bind(LIST, values, {"items": placed(items), "dtype": None if as_leaf else (dtype,)})[0]
 

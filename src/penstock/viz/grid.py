@@ -14,7 +14,7 @@ from penstock.errors import InvalidArgumentError
 from penstock.image.backends import opencv
 from penstock.io.writing import local, writing
 from penstock.profiler.views.picture import Picture, text_width
-from penstock.viz.parts import Example, Names, label_names_of, take_apart
+from penstock.viz.parts import ImageExample, Names, label_names_of, take_apart
 
 _GAP = 10
 _TEXT = 13  # height of the letters of a caption
@@ -116,7 +116,7 @@ def grid(
 
 
 def drawn(
-    examples: Sequence[Example],
+    examples: Sequence[ImageExample],
     *,
     path: str | os.PathLike[str] | None = None,
     columns: int | None = None,

@@ -26,7 +26,7 @@ _PICTURES = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", b"BM",
 
 
 @dataclass(frozen=True)
-class Example:
+class ImageExample:
     """An image in its original values, (height, width) or (height, width, channels), or None, and its caption."""
 
     image: np.ndarray | None
@@ -51,9 +51,9 @@ def leaves(element: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def take_apart(
     elements: Iterable[Any], n: int, *, image: str | None, label: str | None, label_names: Names | None
-) -> list[Example]:
+) -> list[ImageExample]:
     """Return at most `n` examples, from as few elements as possible. `image` and `label` are the paths of values."""
-    found: list[Example] = []
+    found: list[ImageExample] = []
     for element in elements:
         values = dict(leaves(element))
         for name in (image, label):
@@ -68,7 +68,7 @@ def take_apart(
         batched = pictures is not None and pictures[1]
         for number, picture in enumerate(pictures[0] if pictures else [None]):
             rest = {key: _at(value, number) if batched else value for key, value in values.items() if key != where}
-            found.append(Example(picture, _caption(rest, label, label_names)))
+            found.append(ImageExample(picture, _caption(rest, label, label_names)))
             if len(found) == n:
                 return found
     return found

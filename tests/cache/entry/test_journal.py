@@ -7,7 +7,7 @@ import pytest
 
 import penstock as ps
 from penstock.cache.entry import entry
-from penstock.cache.entry.entry import Entry, Point, stamp
+from penstock.cache.entry.entry import Point, StoredEntry, stamp
 from penstock.io.saved.chunk import Chunk
 from penstock.io.saved.journal import NAME, Commit, Journal, text_of
 from penstock.io.saved.manifest import Manifest, read_manifest, spec_as_json, write_manifest
@@ -105,7 +105,7 @@ def found(request, tmp_path):
     """An entry of three commits of ten elements each."""
     (tmp_path / NAME).write_bytes(TEXT)
     write(tmp_path, complete=request.param)
-    found = Entry(str(tmp_path))
+    found = StoredEntry(str(tmp_path))
     found.refresh()
     assert found.complete == request.param
     return found
@@ -136,7 +136,7 @@ def test_an_entry_says_what_it_holds(found):
 
 
 def test_an_entry_without_a_commit_has_the_spec_of_its_manifest(tmp_path):
-    found = Entry(str(tmp_path))
+    found = StoredEntry(str(tmp_path))
     assert (found.elements, found.run, found.spec, found.chunks) == (0, None, None, [])
     write(tmp_path, complete=False)
     found.refresh()
@@ -156,7 +156,7 @@ def test_a_manifest_is_read_again_when_it_has_changed(tmp_path, monkeypatch):
     monkeypatch.setattr(entry, "read_manifest", lambda folder: read.append(folder) or read_manifest(folder))
     write(tmp_path, complete=False)
     (tmp_path / NAME).write_bytes(TEXT)
-    found = Entry(str(tmp_path))
+    found = StoredEntry(str(tmp_path))
     for _ in range(3):
         found.refresh()
     assert (found.complete, len(read)) == (False, 1)
@@ -173,7 +173,7 @@ def test_behind_a_url_the_version_says_whether_a_manifest_has_changed(told, read
     manifest = read_manifest(str(tmp_path))
     monkeypatch.setattr(entry, "read_manifest", lambda folder: read.append(folder) or manifest)
     monkeypatch.setattr("penstock.io.storage.version", lambda name: (7, told))
-    found = Entry("memory://entry")
+    found = StoredEntry("memory://entry")
     for _ in range(3):
         found.refresh()
     assert read == ["memory://entry"] * reads

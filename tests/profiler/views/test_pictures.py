@@ -11,17 +11,26 @@ from tests.profiler import figures
 
 import penstock as ps
 from penstock.errors import InvalidArgumentError
-from penstock.profiler.views.chart import Kind, Row, bar_chart, line_chart, painted, panel, side_by_side, time_axis
-from penstock.profiler.views.picture import PALETTE, Line, Picture, Rectangle, Text, style
+from penstock.profiler.views.chart import (
+    SpanKind,
+    TimelineRow,
+    bar_chart,
+    line_chart,
+    painted,
+    panel,
+    side_by_side,
+    time_axis,
+)
+from penstock.profiler.views.picture import PALETTE, LineShape, Picture, Rectangle, TextShape, style
 from penstock.profiler.views.plan import plan_picture, plot
 
 
 def _texts(picture: Picture) -> list[str]:
-    return [shape.text for shape in picture.shapes if isinstance(shape, Text)]
+    return [shape.text for shape in picture.shapes if isinstance(shape, TextShape)]
 
 
 def _at(picture: Picture, text: str) -> tuple[float, float]:
-    return next((shape.x, shape.y) for shape in picture.shapes if isinstance(shape, Text) and shape.text == text)
+    return next((shape.x, shape.y) for shape in picture.shapes if isinstance(shape, TextShape) and shape.text == text)
 
 
 def test_a_plan_is_drawn_as_written_and_as_it_runs() -> None:
@@ -35,7 +44,7 @@ def test_a_plan_is_drawn_as_written_and_as_it_runs() -> None:
     written, runs = (x for x in (16 + 16, 16 + 420 + 16))
     order = {at: [] for at in (written, runs)}
     for shape in picture.shapes:
-        if isinstance(shape, Text) and shape.bold and shape.x in order:
+        if isinstance(shape, TextShape) and shape.bold and shape.x in order:
             order[shape.x].append(shape.text.partition("(")[0])
     assert order[written][:5] == ["range", "map", "skip", "shuffle", "batch"]
     assert order[runs][:4] == ["range", "shuffle", "map", "batch"]  # the shuffle moves in front of the map
@@ -67,7 +76,7 @@ def test_inputs_of_a_join_stand_apart_and_all_lead_to_it() -> None:
     picture = ds.plot().picture
     left = [_at(picture, f"range(0, {10 + n}, 1)")[0] for n in range(3)]
     assert left == [left[0], left[0] + 22, left[0] + 44]
-    ends = [shape.points[-1][1] for shape in picture.shapes if isinstance(shape, Line) and len(shape.points) == 2]
+    ends = [shape.points[-1][1] for shape in picture.shapes if isinstance(shape, LineShape) and len(shape.points) == 2]
     assert [ends.count(end) for end in sorted(set(ends))] == [3, 1]  # three into the zip, one into the loop
 
 
@@ -117,7 +126,7 @@ def test_spans_share_a_pixel_by_the_time_they_take() -> None:
 
 def test_rows_that_do_not_overlap_are_one() -> None:
     spans = [np.array([[0, start, 5]]) for start in (0, 3, 6)]
-    rows = side_by_side([Row(f"t{n}", each) for n, each in enumerate(spans)])
+    rows = side_by_side([TimelineRow(f"t{n}", each) for n, each in enumerate(spans)])
     assert [(row.title, len(row.spans)) for row in rows] == [("worker 1", 2), ("worker 2", 1)]
 
 
@@ -130,7 +139,7 @@ def test_charts_of_nothing_and_of_one_value_are_drawn() -> None:
     ):
         ET.fromstring(picture.svg())
     picture = Picture(400, 200)
-    end = panel(picture, (100, 0, 300), [Row("a", np.array([[0, 0, 10]]))], [Kind("work", "h1")], (0, 10))
+    end = panel(picture, (100, 0, 300), [TimelineRow("a", np.array([[0, 0, 10]]))], [SpanKind("work", "h1")], (0, 10))
     assert time_axis(picture, 100, end, 300, 1e-8) > end
     work = next(shape for shape in picture.shapes if isinstance(shape, Rectangle) and shape.colour == "h1")
     assert (work.x, work.width, work.title) == (100, 300, "work")

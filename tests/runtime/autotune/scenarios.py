@@ -7,7 +7,7 @@ from functools import cache
 
 from tests.runtime.autotune.simulator import Sim, Work, play
 
-from penstock.runtime.autotune.figures import Knobs, Limits, Means
+from penstock.runtime.autotune.figures import Knobs, Means, TunerLimits
 from penstock.runtime.autotune.tuner import decide
 
 MIB = 1 << 20
@@ -35,7 +35,7 @@ def pipeline(*works, start=None, cpus=2.0, executors=BOTH, most=64, ram=RAM, gil
         names = "abcdef"[: len(works)]
         begin = start or Knobs(max(1, round(cpus)))
         starts = begin if isinstance(begin, dict) else dict.fromkeys(names, begin)
-        limits = {name: Limits(1, most, executors) for name in names}
+        limits = {name: TunerLimits(1, most, executors) for name in names}
         means = Means(cpus, ram, gil=gil, processes_ready=False)
         return Sim(dict(zip(names, works, strict=True)), starts, limits, means, seed=seed, **more)
 

@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from penstock.runtime.autotune.figures import Decision, Flow, Knobs, Limits, Means, Sample
+from penstock.runtime.autotune.figures import Decision, Flow, Knobs, Means, Sample, TunerLimits
 from penstock.runtime.autotune.tuner_state import compacted
 
 DT = 0.01
@@ -55,7 +55,7 @@ class Sim:
 
     segments: dict[str, Work]
     start: dict[str, Knobs]
-    limits: dict[str, Limits]
+    limits: dict[str, TunerLimits]
     means: Means
     consumer: float = 0.0  # seconds of the loop's step
     consumer_cpu: float = 0.0

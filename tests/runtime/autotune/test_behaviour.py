@@ -4,7 +4,7 @@ import pytest
 from tests.runtime.autotune.scenarios import BOTH, MIB, pipeline, simulation, tuned
 from tests.runtime.autotune.simulator import Work, play
 
-from penstock.runtime.autotune.figures import Knobs, Limits
+from penstock.runtime.autotune.figures import Knobs, TunerLimits
 from penstock.runtime.autotune.tuner import decide
 
 SEEDS = (0, 1, 2)
@@ -68,7 +68,7 @@ def test_processes_run_what_holds_the_lock_if_they_are_allowed(seed):
 def by_hand(work, seed):
     """64 calls at once, as a user has said."""
     sim = pipeline(work, start=Knobs(64))(seed)
-    sim.limits["a"] = Limits(64, 64, BOTH)
+    sim.limits["a"] = TunerLimits(64, 64, BOTH)
     return sim
 
 
@@ -94,7 +94,7 @@ def test_many_calls_by_hand_that_hold_the_lock_are_sent_to_a_process_for_each_co
 @seeds
 def test_a_number_by_hand_of_processes_is_kept(seed):
     sim = pipeline(Work(gil=0.005), start=Knobs(16, "process"))(seed)
-    sim.limits["a"] = Limits(16, 16, ("process",))
+    sim.limits["a"] = TunerLimits(16, 16, ("process",))
     outcome = play(sim, 3, decide)
     assert {knobs["a"].parallelism for _, knobs in outcome.knobs} == {16}
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.runtime.autotune.scenarios import simulation
 from tests.runtime.autotune.simulator import play
 
-from penstock.runtime.autotune.figures import Decision, Flow, Knobs, Limits, Means, Sample
+from penstock.runtime.autotune.figures import Decision, Flow, Knobs, Means, Sample, TunerLimits
 from penstock.runtime.autotune.tuner import decide
 
 seconds = st.floats(0, 1e6) | st.just(0.0)
@@ -27,7 +27,7 @@ def knobs(draw):
 def limits(draw):
     least = draw(st.integers(0, 70))
     executors = draw(st.sampled_from([("thread",), ("process",), ("thread", "process"), ("process", "thread")]))
-    return Limits(least, draw(st.integers(least, 128)), executors)
+    return TunerLimits(least, draw(st.integers(least, 128)), executors)
 
 
 @st.composite
@@ -99,13 +99,13 @@ def test_the_time_of_day_does_not_matter():
 
 
 def test_knobs_beyond_the_limits_are_brought_back():
-    flow = Flow("a", Knobs(64, "process", 1 << 40), Limits(2, 8, ("thread",)))
+    flow = Flow("a", Knobs(64, "process", 1 << 40), TunerLimits(2, 8, ("thread",)))
     decision = decide([Sample(0.0, 0.1, 0.0, (flow,))], Means(2, 1 << 20))
     assert decision.knobs["a"] == Knobs(8, "thread", 1 << 20)
 
 
 def test_a_budget_shrinks_all_windows_alike():
-    flows = tuple(Flow(name, Knobs(2, window=size), Limits(1, 2)) for name, size in (("a", 3000), ("b", 1000)))
+    flows = tuple(Flow(name, Knobs(2, window=size), TunerLimits(1, 2)) for name, size in (("a", 3000), ("b", 1000)))
     decision = decide([Sample(0.0, 0.1, 0.0, flows)], Means(2, 400))
     assert [decision.knobs[name].window for name in ("a", "b")] == [300, 100]
 
@@ -117,7 +117,7 @@ def test_workers_that_queue_for_cores_tell_of_other_programs_only_where_nobody_c
         flow = Flow(
             "a",
             Knobs(64, window=1 << 20),
-            Limits(64, 64),
+            TunerLimits(64, 64),
             elements=900,
             results=900,
             run_seconds=64.0,

@@ -7,8 +7,8 @@ import pytest
 from tests.runtime.autotune.scenarios import BOTH, pipeline
 from tests.runtime.autotune.simulator import Work, play
 
-from penstock.runtime.autotune.figures import Knobs, Limits
-from penstock.runtime.autotune.trials import Kind, Verdict
+from penstock.runtime.autotune.figures import Knobs, TunerLimits
+from penstock.runtime.autotune.trials import Action, Verdict
 from penstock.runtime.autotune.tuner import decide
 from penstock.runtime.autotune.tuner_state import tuner_state
 
@@ -42,7 +42,7 @@ def simulation(others, seed, start=None, work=PYTHON, **more):
     by_hand = isinstance(start, int)
     sim = pipeline(work, start=Knobs(start) if by_hand else start, noise=0.1, **more)(seed)
     if by_hand:
-        sim.limits["a"] = Limits(start, start, BOTH)
+        sim.limits["a"] = TunerLimits(start, start, BOTH)
     sim.rivals = others
     sim.processes_start = 1.5
     return sim
@@ -98,7 +98,7 @@ def test_processes_refused_in_a_bad_moment_are_tried_again(seed):
     dear = Work(gil=0.0007, ship=0.002, nbytes=8)
     sim = simulation(lambda now: 0, seed, work=dear, later={1.6: {"a": PYTHON}})
     outcome = play(sim, 30, decide)
-    refused = [trial for trial in tuner_state(outcome.history[:30]).trials if trial.change.kind is Kind.PROCESSES]
+    refused = [trial for trial in tuner_state(outcome.history[:30]).trials if trial.change.kind is Action.PROCESSES]
     assert refused[0].verdict is Verdict.WORSE
     assert outcome.final("a").executor == "process"
     assert outcome.throughput(20, 30) >= 0.95 * best_fixed("nobody", seed).throughput(1, SECONDS)

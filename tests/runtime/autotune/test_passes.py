@@ -4,7 +4,7 @@ import pytest
 from tests.runtime.autotune.scenarios import pipeline
 from tests.runtime.autotune.simulator import Work, play
 
-from penstock.runtime.autotune.figures import Knobs, Limits
+from penstock.runtime.autotune.figures import Knobs, TunerLimits
 from penstock.runtime.autotune.tuner import decide
 from penstock.runtime.autotune.tuner_state import continued, tuner_state
 
@@ -27,7 +27,7 @@ WAITS = {
     "20 ms, batches of 32": (Work(sleep=0.02, gil=PYTHON, rows=32),),
     "5 ms, in front of a shuffle": (Work(sleep=0.005, gil=PYTHON), Work(cpu=PYTHON, fill=500)),
 }
-ONE = Limits(1, 1, ("thread",))  # whoever pulls for a shuffle
+ONE = TunerLimits(1, 1, ("thread",))  # whoever pulls for a shuffle
 
 
 def simulation(name, seed, start=None):

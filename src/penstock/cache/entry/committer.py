@@ -13,7 +13,7 @@ from secrets import token_hex
 from typing import Any
 
 from penstock.cache.column_buffer import Alike, Kept, joined, whole
-from penstock.cache.entry.entry import Entry
+from penstock.cache.entry.entry import StoredEntry
 from penstock.cache.entry.lock import OWN, Lease, Lock
 from penstock.io import storage
 from penstock.io.saved.chunk import Chunk
@@ -42,7 +42,7 @@ class Committer:
         made_by: The fingerprint of the input that can resume from the committed states.
     """
 
-    def __init__(self, entry: Entry, lock: Lock | Lease, manifest: Manifest, alike: Alike, made_by: str) -> None:
+    def __init__(self, entry: StoredEntry, lock: Lock | Lease, manifest: Manifest, alike: Alike, made_by: str) -> None:
         self._lock = lock
         self._made_by = made_by
         self._alike = alike
@@ -59,7 +59,7 @@ class Committer:
             self.close()
             raise
 
-    def _begin(self, entry: Entry, manifest: Manifest) -> None:
+    def _begin(self, entry: StoredEntry, manifest: Manifest) -> None:
         if self._mine:
             if entry.manifest is None:
                 storage.remove(file_in(self.folder, JOURNAL))  # a journal without its manifest

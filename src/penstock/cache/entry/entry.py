@@ -1,4 +1,4 @@
-"""Entry describes the committed elements of a cache entry, and the states from which an input can resume.
+"""`StoredEntry` describes the committed elements of a cache entry, and the states from which an input can resume.
 
 The module also removes entries: one, all, or the least recently used ones of a folder.
 """
@@ -36,7 +36,7 @@ class Point:
     state: Any
 
 
-class Entry:
+class StoredEntry:
     """The state of a cache entry at the last call of `refresh`. The folder may be a URL.
 
     `manifest` is None until an iteration begins to write. The order of the elements is the order in which their chunks
@@ -173,7 +173,7 @@ _LOG = logging.getLogger("penstock.cache")
 KEY = re.compile("[0-9a-f]{32}")  # name of the folder of an entry
 
 
-class Kept(NamedTuple):
+class ListedEntry(NamedTuple):
     """An entry for listings.
 
     Args:
@@ -241,14 +241,14 @@ def size_of(folder: Path) -> int:
     return found
 
 
-def kept_below(folder: Path) -> Iterator[Kept]:
+def kept_below(folder: Path) -> Iterator[ListedEntry]:
     """Yield the entries in the folders of a folder."""
     for entry in folder.glob("*/*"):
         if KEY.fullmatch(entry.name) and entry.is_dir():
             lock = unused(str(entry))
             if lock is not None:
                 lock.release()
-            yield Kept(entry, size_of(entry), lock is None)
+            yield ListedEntry(entry, size_of(entry), lock is None)
 
 
 def make_room(folder: Path, most: int, own: Path) -> None:

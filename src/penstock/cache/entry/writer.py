@@ -61,7 +61,7 @@ _IDLE = 1.0  # seconds without a new element, after which an iteration counts as
 _EXIT_PATIENCE = 30.0  # seconds that interpreter exit waits for the disk
 
 
-class Work(Protocol):
+class WriterWork(Protocol):
     """The work of a thread that writes an entry.
 
     - `leaving`: True after the thread was asked to end.
@@ -80,20 +80,20 @@ class Work(Protocol):
         """Reset the object in a forked child, which has no such thread."""
 
 
-_WORKS: dict[str, Work] = {}  # by folder
+_WORKS: dict[str, WriterWork] = {}  # by folder
 
 
 def _name(folder: str) -> str:
     return folder if storage.is_url(folder) else os.path.realpath(folder)
 
 
-def begin(folder: str, work: Work) -> None:
+def begin(folder: str, work: WriterWork) -> None:
     """Record that `work` writes to an entry."""
     _prepare()
     _WORKS[_name(folder)] = work
 
 
-def end(folder: str, work: Work) -> None:
+def end(folder: str, work: WriterWork) -> None:
     """Record that `work` no longer writes to an entry."""
     if _WORKS.get(_name(folder)) is work:
         del _WORKS[_name(folder)]

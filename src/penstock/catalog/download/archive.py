@@ -234,7 +234,7 @@ class _Guard:
     def counted(self, content: Any, size: int | None = None) -> Any:
         if size is not None and self._size + size > self._most:
             raise self._too_much()
-        return _Counted(content, self)
+        return _CountedFile(content, self)
 
     def add(self, count: int) -> None:
         self._size += count
@@ -247,7 +247,7 @@ class _Guard:
         return DataLossError(message, hint=hint, file=str(self.path))
 
 
-class _Counted:
+class _CountedFile:
     """A file whose reads are counted."""
 
     def __init__(self, content: Any, guard: _Guard) -> None:

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 from penstock.cache.entry.lock import Unlockable, hold
 from penstock.catalog.download import archive
 from penstock.catalog.download.fetch import Patience, fetch, wrong_size
-from penstock.catalog.progress import Progress, Step
+from penstock.catalog.progress import ProgressStep, Reporter
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, PenstockError
 from penstock.hints import size_text
 from penstock.io.writing import FULL, writing
@@ -63,7 +63,7 @@ class DownloadManager:
     checksums: Mapping[str, Checksum] = field(default_factory=dict)
     manual_dir: Path | None = None
     instructions: str | None = None
-    progress: Progress | None = None
+    progress: Reporter | None = None
     patience: Patience = field(default_factory=Patience)
     downloaded_bytes: int = 0
 
@@ -128,9 +128,9 @@ class DownloadManager:
 
     # -- implementation ---------------------------------------------------------------------------------------------
 
-    def _progress(self) -> Progress:
+    def _progress(self) -> Reporter:
         if self.progress is None:
-            self.progress = Progress()
+            self.progress = Reporter()
         return self.progress
 
     def _checksum(self, url: str) -> Checksum:
@@ -251,7 +251,7 @@ class _Held:
 class _Total:
     """The progress of several files together. The servers report the total if it is not known."""
 
-    def __init__(self, step: Step, learnt: dict[str, int] | None) -> None:
+    def __init__(self, step: ProgressStep, learnt: dict[str, int] | None) -> None:
         self._step, self._learnt = step, learnt
 
     def advance(self, count: int) -> None:

@@ -1,4 +1,4 @@
-"""Found: a description of an entry, and the search for entries in a folder."""
+"""`FoundEntry`: a description of an entry, and the search for entries in a folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LISTED = 5  # keys in an error message
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class FoundEntry:
     """The properties of an entry that can be read without its elements.
 
     If the manifest cannot be read, `manifest` is None and `problem` is the reason. `writer` is the process that writes
@@ -61,7 +61,7 @@ class Found:
         return f"pid {told.get('pid', '?')} on {told.get('host', '?')}{since}"
 
 
-def entries_in(path: str) -> list[Found]:
+def entries_in(path: str) -> list[FoundEntry]:
     """Return the entries in a folder or at a URL, the newest first.
 
     Raises:
@@ -106,12 +106,12 @@ def _named_by_keys(folder: Path) -> Iterator[Path]:
             yield from inside or [entry]
 
 
-def _look(folder: Path) -> Found:
-    from penstock.cache.entry.entry import Entry
+def _look(folder: Path) -> FoundEntry:
+    from penstock.cache.entry.entry import StoredEntry
     from penstock.cache.entry.lock import writer_of
     from penstock.io import storage
 
-    entry = Entry(str(folder))
+    entry = StoredEntry(str(folder))
     problem: str | None = None
     try:
         entry.refresh()
@@ -124,7 +124,7 @@ def _look(folder: Path) -> Found:
     states = storage.states_below(folder)
     times = [changed for _, changed in states]
     known = problem is None
-    return Found(
+    return FoundEntry(
         folder,
         entry.manifest,
         problem,
@@ -136,7 +136,7 @@ def _look(folder: Path) -> Found:
     )
 
 
-def chosen(entries: Sequence[Found], key: str) -> Found:
+def chosen(entries: Sequence[FoundEntry], key: str) -> FoundEntry:
     """Return the entry whose key begins with `key`.
 
     Raises:

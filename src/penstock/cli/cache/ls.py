@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from penstock.cli.cache.found import SHOWN, Found, entries_in
+from penstock.cli.cache.found import SHOWN, FoundEntry, entries_in
 from penstock.cli.table import print_table
 from penstock.hints import redacted
 
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _as_json(entry: Found) -> dict[str, Any]:
+def _as_json(entry: FoundEntry) -> dict[str, Any]:
     manifest = entry.manifest
     return {
         "key": entry.key,
@@ -49,7 +49,7 @@ def _as_json(entry: Found) -> dict[str, Any]:
     }
 
 
-def _print_table(entries: list[Found]) -> None:
+def _print_table(entries: list[FoundEntry]) -> None:
     from penstock.hints import size_text
 
     rows = [
@@ -66,12 +66,12 @@ def _print_table(entries: list[Found]) -> None:
     print_table(("key", "created", "elements", "bytes", "state", "made of"), rows, right=("elements", "bytes"))
 
 
-def _state(entry: Found) -> str:
+def _state(entry: FoundEntry) -> str:
     state = "complete" if entry.complete else entry.problem or "so far"
     return state if entry.writer is None else f"{state}, written by {entry.written_by}"
 
 
-def _steps(entry: Found) -> str:
+def _steps(entry: FoundEntry) -> str:
     """Return the steps of an entry, such as `range(0, 6, 1) · map(decode) · batch(2)`."""
     if entry.manifest is None:
         return ""

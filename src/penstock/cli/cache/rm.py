@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import Any
 
-from penstock.cli.cache.found import SHOWN, Found, chosen, entries_in
+from penstock.cli.cache.found import SHOWN, FoundEntry, chosen, entries_in
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
 from penstock.hints import redacted
 
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if len(removed) == len(entries) else 1
 
 
-def _wanted(arguments: argparse.Namespace) -> list[Found]:
+def _wanted(arguments: argparse.Namespace) -> list[FoundEntry]:
     ways = [arguments.keys != [], arguments.all, arguments.incomplete, arguments.older_than is not None]
     if sum(ways) != 1:
         message = f"rm wants to be told what to remove in one way, and was told in {sum(ways)}."
@@ -64,7 +64,7 @@ def _wanted(arguments: argparse.Namespace) -> list[Found]:
     return found
 
 
-def _writable(entries: list[Found]) -> list[Found]:
+def _writable(entries: list[FoundEntry]) -> list[FoundEntry]:
     """Return the entries without duplicates. Raises FailedPreconditionError if a process writes to one."""
     for entry in entries:
         if entry.writer is not None:
@@ -73,7 +73,7 @@ def _writable(entries: list[Found]) -> list[Found]:
     return list(dict.fromkeys(entries))
 
 
-def _remove(entry: Found) -> bool:
+def _remove(entry: FoundEntry) -> bool:
     """Remove an entry. Return False if a process writes to it."""
     from penstock.cache.entry.entry import remove
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from penstock.cli.cache.found import SHOWN, Found, chosen, entries_in
+from penstock.cli.cache.found import SHOWN, FoundEntry, chosen, entries_in
 from penstock.errors import FailedPreconditionError
 
 
@@ -32,11 +32,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _named(entry: Found) -> str:
+def _named(entry: FoundEntry) -> str:
     return f"{entry.key[:SHOWN]} of {entry.created.removesuffix('+00:00')}"
 
 
-def _pair(entries: list[Found], keys: list[str]) -> tuple[Found, Found]:
+def _pair(entries: list[FoundEntry], keys: list[str]) -> tuple[FoundEntry, FoundEntry]:
     """Return two entries, the newer first."""
     if len(keys) > 2:
         message = f"Two entries are compared, and {len(keys)} keys were given."
@@ -55,7 +55,7 @@ def _pair(entries: list[Found], keys: list[str]) -> tuple[Found, Found]:
     return new, old
 
 
-def _nearest(entry: Found, others: list[Found]) -> Found:
+def _nearest(entry: FoundEntry, others: list[FoundEntry]) -> FoundEntry:
     from penstock.plan.content_key.difference import differences
 
     return min(others, key=lambda other: len(differences(entry.made, other.made)))

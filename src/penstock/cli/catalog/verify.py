@@ -25,11 +25,11 @@ def add_to(actions: Any) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Print a line for each split on stdout, and the damage on stderr."""
-    from penstock.catalog.progress import Progress
+    from penstock.catalog.progress import Reporter
 
     builder = prepared_builder(chosen)
     info, problems = builder.info, 0
-    progress = Progress()
+    progress = Reporter()
     for split in info.splits.values():
         wrong: list[str] = []
         count = 0
@@ -48,12 +48,12 @@ def run(chosen: argparse.Namespace) -> int:
 def _read(builder: Any, file: str, length: int, *, decode: bool, step: Any) -> tuple[int, list[str]]:
     """Return the number of intact examples of a shard, and messages about the others."""
     from penstock.catalog.read import DecodeExample
-    from penstock.catalog.shards import ShardsSource, Stretch
+    from penstock.catalog.shards import ShardRows, ShardsSource
     from penstock.dataset.dataset import Dataset
     from penstock.errors import PenstockError
     from penstock.plan.inputs import Scan
 
-    source = ShardsSource((Stretch(str(builder.data_path / file), 0, length, length),), builder.info.file_format, 1)
+    source = ShardsSource((ShardRows(str(builder.data_path / file), 0, length, length),), builder.info.file_format, 1)
     try:
         if length:
             source.check_shard(0)

@@ -29,14 +29,14 @@ AUTOTUNE = ps.AUTOTUNE
 _bool = builtins.bool  # `bool` is a dtype here
 
 
-class _Kind(type):
+class _InstancesOf(type):
     kind: type  # the class of penstock whose objects are instances
 
     def __instancecheck__(cls, value: object) -> _bool:
         return isinstance(value, cls.kind)
 
 
-class SparseTensorSpec(metaclass=_Kind):
+class SparseTensorSpec(metaclass=_InstancesOf):
     """Shape and dtype of a sparse tensor."""
 
     kind = _Sparse
@@ -45,7 +45,7 @@ class SparseTensorSpec(metaclass=_Kind):
         return _Sparse(shape, plain(dtype))
 
 
-class RaggedTensorSpec(metaclass=_Kind):
+class RaggedTensorSpec(metaclass=_InstancesOf):
     """Shape and dtype of a ragged tensor."""
 
     kind = ps.RaggedTensorSpec

@@ -26,7 +26,7 @@ _NEED_TENSORFLOW = {  # Keras has these layers only with TensorFlow
 }
 
 
-class _Part:
+class _KerasModule:
     """A module of Keras in which penstock replaces some names."""
 
     def __init__(self, path: str, ours: Mapping[str, Any], missing: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -134,12 +134,12 @@ _FUNCTIONS = {
     for name in ("split_dataset", "timeseries_dataset_from_array",
                  *(f"{kind}_dataset_from_directory" for kind in ("audio", "image", "text")))
 }  # fmt: skip
-keras = _Part(
+keras = _KerasModule(
     "keras",
     {
-        "utils": _Part("keras.utils", _FUNCTIONS),
-        "preprocessing": _Part("keras.preprocessing", _FUNCTIONS),
-        "layers": _Part(
+        "utils": _KerasModule("keras.utils", _FUNCTIONS),
+        "preprocessing": _KerasModule("keras.preprocessing", _FUNCTIONS),
+        "layers": _KerasModule(
             "keras.layers", {"Normalization": _Normalization, "Discretization": _Discretization}, _NEED_TENSORFLOW
         ),
     },

@@ -75,7 +75,7 @@ Split.TRAIN, Split.TEST, Split.VALIDATION, Split.ALL = map(Split, ("train", "tes
 _NOT_HERE = ("try_gcs", "file_format")
 
 
-class _Builder(core.Tensors):
+class _Builder(core.TensorMethods):
     """A builder of the catalog whose data sets are those of `tf.data`."""
 
     def __init__(self, builder: Any) -> None:

@@ -97,7 +97,7 @@ class ReadConfig(_ReadConfig):
         return small and (fixed or info.splits[split].num_shards == 1)
 
 
-class Tensors:
+class TensorMethods:
     """The additional methods of tfds's builders: data sets of tensors, which are cached if they are small."""
 
     _builder: Any = None  # the builder that makes the data sets, if it is not this one
@@ -133,7 +133,7 @@ def _as_tensors(
     return batch(batch_size) if batch_size > 0 else batch(max(len(ds), 1)).get_single_element()
 
 
-class GeneratorBasedBuilder(Tensors, Builder):
+class GeneratorBasedBuilder(TensorMethods, Builder):
     """A builder under tfds's name; see `penstock.catalog.Builder`."""
 
     def dataset_info_from_configs(self, **kwargs: Any) -> _DatasetInfo:

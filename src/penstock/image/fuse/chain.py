@@ -120,7 +120,7 @@ def _constants(recipe: Recipe) -> Sequence[npt.NDArray[Any]]:
     return codes, last_codes, np.tile(numbers, recipe.size[1])
 
 
-class _PerThread(threading.local):
+class _PixelsPerThread(threading.local):
     """Memory for one image at a time, which grows and is reused. A new page costs 2 µs at its first access."""
 
     def __init__(self) -> None:
@@ -139,4 +139,4 @@ class _PerThread(threading.local):
         return found
 
 
-_mine = _PerThread()
+_mine = _PixelsPerThread()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from penstock.image.checks import format_of
 from penstock.image.fuse.chain import Images
 from penstock.image.fuse.program import Program
 from penstock.image.jpeg.block import JpegBlock
-from penstock.image.jpeg.libjpeg import Scratch
+from penstock.image.jpeg.libjpeg import Scratch, ThreadScratch
 from penstock.image.jpeg.places import Windows
 from penstock.trace.graph import Allocate, Equation, Keys, NotTraceable, Ref
 
@@ -111,9 +110,4 @@ def scratch() -> Scratch:
     return _mine.scratch
 
 
-class _PerThread(threading.local):
-    def __init__(self) -> None:
-        self.scratch = Scratch()
-
-
-_mine = _PerThread()
+_mine = ThreadScratch()

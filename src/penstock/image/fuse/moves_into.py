@@ -21,7 +21,7 @@ PIXELS = 256  # pixels per step of arithmetic: long vectors whose values stay in
 _NATIVE = Kernels("penstock.image.geometry.moves_native")
 
 
-class Window(NamedTuple):
+class CropWindow(NamedTuple):
     """The selected pixels: `rows` (N, out height) and `columns` (N, out width). -1 stands for `fill`."""
 
     rows: npt.NDArray[np.int64]
@@ -56,7 +56,7 @@ def ready() -> bool:
 def moves_into(
     images: npt.NDArray[Any],
     out: npt.NDArray[Any],
-    window: Window,
+    window: CropWindow,
     turn: Turn | None = None,
     arithmetic: Sequence[tuple[int, npt.NDArray[np.float32]]] = (),
     covers: Sequence[Cover] = (),
@@ -70,7 +70,7 @@ def moves_into(
     >>> images = np.array([[[[1], [2], [3]]]], np.uint8)
     >>> out = np.empty((1, 1, 3, 1), np.float32)
     >>> two = np.array([2], np.float32)
-    >>> here = Window(np.array([[0]]), np.array([[2, 1, -1]]), 9)
+    >>> here = CropWindow(np.array([[0]]), np.array([[2, 1, -1]]), 9)
     >>> moves_into(images, out, here, None, [(MULTIPLY, two)], [Cover(np.array([[0, 1, 1, 1]]), two)])
     >>> out.ravel().tolist()
     [6.0, 2.0, 18.0]

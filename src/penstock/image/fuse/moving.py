@@ -18,7 +18,7 @@ from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.image.augment.covering import rectangles
 from penstock.image.checks import check_fill, check_fills, check_integer
 from penstock.image.fuse.inputs import one_by_one
-from penstock.image.fuse.moves_into import Cover, Turn, Window, moves_into, ready
+from penstock.image.fuse.moves_into import Cover, CropWindow, Turn, moves_into, ready
 from penstock.image.fuse.program import ARITHMETIC, Calculation, calculations
 from penstock.image.geometry.affine import rotations
 from penstock.image.geometry.crops import check_mirrors, check_paddings
@@ -208,7 +208,7 @@ class Moving:
         rows, columns = (
             np.broadcast_to(places, (self._count, places.shape[1])) for places in (self._rows, self._columns)
         )
-        window = Window(rows, columns, 0 if self._fill is None else self._fill)
+        window = CropWindow(rows, columns, 0 if self._fill is None else self._fill)
         moves_into(self._images, out.reshape(-1, *self.shape), window, self._turn, self._arithmetic, self._covers)
 
     def _surround(self, value: Any) -> None:

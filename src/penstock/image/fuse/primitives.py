@@ -28,7 +28,7 @@ from penstock.image.fuse.inputs import (
     settings,
 )
 from penstock.image.fuse.moving import Moves, moved
-from penstock.image.fuse.program import CASTS, Program, Step, levels, per_image
+from penstock.image.fuse.program import CASTS, PixelStep, Program, levels, per_image
 from penstock.image.jpeg.block import FLIPS, JpegBlock
 from penstock.image.kernels import DIVIDE, LEFT_RIGHT, MULTIPLY, UP_DOWN
 from penstock.trace.graph import Allocate, Equation, Graph, Operand, Primitive, Ref, Run
@@ -95,7 +95,7 @@ def _recoloured(program: Program, steps: Sequence[Equation]) -> Equation | None:
 
 def _decode_resize(program: Program, steps: Sequence[Equation]) -> Equation | None:
     """Return the equation of a program without colours, which one kernel computes; None if it flips on both sides."""
-    both_sides = {step.code for step in program.steps if isinstance(step, Step)} & {
+    both_sides = {step.code for step in program.steps if isinstance(step, PixelStep)} & {
         step.code for step in program.flips_after
     }
     if both_sides:

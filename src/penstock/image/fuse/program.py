@@ -60,7 +60,7 @@ class Draw:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PixelStep:
     """A flip or a colour operation: its code, and its amount or flag."""
 
     code: int
@@ -89,10 +89,10 @@ class Program:
 
     decode: Mapping[str, Any] | None = None
     any_file: bool = False
-    steps: tuple[Step | Crop, ...] = ()
+    steps: tuple[PixelStep | Crop, ...] = ()
     before: tuple[Equation, ...] = ()
     size: tuple[int, int] | None = None
-    flips_after: tuple[Step, ...] = ()
+    flips_after: tuple[PixelStep, ...] = ()
     last: Last = ()
     to_uint8: bool = False
     planes: bool = False
@@ -100,8 +100,8 @@ class Program:
     rank: int = 3
 
     @property
-    def colours(self) -> tuple[Step, ...]:
-        return tuple(step for step in self.steps if isinstance(step, Step) and not step.flips)
+    def colours(self) -> tuple[PixelStep, ...]:
+        return tuple(step for step in self.steps if isinstance(step, PixelStep) and not step.flips)
 
     @property
     def crops(self) -> bool:
@@ -175,9 +175,9 @@ class Program:
         name = equation.primitive.name
         step = None
         if name in FLIPS:
-            step = Step(FLIPS[name], 1.0, flips=True)
+            step = PixelStep(FLIPS[name], 1.0, flips=True)
         elif name in RANDOM_FLIPS:
-            step = Step(RANDOM_FLIPS[name], _draw(equation, "flip"), flips=True)
+            step = PixelStep(RANDOM_FLIPS[name], _draw(equation, "flip"), flips=True)
         if step is None:
             return None
         if self.size is None:
@@ -199,7 +199,7 @@ class Program:
             amount = _draw(equation, argument)
         if amount is None or _channels(equation) not in ((None,), (3,)):
             return None
-        return replace(self, steps=(*self.steps, Step(code, amount)))
+        return replace(self, steps=(*self.steps, PixelStep(code, amount)))
 
     def _cropped(self, equation: Equation) -> Program | None:
         """Add a crop, for files only. It must come before a contrast, whose mean covers all pixels."""
@@ -397,7 +397,7 @@ def _within(windows: Places, boxes: Places, flipped: npt.NDArray[np.int64]) -> P
     return found
 
 
-def _flip(step: Step, keys: Iterator[Any], rows: int, batch: int | None) -> npt.NDArray[np.int64]:
+def _flip(step: PixelStep, keys: Iterator[Any], rows: int, batch: int | None) -> npt.NDArray[np.int64]:
     return np.where(_amounts(step.amount, keys, rows, batch) != 0, step.code, 0)
 
 

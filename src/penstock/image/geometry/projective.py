@@ -135,7 +135,7 @@ def transform_checked(
     return result if array.ndim == 4 else result[0]
 
 
-class Transform(NamedTuple):
+class ProjectiveTransform(NamedTuple):
     """A transform for the kernels: rows of eight numbers, the interpolation, the mode and value outside.
 
     `fill` is a number, or one for each channel.
@@ -156,7 +156,7 @@ def check_transform(
     fill_mode: str,
     size: Sequence[int] | None,
     fill_value: npt.ArrayLike,
-) -> Transform:
+) -> ProjectiveTransform:
     """Return the transform of images of this shape and dtype to `size`.
 
     >>> row = np.array([1, 0, 0, 0, 1, 0, 0, 0])
@@ -179,7 +179,7 @@ def check_transform(
     if not np.isfinite(rows).all():
         message = f"{op}: the numbers of a transform must be finite in float32, got {transforms.tolist()!r:.200}."
         raise InvalidArgumentError(message)
-    return Transform(rows, FILL_MODES.index(fill_mode), interpolation == "bilinear", fill)
+    return ProjectiveTransform(rows, FILL_MODES.index(fill_mode), interpolation == "bilinear", fill)
 
 
 _NATIVE = Kernels("penstock.image.geometry.moves_native")

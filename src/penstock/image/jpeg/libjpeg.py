@@ -252,12 +252,14 @@ class Scratch:
         return self._memory
 
 
-class _PerThread(threading.local):
+class ThreadScratch(threading.local):
+    """The scratch memory of the calling thread, as `scratch`."""
+
     def __init__(self) -> None:
         self.scratch = Scratch()
 
 
-_mine = _PerThread()
+_mine = ThreadScratch()
 
 
 def thread_scratch() -> Scratch:

@@ -68,16 +68,16 @@ def read_png(data: bytes) -> PngFile:
     return PngFile(header, packed, palette, _transparent(header, before), _gamma(before), _significant(header, before))
 
 
-class Chunk(NamedTuple):
+class PngChunk(NamedTuple):
     kind: bytes
     payload: memoryview
     at: int
 
 
-def _chunks(data: bytes) -> list[Chunk]:
+def _chunks(data: bytes) -> list[PngChunk]:
     """Return all chunks up to IEND with a valid checksum. A critical chunk with a wrong one raises an error."""
     view = memoryview(data)
-    found: list[Chunk] = []
+    found: list[PngChunk] = []
     at = len(SIGNATURE)
     kind = b""
     while kind != b"IEND":
@@ -95,12 +95,12 @@ def _chunks(data: bytes) -> list[Chunk]:
             message = f"PNG damaged: a chunk must begin at byte {at}, but {kind!r} is no name of one."
             raise DataLossError(message)
         if right:
-            found.append(Chunk(kind, view[at + 8 : stop - 4], at))
+            found.append(PngChunk(kind, view[at + 8 : stop - 4], at))
         at = stop
     return found
 
 
-def _header(chunks: list[Chunk]) -> PngHeader:
+def _header(chunks: list[PngChunk]) -> PngHeader:
     if chunks and chunks[0].kind == b"IHDR" and len(chunks[0].payload) == 13:
         payload = chunks[0].payload
         width, height = int.from_bytes(payload[:4], "big"), int.from_bytes(payload[4:8], "big")
@@ -112,7 +112,7 @@ def _header(chunks: list[Chunk]) -> PngHeader:
     raise DataLossError(message)
 
 
-def _packed(chunks: list[Chunk]) -> tuple[bytes, list[Chunk]]:
+def _packed(chunks: list[PngChunk]) -> tuple[bytes, list[PngChunk]]:
     """Return the stream of pixels, and the chunks before it."""
     places = [place for place, chunk in enumerate(chunks) if chunk.kind == b"IDAT"]
     for chunk in chunks[1:]:
@@ -130,7 +130,7 @@ def _packed(chunks: list[Chunk]) -> tuple[bytes, list[Chunk]]:
     return packed, chunks[: places[0]]
 
 
-def _palette(header: PngHeader, chunks: list[Chunk]) -> npt.NDArray[np.uint8] | None:
+def _palette(header: PngHeader, chunks: list[PngChunk]) -> npt.NDArray[np.uint8] | None:
     """Return the colours of the palette, with black for other indices, or None if the file needs none."""
     found = [chunk.payload for chunk in chunks if chunk.kind == b"PLTE"]
     if len(found) > 1:
@@ -155,7 +155,7 @@ def _refuse_small(header: PngHeader, packed: int) -> None:
         raise DataLossError(message)
 
 
-def _transparent(header: PngHeader, chunks: list[Chunk]) -> bytes | None:
+def _transparent(header: PngHeader, chunks: list[PngChunk]) -> bytes | None:
     """Return the first tRNS chunk with valid position and length."""
     colours = 0
     for chunk in chunks:
@@ -169,7 +169,7 @@ def _transparent(header: PngHeader, chunks: list[Chunk]) -> bytes | None:
     return None
 
 
-def _gamma(chunks: list[Chunk]) -> int:
+def _gamma(chunks: list[PngChunk]) -> int:
     """Return the exponent of sRGB or gAMA."""
     gamma = 0
     for chunk in chunks:
@@ -182,7 +182,7 @@ def _gamma(chunks: list[Chunk]) -> int:
     return gamma
 
 
-def _significant(header: PngHeader, chunks: list[Chunk]) -> int:
+def _significant(header: PngHeader, chunks: list[PngChunk]) -> int:
     """Return the maximum of significant bits in sBIT."""
     for chunk in chunks:
         if chunk.kind == b"sBIT" and len(chunk.payload) == SAMPLES[header.colour]:

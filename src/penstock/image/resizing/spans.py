@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _F = np.float32
 
 
-class Filter(NamedTuple):
+class ResizeFilter(NamedTuple):
     """A filter. `weigh` takes distances of at least 0. Beyond `radius` all weights are 0."""
 
     radius: np.float32
@@ -74,12 +74,12 @@ def _sine(x: Floats) -> Floats:
 
 
 FILTERS = {
-    "triangle": Filter(_F(1), _triangle),
-    "keyscubic": Filter(_F(2), _keys_cubic),
-    "mitchellcubic": Filter(_F(2), _mitchell_cubic),
-    "gaussian": Filter(_F(1.5), _gaussian),
-    "lanczos3": Filter(_F(3), _lanczos(3)),
-    "lanczos5": Filter(_F(5), _lanczos(5)),
+    "triangle": ResizeFilter(_F(1), _triangle),
+    "keyscubic": ResizeFilter(_F(2), _keys_cubic),
+    "mitchellcubic": ResizeFilter(_F(2), _mitchell_cubic),
+    "gaussian": ResizeFilter(_F(1.5), _gaussian),
+    "lanczos3": ResizeFilter(_F(3), _lanczos(3)),
+    "lanczos5": ResizeFilter(_F(5), _lanczos(5)),
 }
 
 

@@ -223,7 +223,7 @@ _MOST = 32  # files
 _UNKNOWN = 1 << 18  # assumed bytes of a file with unknown size
 
 
-class _Opened:
+class _OpenedAhead:
     """Files that were requested ahead, by name, until they are opened or dropped."""
 
     def __init__(self) -> None:
@@ -267,7 +267,7 @@ def _closed(future: Future[RemoteFile]) -> None:
         future.result().close()
 
 
-_OPENED = _Opened()
+_OPENED = _OpenedAhead()
 
 
 class FilesAhead:

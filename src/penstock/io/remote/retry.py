@@ -57,7 +57,7 @@ _CHAINS = {
 _random = Random()  # a separate generator, so that the user's random state does not change
 
 
-class Verdict(Exception):
+class FinalAnswer(Exception):
     """A result of a request that a retry would not change. The caller handles it; it is no error for users."""
 
 
@@ -79,7 +79,7 @@ def retrying(call: Callable[[], Result], url: str, doing: str, offset: int | Non
         tries += 1
         try:
             return call()
-        except (PenstockError, MemoryError, Verdict):
+        except (PenstockError, MemoryError, FinalAnswer):
             raise
         except Exception as raised:
             error = raised

@@ -155,7 +155,7 @@ def _number(field: str, text: str) -> int | float:
     return number
 
 
-# Pool has the threads that wait for servers.
+# `DaemonPool` has the threads that wait for servers.
 
 LEAST = 1 << 20  # bytes in flight before any measurement
 _LEAST_PIECE, _MOST_PIECE = 1 << 18, 1 << 22
@@ -232,7 +232,7 @@ class InFlight:
             self.window = max(self.window // 2, LEAST)
 
 
-class Room:
+class ReadAheadRoom:
     """The bytes that all files of this process together have requested ahead."""
 
     def __init__(self) -> None:
@@ -257,7 +257,7 @@ class Room:
             self.taken -= nbytes
 
 
-ROOM = Room()
+ROOM = ReadAheadRoom()
 _SERVERS: dict[str, InFlight] = {}
 _LOCK = new_lock()
 
@@ -278,7 +278,7 @@ MOST = 64  # requests of a process at a time
 _IDLE = 1.0  # seconds without work after which a thread ends
 
 
-class Pool:
+class DaemonPool:
     """Up to `most` daemon threads. A forked child starts with an empty pool."""
 
     def __init__(self, most: int = MOST, name: str = "penstock-remote") -> None:
@@ -331,4 +331,4 @@ class Pool:
             del future, call
 
 
-POOL = Pool()
+POOL = DaemonPool()

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from penstock.forked import new_lock
-from penstock.io.remote.retry import ShortReplyError, Verdict
+from penstock.io.remote.retry import FinalAnswer, ShortReplyError
 from penstock.io.remote.system import file_system, settings
 
 VERSIONS = (  # fields of fsspec's file descriptions that change with the content
@@ -33,11 +33,11 @@ VERSIONS = (  # fields of fsspec's file descriptions that change with the conten
 _MOST_LISTED = 1 << 16
 
 
-class OtherVersionError(Verdict):
+class OtherVersionError(FinalAnswer):
     """The object is not the version that was opened."""
 
 
-class NoRangesError(Verdict):
+class NoRangesError(FinalAnswer):
     """The server sends only whole objects."""
 
 

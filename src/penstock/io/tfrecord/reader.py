@@ -30,7 +30,7 @@ from penstock.io.tfrecord.framing import (
     plain_gather,
     plain_scan,
 )
-from penstock.io.window import RecordChunk, Window
+from penstock.io.window import FileWindow, RecordChunk
 from penstock.native.library import Kernels
 
 _SCAN = Kernels("penstock.io.kernels.tfrecord.scan")
@@ -113,7 +113,7 @@ class RecordReader:
         self._check = EVERYTHING if verify else NOTHING
         self._closed = False
         self._next: Exception | None = None  # an error that was found while searching for the record after damage
-        self._window = Window(path, compression_type=compression_type, buffer_size=buffer_size, offset=offset)
+        self._window = FileWindow(path, compression_type=compression_type, buffer_size=buffer_size, offset=offset)
 
     def read(self, max_records: int, max_bytes: int = 1 << 22) -> RecordChunk | None:
         """Return the next records, or None at the end of the file.

@@ -22,7 +22,7 @@ from penstock.plan.counted import Unbatch, rows_of
 from penstock.plan.node import INFINITE_CARDINALITY
 
 
-class _Groups(Access):
+class _GroupsAccess(Access):
     """Joins every `size` neighbours with `stack`. A group with a failed element is a failure."""
 
     def __init__(self, elements: Access, node: ops.Batch | batching.BatchNode, stack: Stack) -> None:
@@ -78,32 +78,32 @@ class _Groups(Access):
 
 @accessible(ops.Batch)
 def _batch(node: ops.Batch, lowering: Lowering) -> Access:
-    return _Groups(access(node.input, lowering), node, stack_block)
+    return _GroupsAccess(access(node.input, lowering), node, stack_block)
 
 
 @accessible(fused.MapAndBatch)
 def _map_and_batch(node: fused.MapAndBatch, lowering: Lowering) -> Access:
-    return _Groups(mapped(access(node.input, lowering), node.steps, lowering), node.batch, stack_block)
+    return _GroupsAccess(mapped(access(node.input, lowering), node.steps, lowering), node.batch, stack_block)
 
 
 @accessible(batching.PaddedBatch)
 def _padded_batch(node: batching.PaddedBatch, lowering: Lowering) -> Access:
-    return _Groups(access(node.input, lowering), node, Padder(node.paddings))
+    return _GroupsAccess(access(node.input, lowering), node, Padder(node.paddings))
 
 
 @accessible(batching.RaggedBatch)
 @accessible(batching.BatchOfSlices)
 def _ragged_batch(node: batching.RaggedBatch, lowering: Lowering) -> Access:
     stack = partial(ragged_block, dims=node.ragged_dims(), row_splits_dtype=node.row_splits_dtype)
-    return _Groups(access(node.input, lowering), node, stack)
+    return _GroupsAccess(access(node.input, lowering), node, stack)
 
 
 @accessible(batching.SparseBatch)
 def _sparse_batch(node: batching.SparseBatch, lowering: Lowering) -> Access:
-    return _Groups(access(node.input, lowering), node, Sparser(node.row_shape, node.check))
+    return _GroupsAccess(access(node.input, lowering), node, Sparser(node.row_shape, node.check))
 
 
-class _Slices(Access):
+class _SlicesAccess(Access):
     """The slices of elements.
 
     All elements but the last have `each` slices. Every slice of a failed element is a failure.
@@ -205,4 +205,4 @@ def _unbatch(node: Unbatch, lowering: Lowering) -> Access:
         assert found is not None
         return found.total
 
-    return _Slices(elements, rows.each, total, Context(node.label, node.where))
+    return _SlicesAccess(elements, rows.each, total, Context(node.label, node.where))

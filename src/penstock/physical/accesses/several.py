@@ -26,7 +26,7 @@ _MOST_OPENED = 1024  # data sets of a flat_map of which the access is stored
 _AT_ONCE = 256  # elements whose data sets are created together
 
 
-class _Zipped(Access):
+class _ZippedAccess(Access):
     """Joins one element of each part. If several parts fail, the error is that of the first failed part."""
 
     def __init__(self, parts: tuple[Access, ...], structure: Structure) -> None:
@@ -64,10 +64,10 @@ def _at(stretch: Stretch, places: np.ndarray) -> Block:
 
 @accessible(Zip)
 def _zip(node: Zip, lowering: Lowering) -> Access:
-    return _Zipped(tuple(access(part, lowering) for part in node.parts), node.structure)
+    return _ZippedAccess(tuple(access(part, lowering) for part in node.parts), node.structure)
 
 
-class _Sequence(Access):
+class _SequenceAccess(Access):
     """Streams one after another. `split` maps indices to pairs of stream number and index in the stream."""
 
     def __init__(
@@ -107,7 +107,7 @@ def _concatenate(node: Concatenate, lowering: Lowering) -> Access:
         behind = (numbers >= first.size).astype(np.int64)
         return behind, numbers - first.size * behind
 
-    return _Ordered(_Sequence(size, split, lambda index: second if index else first))
+    return _OrderedAccess(_SequenceAccess(size, split, lambda index: second if index else first))
 
 
 @accessible(ops.Repeat)
@@ -135,7 +135,7 @@ def _repeat(node: ops.Repeat, lowering: Lowering) -> Access:
             return np.zeros_like(numbers), numbers
         return np.divmod(numbers, one.size)
 
-    return _Sequence(size, split, turn)
+    return _SequenceAccess(size, split, turn)
 
 
 def _epoch(count: int, epoch: int, index: int) -> int:
@@ -145,7 +145,7 @@ def _epoch(count: int, epoch: int, index: int) -> int:
     return fold(epoch, index) if epoch else index
 
 
-class _Ordered(Access):
+class _OrderedAccess(Access):
     """Elements by index, with dict keys in the order of the first element."""
 
     def __init__(self, elements: Access) -> None:
@@ -166,7 +166,7 @@ class _Ordered(Access):
         return replace(found, block=ordered(found.block, self._first))
 
 
-class _Opened(Access):
+class _OpenedAccess(Access):
     """The elements of the data sets that a function creates, one data set after another.
 
     The length of each data set is computed first, for all of them. A data set is created again when one of its elements
@@ -259,4 +259,4 @@ def _never_opened(node: ops.FlatMap) -> str | None:
 
 @accessible(ops.FlatMap, unless=_never_opened)
 def _flat_map(node: ops.FlatMap, lowering: Lowering) -> Access:
-    return _Opened(node, lowering)
+    return _OpenedAccess(node, lowering)

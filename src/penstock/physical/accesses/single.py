@@ -30,7 +30,7 @@ from penstock.sources.source import IndexedSource
 _PAIR = Structure(tuple, (), (LEAF, LEAF), 2)
 
 
-class _Rows(Access):
+class _RowsAccess(Access):
     """The rows of a source."""
 
     def __init__(self, source: IndexedSource, context: Context, *, provenance: bool) -> None:
@@ -68,10 +68,10 @@ def _no_index(node: Scan) -> str | None:
 @accessible(Scan, unless=_no_index)
 def _scan(node: Scan, lowering: Lowering) -> Access:
     assert isinstance(node.source, IndexedSource)
-    return _Rows(node.source, Context(node.label, node.where), provenance=lowering.provenance)
+    return _RowsAccess(node.source, Context(node.label, node.where), provenance=lowering.provenance)
 
 
-class Changed(Access):
+class ChangedAccess(Access):
     """The elements of another Access, changed one for one by `change(block, numbers)`, a Block at a time."""
 
     def __init__(self, elements: Access, change: Callable[[Block, np.ndarray], Stretch]) -> None:
@@ -106,7 +106,7 @@ def mapped(elements: Access, steps: Sequence[ops.Map], lowering: Lowering) -> Ac
     def change(block: Block, numbers: np.ndarray) -> Stretch:
         return run_all(transforms, block, Numbers(numbers, lowering.epoch))
 
-    return Changed(elements, change)
+    return ChangedAccess(elements, change)
 
 
 @accessible(ops.Map)
@@ -131,16 +131,16 @@ def _enumerate(node: ops.Enumerate, lowering: Lowering) -> Access:
         columns = [DenseColumn(node.start + numbers), *block.columns]
         return Stretch(block.with_columns(nest(_PAIR, [LEAF, block.structure]), columns))
 
-    return Changed(access(node.input, lowering), change)
+    return ChangedAccess(access(node.input, lowering), change)
 
 
 @accessible(WithProvenance)
 def _with_provenance(node: WithProvenance, lowering: Lowering) -> Access:
     below = access(node.input, replace(lowering, provenance=True))
-    return Changed(below, lambda block, numbers: Stretch(with_provenance(block)))
+    return ChangedAccess(below, lambda block, numbers: Stretch(with_provenance(block)))
 
 
-class _Renumbered(Access):
+class _SelectAccess(Access):
     """Elements of another Access under other indices: `number(n)` returns the indices there."""
 
     def __init__(
@@ -163,7 +163,7 @@ def _take(node: ops.Take, lowering: Lowering) -> Access:
     below = access(node.input, lowering)
     if node.count < 0:
         return below
-    return _Renumbered(
+    return _SelectAccess(
         below,
         lambda size: node.count if size == INFINITE_CARDINALITY else min(size, node.count),
         lambda numbers: numbers,
@@ -177,7 +177,7 @@ def _skip(node: ops.Skip, lowering: Lowering) -> Access:
             return 0
         return size if size == INFINITE_CARDINALITY else max(size - node.count, 0)
 
-    return _Renumbered(access(node.input, lowering), size_of, lambda numbers: numbers + node.count)
+    return _SelectAccess(access(node.input, lowering), size_of, lambda numbers: numbers + node.count)
 
 
 @accessible(ops.Shard)
@@ -185,7 +185,7 @@ def _shard(node: ops.Shard, lowering: Lowering) -> Access:
     def size_of(size: int) -> int:
         return size if size == INFINITE_CARDINALITY else max(-(-(size - node.index) // node.num_shards), 0)
 
-    return _Renumbered(access(node.input, lowering), size_of, lambda numbers: node.index + numbers * node.num_shards)
+    return _SelectAccess(access(node.input, lowering), size_of, lambda numbers: node.index + numbers * node.num_shards)
 
 
 @accessible(GlobalShuffle)
@@ -194,16 +194,16 @@ def _global_shuffle(node: GlobalShuffle, lowering: Lowering) -> Access:
     if node.reshuffle_each_iteration:
         key = fold(key, lowering.epoch)
     below = access(node.input, lowering)
-    return _Renumbered(below, lambda size: size, lambda numbers: permutation(key, below.size).at(numbers))
+    return _SelectAccess(below, lambda size: size, lambda numbers: permutation(key, below.size).at(numbers))
 
 
 @accessible(Split)
 def _split(node: Split, lowering: Lowering) -> Access:
     chosen = np.frombuffer(node.numbers, np.int64)
-    return _Renumbered(access(node.input, lowering), lambda size: len(chosen), lambda numbers: chosen[numbers])
+    return _SelectAccess(access(node.input, lowering), lambda size: len(chosen), lambda numbers: chosen[numbers])
 
 
-class _Counted(Access):
+class _CountedAccess(Access):
     """Elements whose number was declared. If there are more or fewer, the last position is an error."""
 
     def __init__(self, elements: Access, node: AssertCardinality) -> None:
@@ -235,7 +235,7 @@ class _Counted(Access):
 
 @accessible(AssertCardinality)
 def _assert_cardinality(node: AssertCardinality, lowering: Lowering) -> Access:
-    return _Counted(access(node.input, lowering), node)
+    return _CountedAccess(access(node.input, lowering), node)
 
 
 @accessible(ops.Prefetch)

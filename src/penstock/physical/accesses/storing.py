@@ -25,7 +25,7 @@ from penstock.sources.row_files import gather
 from penstock.sources.saved import SavedSource
 
 
-class _Made(Piece):
+class _MendedPiece(Piece):
     """The recomputed elements of a damaged chunk."""
 
     def __init__(self, block: Block, first: int) -> None:
@@ -41,7 +41,7 @@ class _Made(Piece):
         return self._block.take(rows - self.first)
 
 
-class _Mending(Access):
+class _MendingAccess(Access):
     """The elements of a complete cache.
 
     If a file cannot be read, its elements are computed again, one file at a time.
@@ -105,7 +105,7 @@ class _Mending(Access):
         self, storage: Storage, saved: SavedSource, why: dict[int, Exception], number: int, numbers: np.ndarray
     ) -> Block:
         first = int(self._begins[number])
-        (piece,) = RECENT.get(self, number, lambda: [_Made(storage.again(number, why[number]), first)])
+        (piece,) = RECENT.get(self, number, lambda: [_MendedPiece(storage.again(number, why[number]), first)])
         made = piece.rows_at(numbers)
         return located(made, saved, numbers) if self._lowering.provenance else made
 
@@ -114,7 +114,7 @@ def _read(node: Snapshot, saved: SavedSource, lowering: Lowering) -> Access:
     return access(Scan(source=saved, where=node.where), lowering)
 
 
-class _Filled(Access):
+class _FilledAccess(Access):
     """The elements that a cache stores for a plan without index. `fill` runs an iteration to fill the cache."""
 
     def __init__(self, fill: Callable[[], Access]) -> None:
@@ -171,9 +171,9 @@ def _snapshot(node: Snapshot, lowering: Lowering) -> Access:
         raise
     if saved is not None:
         mending = node.repairs and settled(node.input, lowering)
-        return _Mending(node, saved, lowering) if mending else _read(node, saved, lowering)
+        return _MendingAccess(node, saved, lowering) if mending else _read(node, saved, lowering)
     if isinstance(node, DiskCache) and obstacle(node.input) is not None:
-        return _Filled(partial(_fill_files, node, lowering))
+        return _FilledAccess(partial(_fill_files, node, lowering))
     found = in_files(node, options.seed, options.deterministic)
     require_access(
         found,
@@ -183,7 +183,7 @@ def _snapshot(node: Snapshot, lowering: Lowering) -> Access:
     return access(node.input, replace(lowering, epoch=0))
 
 
-class _Pieces(Access):
+class _PiecesAccess(Access):
     """Blocks and errors, one after another."""
 
     def __init__(self, pieces: Sequence[Block | Exception]) -> None:
@@ -207,13 +207,13 @@ class _Pieces(Access):
         return scattered(parts)
 
 
-class _Kept(Access):
+class _CachedAccess(Access):
     """The elements of a cache after it is complete. Before, the elements are computed."""
 
     def __init__(self, elements: Access, store: MemoryStore) -> None:
         self._elements = elements
         self._store = store
-        self._pieces: _Pieces | None = None
+        self._pieces: _PiecesAccess | None = None
 
     @property
     def size(self) -> int:
@@ -227,25 +227,25 @@ class _Kept(Access):
     def _look(self) -> None:
         blocks = self._store.blocks() if isinstance(self._store, MemoryStore) else None
         if blocks is not None and sum(block.size for block in blocks) == self._elements.size:
-            self._pieces = _Pieces(blocks)  # otherwise the fill had failures, which shifted the indices
+            self._pieces = _PiecesAccess(blocks)  # otherwise the fill had failures, which shifted the indices
 
 
 def _fill_memory(node: Cache, lowering: Lowering) -> Access:
     """Return all positions of an iteration. If some failed, the cache stores nothing, so they are stored here."""
     blocks = node.store.blocks()
     if blocks is not None:
-        return _Pieces(blocks)
+        return _PiecesAccess(blocks)
     pieces: list[Block | Exception] = []
     stage = lower(node, lowering.beside())
     try:
         drain(stage, node.label, node.cardinality, pieces)
     finally:
         stage.close()
-    return _Pieces(node.store.blocks() or pieces)
+    return _PiecesAccess(node.store.blocks() or pieces)
 
 
 @accessible(Cache)
 def _cache(node: Cache, lowering: Lowering) -> Access:
     if obstacle(node.input) is not None:
-        return _Filled(partial(_fill_memory, node, lowering))
-    return _Kept(access(node.input, replace(lowering, epoch=0)), node.store)
+        return _FilledAccess(partial(_fill_memory, node, lowering))
+    return _CachedAccess(access(node.input, replace(lowering, epoch=0)), node.store)

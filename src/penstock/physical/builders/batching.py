@@ -18,17 +18,17 @@ from penstock.physical.builders.core import rows_of_batches
 from penstock.physical.key_function import KeyFunction, whole_number
 from penstock.physical.lower import Lowering, lower, register
 from penstock.physical.stage import Stage
-from penstock.physical.stages.batch import Rebatch, stack_block
-from penstock.physical.stages.cardinality import PadToCardinality
-from penstock.physical.stages.grouped import Bucket, Grouped, Stack
-from penstock.physical.stages.groups import GroupByReducer, GroupByWindow
+from penstock.physical.stages.batch import RebatchStage, stack_block
+from penstock.physical.stages.cardinality import PadToCardinalityStage
+from penstock.physical.stages.grouped import BucketStage, GroupedStage, Stack
+from penstock.physical.stages.groups import GroupByReducerStage, GroupByWindowStage
 from penstock.physical.stages.keyed_windows import KeyedWindow, KeyedWindows
-from penstock.physical.stages.pack import Pack
+from penstock.physical.stages.pack import PackStage
 from penstock.physical.stages.padded import Padder, Sparser, ragged_block
-from penstock.physical.stages.token_batches import SortedTokenBatches, TokenBatches
-from penstock.physical.stages.window import Window
+from penstock.physical.stages.token_batches import SortedTokenBatchesStage, TokenBatchesStage
+from penstock.physical.stages.window import WindowStage
 from penstock.plan import batching, grouping, packing
-from penstock.plan.batching import PadToCardinality as PadToCardinalityNode
+from penstock.plan.batching import PadToCardinality
 from penstock.plan.inputs import Scan
 from penstock.plan.node import Node
 from penstock.plan.padding import Padding
@@ -37,7 +37,7 @@ from penstock.sources.arrays import BlockSource, read_only
 
 def _grouped(node: batching.BatchNode, lowering: Lowering, stack: Stack) -> Stage:
     upstream = lower(node.input, lowering)
-    return Grouped(
+    return GroupedStage(
         upstream,
         node.batch_size,
         stack,
@@ -68,7 +68,7 @@ def _sparse_batch(node: batching.SparseBatch, lowering: Lowering) -> Stage:
 @register(batching.Rebatch)
 def _rebatch(node: batching.Rebatch, lowering: Lowering) -> Stage:
     upstream = lower(node.input, lowering)
-    return Rebatch(
+    return RebatchStage(
         upstream,
         node.sizes,
         node.label,
@@ -79,17 +79,17 @@ def _rebatch(node: batching.Rebatch, lowering: Lowering) -> Stage:
     )
 
 
-@register(PadToCardinalityNode)
-def _pad_to_cardinality(node: PadToCardinalityNode, lowering: Lowering) -> Stage:
+@register(PadToCardinality)
+def _pad_to_cardinality(node: PadToCardinality, lowering: Lowering) -> Stage:
     leaves, structure = flatten(node.element)
     specs = [leaf for leaf in leaves if isinstance(leaf, TensorSpec)]
     upstream = lower(node.input, lowering)
-    return PadToCardinality(upstream, node.count, node.mask_key, structure, specs, node.label, node.where)
+    return PadToCardinalityStage(upstream, node.count, node.mask_key, structure, specs, node.label, node.where)
 
 
 @register(packing.Pack)
 def _pack(node: packing.Pack, lowering: Lowering) -> Stage:
-    return Pack(lower(node.input, lowering), node, memory=lowering.memory)
+    return PackStage(lower(node.input, lowering), node, memory=lowering.memory)
 
 
 @register(packing.BatchByTokens)
@@ -97,12 +97,12 @@ def _batch_by_tokens(node: packing.BatchByTokens, lowering: Lowering) -> Stage:
     vectorise = lowering.options.experimental_optimization.map_vectorization.enabled
     upstream = lower(node.input, lowering)
     if node.sort_window is None:
-        return TokenBatches(upstream, node, vectorise=vectorise, memory=lowering.memory)
+        return TokenBatchesStage(upstream, node, vectorise=vectorise, memory=lowering.memory)
     key = fold(lowering.options.seed, node.salt) if node.seed is None else fold(node.seed, 0)
     if node.reshuffle_each_iteration:
         key = fold(key, lowering.epoch)
     chosen = key if node.shuffle_batches else None
-    return SortedTokenBatches(upstream, node, chosen, vectorise=vectorise, memory=lowering.memory)
+    return SortedTokenBatchesStage(upstream, node, chosen, vectorise=vectorise, memory=lowering.memory)
 
 
 _EXPECTED_SIZE = 32  # expected size of a window if a function decides it
@@ -111,7 +111,7 @@ _EXPECTED_SIZE = 32  # expected size of a window if a function decides it
 @register(grouping.Window)
 def _window(node: grouping.Window, lowering: Lowering) -> Stage:
     assert node.shift is not None
-    return Window(
+    return WindowStage(
         lower(node.input, lowering),
         node.size,
         node.shift,
@@ -136,7 +136,7 @@ def _group_by_window(node: grouping.GroupByWindow, lowering: Lowering) -> Stage:
         least_size=node.window_size or 1,
         memory=lowering.memory,
     )
-    return GroupByWindow(upstream, windows, _window_opener(node, lowering), node.label, node.where)
+    return GroupByWindowStage(upstream, windows, _window_opener(node, lowering), node.label, node.where)
 
 
 def _keys(node: grouping.GroupByWindow | grouping.GroupByReducer, lowering: Lowering) -> KeyFunction:
@@ -160,7 +160,7 @@ def _bucket_by_sequence_length(node: grouping.BucketBySequenceLength, lowering: 
     windows = KeyedWindows(
         upstream, bucket_of, sizes.__getitem__, expected, context, least_size=min(sizes), memory=lowering.memory
     )
-    return Bucket(
+    return BucketStage(
         upstream,
         windows,
         sizes,
@@ -233,4 +233,4 @@ def _window_opener(node: grouping.GroupByWindow, lowering: Lowering) -> Callable
 @register(grouping.GroupByReducer)
 def _group_by_reducer(node: grouping.GroupByReducer, lowering: Lowering) -> Stage:
     upstream = lower(node.input, lowering)
-    return GroupByReducer(upstream, _keys(node, lowering), node.reducer, node.label, node.where)
+    return GroupByReducerStage(upstream, _keys(node, lowering), node.reducer, node.label, node.where)

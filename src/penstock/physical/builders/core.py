@@ -9,30 +9,29 @@ from typing import Any
 
 from penstock.cache.memory import MemoryStore
 from penstock.keys import fold
-from penstock.physical.access import Fetch
+from penstock.physical.access import FetchTransform
 from penstock.physical.chained import Portioned, Stint
-from penstock.physical.executor import BatchTask, Reader
+from penstock.physical.executor import BatchTask, StageReader
 from penstock.physical.inner_plans import Opening
 from penstock.physical.lower import Lowering, Service, lower, register, transforms_of
 from penstock.physical.stage import Stage
 from penstock.physical.stages import shuffle as stages
-from penstock.physical.stages.apply import Apply
-from penstock.physical.stages.batch import Unbatch, stack_block
-from penstock.physical.stages.cached import Cached
-from penstock.physical.stages.combine import Agreed, Enumerate, Rounds, Sequence, Zip
-from penstock.physical.stages.cut import Shard, Skip, Take
-from penstock.physical.stages.grouped import Grouped
-from penstock.physical.stages.interleave import Interleave
-from penstock.physical.stages.located import Located, Numbers, Provenanced
-from penstock.physical.stages.mix import Mix
-from penstock.physical.stages.scan import Scan
-from penstock.physical.stages.shuffle import Shuffle
-from penstock.physical.stages.windowed import Windowed
+from penstock.physical.stages.apply import ApplyStage
+from penstock.physical.stages.batch import UnbatchStage, stack_block
+from penstock.physical.stages.cached import CachedStage
+from penstock.physical.stages.combine import AgreedStage, EnumerateStage, Rounds, SequenceStage, ZipStage
+from penstock.physical.stages.cut import ShardStage, SkipStage, TakeStage
+from penstock.physical.stages.grouped import GroupedStage
+from penstock.physical.stages.interleave import InterleaveStage
+from penstock.physical.stages.located import LocatedStage, NumbersStage, ProvenanceStage
+from penstock.physical.stages.mix import MixStage
+from penstock.physical.stages.scan import ScanStage
+from penstock.physical.stages.shuffle import ShuffleStage
+from penstock.physical.stages.windowed import WindowedStage
 from penstock.physical.storage import settled
 from penstock.plan import counted, fused, inputs, ops
 from penstock.plan.distribution import Distribute, InTurn, Remote, parted, taken_in_turn
 from penstock.plan.indexing import GlobalShuffle, Split, WithProvenance
-from penstock.plan.inputs import Scan as ScanNode
 from penstock.plan.node import Node, UnaryNode
 from penstock.plan.storing import Cache
 from penstock.plan.visible import opens_visibly
@@ -41,10 +40,10 @@ from penstock.plan.windows import WindowedFlatMap
 _WHOLE_INPUT = 1 << 62  # a block length that no input reaches: flat_map reads each input to its end
 
 
-@register(ScanNode)
-def _scan(node: ScanNode, lowering: Lowering) -> Stage:
-    stage = Scan(node.source, node.label, node.where)
-    return Located(stage, node.source) if lowering.provenance else stage
+@register(inputs.Scan)
+def _scan(node: inputs.Scan, lowering: Lowering) -> Stage:
+    stage = ScanStage(node.source, node.label, node.where)
+    return LocatedStage(stage, node.source) if lowering.provenance else stage
 
 
 def _apply(node: UnaryNode, steps: tuple[Any, ...], lowering: Lowering) -> Stage:
@@ -58,7 +57,7 @@ def _apply(node: UnaryNode, steps: tuple[Any, ...], lowering: Lowering) -> Stage
     if parallel is None:
         run = (lowering.executor_of(node) if seeds else lowering.executor).run_all(transforms, executor)
         stint = Stint() if lowering.is_called_ahead(node) else None
-        return Apply(_wanted_only(node, lowering, ahead=stint is not None), transforms, run, lowering.epoch, stint)
+        return ApplyStage(_wanted_only(node, lowering, ahead=stint is not None), transforms, run, lowering.epoch, stint)
     below = lowering.deeper()
     ordered = lowering.ordered(steps[0].deterministic)
     upstream = _wanted_only(node, below)
@@ -116,7 +115,7 @@ def _map_and_batch(node: fused.MapAndBatch, lowering: Lowering) -> Stage:
 def _batch(node: ops.Batch, lowering: Lowering) -> Stage:
     if node.num_parallel_calls is None:
         upstream = lower(node.input, lowering)
-        return Grouped(
+        return GroupedStage(
             upstream,
             node.batch_size,
             stack_block,
@@ -137,7 +136,7 @@ def _batch(node: ops.Batch, lowering: Lowering) -> Stage:
 
 @register(counted.Unbatch)
 def _unbatch(node: counted.Unbatch, lowering: Lowering) -> Stage:
-    return Unbatch(lower(node.input, lowering), node.label, node.where, rows_of_batches(node.input))
+    return UnbatchStage(lower(node.input, lowering), node.label, node.where, rows_of_batches(node.input))
 
 
 def rows_of_batches(node: Node) -> int | None:
@@ -151,7 +150,7 @@ def _shuffle(node: ops.Shuffle, lowering: Lowering) -> Stage:
     key = fold(lowering.options.seed, node.salt) if node.seed is None else fold(node.seed, 0)
     if node.reshuffle_each_iteration:
         key = fold(key, lowering.epoch)
-    return Shuffle(
+    return ShuffleStage(
         lower(node.input, lowering),
         node.buffer_size,
         key,
@@ -168,7 +167,7 @@ def _repeat(node: ops.Repeat, lowering: Lowering) -> Stage:
         return lower(node.input, lowering.turn(node.count, index))
 
     may_grow = _may_grow(node.input, lowering)
-    return Sequence(build, node.count, node.label, node.where, alike=True, may_grow=may_grow)
+    return SequenceStage(build, node.count, node.label, node.where, alike=True, may_grow=may_grow)
 
 
 def _may_grow(plan: Node, lowering: Lowering) -> bool:
@@ -179,10 +178,10 @@ def _may_grow(plan: Node, lowering: Lowering) -> bool:
 @register(inputs.Concatenate)
 def _concatenate(node: inputs.Concatenate, lowering: Lowering) -> Stage:
     streams = _streams(node, lowering)
-    return streams if node.spec is not None else Agreed(streams, node.label, node.where, any_rank=node.any_rank)
+    return streams if node.spec is not None else AgreedStage(streams, node.label, node.where, any_rank=node.any_rank)
 
 
-def _streams(node: inputs.Concatenate, lowering: Lowering) -> Sequence:
+def _streams(node: inputs.Concatenate, lowering: Lowering) -> SequenceStage:
     """Return the concatenated streams.
 
     Nested concatenations share their first element, so one check of its kind is enough.
@@ -195,33 +194,33 @@ def _streams(node: inputs.Concatenate, lowering: Lowering) -> Sequence:
         return lower(part, lowering)
 
     may_grow = any(_may_grow(part, lowering) for part in node.parts)
-    return Sequence(built, len(node.parts), node.label, node.where, may_grow=may_grow)
+    return SequenceStage(built, len(node.parts), node.label, node.where, may_grow=may_grow)
 
 
 @register(inputs.Zip)
 def _zip(node: inputs.Zip, lowering: Lowering) -> Stage:
-    return Zip(tuple(lower(part, lowering) for part in node.parts), node.structure, node.label, node.where)
+    return ZipStage(tuple(lower(part, lowering) for part in node.parts), node.structure, node.label, node.where)
 
 
 @register(ops.Take)
 def _take(node: ops.Take, lowering: Lowering) -> Stage:
     upstream = lower(node.input, lowering)
-    return upstream if node.count < 0 else Take(upstream, node.count, node.label, node.where)
+    return upstream if node.count < 0 else TakeStage(upstream, node.count, node.label, node.where)
 
 
 @register(ops.Skip)
 def _skip(node: ops.Skip, lowering: Lowering) -> Stage:
-    return Skip(lower(node.input, lowering), node.count, node.label, node.where)
+    return SkipStage(lower(node.input, lowering), node.count, node.label, node.where)
 
 
 @register(ops.Shard)
 def _shard(node: ops.Shard, lowering: Lowering) -> Stage:
-    return Shard(lower(node.input, lowering), node.num_shards, node.index, node.label, node.where)
+    return ShardStage(lower(node.input, lowering), node.num_shards, node.index, node.label, node.where)
 
 
 @register(ops.Enumerate)
 def _enumerate(node: ops.Enumerate, lowering: Lowering) -> Stage:
-    return Enumerate(lower(node.input, lowering), node.start, node.label, node.where)
+    return EnumerateStage(lower(node.input, lowering), node.start, node.label, node.where)
 
 
 @register(ops.Prefetch)
@@ -241,7 +240,7 @@ def _prefetch(node: ops.Prefetch, lowering: Lowering) -> Stage:
 def _cache(node: Cache, lowering: Lowering) -> Stage:
     # one stored iteration serves all epochs, so it always has the random numbers of epoch 0
     upstream = lower(node.input, replace(lowering, epoch=0))
-    return Cached(
+    return CachedStage(
         upstream,
         node.store,
         node.label,
@@ -254,7 +253,7 @@ def _cache(node: Cache, lowering: Lowering) -> Stage:
 
 @register(ops.FlatMap)
 def _flat_map(node: ops.FlatMap, lowering: Lowering) -> Stage:
-    return Interleave(
+    return InterleaveStage(
         lambda: lower(node.input, lowering),
         Opening(node, lowering),
         1,
@@ -270,12 +269,12 @@ def _flat_map(node: ops.FlatMap, lowering: Lowering) -> Stage:
 def _windowed_flat_map(node: WindowedFlatMap, lowering: Lowering) -> Stage:
     written = node.as_written
     transforms = transforms_of(node.maps[0], node.maps, lowering.options, alike=True) if node.maps else []
-    return Windowed(lower(node.input, lowering), node, transforms, lambda: _flat_map(written, lowering))
+    return WindowedStage(lower(node.input, lowering), node, transforms, lambda: _flat_map(written, lowering))
 
 
 @register(ops.Interleave)
 def _interleave(node: ops.Interleave, lowering: Lowering) -> Stage:
-    reader: Reader | None = None
+    reader: StageReader | None = None
     if node.num_parallel_calls is not None:
         reader = lowering.executor_of(node).reader(
             at_once=node.num_parallel_calls,
@@ -284,7 +283,7 @@ def _interleave(node: ops.Interleave, lowering: Lowering) -> Stage:
             where=node.where,
             depth=lowering.depth,
         )
-    return Interleave(
+    return InterleaveStage(
         lambda: lower(node.input, lowering.deeper()),
         Opening(node, lowering if reader is None else lowering.deeper()),
         node.cycle_length,
@@ -305,12 +304,12 @@ def _shuffle_and_repeat(node: fused.ShuffleAndRepeat, lowering: Lowering) -> Sta
         return lower(shuffle, lowering.turn(node.repeat.count, index))
 
     count, may_grow = node.repeat.count, _may_grow(node.input, lowering)
-    return stages.ShuffleAndRepeat(build, count, node.shuffle.buffer_size, node.label, node.where, may_grow=may_grow)
+    return stages.ShuffleAndRepeatStage(build, count, shuffle.buffer_size, node.label, node.where, may_grow=may_grow)
 
 
 @register(fused.Held)
 def _held(node: fused.Held, lowering: Lowering) -> Stage:
-    return stages.Held(lower(node.input, lowering), memory=lowering.memory)
+    return stages.HeldStage(lower(node.input, lowering), memory=lowering.memory)
 
 
 @register(Distribute)
@@ -329,7 +328,7 @@ def _in_turn(node: InTurn, lowering: Lowering) -> Stage:
     count = len(node.parts)
     stages = tuple(lower(part, lowering.turn(count, index)) for index, part in enumerate(node.parts))
     known = node.spec is not None
-    return Mix(
+    return MixStage(
         stages,
         Rounds(count),
         "continue",
@@ -353,16 +352,16 @@ _GATHERING = 0.1  # seconds to collect elements that are read by index: many ele
 @register(Split)
 @register(GlobalShuffle)
 def _global_shuffle(node: GlobalShuffle, lowering: Lowering) -> Stage:
-    fetch = Fetch(node, lowering)
+    fetch = FetchTransform(node, lowering)
     fill: list[Callable[[], Stage]] = [
         partial(lower, cache, lowering.deeper())
         for cache in _caches(node.input)
         if isinstance(cache.store, MemoryStore) and cache.store.blocks() is None
     ]
-    numbers = Numbers(lambda: fetch.size, fill, node.label, node.where)
+    numbers = NumbersStage(lambda: fetch.size, fill, node.label, node.where)
     parallel = node.num_parallel_calls
     if parallel is None:
-        return Portioned(Apply(numbers, [fetch]), _GATHERING)
+        return Portioned(ApplyStage(numbers, [fetch]), _GATHERING)
     return lowering.executor_of(node).segment(
         numbers, [fetch], parallelism=parallel, ordered=lowering.ordered(None), depth=lowering.depth
     )
@@ -379,4 +378,4 @@ def _caches(node: Node) -> Iterator[Cache]:
 
 @register(WithProvenance)
 def _with_provenance(node: WithProvenance, lowering: Lowering) -> Stage:
-    return Provenanced(lower(node.input, replace(lowering, provenance=True)), node.label, node.where)
+    return ProvenanceStage(lower(node.input, replace(lowering, provenance=True)), node.label, node.where)

@@ -9,7 +9,7 @@ from penstock.physical.key_function import KeyFunction
 from penstock.physical.lower import Lowering, lower, register
 from penstock.physical.stage import Stage
 from penstock.physical.stages import resample
-from penstock.physical.stages.mix import Mix
+from penstock.physical.stages.mix import MixStage
 from penstock.physical.stages.sampling import Choosing, Constant, FromData, Handled, Sampling, Scheduled, Weights
 from penstock.plan import mixing
 from penstock.plan.mix_weights import MixWeights
@@ -35,7 +35,7 @@ def _sample_from(node: mixing.SampleFrom, lowering: Lowering) -> Stage:
     stages = tuple(lower(source, lowering) for source in sources)
     chooser = Sampling(key, _weights(node, lowering))
     known = node.spec is not None
-    return Mix(
+    return MixStage(
         stages,
         chooser,
         node.on_empty,
@@ -64,7 +64,7 @@ def _choose_from(node: mixing.ChooseFrom, lowering: Lowering) -> Stage:
     chooser = Choosing(choices, len(stages), node.label, node.where)
     on_empty = "stop" if node.stop_on_empty_dataset else "continue"
     known = node.spec is not None
-    return Mix(
+    return MixStage(
         tuple(stages),
         chooser,
         on_empty,
@@ -80,7 +80,7 @@ def _choose_from(node: mixing.ChooseFrom, lowering: Lowering) -> Stage:
 def _with_class(node: mixing.WithClass, lowering: Lowering) -> Stage:
     vectorise = lowering.options.experimental_optimization.map_vectorization.enabled
     function = KeyFunction(node.class_func, "class_func", node.label, node.where, vectorise=vectorise)
-    return resample.WithClass(lower(node.input, lowering), function, node.num_classes, node.label, node.where)
+    return resample.WithClassStage(lower(node.input, lowering), function, node.num_classes, node.label, node.where)
 
 
 @register(mixing.Accept)
@@ -93,10 +93,10 @@ def _accept(node: mixing.Accept, lowering: Lowering) -> Stage:
         chances, _ = mixing.acceptance(np.array(node.initial), np.array(node.target))
         pairs = resample.Known(upstream, chances)
     key = fold(_key(node, lowering, _ACCEPT), lowering.epoch)
-    return resample.Accept(pairs, key, node.label, node.where)
+    return resample.AcceptStage(pairs, key, node.label, node.where)
 
 
 @register(mixing.EstimateMix)
 def _estimate_mix(node: mixing.EstimateMix, lowering: Lowering) -> Stage:
     pairs = resample.Estimated(lower(node.input, lowering), len(node.target), resample.mixing(node.target))
-    return resample.EstimateMix(pairs, node.label, node.where)
+    return resample.EstimateMixStage(pairs, node.label, node.where)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from penstock.cache.entry.entry import Entry
+from penstock.cache.entry.entry import StoredEntry
 from penstock.errors import Context, annotate
 from penstock.keys import fold
 from penstock.physical.chained import Portioned
 from penstock.physical.key_function import KeyFunction
 from penstock.physical.lower import Lowering, lower, register
 from penstock.physical.stage import Stage
-from penstock.physical.stages.apply import StatefulMap
-from penstock.physical.stages.cached import Snapshot
-from penstock.physical.stages.cardinality import AssertCardinality
-from penstock.physical.stages.cut import TakeWhile, Unique
-from penstock.physical.stages.ignore_errors import IgnoreErrors
-from penstock.physical.stages.scan import Followed, Scan
+from penstock.physical.stages.apply import StatefulMapStage
+from penstock.physical.stages.cached import SnapshotStage
+from penstock.physical.stages.cardinality import AssertCardinalityStage
+from penstock.physical.stages.cut import TakeWhileStage, UniqueStage
+from penstock.physical.stages.ignore_errors import IgnoreErrorsStage
+from penstock.physical.stages.scan import FollowedStage, ScanStage
 from penstock.physical.storage import storage_of
 from penstock.plan import stateful, storing
 from penstock.plan.visible import acts
@@ -30,7 +30,7 @@ def _stateful_map(node: stateful.StatefulMap, lowering: Lowering) -> Stage:
     upstream = lower(node.input, lowering)
     if acts(node):
         upstream = Portioned(upstream)
-    return StatefulMap(upstream, node.function, carried, node.label, node.where, any_rank=node.any_rank)
+    return StatefulMapStage(upstream, node.function, carried, node.label, node.where, any_rank=node.any_rank)
 
 
 @register(stateful.TakeWhile)
@@ -39,23 +39,23 @@ def _take_while(node: stateful.TakeWhile, lowering: Lowering) -> Stage:
     upstream = lower(node.input, lowering)
     if acts(node):
         upstream = Portioned(upstream)
-    return TakeWhile(upstream, node.predicate, node.label, node.where, vectorise=vectorise)
+    return TakeWhileStage(upstream, node.predicate, node.label, node.where, vectorise=vectorise)
 
 
 @register(stateful.Unique)
 def _unique(node: stateful.Unique, lowering: Lowering) -> Stage:
-    return Unique(lower(node.input, lowering), node.label, node.where, memory=lowering.memory)
+    return UniqueStage(lower(node.input, lowering), node.label, node.where, memory=lowering.memory)
 
 
 @register(stateful.AssertCardinality)
 def _assert_cardinality(node: stateful.AssertCardinality, lowering: Lowering) -> Stage:
     upstream = lower(node.input, lowering)
-    return AssertCardinality(upstream, node.expected_cardinality, node.file, node.label, node.where)
+    return AssertCardinalityStage(upstream, node.expected_cardinality, node.file, node.label, node.where)
 
 
 @register(stateful.IgnoreErrors)
 def _ignore_errors(node: stateful.IgnoreErrors, lowering: Lowering) -> Stage:
-    return IgnoreErrors(lower(node.input, lowering), node)
+    return IgnoreErrorsStage(lower(node.input, lowering), node)
 
 
 @register(stateful.Random)
@@ -63,7 +63,7 @@ def _random(node: stateful.Random, lowering: Lowering) -> Stage:
     key = fold(lowering.options.seed if node.seed is None else node.seed, _RANDOM)
     if node.rerandomize:
         key = fold(key, lowering.epoch)
-    return Scan(RandomSource(key), node.label, node.where)
+    return ScanStage(RandomSource(key), node.label, node.where)
 
 
 @register(storing.Snapshot)
@@ -74,7 +74,7 @@ def _snapshot(node: storing.Snapshot, lowering: Lowering) -> Stage:
         vectorise = lowering.options.experimental_optimization.map_vectorization.enabled
         shard_func = KeyFunction(node.shard_func, "shard_func", node.label, node.where, vectorise=vectorise)
     try:
-        return Snapshot(storage_of(node, lowering), shard_func, node.label, node.where, memory=lowering.memory)
+        return SnapshotStage(storage_of(node, lowering), shard_func, node.label, node.where, memory=lowering.memory)
     except Exception as error:  # an error in the files of the folder
         annotate(error, Context(node.label, node.where))
         raise
@@ -82,4 +82,4 @@ def _snapshot(node: storing.Snapshot, lowering: Lowering) -> Stage:
 
 @register(storing.Followed)
 def _followed(node: storing.Followed, lowering: Lowering) -> Stage:
-    return Followed(Entry(node.folder), lowering.pause, node.label, node.where)
+    return FollowedStage(StoredEntry(node.folder), lowering.pause, node.label, node.where)

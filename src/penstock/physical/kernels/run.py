@@ -74,7 +74,7 @@ def assign(
     return placed, starts, segments, left[:leavers], left_at[:leavers], names[:kept], rows[:kept]
 
 
-class Trial:
+class PackingTrial:
     """Places sequences one by one in a table of its own, by the `rules` of `assign`, which costs a sixth of it."""
 
     def __init__(self, table: np.ndarray, opened: int, lengths: np.ndarray, *rules: Any) -> None:

@@ -1,40 +1,40 @@
-"""Apply: runs transforms in the consumer's thread, one Block after another.
+"""`ApplyStage` runs transforms in the consumer's thread, one Block after another.
 
-`StatefulMap`: calls a function with a state that is passed from element to element.
+`StatefulMapStage` calls a function with a state that is passed from element to element.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from time import perf_counter, process_time
 from types import NoneType
 from typing import Any
 
-from penstock.block.block import Block, Builder
+from penstock.block.block import Block, BlockBuilder
 from penstock.block.numbers import Numbers
 from penstock.block.same_kind import SameKind
 from penstock.block.scan_state import ScanState
 from penstock.block.structure import Structure
 from penstock.errors import Context, InvalidTypeError, as_failure
 from penstock.frames import tidied
-from penstock.physical.chained import Chained, ChainedStage, Place, Portioned, Stint, ratios_of
+from penstock.physical.chained import Chained, ChainedStage, Portioned, ResumePlace, Stint, ratios_of
 from penstock.physical.singly import Singly
 from penstock.physical.stage import CountingStage, Stage, State
 from penstock.physical.stretch import Stretch
-from penstock.physical.transform import FunctionTransform, RunAll, Transform, agreed, checked, run_all
+from penstock.physical.transform import FunctionTransform, RunAll, Transforms, agreed, checked, run_all
 
 # A tokeniser gets so many times more elements per request, because the threads of its library take time to wake up.
 _TEXTS = 4
 
 
-class Apply(ChainedStage):
+class ApplyStage(ChainedStage):
     """Maps and filters in the consumer's thread. Functions called ahead run for limited times, others per element."""
 
     def __init__(
         self,
         upstream: Stage,
-        transforms: Sequence[Transform],
+        transforms: Transforms,
         run: RunAll = run_all,
         epoch: int = 0,
         stint: Stint | None = None,
@@ -141,14 +141,14 @@ class Apply(ChainedStage):
         below, self._count = place
         self._upstream.restore(below)
 
-    def made_by(self) -> Sequence[Transform]:
+    def made_by(self) -> Transforms:
         return self.transforms
 
     def chained(self, place: State, skip: int) -> State:
         below, count = place
         return Chained(below, 0, count, self._ratios, skip, self.transforms)
 
-    def go_on(self, place: Place) -> int:
+    def go_on(self, place: ResumePlace) -> int:
         if isinstance(self._upstream, Portioned):  # no function is called for dropped elements
             self.go_to([Chained(place.below, 0, 0, (), place.first), place.count])
             return place.skip
@@ -156,7 +156,7 @@ class Apply(ChainedStage):
         return place.first + place.skip
 
     def part(self, count: int) -> None:
-        self._upstream = Apply(self._upstream, self.transforms[:count], self._run, self._epoch)
+        self._upstream = ApplyStage(self._upstream, self.transforms[:count], self._run, self._epoch)
         self.inputs = (self._upstream,)
         self.transforms = self.transforms[count:]
         self._ratios = self._ratios[count:]
@@ -173,7 +173,7 @@ def _holds_objects(structure: Structure) -> bool:
     return not plain or any(map(_holds_objects, structure.children))
 
 
-class StatefulMap(CountingStage):
+class StatefulMapStage(CountingStage):
     """Calls `function(state, element)`, which returns the next state and an element.
 
     If it raises, returns no such pair, or returns a state of another kind, the state stays unchanged. If only the
@@ -202,7 +202,7 @@ class StatefulMap(CountingStage):
 
     def _run(self, block: Block, first: int) -> Stretch:
         function, carried = self._function, self._carried
-        builder = Builder(self._same_kind.structure)
+        builder = BlockBuilder(self._same_kind.structure)
         failures: list[tuple[int, Exception]] = []
         for row, element in enumerate(block.elements()):
             try:

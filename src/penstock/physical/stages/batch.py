@@ -1,4 +1,4 @@
-"""Batches of stacked elements; Unbatch, which splits them again; and batches of other sizes."""
+"""Batches of stacked elements; `UnbatchStage`, which splits them again; and batches of other sizes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _stacked(column: Column, size: int, path: str) -> Column:
     return parts[0] if len(parts) == 1 else ListColumn([part.values()[0] for part in parts])
 
 
-class Unbatch(Stage):
+class UnbatchStage(Stage):
     """Yields every slice along the first axis as an element. `most` is the largest number of slices per element."""
 
     def __init__(self, upstream: Stage, label: str, where: str | None, most: int | None = None) -> None:
@@ -149,7 +149,7 @@ def first_extents(block: Block) -> Sequence[int]:
     return found
 
 
-class Rebatch(Stage):
+class RebatchStage(Stage):
     """Runs `unbatch` and `batch` with `sizes` in turn.
 
     Batches are views of the input batches if these are large enough.
@@ -169,8 +169,8 @@ class Rebatch(Stage):
         memory: Memory = UNCOUNTED,
     ) -> None:
         super().__init__(label, (upstream,), where)
-        self._batches = _Batches(upstream)
-        self._cursor = Cursor(Unbatch(self._batches, label, where, most))
+        self._batches = _BatchesStage(upstream)
+        self._cursor = Cursor(UnbatchStage(self._batches, label, where, most))
         self._collector = Collector(self._cursor, memory.account("batch", label, where))
         self._sizes = sizes if len(set(sizes)) > 1 else sizes[:1]
         self._drop_remainder = drop_remainder
@@ -252,8 +252,8 @@ def _cut(rows: Block, size: int) -> Block:
     return Block(rows.structure, columns, rows.size // size, origin)
 
 
-class _Batches(Stage):
-    """Yields the input batches in Blocks that `Unbatch` splits without a copy.
+class _BatchesStage(Stage):
+    """Yields the input batches in Blocks that `UnbatchStage` splits without a copy.
 
     `ragged` contains the paths of ragged components, whose rows are arrays, and the dtypes of their splits.
     """

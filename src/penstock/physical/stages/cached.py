@@ -11,7 +11,7 @@ from penstock.block.block import Block
 from penstock.cache.entry.entry import Point
 from penstock.cache.entry.writer import EntryWriter
 from penstock.cache.memory import MemoryStore
-from penstock.cache.recorder import Recorder
+from penstock.cache.recorder import BlockRecorder
 from penstock.errors import Context, DataLossError, FailedPreconditionError, InvalidTypeError, annotate
 from penstock.hints import size_text
 from penstock.physical.key_function import KeyFunction
@@ -25,7 +25,7 @@ from penstock.plan.snapshot_store import without_hint
 _LOG = logging.getLogger("penstock.physical")
 
 
-class Cached(Stage):
+class CachedStage(Stage):
     """The memory cache. An iteration fills it if it began at the first element and reached the end.
 
     `cardinality` is the number of elements, if it is known: they are then stored contiguously. `settled` is True if
@@ -52,7 +52,7 @@ class Cached(Stage):
         self._upstream = upstream
         self._store = store
         self._kept: tuple[Block, ...] | None = store.blocks()
-        self._recording = Recorder(cardinality) if self._kept is None else None
+        self._recording = BlockRecorder(cardinality) if self._kept is None else None
         self._count = 0  # positions returned or skipped
         self._at = 0  # index of the next Block in the store, and of the next element in it
         self._offset = 0
@@ -201,7 +201,7 @@ _OTHER_ORDER = (
 _SHARDS, _FILES, _INPUT, _END = "shards", "files", "input", "end"
 
 
-class Snapshot(StretchStage):
+class SnapshotStage(StretchStage):
     """Yields the committed elements, then the following elements of its input, and writes those if it can.
 
     A place tells where positions come from. ["shards", count, state of the reader, run]: a complete entry whose files

@@ -15,7 +15,7 @@ from penstock.physical.stage import Cursor, Stage, State
 from penstock.plan.node import INFINITE_CARDINALITY
 
 
-class AssertCardinality(Stage):
+class AssertCardinalityStage(Stage):
     """Yields the first `expected` elements.
 
     One element too many, or the end after too few, is an error, then the end.
@@ -80,7 +80,7 @@ def _elements(count: int) -> str:
     return f"{count} element{'' if count == 1 else 's'}"
 
 
-class PadToCardinality(Stage):
+class PadToCardinalityStage(Stage):
     """Yields `count` elements: those of the input, then zeros with the shapes of `specs`."""
 
     def __init__(

@@ -17,7 +17,7 @@ from penstock.physical.stages.mix import Agreement, Choices, Chooser
 from penstock.physical.stretch import Stretch, fatal
 
 
-class Zip(Stage):
+class ZipStage(Stage):
     """Yields one element of each input in a nest; ends with the shortest. If one input fails, the nest is a failure."""
 
     def __init__(self, inputs: tuple[Stage, ...], structure: Structure, label: str, where: str | None) -> None:
@@ -65,7 +65,7 @@ class Zip(Stage):
             cursor.close()
 
 
-class Enumerate(Stage):
+class EnumerateStage(Stage):
     """Yields `(number, element)`, counted from `start`."""
 
     def __init__(self, upstream: Stage, start: int, label: str, where: str | None) -> None:
@@ -105,7 +105,7 @@ class Enumerate(Stage):
 _PAIR = Structure(tuple, (), (LEAF, LEAF), 2)
 
 
-class Sequence(Stage):
+class SequenceStage(Stage):
     """Streams one after another, each built when its turn comes: concatenate, and repeat over epochs.
 
     `build(i)` returns stream i; `count` is the number of streams, negative if infinite. An infinite repetition
@@ -135,7 +135,7 @@ class Sequence(Stage):
         self._stage: Stage | None = None
         self._state: State = None
         self._begun = Begun({})
-        self._within: list[Sequence] = []  # the nested streams whose turn it is, each inside the one before it
+        self._within: list[SequenceStage] = []  # the nested streams whose turn it is, each inside the one before it
         self._around: list[_Around] = []  # the positions of all of them but the last, beginning with this one
 
     def next(self, want: int) -> Block | None:
@@ -165,7 +165,7 @@ class Sequence(Stage):
             last._advance()
             asked = 1 if self.seen else want
 
-    def _last_in_turn(self) -> Sequence:
+    def _last_in_turn(self) -> SequenceStage:
         """Return the innermost of the nested streams whose turn it is."""
         within = self._within
         last = within[-1] if within else self
@@ -179,14 +179,14 @@ class Sequence(Stage):
             last = stage
         return last
 
-    def giving(self) -> tuple[int, Sequence]:
-        """Return the number of the stream that yielded last, and the innermost Sequence that contains it."""
+    def giving(self) -> tuple[int, SequenceStage]:
+        """Return the number of the stream that yielded last, and the innermost `SequenceStage` that contains it."""
         found = self
-        while type(found._stage) is Sequence:
+        while type(found._stage) is SequenceStage:
             found = found._stage
         return found._index, found
 
-    def _have_given(self, last: Sequence) -> None:
+    def _have_given(self, last: SequenceStage) -> None:
         if not last._gave:  # an inner stream that has yielded has done so through all outer ones
             for one in (self, *self._within):
                 one._gave = True
@@ -296,12 +296,12 @@ class Sequence(Stage):
             self._stage.close()
 
 
-def _in_turn_itself(stage: Stage) -> TypeGuard[Sequence]:
-    """Return True if a stream is a Sequence that the outermost Sequence walks through itself.
+def _in_turn_itself(stage: Stage) -> TypeGuard[SequenceStage]:
+    """Return True if a stream is a `SequenceStage` that the outermost one walks through itself.
 
     Recursive calls would walk through all nested streams.
     """
-    return type(stage) is Sequence and not stage.is_observed
+    return type(stage) is SequenceStage and not stage.is_observed
 
 
 # index of the current stream, True if a stream has yielded, number of streams, streams started since
@@ -334,10 +334,10 @@ class _Nested:
         return grows(list(self))
 
 
-class Agreed(CountingStage):
+class AgreedStage(CountingStage):
     """Streams one after another whose specs are unknown. It checks that all elements have the kind of the first."""
 
-    def __init__(self, streams: Sequence, label: str, where: str | None, *, any_rank: bool = False) -> None:
+    def __init__(self, streams: SequenceStage, label: str, where: str | None, *, any_rank: bool = False) -> None:
         super().__init__(streams, label, where)
         self._streams = streams
         self._agreement = Agreement(known=False, any_rank=any_rank)

@@ -17,10 +17,10 @@ from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import CountingStage, Cursor, Stage, State, StretchStage
 from penstock.physical.stretch import Stretch
 from penstock.physical.vectorise import Vectoriser
-from penstock.plan.stateful import Unique as UniqueNode
+from penstock.plan.stateful import Unique
 
 
-class Take(Stage):
+class TakeStage(Stage):
     """Yields the first `count` elements. It requests nothing after them."""
 
     def __init__(self, upstream: Stage, count: int, label: str, where: str | None) -> None:
@@ -61,7 +61,7 @@ class Take(Stage):
         self._cursor.close()
 
 
-class Skip(Stage):
+class SkipStage(Stage):
     """Yields all but the first `count` elements; with a negative count, none."""
 
     def __init__(self, upstream: Stage, count: int, label: str, where: str | None) -> None:
@@ -104,7 +104,7 @@ class Skip(Stage):
         self._upstream.restore(below)
 
 
-class Shard(Stage):
+class ShardStage(Stage):
     """Yields every `num_shards`-th element, beginning with index `index`."""
 
     def __init__(self, upstream: Stage, num_shards: int, index: int, label: str, where: str | None) -> None:
@@ -146,7 +146,7 @@ class Shard(Stage):
         self._upstream.restore(below)
 
 
-class TakeWhile(CountingStage):
+class TakeWhileStage(CountingStage):
     """Yields elements up to the first False. It requests nothing after the Block that contains this element."""
 
     def __init__(
@@ -247,7 +247,7 @@ _KEY = 48  # bytes of a key in addition to its entry in the set
 _MOST = 1 << 14  # elements to request when reading again
 
 
-class Unique(StretchStage):
+class UniqueStage(StretchStage):
     """Keeps the key of every value in memory. The state contains only the number of elements checked.
 
     A restored stage reads these elements again from the start to compute their keys. This is the price of states
@@ -293,7 +293,7 @@ class Unique(StretchStage):
     def _keys(self, block: Block) -> list[Hashable]:
         """Return the keys of the elements taken last."""
         try:
-            UniqueNode.check(block.specs())
+            Unique.check(block.specs())
             return content_keys(block.columns[0])
         except Exception as error:
             self._unfit = True

@@ -1,6 +1,6 @@
-"""Grouped: joins neighbours to one element with a function on Blocks, such as for batches.
+"""`GroupedStage` joins neighbours to one element with a function on Blocks, such as for batches.
 
-Bucket: joins similar lengths.
+`BucketStage` joins similar lengths.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Stack = Callable[[Block, int], Block]  # stacks every `size` elements of a Block
 _BYTES = 1 << 16  # bytes of elements of different shapes (by the first one) that are joined to groups at once
 
 
-class Grouped(Stage):
+class GroupedStage(Stage):
     """Joins `size` neighbours to one element with `stack`; many groups at once if their elements are available."""
 
     def __init__(
@@ -109,7 +109,7 @@ class Grouped(Stage):
         self._collector.close()
 
 
-class Bucket(Stage):
+class BucketStage(Stage):
     """Joins each window to one element with the function of its key. Keys are the indices of the buckets."""
 
     def __init__(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.block import Block, Builder
+from penstock.block.block import Block, BlockBuilder
 from penstock.block.leaf import settle
 from penstock.block.same_kind import SameKind
 from penstock.block.scan_state import ScanState
@@ -21,7 +21,7 @@ from penstock.physical.stretch import Stretch, failed
 from penstock.plan.grouping import Reducer
 
 
-class GroupByWindow(Stage):
+class GroupByWindowStage(Stage):
     """Yields the elements of the data sets that a function creates from windows, one data set after another.
 
     The state is that of the windows. While a data set is open, it is the state that yields its window again, and the
@@ -115,7 +115,7 @@ class GroupByWindow(Stage):
 _READ_AHEAD = 1024  # elements requested at once: no result is possible before the last element
 
 
-class GroupByReducer(Stage):
+class GroupByReducerStage(Stage):
     """Yields one element per key in ascending order of the keys, after the end of the input, and before them failures.
 
     The state is that of the input at its start, and the number of failures and elements yielded: a resumed iteration
@@ -191,7 +191,7 @@ class GroupByReducer(Stage):
 
     def _finalized(self, keys: list[int]) -> Iterator[Block | Exception]:
         function = self._reducer.finalize_func
-        builder = Builder()
+        builder = BlockBuilder()
         rows: list[int] = []  # the rows of keys with a result
         failures: list[tuple[int, Exception]] = []
         for row, key in enumerate(keys):

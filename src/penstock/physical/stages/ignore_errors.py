@@ -1,4 +1,4 @@
-"""IgnoreErrors: drops failed elements and counts them.
+"""`IgnoreErrorsStage` drops failed elements and counts them.
 
 The stage writes failures to a file on request, stops ignoring above a limit, and never ignores a programming error.
 """
@@ -21,7 +21,7 @@ from penstock.errors import (
     writing_to,
 )
 from penstock.physical.stage import Stage, State
-from penstock.plan.stateful import IgnoreErrors as IgnoreErrorsNode
+from penstock.plan.stateful import IgnoreErrors
 
 
 def write_line(path: str, error: Exception) -> None:
@@ -59,13 +59,13 @@ _LOG = logging.getLogger("penstock.physical")
 RATE_OVER = 1000  # elements; for fewer, a rate is not meaningful and is checked at the end of the input
 
 
-class IgnoreErrors(Stage):
+class IgnoreErrorsStage(Stage):
     """Yields the elements that did not fail.
 
     A failure above `max_errors` or `max_rate` is replaced by an error of this stage.
     """
 
-    def __init__(self, upstream: Stage, node: IgnoreErrorsNode) -> None:
+    def __init__(self, upstream: Stage, node: IgnoreErrors) -> None:
         super().__init__(node.label, (upstream,), node.where)
         self._upstream = upstream
         self._node = node

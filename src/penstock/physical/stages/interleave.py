@@ -14,7 +14,7 @@ import numpy as np
 from penstock.block.block import Block, concat_blocks, joins_freely
 from penstock.errors import PenstockError, marked
 from penstock.physical.chained import Growing, SlotStates
-from penstock.physical.executor import Reader
+from penstock.physical.executor import StageReader
 from penstock.physical.inner_inputs import AT_ONCE, MOST_SMALL, InnerInputs, Input, Small
 from penstock.physical.inner_plans import NO_MAPS, Maps, Opening
 from penstock.physical.memory import UNCOUNTED, Memory
@@ -224,7 +224,7 @@ def _first_run(
     return Maps.run_of([maps[at] for at in inputs.tolist()], block.slice(0, stop), of_inputs, numbers[:stop])
 
 
-class Interleave(Stage):
+class InterleaveStage(Stage):
     """tf.data's order: `block_length` elements from each of `cycle_length` slots in turn.
 
     When an input ends, the turn passes on at once, and the free slot takes the next input when its turn comes. A
@@ -252,7 +252,7 @@ class Interleave(Stage):
         block_length: int,
         label: str,
         where: str | None,
-        reader: Reader | None = None,
+        reader: StageReader | None = None,
         *,
         visibly: Callable[[], bool] = lambda: True,
         memory: Memory = UNCOUNTED,

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from penstock.block.block import Block
-from penstock.block.rows import Rows
+from penstock.block.rows import ElementRows
 from penstock.errors import Context, as_failure
 from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import Cursor, Stage, State
@@ -19,11 +19,11 @@ from penstock.physical.stretch import failed
 _NO_LIMIT = 1 << 62  # slots
 
 
-class Pool:
+class SlotPool:
     """Elements by slot number, with their positions in the stream. Free slots are reused."""
 
     def __init__(self) -> None:
-        self._rows = Rows(_NO_LIMIT)
+        self._rows = ElementRows(_NO_LIMIT)
         self._positions = np.empty(0, np.int64)
         self._free: list[np.ndarray] = []
         self._reserved = 0
@@ -135,7 +135,7 @@ class KeyedWindows:
         self._expected_size = expected_size  # elements to request per window
         self._least_size = least_size  # size of the smallest next window of any key
         self._context = context  # for errors of `size_of`
-        self._pool = Pool()
+        self._pool = SlotPool()
         self._groups: dict[int, _Group] = {}
         self._due: deque[_Full | Exception] = deque()
         self._pulled = 0  # positions taken from the input: elements and failures
@@ -322,7 +322,7 @@ class KeyedWindows:
     def close(self) -> None:
         self._due.clear()
         self._groups.clear()
-        self._pool = Pool()
+        self._pool = SlotPool()
         self._account.close()
         self._ended = True
         self._cursor.close()

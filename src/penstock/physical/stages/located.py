@@ -1,8 +1,8 @@
 """Stages that add the origin of elements.
 
-`Located` numbers the elements of a source, if provenance was requested. `Provenanced` adds the origin to each element.
-`Numbers` yields 0, 1, 2, … for a plan that is read by index. `drain` runs a stage to its end, to fill caches on the
-way.
+`LocatedStage` numbers the elements of a source, if provenance was requested. `ProvenanceStage` adds the origins.
+`NumbersStage` yields 0, 1, 2, … for a plan that is read by index. `drain` runs a stage to its end, to fill caches
+on the way.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _whole(source: IndexedSource, numbers: np.ndarray) -> tuple[IndexedSource, n
     return source, numbers
 
 
-class Located(Stage):
+class LocatedStage(Stage):
     """Numbers the elements of a Scan: over the whole source, or per file if the source has files and no index."""
 
     def __init__(self, upstream: Stage, source: Source) -> None:
@@ -132,7 +132,7 @@ class Located(Stage):
         self._upstream.restore(below)
 
 
-class Provenanced(Stage):
+class ProvenanceStage(Stage):
     """Yields `(element, Provenance)` from the origins of Blocks."""
 
     def __init__(self, upstream: Stage, label: str, where: str | None) -> None:
@@ -156,7 +156,7 @@ class Provenanced(Stage):
         self._upstream.restore(state)
 
 
-class Numbers(Stage):
+class NumbersStage(Stage):
     """Yields the numbers below `size()`, which is called for the first number.
 
     Before that, each stream of `fill` is run completely: caches, which store whole iterations only. If the size is

@@ -1,4 +1,4 @@
-"""Mix: joins several streams; a chooser selects the source of each element."""
+"""`MixStage` joins several streams; a chooser selects the source of each element."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class _Dealt:
             queue.taken += count
 
 
-class Mix(StretchStage):
+class MixStage(StretchStage):
     """Yields elements of the sources in the chooser's order. A failure of a source takes the place of its step.
 
     `on_empty` is the behaviour if a step selects a source that has ended: "continue" without it, "stop", or "error".

@@ -1,4 +1,4 @@
-"""Pack: packs sequences into rows of one length.
+"""`PackStage` packs sequences into rows of one length.
 
 `OpenRows` are the rows being filled. `Pieces` are the sequences of a Block, cut to the length of a row.
 """
@@ -17,13 +17,12 @@ from penstock.block.column import Column, DenseColumn, ListColumn
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import Structure
 from penstock.errors import Context, InvalidArgumentError, PenstockError, as_failure
-from penstock.physical.kernels.run import Trial, assign, scatter
+from penstock.physical.kernels.run import PackingTrial, assign, scatter
 from penstock.physical.memory import UNCOUNTED, Memory, elements_for
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stretch import Past, Stretch, failure, join
 from penstock.physical.token_batch import LeftOut
-from penstock.plan.packing import Layout, open_spec
-from penstock.plan.packing import Pack as PackNode
+from penstock.plan.packing import Layout, Pack, open_spec
 
 
 def sizes_of(block: Block) -> np.ndarray | None:
@@ -89,7 +88,7 @@ def _joined(column: Column) -> np.ndarray:
     return np.concatenate(column.items)
 
 
-class _Rows:
+class _FeatureRows:
     """Rows of one feature: values, segment numbers from 1, and positions in the segments. They are uninitialised."""
 
     def __init__(self, count: int, length: int, dtype: np.dtype, padding: object) -> None:
@@ -101,13 +100,13 @@ class _Rows:
         for array, padding in zip(self.arrays, (self.kind[2], 0, 0), strict=True):
             array[rows] = padding
 
-    def copy(self, rows: np.ndarray, source: _Rows, source_rows: np.ndarray) -> None:
+    def copy(self, rows: np.ndarray, source: _FeatureRows, source_rows: np.ndarray) -> None:
         for array, other in zip(self.arrays, source.arrays, strict=True):
             array[rows] = other[source_rows]
 
-    def grown(self, count: int) -> _Rows:
+    def grown(self, count: int) -> _FeatureRows:
         """Return `count` rows that begin with these."""
-        larger = _Rows(count, *self.kind)
+        larger = _FeatureRows(count, *self.kind)
         every = np.arange(len(self.arrays[0]))
         larger.copy(every, self, every)
         return larger
@@ -128,13 +127,13 @@ class OpenRows:
         self._free: list[int] = []
         self._content = self._new(0)
 
-    def trial(self) -> Trial:
+    def trial(self) -> PackingTrial:
         """Return an object that counts the rows completed by further sequences."""
-        return Trial(self.table, self.opened, self.lengths, *self._rules)
+        return PackingTrial(self.table, self.opened, self.lengths, *self._rules)
 
-    def _new(self, count: int) -> list[_Rows]:
+    def _new(self, count: int) -> list[_FeatureRows]:
         layout = self.layout
-        return [_Rows(count, *kind) for kind in zip(layout.lengths, self._dtypes, layout.values, strict=True)]
+        return [_FeatureRows(count, *kind) for kind in zip(layout.lengths, self._dtypes, layout.values, strict=True)]
 
     def add(self, pieces: Pieces, first: int) -> tuple[Block | None, np.ndarray]:
         """Place the pieces of a Block with elements from number `first` on.
@@ -200,7 +199,7 @@ class OpenRows:
             rows.copy(np.arange(len(slots)), content, slots)
         return self._block(out, len(slots))
 
-    def _block(self, rows: list[_Rows], count: int) -> Block | None:
+    def _block(self, rows: list[_FeatureRows], count: int) -> Block | None:
         if not count:
             return None
         arrays = [array for part in rows for array in part.arrays]
@@ -218,7 +217,7 @@ def _scatter(
     pieces: Pieces,
     chosen: np.ndarray | slice,
     places: tuple[np.ndarray, np.ndarray, np.ndarray],
-    target: list[_Rows],
+    target: list[_FeatureRows],
 ) -> None:
     """Write the chosen pieces to their places: row, start and segment number."""
     rows, starts, segments = (part[chosen] for part in places)
@@ -231,14 +230,14 @@ def _scatter(
 _NO_LIMIT = 1 << 62
 
 
-class Pack(StretchStage):
+class PackStage(StretchStage):
     """Yields rows in the order of completion, and failures of elements in their turn.
 
     The state contains no tokens. It contains the table of the rows that were open before a Block of the input. After a
     restore, the input is read again from there, and the same rules rebuild the open rows.
     """
 
-    def __init__(self, upstream: Stage, node: PackNode, *, memory: Memory = UNCOUNTED) -> None:
+    def __init__(self, upstream: Stage, node: Pack, *, memory: Memory = UNCOUNTED) -> None:
         super().__init__(node.label, (upstream,), node.where)
         self._account = memory.account("group", node.label, node.where)
         self._cursor = Cursor(upstream)

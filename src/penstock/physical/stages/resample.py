@@ -19,7 +19,7 @@ from penstock.plan.mixing import GROUP, PRIOR, acceptance
 _PAIR = Structure(tuple, (), (LEAF, LEAF), 2)
 
 
-class WithClass(CountingStage):
+class WithClassStage(CountingStage):
     """Yields `(class, element)`; an element without a valid class is a failure."""
 
     def __init__(self, upstream: Stage, function: KeyFunction, num_classes: int, label: str, where: str | None) -> None:
@@ -49,7 +49,7 @@ class WithClass(CountingStage):
         return InvalidArgumentError(message, hint=hint, context=context)
 
 
-class Accept(StretchStage):
+class AcceptStage(StretchStage):
     """Accepts pairs whose random number is below the probability of their class; failures pass.
 
     `probabilities(pairs)` returns a row for each position of a stretch of pairs. Position n uses random number n of the
@@ -157,7 +157,7 @@ class Estimated:
         self._cursor.close()
 
 
-class EstimateMix(StretchStage):
+class EstimateMixStage(StretchStage):
     """Yields, for each pair or failure, the weights of unfiltered and of accepted elements."""
 
     def __init__(self, upstream: Estimated, label: str, where: str | None) -> None:

@@ -22,7 +22,7 @@ from penstock.physical.stretch import held
 from penstock.plan.mix_weights import MixWeights, numbers, total, weights_fault
 
 
-class Chosen(Choices):
+class ChosenSteps(Choices):
     """Steps chosen by a data set. A choice of a source that has ended is skipped."""
 
     def __init__(self, picks: np.ndarray, errors: dict[int, Exception], dry: Collection[int], count: int) -> None:
@@ -72,7 +72,7 @@ class Choosing(Chooser):
                     errors[at] = self._no_source(number, at)
                 picks[given[~wrong]] = numbers[~wrong]
         self._taken += found.size
-        return Chosen(picks, errors, dry, self._count)
+        return ChosenSteps(picks, errors, dry, self._count)
 
     def _no_source(self, number: int, row: int) -> Exception:
         message = f"A choice must be the number of a data set, from 0 to {self._count - 1}, got {number}."
@@ -265,7 +265,7 @@ def checked(
     return WeightRows(rows, len(rows), errors)
 
 
-class Sampled(Choices):
+class SampledSteps(Choices):
     """Steps from number `step` on.
 
     A step uses the random number u with index `step` of the key, and the cumulative weights c of the sources that have
@@ -358,7 +358,7 @@ class Sampling(Chooser):
         rows = self._weights.next(self._step, want)
         if rows is None:
             return None
-        chosen = Sampled(self._key, self._step, rows, dry)
+        chosen = SampledSteps(self._key, self._step, rows, dry)
         self._step += rows.count
         return chosen
 

@@ -1,4 +1,4 @@
-"""Scan: yields a source's elements. Followed: yields those of an entry while another iteration writes it."""
+"""`ScanStage` yields a source's elements. `FollowedStage` yields those of an entry that is still being written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from time import monotonic
 
 from penstock.block.block import Block
-from penstock.cache.entry.entry import Entry
+from penstock.cache.entry.entry import StoredEntry
 from penstock.cache.entry.lock import writer_of
 from penstock.errors import Context, raise_as_failure
 from penstock.hints import redacted
@@ -17,7 +17,7 @@ from penstock.plan.snapshot_store import committed
 from penstock.sources.source import IndexedSource, Reader, Source
 
 
-class Scan(Stage):
+class ScanStage(Stage):
     """Reads a source from its start or from a stored position. The source is opened for the first element."""
 
     def __init__(self, source: Source, label: str, where: str | None) -> None:
@@ -66,14 +66,14 @@ _REMOTE_PAUSE = 1.0  # if a check is a request to a server
 _PATIENCE = 10.0  # seconds without new elements, after which a missing writer is logged
 
 
-class Followed(Stage):
+class FollowedStage(Stage):
     """Waits for elements from any writer, and ends when the entry is complete."""
 
-    def __init__(self, entry: Entry, pause: Callable[[float], None], label: str, where: str | None) -> None:
+    def __init__(self, entry: StoredEntry, pause: Callable[[float], None], label: str, where: str | None) -> None:
         super().__init__(label, (), where)
         self._entry = entry
         self._pause = pause
-        self._files: Scan | None = None
+        self._files: ScanStage | None = None
         self._count = 0
         self._over = False
         self._told = False
@@ -101,7 +101,7 @@ class Followed(Stage):
             self._over = self._entry.complete and self._entry.elements <= self._count
             if self._entry.elements > self._count:
                 source, at = committed(self._entry, self._count)
-                self._files = Scan(source, self.label, self.where)
+                self._files = ScanStage(source, self.label, self.where)
                 self._files.restore(at)
                 return True
             if not self._over:

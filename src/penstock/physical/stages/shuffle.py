@@ -1,4 +1,4 @@
-"""Shuffle: yields random elements of a buffer, in an order that depends on a key only."""
+"""`ShuffleStage` yields random elements of a buffer, in an order that depends on a key only."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from penstock.block.block import Block
 from penstock.block.footprint import footprint
 from penstock.block.indexed_column import by_reference, copied_bytes, moved
-from penstock.block.rows import Rows
+from penstock.block.rows import ElementRows
 from penstock.keys import draws
 from penstock.permutation import drain
 from penstock.physical.kernels.run import reservoir
 from penstock.physical.memory import UNCOUNTED, FillingLog, Memory
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
-from penstock.physical.stages.combine import Sequence
+from penstock.physical.stages.combine import SequenceStage
 from penstock.physical.stretch import Stretch, failure
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 
@@ -25,7 +25,7 @@ _COPIED_AT_ONCE = 1 << 20  # ... and most bytes of them that are copied
 _ASK = 64  # elements in the first request while the buffer fills
 
 
-class Shuffle(StretchStage):
+class ShuffleStage(StretchStage):
     """tf.data's reservoir: output n is the content of a random one of `buffer_size` slots. The next input replaces it.
 
     The state contains no elements, only counts, and a state of the input from which the buffer's elements are read
@@ -55,7 +55,7 @@ class Shuffle(StretchStage):
         self._cursor = Cursor(upstream)
         self._size = buffer_size
         self._key = key
-        self._rows: Rows | None = None
+        self._rows: ElementRows | None = None
         self._failed: dict[int, Exception] = {}  # slots that contain a failure
         self._numbers = np.empty(0, np.int64)  # number of the input element in each filled slot
         self._pulled = 0  # input elements taken
@@ -134,7 +134,7 @@ class Shuffle(StretchStage):
             self._failed.update((slot, stretch.failures[0][1]) for slot in slots.tolist())
             return
         if self._rows is None:
-            self._rows = Rows(self._size)
+            self._rows = ElementRows(self._size)
         self._rows.put(slots, stretch.block, rows)
 
     def _exchange(self, pulled: Stretch) -> Stretch:
@@ -234,7 +234,7 @@ class Shuffle(StretchStage):
         self._cursor.close()
 
 
-class Held(Stage):
+class HeldStage(Stage):
     """A stage that can read some of its elements before they are requested.
 
     Elements read early are no part of the state: another run reads them on request.
@@ -301,8 +301,8 @@ class Held(Stage):
         self._upstream.close()
 
 
-class ShuffleAndRepeat(Sequence):
-    """Epochs one after another; `build` creates a shuffle over a `Held`.
+class ShuffleAndRepeatStage(SequenceStage):
+    """Epochs one after another; `build` creates a shuffle over a `HeldStage`.
 
     While the buffer of one epoch is emptied, the same number of elements is read for the next epoch. Together they
     never exceed `buffer_size`. The state is that of a repeat.
@@ -349,7 +349,7 @@ class ShuffleAndRepeat(Sequence):
             self._following.close()
 
 
-def _held(shuffle: Stage) -> Held:
+def _held(shuffle: Stage) -> HeldStage:
     (held,) = shuffle.inputs
-    assert isinstance(held, Held)
+    assert isinstance(held, HeldStage)
     return held

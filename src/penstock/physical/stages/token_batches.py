@@ -14,7 +14,7 @@ from penstock.physical.token_batch import TokenBudget, TokenLengths, TokenPadder
 from penstock.plan.packing import BatchByTokens
 
 
-class TokenBatches(StretchStage):
+class TokenBatchesStage(StretchStage):
     """Yields batches when they are complete, and failures of elements in their turn.
 
     The state records which elements of the input wait for others; they are read again.
@@ -104,7 +104,7 @@ class TokenBatches(StretchStage):
         self._cursor.close()
 
 
-class SortedTokenBatches(StretchStage):
+class SortedTokenBatchesStage(StretchStage):
     """Yields, per window of a fixed number of input positions: its failures, then batches of elements by length.
 
     The order of a window's batches depends on the key and the number of the window; without a key it is ascending. The

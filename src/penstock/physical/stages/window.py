@@ -1,4 +1,4 @@
-"""Window: yields neighbouring elements as data sets."""
+"""`WindowStage` yields neighbouring elements as data sets."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _as_list(column: WindowColumn) -> tuple[Any, ...]:
 copyreg.pickle(WindowColumn, _as_list)
 
 
-class Window(StretchStage):
+class WindowStage(StretchStage):
     """A window begins at every `shift`-th element and has `size` of them, `stride` apart: one data set for each leaf.
 
     The elements are not copied for a window; data sets share them. A window with a failed element is that failure. The

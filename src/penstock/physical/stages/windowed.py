@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -13,14 +13,14 @@ from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stages.batch import stack_block
 from penstock.physical.stages.window import WindowColumn
 from penstock.physical.stretch import Stretch, failed
-from penstock.physical.transform import Transform, run_all
+from penstock.physical.transform import Transforms, run_all
 from penstock.plan.windows import Placed, WindowedFlatMap, plan_alike, windowed
 
 _NBYTES = 1 << 20  # bytes of the elements that are copied at once
 _LOOKED_AT = 64  # windows after which the function is called again: data that it reads may have changed
 
 
-class Windowed(StretchStage):
+class WindowedStage(StretchStage):
     """Copies the elements of windows to the positions in the function's plan, and runs the plan's maps.
 
     Its states are those of a flat_map that opens each window. After the first different window, `plain` takes over: if
@@ -30,13 +30,7 @@ class Windowed(StretchStage):
 
     cuts = True
 
-    def __init__(
-        self,
-        outer: Stage,
-        node: WindowedFlatMap,
-        transforms: Sequence[Transform],
-        plain: Callable[[], Stage],
-    ) -> None:
+    def __init__(self, outer: Stage, node: WindowedFlatMap, transforms: Transforms, plain: Callable[[], Stage]) -> None:
         super().__init__(node.label, (outer,), node.where)
         self._outer = Cursor(outer)
         self._node = node

@@ -11,9 +11,9 @@ from penstock.errors import PenstockError
 from penstock.io import storage
 from penstock.io.saved.manifest import NAME, Manifest, read_manifest
 from penstock.plan.content_key.digest import FileVersion
-from penstock.plan.content_key.made_of import BELOW, PYTHON, MadeOf, Part
+from penstock.plan.content_key.made_of import BELOW, PYTHON, KeyPart, MadeOf
 
-_Step = tuple[Part, ...]  # all parts of a step or of a setting; the first part names it
+_Step = tuple[KeyPart, ...]  # all parts of a step or of a setting; the first part names it
 _NEW, _GONE = " is new", " is gone"
 _REORDERED = ", in another order"  # of files, if it is unknown whether files were added or changed
 _TOLD = 4  # differences printed in full; of the others only the number
@@ -71,7 +71,7 @@ def _content(step: _Step) -> Hashable:
     return _kind(step), *((_inner(part), part.digest) for part in step if _inner(part) != _PLACE)
 
 
-def _inner(part: Part) -> str:
+def _inner(part: KeyPart) -> str:
     return part.path.partition(BELOW)[2]
 
 
@@ -120,11 +120,11 @@ def _of_parts(new: _Step, old: _Step) -> Iterator[str]:
             yield f"{part.text}{_place(part)}{_NEW if inner in now else _GONE}"
 
 
-def _other(now: Part | None, before: Part | None) -> bool:
+def _other(now: KeyPart | None, before: KeyPart | None) -> bool:
     return now is None or before is None or now.digest != before.digest
 
 
-def _changed(part: Part, other: Part) -> str:
+def _changed(part: KeyPart, other: KeyPart) -> str:
     """Return a text such as `batch_size = 64 (batch#1), was 32`. Long values and functions are not printed twice."""
     name, equals, _ = part.text.partition(" = ")
     before = other.text.removeprefix(f"{name} = ") if equals else other.text
@@ -135,7 +135,7 @@ def _changed(part: Part, other: Part) -> str:
     return f"{part.text}{_place(part)}, was {before}"
 
 
-def _place(part: Part) -> str:
+def _place(part: KeyPart) -> str:
     return f" ({part.step})" if BELOW in part.path else ""
 
 
@@ -156,7 +156,7 @@ def made_by(manifest: Manifest) -> MadeOf:
     """Return the content of an entry from its manifest. The manifest is untrusted input."""
     parts = (map(str, part) for part in manifest.made_of)
     return MadeOf(
-        tuple(Part(path, text if text.isprintable() else repr(text), digest) for path, text, digest in parts),
+        tuple(KeyPart(path, text if text.isprintable() else repr(text), digest) for path, text, digest in parts),
         tuple((*source,) for source in manifest.sources),
     )
 

@@ -17,7 +17,7 @@ import numpy as np
 from penstock.block.column import Column, DenseColumn
 from penstock.block.leaf import NESTED
 from penstock.functions.ownership import is_users
-from penstock.functions.uses import Held, held
+from penstock.functions.uses import HeldValue, held
 from penstock.hints import redacted
 from penstock.plan.content_key.digest import MOST_LISTED, Digester, FileVersion, digest_of, named_files, telling
 from penstock.plan.inputs import Scan
@@ -97,7 +97,7 @@ BELOW = " › "
 PYTHON = "Python"  # the part that names the Python version of the bytecode
 
 
-class Part(NamedTuple):
+class KeyPart(NamedTuple):
     """A path in the plan (`map#2 › function › SIZE`), a text (`global SIZE = 224`), and the digest of the content."""
 
     path: str
@@ -117,7 +117,7 @@ class MadeOf:
     If there are very many files, none is listed.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[KeyPart, ...]
     sources: tuple[FileVersion, ...] = ()
 
     @cached_property
@@ -161,12 +161,12 @@ def made_of(*values: Any, **named: Any) -> MadeOf:
 
 class _Walk:
     def __init__(self) -> None:
-        self.parts: list[Part] = []
+        self.parts: list[KeyPart] = []
         self.digester = Digester()
         self._numbers: Counter[str] = Counter()
 
     def part(self, path: str, text: str, digest: str) -> None:
-        self.parts.append(Part(redacted(path), redacted(text), digest))
+        self.parts.append(KeyPart(redacted(path), redacted(text), digest))
 
     def plan(self, node: Node) -> None:
         for below in node.inputs:
@@ -220,7 +220,7 @@ class _Walk:
             for use in held(function):
                 self._use(f"{path}{BELOW}{use.name}", use, met)
 
-    def _use(self, path: str, use: Held, met: set[FunctionType]) -> None:
+    def _use(self, path: str, use: HeldValue, met: set[FunctionType]) -> None:
         if isinstance(use.value, FunctionType) and is_users(use.value):
             self._function(path, use.value, met)
         elif use.kind == "imported":

@@ -1,4 +1,4 @@
-"""Advice: changes of a pipeline, with the gain that the model predicts for each."""
+"""Changes of a pipeline, with the gain that the model predicts for each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ENOUGH = 100  # ratio above which no number is shown
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
+class PredictedChange:
     """A change in words, the predicted rate divided by the current one, and the change as arguments of `what_if`."""
 
     sentence: str
@@ -29,7 +29,7 @@ class Advice:
     change: Changes
 
 
-def advice(analysis: Analysis) -> list[Advice]:
+def advice(analysis: Analysis) -> list[PredictedChange]:
     """Return the changes that the model predicts to help: first changes of settings, the most helpful first.
 
     Changes with a price follow: other elements, memory, or another machine.
@@ -38,11 +38,11 @@ def advice(analysis: Analysis) -> list[Advice]:
         return []
     fit = fitted(analysis)
     now = rate(analysis, fit)
-    best: dict[str, Advice] = {}  # by step
+    best: dict[str, PredictedChange] = {}  # by step
     for step, text, change in _candidates(analysis):
         ratio = rate(applied(analysis, change), fit) / now
         if ratio >= (1 + _WORTH) * (best[step].ratio if step in best else 1.0):
-            best[step] = Advice(f"{text}: expect {gain(ratio)}.", ratio, change)
+            best[step] = PredictedChange(f"{text}: expect {gain(ratio)}.", ratio, change)
     if _TOGETHER in best and best[_TOGETHER].ratio < (1 + _WORTH) * max(_ratios(best)):
         del best[_TOGETHER]
     found = sorted(best.values(), key=lambda each: -each.ratio)
@@ -50,7 +50,7 @@ def advice(analysis: Analysis) -> list[Advice]:
     return [*found[:_MOST], *(each for each in costly if each is not None)]
 
 
-def _ratios(best: Mapping[str, Advice]) -> list[float]:
+def _ratios(best: Mapping[str, PredictedChange]) -> list[float]:
     return [each.ratio for step, each in best.items() if step != _TOGETHER] or [0.0]
 
 
@@ -108,7 +108,7 @@ def _of_map(analysis: Analysis, step: Step) -> Iterator[tuple[str, Changes]]:
         yield f'run {named(step)} in processes (executor="process")', Changes(executor={name: "process"})
 
 
-def _smaller(analysis: Analysis, fit: float, now: float) -> Advice | None:
+def _smaller(analysis: Analysis, fit: float, now: float) -> PredictedChange | None:
     """Return the advice to make elements smaller, if copying their bytes is the bottleneck."""
     held = bottleneck(analysis).step
     limit = next((step for step in analysis.steps if step.name == held), None)
@@ -119,12 +119,12 @@ def _smaller(analysis: Analysis, fit: float, now: float) -> Advice | None:
     if ratio < 1 + _WORTH:
         return None
     text = f"make the elements of {named(limit)} smaller: use a smaller dtype, or crop before this step"
-    return Advice(f"{text}. With half the bytes expect {gain(ratio)}.", ratio, change)
+    return PredictedChange(f"{text}. With half the bytes expect {gain(ratio)}.", ratio, change)
 
 
-def _cache(analysis: Analysis, fit: float, now: float) -> Advice | None:
+def _cache(analysis: Analysis, fit: float, now: float) -> PredictedChange | None:
     """Return the most helpful place for a cache; of places with about the same gain, the one nearest to the source."""
-    found: Advice | None = None
+    found: PredictedChange | None = None
     for step in _cacheable(analysis):
         total = None if analysis.epoch_elements is None else step.nbytes * step.ratio * analysis.epoch_elements
         if total is not None and total > analysis.memory / 2:
@@ -135,7 +135,7 @@ def _cache(analysis: Analysis, fit: float, now: float) -> Advice | None:
             continue
         fits = f"it takes {size(total)}" if total is not None else f"if all its elements, {size(step.nbytes)} each, fit"
         text = f"put cache() after {named(step)}: expect {gain(ratio)} from the second epoch on; {fits}."
-        found = Advice(text, ratio, change)
+        found = PredictedChange(text, ratio, change)
     return found
 
 
@@ -168,7 +168,7 @@ def _shuffles(step: Step) -> bool:
     return "shuffle" in step.kind
 
 
-def _cores(analysis: Analysis, fit: float, now: float) -> Advice | None:
+def _cores(analysis: Analysis, fit: float, now: float) -> PredictedChange | None:
     """Return the advice to use more cores, if the cores are the bottleneck."""
     if bottleneck(analysis).kind != "cores":
         return None
@@ -179,7 +179,7 @@ def _cores(analysis: Analysis, fit: float, now: float) -> Advice | None:
     if ratio < 1 + _WORTH or not used:
         return None
     text = f"{cores} cores instead of {number(analysis.cpus)} would give {number(round(ratio, 1))} times as many."
-    return Advice(text, ratio, change)
+    return PredictedChange(text, ratio, change)
 
 
 def nothing_to_do(analysis: Analysis) -> str:

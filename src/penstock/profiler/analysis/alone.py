@@ -27,9 +27,9 @@ from penstock.options import Options
 from penstock.plan.node import Node
 from penstock.plan.stateful import Tally
 from penstock.plan.storing import Cache, Snapshot
-from penstock.profiler.analysis.meter import Costs, Enough, Frame, Key, Meter
+from penstock.profiler.analysis.meter import Costs, Enough, Frame, Meter, MeterKey
 from penstock.runtime.block_sizer import BlockSizer
-from penstock.runtime.run import Run, Settings
+from penstock.runtime.run import Run, RunSettings
 
 
 @contextmanager
@@ -59,14 +59,14 @@ def _isolated(plan: Node, options: Options, scratch: ExitStack) -> Node:
     return replace(plan, **changes) if changes else plan
 
 
-REFERENCE = Key(0, "reference")
+REFERENCE = MeterKey(0, "reference")
 _CONTENT = bytes(1 << 18)
 _SECONDS = 0.004  # seconds per run of the reference
 _PAUSE = 0.05  # seconds between two runs
 _COPIED = 1 << 23  # bytes
 
 
-class Reference:
+class ReferenceWork:
     """A function that only computes. It runs now and then in the measured thread."""
 
     def __init__(self, meter: Meter) -> None:
@@ -125,8 +125,8 @@ class LockProbe:
     """Samples a thread inside `frames` during a `with` block."""
 
     def __init__(self, frames: list[Frame]) -> None:
-        self.asked: Counter[Key] = Counter()
-        self.waited: Counter[Key] = Counter()
+        self.asked: Counter[MeterKey] = Counter()
+        self.waited: Counter[MeterKey] = Counter()
         self._frames = frames
         self._over = threading.Event()
         self._calibrated = threading.Event()
@@ -143,7 +143,7 @@ class LockProbe:
         if self._thread.is_alive():
             self._thread.join()
 
-    def share(self, keys: Collection[Key]) -> float | None:
+    def share(self, keys: Collection[MeterKey]) -> float | None:
         """Return the share of calls' time under the GIL, or None if there are too few samples.
 
         On a busy machine, the probe waits as well. Only waiting beyond that during the reference's work counts.
@@ -208,7 +208,7 @@ def alone(
     """
     meter = Meter(plan, warm=False)
     probe = LockProbe(meter.frames())
-    reference = Reference(meter)
+    reference = ReferenceWork(meter)
     begun = threading.Event()
     timer = threading.Thread(target=_stop_later, args=(meter, begun, seconds), name="penstock-timer", daemon=True)
     try:
@@ -218,7 +218,7 @@ def alone(
             for epoch in count() if most_passes is None else range(most_passes):
                 with isolated(plan, options) as copy:
                     meter.begin(copy)
-                    settings = Settings("inline", dataset=dataset, meter=meter)
+                    settings = RunSettings("inline", dataset=dataset, meter=meter)
                     with closing(Run(copy, options, epoch, settings)) as run:
                         gave = _pull(run, reference, begun)
                 if not gave or meter.stopped:
@@ -238,7 +238,7 @@ def _stop_later(meter: Meter, begun: threading.Event, seconds: float) -> None:
     meter.stop()
 
 
-def _pull(run: Run, reference: Reference, begun: threading.Event) -> bool:
+def _pull(run: Run, reference: ReferenceWork, begun: threading.Event) -> bool:
     """Run a whole iteration; return True if it yielded an element."""
     sizer = BlockSizer()
     gave = False

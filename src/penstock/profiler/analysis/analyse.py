@@ -19,7 +19,7 @@ from penstock.profiler.analysis.alone import Alone, alone, has_lock
 from penstock.profiler.analysis.changes import check_number
 from penstock.profiler.analysis.figures import Analysis, Step
 from penstock.profiler.analysis.lanes import Lanes
-from penstock.profiler.analysis.meter import NOTHING, Cost, Costs, Key, Meter
+from penstock.profiler.analysis.meter import NOTHING, Cost, Costs, Meter, MeterKey
 from penstock.profiler.analysis.places import Place, alike, kind_of, places, steps_of
 from penstock.profiler.analysis.together import Together, together
 from penstock.profiler.lint.natures import randomness
@@ -123,7 +123,7 @@ def _one_line(error: Exception) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _StepCosts:
     """Costs of one step in one run: calls of its function or stage, and the work of its node around them."""
 
     own: Cost = NOTHING
@@ -134,7 +134,7 @@ class _Seen:
         return self.own + self.around
 
 
-def _seen(costs: Costs, meter: Meter, node: Node, index: int) -> _Seen:
+def _seen(costs: Costs, meter: Meter, node: Node, index: int) -> _StepCosts:
     """Return the costs of step `index` of a node. Its last step includes the work around all of them."""
     parts = _parts(costs, meter, node)
     last = index == len(steps_of(node)) - 1
@@ -143,7 +143,7 @@ def _seen(costs: Costs, meter: Meter, node: Node, index: int) -> _Seen:
     if not own.calls:  # no transform, or one that ran in a worker process
         given = parts.get(("take", 0), parts.get(("next", 0), NOTHING))
         own = replace(given, inputs=0.0, wall=0.0, cpu=0.0, nbytes=given.nbytes if last else 0.0)
-    return _Seen(own, around)
+    return _StepCosts(own, around)
 
 
 def _parts(costs: Costs, meter: Meter, node: Node) -> dict[tuple[str, int], Cost]:
@@ -227,7 +227,7 @@ class _Steps:
         """
         twin, node, index = where
         alone, together = self._alone, self._together
-        one = _Seen() if twin is None else _seen(alone.costs, alone.meter, twin, index)
+        one = _StepCosts() if twin is None else _seen(alone.costs, alone.meter, twin, index)
         many = _seen(together.costs, together.meter, node, index)
         counted = self._counted(node, index, away=away)
         ones, manys = one.own.elements, counted if away else many.own.elements
@@ -265,11 +265,11 @@ class _Steps:
         """Return the number of elements of a step between the marks."""
         if away and index < len(steps_of(node)) - 1:
             return self._together.flow(id(node), "inputs")  # worker processes do not report the elements of each step
-        key = Key(id(node), "step", index)
+        key = MeterKey(id(node), "step", index)
         if away or key not in self._together.end.costs:
-            key = Key(id(node), "take")
+            key = MeterKey(id(node), "take")
         if key not in self._together.end.costs:
-            key = Key(id(node), "next")
+            key = MeterKey(id(node), "next")
         return self._together.elements(key)
 
     def _held(self, node: Node | None, index: int) -> float:

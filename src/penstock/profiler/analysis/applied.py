@@ -9,7 +9,7 @@ from functools import partial
 
 from penstock.plan.node import AUTOTUNE
 from penstock.profiler.analysis.changes import Changes, inner, upstream
-from penstock.profiler.analysis.figures import LOOP, Analysis, Lane, Step
+from penstock.profiler.analysis.figures import LOOP, Analysis, LaneFigures, Step
 from penstock.profiler.analysis.model import workers_wanted
 
 _COPIED = 1 / 1e10  # seconds for reading a byte from a cache
@@ -71,7 +71,7 @@ def _on_cores(analysis: Analysis, cores: float) -> Analysis:
     return replace(analysis, cpus=cores, lanes=lanes)
 
 
-def _with_lane(analysis: Analysis, changed: Lane) -> Analysis:
+def _with_lane(analysis: Analysis, changed: LaneFigures) -> Analysis:
     lanes = tuple(changed if lane.name == changed.name else lane for lane in analysis.lanes)
     return replace(analysis, lanes=lanes)
 
@@ -105,7 +105,7 @@ def _own_lane(analysis: Analysis, name: str, old: str, *, side_by_side: list[str
         replace(lane, consumer=name) if lane.consumer == old and lane.name in _lanes_of(analysis, pulled) else lane
         for lane in analysis.lanes
     ]
-    return replace(analysis, steps=steps, lanes=(*lanes, Lane(name, consumer=old)))
+    return replace(analysis, steps=steps, lanes=(*lanes, LaneFigures(name, consumer=old)))
 
 
 def _lanes_of(analysis: Analysis, names: list[str]) -> set[str]:

@@ -6,6 +6,7 @@ import math
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
+from typing import Any
 
 from penstock.hints import size_text
 from penstock.plan.node import short_location
@@ -55,7 +56,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class LaneFigures:
     """Threads with the same task: the consumer's thread, or the workers of one segment.
 
     One worker at a time reads from the steps that are not parallel, and then runs the parallel steps on the result.
@@ -82,7 +83,7 @@ class Analysis:
     """
 
     steps: tuple[Step, ...]  # the source first
-    lanes: tuple[Lane, ...]
+    lanes: tuple[LaneFigures, ...]
     cpus: float
     lock: bool  # True if threads exclude each other in Python code
     seconds: float  # duration of the measurement
@@ -99,6 +100,12 @@ class Analysis:
     epoch_elements: int | None = None  # elements of an iteration, if known
     memory: int = 0  # bytes that this process may use
     copy_speed: float = 0.0  # bytes per second that one thread copies; 0 if not measured
+
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> Analysis:
+        """Return an Analysis from the result of `dataclasses.asdict`."""
+        steps = tuple(Step(**(step | {"inputs": tuple(step["inputs"])})) for step in values["steps"])
+        return cls(**(values | {"steps": steps, "lanes": tuple(LaneFigures(**lane) for lane in values["lanes"])}))
 
     def step(self, name: str) -> Step:
         return next(step for step in self.steps if step.name == name)
@@ -119,7 +126,7 @@ class Analysis:
             return False
         return _AS_FAST < nbytes / cpu / self.copy_speed < 1 / _AS_FAST
 
-    def lane(self, name: str) -> Lane:
+    def lane(self, name: str) -> LaneFigures:
         return next(lane for lane in self.lanes if lane.name == name)
 
 
@@ -188,7 +195,7 @@ def place(where: str | None) -> str:
     return short_location(where)
 
 
-def workers(lane: Lane) -> str:
+def workers(lane: LaneFigures) -> str:
     """Return the workers of a lane in words."""
     kind = "process" if lane.executor == "process" else "thread"
     plural = "" if lane.workers == 1 else "es" if kind == "process" else "s"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from penstock.plan.node import Node
-from penstock.profiler.analysis.figures import LOOP, Lane
+from penstock.profiler.analysis.figures import LOOP, LaneFigures
 from penstock.profiler.analysis.places import Place
-from penstock.profiler.analysis.together import Look, Together
+from penstock.profiler.analysis.together import LaneSamples, Together
 from penstock.runtime.autotune.figures import Knobs
 
 
@@ -54,14 +54,14 @@ class Lanes:
             return seen or (Knobs(1), None)
         return lane.knobs, lane.reason
 
-    def all(self, elapsed: float) -> tuple[Lane, ...]:
-        return (Lane(LOOP), *(self._lane(name, node, elapsed) for name, node in self._owners.items()))
+    def all(self, elapsed: float) -> tuple[LaneFigures, ...]:
+        return (LaneFigures(LOOP), *(self._lane(name, node, elapsed) for name, node in self._owners.items()))
 
-    def _lane(self, name: str, node: Node, elapsed: float) -> Lane:
+    def _lane(self, name: str, node: Node, elapsed: float) -> LaneFigures:
         flow = self._together.end.flows[id(node)]
-        look = self._together.looks.get(id(node), Look())
+        look = self._together.looks.get(id(node), LaneSamples())
         knobs, reason = self._settings(node)
-        return Lane(
+        return LaneFigures(
             name,
             self._consumers[name],
             workers=knobs.parallelism,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from penstock.block.block import Block
 from penstock.physical.stage import Around, Stage
 from penstock.physical.stretch import Stretch
-from penstock.physical.transform import Outcome, Transform
+from penstock.physical.transform import Outcome, Transforms
 from penstock.plan.node import Node
 from penstock.profiler.analysis.places import alike
 from penstock.runtime.autotune.figures import Flow
@@ -31,7 +31,7 @@ _SUMMED = (
 )
 
 
-class Key(NamedTuple):
+class MeterKey(NamedTuple):
     """The subject of a measurement: a node and a part of its work.
 
     `next`: a request to a stage. `take`: a request for the results of a segment. `pull` and `run`: work of the
@@ -66,7 +66,7 @@ def _fields(cost: Cost) -> tuple[float, ...]:
     return cost.calls, cost.inputs, cost.elements, cost.failures, cost.nbytes, cost.wall, cost.cpu
 
 
-Costs = dict[Key, Cost]
+Costs = dict[MeterKey, Cost]
 NOTHING = Cost()
 
 
@@ -79,7 +79,7 @@ class Frame:
 
     __slots__ = ("cpu", "key", "wall")
 
-    def __init__(self, key: Key) -> None:
+    def __init__(self, key: MeterKey) -> None:
         self.key = key
         self.wall = 0.0
         self.cpu = 0.0
@@ -110,9 +110,9 @@ class Meter:
         self._away = 0.0  # CPU seconds of worker processes
         self.begin(plan if copy is None else copy)
         self._alike: dict[tuple[int, str], int] = {}
-        self._cold: set[Key] | None = None if warm else set()  # keys whose first call is over
-        self._cells: list[dict[Key, _Cell]] = []  # of each thread
-        self._local = _Local(self._cells)
+        self._cold: set[MeterKey] | None = None if warm else set()  # keys whose first call is over
+        self._cells: list[dict[MeterKey, _Cell]] = []  # of each thread
+        self._local = _MeteredThread(self._cells)
 
     def begin(self, copy: Node) -> None:
         """Begin an iteration over a copy of the plan. Its costs are added to those of earlier iterations."""
@@ -154,11 +154,11 @@ class Meter:
             self._enter(number, reader.lane)
         work: Any = getattr(stage, "work", None)
         if work is not None:
-            work.pull = self.measured(work.pull, Key(number, "pull"))
-            work.run = self.measured(work.run, Key(number, "run"))
+            work.pull = self.measured(work.pull, MeterKey(number, "pull"))
+            work.run = self.measured(work.run, MeterKey(number, "run"))
         for index, transform in enumerate(_transforms(stage)):
-            self._watch(transform, Key(number, "step", index))
-        return partial(self.measured, key=Key(number, part), pulls=True)
+            self._watch(transform, MeterKey(number, "step", index))
+        return partial(self.measured, key=MeterKey(number, part), pulls=True)
 
     def _enter(self, number: int, lane: Lane) -> None:
         self.lanes[number] = lane
@@ -175,11 +175,11 @@ class Meter:
             self.nodes[number], self.opened_by[number] = node, opener
         return number
 
-    def _watch(self, transform: Any, key: Key) -> None:
+    def _watch(self, transform: Any, key: MeterKey) -> None:
         transform.measured = True
         transform.run = self.measured(transform.run, key)
 
-    def measured(self, call: Callable[..., Any], key: Key, *, pulls: bool = False) -> Callable[..., Any]:
+    def measured(self, call: Callable[..., Any], key: MeterKey, *, pulls: bool = False) -> Callable[..., Any]:
         """Return a measured version of a call."""
         local = self._local
         wall, cpu = time.perf_counter, time.thread_time
@@ -240,12 +240,12 @@ def _added(before: Flow | None, flow: Flow) -> Flow:
     return replace(flow, held_most=max(before.held_most, flow.held_most), **sums)
 
 
-class _Local(threading.local):
+class _MeteredThread(threading.local):
     """The calls and measurements of one thread."""
 
-    def __init__(self, all_cells: list[dict[Key, _Cell]]) -> None:
+    def __init__(self, all_cells: list[dict[MeterKey, _Cell]]) -> None:
         self.frames: list[Frame] = []
-        self.cells: dict[Key, _Cell] = {}
+        self.cells: dict[MeterKey, _Cell] = {}
         all_cells.append(self.cells)
 
 
@@ -266,7 +266,7 @@ def _count(cell: _Cell, arguments: tuple[Any, ...], result: Any, failed: int) ->
         cell[4] += made.nbytes
 
 
-def _transforms(stage: Stage) -> Sequence[Transform]:
+def _transforms(stage: Stage) -> Transforms:
     """Return the transforms of a stage or of a segment's work."""
-    found: Sequence[Transform] = getattr(stage, "transforms", None) or ()
+    found: Transforms = getattr(stage, "transforms", None) or ()
     return found or getattr(getattr(stage, "work", None), "transforms", ())

@@ -19,7 +19,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from penstock.profiler.analysis.figures import LOOP, Analysis, Lane, Step
+from penstock.profiler.analysis.figures import LOOP, Analysis, LaneFigures, Step
 
 MOST_WORKERS = 64  # number of workers that AUTOTUNE is assumed to choose for steps that wait
 _LEAST_HANDING = 5e-8  # seconds per element, even if all else is free
@@ -111,7 +111,7 @@ def _pulled(analysis: Analysis, lane: str) -> float:
     return sum(step.seconds for step in steps_in(analysis, lane, parallel=False))
 
 
-def _run(analysis: Analysis, lane: Lane) -> float:
+def _run(analysis: Analysis, lane: LaneFigures) -> float:
     steps = steps_in(analysis, lane.name, parallel=True)
     return sum(step.seconds + step.ratio * step.shipping for step in steps)
 

@@ -9,7 +9,7 @@ from penstock.profiler.analysis.bottleneck import bottleneck
 from penstock.profiler.analysis.figures import (
     LOOP,
     Analysis,
-    Lane,
+    LaneFigures,
     Step,
     named,
     number,
@@ -114,7 +114,7 @@ def _loop_cells(analysis: Analysis) -> list[str]:
     return ["loop", number(analysis.elements_per_second), _micro(analysis.handing), "", share, "", "", "", ""]
 
 
-def _cells(analysis: Analysis, step: Step, lane: Lane, total: float, *, first: bool) -> list[str]:
+def _cells(analysis: Analysis, step: Step, lane: LaneFigures, total: float, *, first: bool) -> list[str]:
     if lane.name == LOOP:
         runs_on = "loop"
     else:

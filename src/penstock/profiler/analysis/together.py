@@ -13,16 +13,16 @@ from typing import Any
 from penstock.options import Options
 from penstock.plan.node import Node
 from penstock.profiler.analysis.alone import isolated
-from penstock.profiler.analysis.meter import NOTHING, Costs, Enough, Key, Meter
+from penstock.profiler.analysis.meter import NOTHING, Costs, Enough, Meter, MeterKey
 from penstock.runtime.autotune.figures import Flow, Knobs
 from penstock.runtime.lane import Lane
-from penstock.runtime.run import Iterator, Run, Settings
+from penstock.runtime.run import Iterator, Run, RunSettings
 
 _PERIOD = 0.01  # seconds between two samples
 
 
 @dataclass(slots=True)
-class Look:
+class LaneSamples:
     """Samples of a lane over time."""
 
     looks: int = 0
@@ -64,7 +64,7 @@ class Watch:
         mark: Callable[[], None],
         over: Callable[[], None],
     ) -> None:
-        self.looks: dict[int, Look] = {}
+        self.looks: dict[int, LaneSamples] = {}
         self._lanes = lanes
         self._seconds = seconds
         self._mark_seconds = mark_seconds
@@ -99,7 +99,7 @@ class Watch:
                 marked = elapsed
                 self._mark()
             for node, lane in list(self._lanes.items()):
-                self.looks.setdefault(node, Look()).again(lane)
+                self.looks.setdefault(node, LaneSamples()).again(lane)
 
 
 _MIDDLE, _LATE = 0.5, 0.8
@@ -107,7 +107,7 @@ _MARKS = 20  # number of progress marks
 
 
 @dataclass(slots=True)
-class Mark:
+class RunProgress:
     """The progress of a run at some time; `loop` is CPU time of the consumer's thread outside the stages."""
 
     at: float
@@ -125,10 +125,10 @@ class Together:
     """Results of iterations as they run: between two marks, and at the end."""
 
     meter: Meter
-    begin: Mark
-    end: Mark
+    begin: RunProgress
+    end: RunProgress
     costs: Costs  # costs between the marks; for parts without work between them, all costs
-    looks: dict[int, Look] = field(default_factory=dict)  # by node
+    looks: dict[int, LaneSamples] = field(default_factory=dict)  # by node
     passes: int = 0  # number of complete iterations
     epoch: int | None = None  # elements of the first of them
     first_failure: Exception | None = None
@@ -139,7 +139,7 @@ class Together:
         begin, end = self.begin, self.end
         return max(end.at - end.between - (begin.at - begin.between), 1e-9)
 
-    def elements(self, key: Key) -> float:
+    def elements(self, key: MeterKey) -> float:
         """Return the number of output elements between the marks."""
         found = self.end.costs.get(key, NOTHING).elements
         return found - self.begin.costs.get(key, NOTHING).elements
@@ -177,7 +177,7 @@ def together(
             for epoch in count() if most_passes is None else range(most_passes):
                 with isolated(plan, options) as copy:
                     meter.begin(copy)
-                    iterator = Iterator(copy, options, epoch, Settings(dataset=dataset, meter=meter))
+                    iterator = Iterator(copy, options, epoch, RunSettings(dataset=dataset, meter=meter))
                     assert iterator._run is not None
                     runs[:] = [iterator._run]
                     with iterator:
@@ -200,7 +200,7 @@ def together(
     )
 
 
-def _first(marks: list[Mark], last: Mark, turned: float) -> Mark:
+def _first(marks: list[RunProgress], last: RunProgress, turned: float) -> RunProgress:
     """Return the mark from which to count, if elements came after it.
 
     The first half is a warm-up. So is the time before AUTOTUNE's last change, unless that was near the end.
@@ -222,7 +222,7 @@ def _since(before: Costs, after: Costs) -> Costs:
 
 
 @dataclass(frozen=True, slots=True)
-class _Clocks:
+class _LoopClocks:
     """Seconds of wall time, and of CPU time of this thread and of this process."""
 
     wall: float = 0.0
@@ -230,14 +230,14 @@ class _Clocks:
     process: float = 0.0
 
     @classmethod
-    def now(cls) -> _Clocks:
+    def now(cls) -> _LoopClocks:
         return cls(time.perf_counter(), time.thread_time(), time.process_time())
 
-    def __add__(self, other: _Clocks) -> _Clocks:
-        return _Clocks(self.wall + other.wall, self.thread + other.thread, self.process + other.process)
+    def __add__(self, other: _LoopClocks) -> _LoopClocks:
+        return _LoopClocks(self.wall + other.wall, self.thread + other.thread, self.process + other.process)
 
-    def __sub__(self, other: _Clocks) -> _Clocks:
-        return _Clocks(self.wall - other.wall, self.thread - other.thread, self.process - other.process)
+    def __sub__(self, other: _LoopClocks) -> _LoopClocks:
+        return _LoopClocks(self.wall - other.wall, self.thread - other.thread, self.process - other.process)
 
 
 class _Loop:
@@ -253,18 +253,18 @@ class _Loop:
         self._asked = False
         self.passes = 0
         self.epoch: int | None = None
-        self._between = _Clocks()
-        self._left: _Clocks | None = None  # time at which the latest iteration ended
+        self._between = _LoopClocks()
+        self._left: _LoopClocks | None = None  # time at which the latest iteration ended
         self.marks = [self.mark()]
 
     def ask_for_mark(self) -> None:
         self._asked = True
 
-    def mark(self) -> Mark:
+    def mark(self) -> RunProgress:
         now = time.thread_time()
         loop = now - self._meter.cpu_of_this_thread() - self._marking
-        between = self._between if self._left is None else self._between + (_Clocks.now() - self._left)
-        found = Mark(
+        between = self._between if self._left is None else self._between + (_LoopClocks.now() - self._left)
+        found = RunProgress(
             time.perf_counter(),
             self._meter.costs(),
             self._meter.flows(),
@@ -280,11 +280,11 @@ class _Loop:
     def take(self, iterator: Iterator) -> bool:
         """Run a whole iteration, or as much as time allows; return True if an element came."""
         if self._left is not None:
-            self._between += _Clocks.now() - self._left
+            self._between += _LoopClocks.now() - self._left
             self._left = None
         before = self.taken - self._failures
         self._take(iterator)
-        self._left = _Clocks.now()
+        self._left = _LoopClocks.now()
         if not self._meter.stopped:
             self.passes += 1
             self.epoch = self.taken if self.epoch is None else self.epoch

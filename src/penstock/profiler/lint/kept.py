@@ -22,7 +22,7 @@ SHUFFLES = (Shuffle, GlobalShuffle)
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredStep:
     """A step whose random result `keeper` stores.
 
     `drawn` names the source of random numbers, or is None for a shuffle.
@@ -40,12 +40,12 @@ class Kept:
         return f"{self.node.label} uses random numbers of {self.drawn}, and {kept} the first ones for all epochs."
 
 
-def kept(plan: Node) -> Iterator[Kept]:
+def kept(plan: Node) -> Iterator[StoredStep]:
     """Yield everything of this kind that the caches and snapshots of a plan store."""
     return _kept(plan, shuffled=False)
 
 
-def _kept(node: Node, *, shuffled: bool) -> Iterator[Kept]:
+def _kept(node: Node, *, shuffled: bool) -> Iterator[StoredStep]:
     """Yield what is stored in a part of a plan. `shuffled` is True if a later step shuffles in every epoch."""
     if isinstance(node, KEEPERS):
         for part in node.inputs:
@@ -61,17 +61,17 @@ def functions_of(node: Node) -> list[Callable[..., Any]]:
     return [value for value in parameters(node).values() if callable(value)]
 
 
-def _by(keeper: Node, node: Node, *, shuffled: bool) -> Iterator[Kept]:
+def _by(keeper: Node, node: Node, *, shuffled: bool) -> Iterator[StoredStep]:
     """Yield what one cache or snapshot stores. The order of a shuffle before another shuffle does not count."""
     if isinstance(node, KEEPERS):
         return
     drawn = next(filter(None, map(randomness, functions_of(node))), None)
     if drawn is not None:
-        yield Kept(keeper, node, drawn)
+        yield StoredStep(keeper, node, drawn)
     elif isinstance(node, SHUFFLES) and not shuffled:
         shuffled = True
         if node.reshuffle_each_iteration and not are_names(node):
-            yield Kept(keeper, node, None)
+            yield StoredStep(keeper, node, None)
     for part in node.inputs:
         yield from _by(keeper, part, shuffled=shuffled)
 

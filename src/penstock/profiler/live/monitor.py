@@ -128,7 +128,7 @@ class Monitor:
 
     def __init__(self) -> None:
         self.path: Path | None = path_of(os.getpid(), make=True)
-        self._server: _Server | None = _Server(self.path)
+        self._server: _MonitorServer | None = _MonitorServer(self.path)
         threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.5}, name="penstock-monitor", daemon=True
         ).start()
@@ -218,7 +218,7 @@ class _Answer(socketserver.BaseRequestHandler):
                 connection.sendall(self.server.answer())  # type: ignore[attr-defined]
 
 
-class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+class _MonitorServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
     block_on_close = False
     request_queue_size = 16

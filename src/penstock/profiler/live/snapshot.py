@@ -1,6 +1,6 @@
 """snapshot: the current state of all iterations of this process, as plain values for all live views.
 
-`Live` observes the iterations for it, and writes nothing.
+`LiveObserving` observes the iterations for it, and writes nothing.
 
 The figures are those of `explain(analyze=True)` for the last seconds. The verdict is that of a recorded run.
 """
@@ -32,7 +32,7 @@ _MARK = 1.0  # seconds between two progress marks
 _SHOWN_FOR = 60.0  # seconds that an iteration is shown after its end; then its plan is freed
 
 
-class Live(Observing):
+class LiveObserving(Observing):
     """Starts at once, with a thread that samples the running iterations."""
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class Live(Observing):
 
 
 _users = 0
-_live: Live | None = None
+_live: LiveObserving | None = None
 _lock = new_lock()
 
 
@@ -88,7 +88,7 @@ def want() -> None:
     with _lock:
         _users += 1
         if _live is None:
-            _live = Live()
+            _live = LiveObserving()
             switch_on(_live)
 
 

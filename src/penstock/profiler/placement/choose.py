@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from penstock.cache.entry.entry import Entry
+from penstock.cache.entry.entry import StoredEntry
 from penstock.cache.memory import MemoryStore
 from penstock.hints import size_text
 from penstock.plan.node import short_location
@@ -59,7 +59,7 @@ _ALIKE = 0.02  # share of the best gain; within it, fewer bytes are better
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class _CacheKind:
     """Seconds for writing a byte once, and for reading it in every epoch."""
 
     name: str
@@ -67,7 +67,7 @@ class _Kind:
     reading: float
 
 
-_KINDS = (_Kind("memory", 1 / 2e9, 1 / 8e9), _Kind("disk", 1 / 3e8, 1 / 1e9))
+_KINDS = (_CacheKind("memory", 1 / 2e9, 1 / 8e9), _CacheKind("disk", 1 / 3e8, 1 / 1e9))
 
 
 def choose(spots: Sequence[Spot], room: Room, epochs: int) -> Choice:
@@ -98,7 +98,7 @@ def _order(choice: Choice) -> tuple[bool, float, float]:
     return choice.kind == "disk", choice.spot.nbytes or 0.0, -choice.saved
 
 
-def _allowed(spots: Sequence[Spot], room: Room) -> Iterator[tuple[_Kind, Spot]]:
+def _allowed(spots: Sequence[Spot], room: Room) -> Iterator[tuple[_CacheKind, Spot]]:
     for kind in _KINDS:
         limit = room.memory if kind.name == "memory" else room.disk
         for spot in spots:
@@ -106,7 +106,7 @@ def _allowed(spots: Sequence[Spot], room: Room) -> Iterator[tuple[_Kind, Spot]]:
                 yield kind, spot
 
 
-def _pays(seconds: float, nbytes: float, kind: _Kind, epochs: int, whole: float) -> bool:
+def _pays(seconds: float, nbytes: float, kind: _CacheKind, epochs: int, whole: float) -> bool:
     saved = seconds - nbytes * kind.reading
     return saved >= max(_LEAST, _LEAST_SHARE * whole) and saved * epochs > nbytes * kind.writing
 
@@ -130,7 +130,7 @@ def _why_none(spots: Sequence[Spot], room: Room, epochs: int, whole: float) -> s
     )
 
 
-Kept = MemoryStore | Entry | None  # the content of the cache, if known
+Kept = MemoryStore | StoredEntry | None  # the content of the cache, if known
 
 
 def told(
@@ -162,9 +162,9 @@ def told(
 
 
 def _happened(choice: Choice, kept: Kept) -> str:
-    if isinstance(kept, Entry) and kept.complete:
+    if isinstance(kept, StoredEntry) and kept.complete:
         return f"it is full, with {kept.elements} elements in {kept.folder}, and serves all later epochs"
-    if isinstance(kept, Entry) and kept.elements:
+    if isinstance(kept, StoredEntry) and kept.elements:
         return f"it has the first {kept.elements} elements, in {kept.folder}; the next iterations write the others"
     if choice.kind == "disk":
         return "the next iterations fill it and read it, also in other processes; `penstock cache` manages it"

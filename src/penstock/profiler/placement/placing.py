@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from penstock.cache.entry.entry import Entry
+from penstock.cache.entry.entry import StoredEntry
 from penstock.cache.memory import MemoryStore
 from penstock.errors import PenstockError
 from penstock.forked import new_lock
@@ -116,9 +116,9 @@ class Placing:
             store = self._stores.setdefault(place, MemoryStore(silent=True, most=self._memory_room()))
         return Cache(input=found.step, store=store, where=found.step.where)
 
-    def watch(self, running: Node, place: str | None) -> Watched:
+    def watch(self, running: Node, place: str | None) -> RunObserver:
         """Return the observer of an iteration that begins at the first element."""
-        return Watched(self, running, None if place is not None or self._spots else Meter(running, warm=False))
+        return RunObserver(self, running, None if place is not None or self._spots else Meter(running, warm=False))
 
     def ended(self, running: Node, meter: Meter | None) -> None:
         """Record the end of an iteration over `running`."""
@@ -173,13 +173,13 @@ class Placing:
             return None
         if choice.kind == "memory" or self._entry is None:
             return self._stores.get(choice.place)
-        entry = Entry(self._entry)
+        entry = StoredEntry(self._entry)
         with suppress(PenstockError, OSError):  # the next iteration reports the error or replaces the cache
             entry.refresh()
         return entry
 
 
-class Watched:
+class RunObserver:
     """The observer of one iteration: `meter` receives its stages, `ended` is called after its last element."""
 
     def __init__(self, placing: Placing, running: Node, meter: Meter | None) -> None:

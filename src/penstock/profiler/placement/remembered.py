@@ -25,7 +25,7 @@ from penstock.forked import new_lock
 from penstock.options import Options, environment
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.node import Node
-from penstock.profiler.analysis.meter import NOTHING, Cost, Costs, Key, Meter
+from penstock.profiler.analysis.meter import NOTHING, Cost, Costs, Meter, MeterKey
 from penstock.profiler.analysis.places import Place, steps_of
 from penstock.profiler.placement.choose import Spot
 from penstock.runtime.autotune.remembered import cache_folder, machine_key, write_small
@@ -77,7 +77,7 @@ def _path(key: str) -> Path | None:
     return None if folder is None else folder / f"{name}.json"
 
 
-class Seen(NamedTuple):
+class StepCost(NamedTuple):
     """Measurements of one step in an iteration: CPU seconds, bytes per element, number of elements, failures."""
 
     seconds: float
@@ -86,10 +86,10 @@ class Seen(NamedTuple):
     failures: float
 
 
-def measured(places: list[Place], plan: Node, meter: Meter) -> dict[str, Seen]:
+def measured(places: list[Place], plan: Node, meter: Meter) -> dict[str, StepCost]:
     """Return the measurements of the executed `plan`, by the names of the steps as written."""
     costs = meter.costs()
-    by_mark: dict[Any, Seen] = {}
+    by_mark: dict[Any, StepCost] = {}
     for node in plan.walk():
         for index, step in enumerate(steps_of(node)):
             by_mark[_mark(step)] = _seen(costs, meter, node, index)
@@ -102,9 +102,9 @@ def _mark(step: Node) -> Any:
     return type(step), step.where, step.label, id(function)
 
 
-def _seen(costs: Costs, meter: Meter, node: Node, index: int) -> Seen:
+def _seen(costs: Costs, meter: Meter, node: Node, index: int) -> StepCost:
     """Return the measurements of one step. The last step of a node includes the work around all of them."""
-    own = costs.get(Key(id(node), "step", index), NOTHING)
+    own = costs.get(MeterKey(id(node), "step", index), NOTHING)
     seconds, given = own.cpu, own
     if index == len(steps_of(node)) - 1:
         around = {key.part: cost for key, cost in costs.items() if key.node == id(node) and key.part != "step"}
@@ -113,7 +113,7 @@ def _seen(costs: Costs, meter: Meter, node: Node, index: int) -> Seen:
         seconds += sum(cost.cpu for cost in _inside(costs, meter, node))
         if not own.calls:
             given = around.get("take", around.get("next", own))
-    return Seen(seconds, given.nbytes / given.elements if given.elements else 0.0, given.elements, given.failures)
+    return StepCost(seconds, given.nbytes / given.elements if given.elements else 0.0, given.elements, given.failures)
 
 
 def step_has_function(step: Node) -> bool:

@@ -20,7 +20,7 @@ from penstock.profiler.recording.pipeline import Pipeline
 from penstock.profiler.recording.tracer import Span, Tracks
 from penstock.runtime import profiled
 from penstock.runtime.processes import pool
-from penstock.runtime.run import Iterator, Settings
+from penstock.runtime.run import Iterator, RunSettings
 
 
 class ProfiledIterator(Iterator):
@@ -31,7 +31,7 @@ class ProfiledIterator(Iterator):
         plan: Node,
         options: Options,
         epoch: int,
-        settings: Settings,
+        settings: RunSettings,
         continued: Callable[[int], None],
         recording: Observing,
     ) -> None:
@@ -132,7 +132,7 @@ class Observing:
 
     # -- called by iterations
 
-    def iterator(self, plan: Node, options: Options, epoch: int, settings: Settings, continued: Any) -> Iterator:
+    def iterator(self, plan: Node, options: Options, epoch: int, settings: RunSettings, continued: Any) -> Iterator:
         return ProfiledIterator(plan, options, epoch, settings, continued, self)
 
     def pipeline(self, plan: Node, options: Options) -> Pipeline | None:

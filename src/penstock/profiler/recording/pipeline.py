@@ -13,11 +13,11 @@ from penstock.plan.node import Node
 from penstock.profiler.analysis.alone import Alone, LockProbe, copy_speed_here
 from penstock.profiler.analysis.analyse import assembled
 from penstock.profiler.analysis.figures import LARGE, Analysis
-from penstock.profiler.analysis.meter import NOTHING, Cost, Costs, Key
+from penstock.profiler.analysis.meter import NOTHING, Cost, Costs, MeterKey
 from penstock.profiler.analysis.places import AsWritten, as_written, places, steps_of
-from penstock.profiler.analysis.together import Look, Mark, Together, _since
+from penstock.profiler.analysis.together import LaneSamples, RunProgress, Together, _since
 from penstock.profiler.recording.sampler import Looks
-from penstock.profiler.recording.tracer import Tracer, Tracks
+from penstock.profiler.recording.tracer import RunTracer, Tracks
 from penstock.rewrite.driver import rewrite
 from penstock.runtime.autotune.figures import Knobs
 
@@ -63,7 +63,7 @@ class Pipeline:
         self.name = name
         self.options = options
         self.plan = plan
-        self.tracer = Tracer(plan, tracks)
+        self.tracer = RunTracer(plan, tracks)
         self._for_report = tracks.are_kept
         self.looks = Looks()
         self.waits = Waits()
@@ -73,17 +73,17 @@ class Pipeline:
         self.as_written: AsWritten | None = None  # the plan of the first iteration, for the report
         self.asking: float | None = None  # start of the current wait of the loop
         self._pass_began: float | None = None  # time of the first request of the current iteration
-        self._recent: deque[tuple[Mark, Waits]] = deque(maxlen=_KEPT)  # progress, one second apart
+        self._recent: deque[tuple[RunProgress, Waits]] = deque(maxlen=_KEPT)  # progress, one second apart
         self.choices: deque[dict[str, Any]] = deque(maxlen=_MOST_CHOICES)
         self.first_failure: Exception | None = None
         self.failures = 0
         self._refill_cpu = 0.0
-        self._loop_cells: dict[Key, Any] = {}
-        self._settings: dict[int, Look] = {}
+        self._loop_cells: dict[MeterKey, Any] = {}
+        self._settings: dict[int, LaneSamples] = {}
         self._knobs: dict[int, Knobs] = {}
         self._begun_at = time.perf_counter()
         self._cpu_at = time.process_time()
-        self._first: Mark | None = None
+        self._first: RunProgress | None = None
         self._between = 0.0
         self._left_at: float | None = self._begun_at
         found = places(plan)
@@ -136,7 +136,7 @@ class Pipeline:
         if not self.running:
             self._left_at = now
 
-    def _name_of(self, key: Key) -> str | None:
+    def _name_of(self, key: MeterKey) -> str | None:
         """Return the step that a call belongs to: one of several fused steps, or the last of them."""
         if key.part == "step":
             return self._joined.get((key.node, key.step))
@@ -158,10 +158,10 @@ class Pipeline:
 
     # -- called by the writer
 
-    def _mark(self, now: float) -> Mark:
+    def _mark(self, now: float) -> RunProgress:
         between = self._between + (0.0 if self._left_at is None else now - self._left_at)
         loop = max(self._refill_cpu - sum(cell[6] for cell in list(self._loop_cells.values())), 0.0)
-        return Mark(
+        return RunProgress(
             now,
             self.tracer.costs(),
             self.tracer.flows(),
@@ -177,7 +177,7 @@ class Pipeline:
         found = []
         for node, lane in list(self.tracer.lanes.items()):
             knobs, reason = lane.knobs, lane.reason
-            look = self._settings.setdefault(node, Look())
+            look = self._settings.setdefault(node, LaneSamples())
             look.again(lane)
             del look.settings[:-2000:2], look.settings[:-4000]
             name = self._names.get(node, lane.name)
@@ -223,10 +223,10 @@ class Pipeline:
         """Return `analysis` for the time from the start, so that counts of elements never decrease."""
         return self.analysis(self._zero())
 
-    def _zero(self) -> Mark:
-        return Mark(self._begun_at, {}, {}, cpu=self._cpu_at)
+    def _zero(self) -> RunProgress:
+        return RunProgress(self._begun_at, {}, {}, cpu=self._cpu_at)
 
-    def together(self, begin: Mark | None = None) -> Together:
+    def together(self, begin: RunProgress | None = None) -> Together:
         """Return the measurements since the first element.
 
         The time before it, with first calls and full buffers, is separate.
@@ -249,7 +249,7 @@ class Pipeline:
             first_failure=self.first_failure,
         )
 
-    def analysis(self, begin: Mark | None = None, since: Waits | None = None) -> Analysis:
+    def analysis(self, begin: RunProgress | None = None, since: Waits | None = None) -> Analysis:
         """Return the figures of steady work, as in `explain(analyze=True)`; or those since `begin`, with its waits."""
         together = self.together(begin)
         waits = self.waits_now() if since is None else since
@@ -287,4 +287,4 @@ class Pipeline:
         last = max((key.step for key in together.costs if key.node == node), default=0)
         inputs = together.flow(node, "inputs")
         spent = max(flow - here.cpu, 0.0)
-        costs[Key(node, "step", last)] = Cost(1.0, inputs, inputs, wall=spent, cpu=spent)
+        costs[MeterKey(node, "step", last)] = Cost(1.0, inputs, inputs, wall=spent, cpu=spent)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.profiler.analysis.alone import has_lock
-from penstock.profiler.analysis.meter import Frame, Key
+from penstock.profiler.analysis.meter import Frame, MeterKey
 
 _PATIENCE = 0.0004  # seconds of the longest wake-up while the GIL is free
 _LEAST = 8  # minimum number of samples for an estimate
@@ -28,14 +28,14 @@ Threads = Iterable[tuple[int, list[Frame], object]]
 class Looks:
     """Samples of one pipeline."""
 
-    seen: Counter[Key] = field(default_factory=Counter)  # samples inside the step while the GIL was free
+    seen: Counter[MeterKey] = field(default_factory=Counter)  # samples inside the step while the GIL was free
     # those in which the thread slept, so it waited for an outside event
-    waits: Counter[Key] = field(default_factory=Counter)
+    waits: Counter[MeterKey] = field(default_factory=Counter)
     # samples while the GIL was held, by the set of active steps
-    late: Counter[frozenset[Key]] = field(default_factory=Counter)
-    free: Counter[frozenset[Key]] = field(default_factory=Counter)
+    late: Counter[frozenset[MeterKey]] = field(default_factory=Counter)
+    free: Counter[frozenset[MeterKey]] = field(default_factory=Counter)
 
-    def waiting(self, key: Key, wall: float, cpu: float) -> float:
+    def waiting(self, key: MeterKey, wall: float, cpu: float) -> float:
         """Return the seconds in which a step waited for an outside event.
 
         A step with too few samples gets the average share of all steps.
@@ -45,7 +45,7 @@ class Looks:
         seen, waits = (self.seen[key], self.waits[key]) if own else (self.seen.total(), self.waits.total())
         return lost if seen < _LEAST else min(lost, wall * waits / seen)
 
-    def held(self) -> Mapping[Key, float]:
+    def held(self) -> Mapping[MeterKey, float]:
         """Return the share of each step's work under the GIL.
 
         The GIL is held if any active step holds it. Each sample is attributed by the estimated shares of the other
@@ -55,8 +55,8 @@ class Looks:
         keys = {key for at_work in (*late, *free) for key in at_work}
         found = dict.fromkeys(keys, 0.5)
         for _ in range(_ROUNDS):
-            blame: Counter[Key] = Counter()
-            seen: Counter[Key] = Counter()
+            blame: Counter[MeterKey] = Counter()
+            seen: Counter[MeterKey] = Counter()
             for at_work, count in late.items():
                 none = 1.0
                 for key in at_work:
@@ -85,7 +85,7 @@ class Sampler:
         waited = time.perf_counter() - began - seconds - (self._queued() - queued)
         late = self._has_lock and waited > _PATIENCE
         for threads, looks in pipelines:
-            working: set[Key] = set()
+            working: set[MeterKey] = set()
             for native, frames, _ in list(threads):
                 try:
                     key = frames[-1].key

@@ -1,4 +1,4 @@
-"""Tracer: a Meter that also records each call as a span, and the current call of every thread.
+"""`RunTracer`: a Meter that also records each call as a span, and the current call of every thread.
 
 `Tracks` buffers the spans before they are written.
 """
@@ -14,7 +14,7 @@ from typing import Any
 from penstock.forked import new_lock
 from penstock.plan.inputs import Scan
 from penstock.plan.node import Node
-from penstock.profiler.analysis.meter import NOTHING, Cost, Costs, Frame, Key, Meter, _Cell, _count, _Local
+from penstock.profiler.analysis.meter import NOTHING, Cost, Costs, Frame, Meter, MeterKey, _Cell, _count, _MeteredThread
 from penstock.profiler.analysis.places import steps_of
 
 _ROOM = 8192  # spans of a thread that wait for the writer; the oldest are dropped first
@@ -90,23 +90,23 @@ class Tracks:
 _SHORTEST = 2e-5  # seconds; shorter calls count in the sums only
 
 
-class Tracer(Meter):
+class RunTracer(Meter):
     """Measures all iterations over plans of one shape; `begin` starts each."""
 
     def __init__(self, plan: Node, tracks: Tracks) -> None:
         # (thread id of the system, calls, measurements)
-        self.threads: list[tuple[int, list[Frame], dict[Key, _Cell]]] = []
+        self.threads: list[tuple[int, list[Frame], dict[MeterKey, _Cell]]] = []
         self.first_calls: Costs = {}  # first calls per thread, which import and compile
         self._tracks = tracks
         super().__init__(plan, warm=True)
-        self._local = _Own(self._cells, self.threads)
+        self._local = _TracedThread(self._cells, self.threads)
 
     def begin(self, copy: Node) -> None:
         """Begin another iteration. Nodes of earlier iterations are freed."""
         self._copies, self._numbers = [], {}
         super().begin(copy)
 
-    def measured(self, call: Callable[..., Any], key: Key, *, pulls: bool = False) -> Callable[..., Any]:
+    def measured(self, call: Callable[..., Any], key: MeterKey, *, pulls: bool = False) -> Callable[..., Any]:
         """Return a measured and recorded version of a call. It runs for every Block, so one wrapper does both."""
         if key.part == "take":
             return super().measured(call, key, pulls=pulls)  # it waits for the work of others
@@ -149,20 +149,20 @@ class Tracer(Meter):
 
         return call_traced
 
-    def _title(self, key: Key) -> str:
+    def _title(self, key: MeterKey) -> str:
         node = self.nodes[key.node]
         if key.part == "step":
             steps = steps_of(node)
             return steps[min(key.step, len(steps) - 1)].label
         return f"pull for {node.label}" if key.part == "pull" else node.label
 
-    def cells_of_this_thread(self) -> dict[Key, _Cell]:
+    def cells_of_this_thread(self) -> dict[MeterKey, _Cell]:
         return self._local.cells
 
 
-class _Own(_Local):
+class _TracedThread(_MeteredThread):
     """The calls and measurements of a thread, with its system id for reading its state."""
 
-    def __init__(self, all_cells: list[dict[Key, _Cell]], threads: list[Any]) -> None:
+    def __init__(self, all_cells: list[dict[MeterKey, _Cell]], threads: list[Any]) -> None:
         super().__init__(all_cells)
         threads.append((threading.get_native_id(), self.frames, self.cells))

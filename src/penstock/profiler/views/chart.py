@@ -21,21 +21,21 @@ _LETTER = 7.8  # average width of a letter of a legend in pixels
 _LONGEST = 60  # letters of a title in a legend
 
 
-class Kind(NamedTuple):
+class SpanKind(NamedTuple):
     """A kind of spans: its name in the legend, and its colour."""
 
     title: str
     colour: Colour
 
 
-class Row(NamedTuple):
+class TimelineRow(NamedTuple):
     """A lane of a timeline. Spans are rows of kind (by number), start and length, in one unit of time."""
 
     title: str
     spans: NDArray[np.int64]
 
 
-def side_by_side(rows: Sequence[Row], title: str = "worker") -> list[Row]:
+def side_by_side(rows: Sequence[TimelineRow], title: str = "worker") -> list[TimelineRow]:
     """Return rows with new titles, in the order of their start. Rows that do not overlap in time share a row."""
     found: list[tuple[list[NDArray[np.int64]], int]] = []
     for row in sorted((row for row in rows if len(row.spans)), key=lambda row: int(row.spans[:, 1].min())):
@@ -45,10 +45,10 @@ def side_by_side(rows: Sequence[Row], title: str = "worker") -> list[Row]:
             found.append(([row.spans], ended))
         else:
             found[free] = ([*found[free][0], row.spans], ended)
-    return [Row(f"{title} {number}", np.concatenate(spans)) for number, (spans, _) in enumerate(found, 1)]
+    return [TimelineRow(f"{title} {number}", np.concatenate(spans)) for number, (spans, _) in enumerate(found, 1)]
 
 
-def legend(picture: Picture, x: float, y: float, kinds: Sequence[Kind]) -> float:
+def legend(picture: Picture, x: float, y: float, kinds: Sequence[SpanKind]) -> float:
     """Draw the colours of some kinds, in lines as wide as the image; return the y position after them."""
     left = x
     for kind in kinds:
@@ -65,8 +65,8 @@ def legend(picture: Picture, x: float, y: float, kinds: Sequence[Kind]) -> float
 def panel(
     picture: Picture,
     box: tuple[float, float, float],
-    rows: Sequence[Row],
-    kinds: Sequence[Kind],
+    rows: Sequence[TimelineRow],
+    kinds: Sequence[SpanKind],
     window: tuple[float, float],
 ) -> float:
     """Draw a lane per row for a `window` (start, length) in a `box` (left, top, width); return the y after it."""

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.profiler.analysis.figures import number, percent, place, seconds, size
+from penstock.profiler.analysis.figures import Analysis, number, percent, place, seconds, size
 from penstock.profiler.analysis.model import cpu_seconds
 from penstock.profiler.analysis.report import report
 from penstock.profiler.recording.store import Recorded
-from penstock.profiler.verdict import analysis_of
 from penstock.profiler.views.chart import (
-    Kind,
-    Row,
+    SpanKind,
+    TimelineRow,
     bar_chart,
     legend,
     line_chart,
@@ -106,8 +105,8 @@ def _timeline(recorded: Recorded, spans: NDArray[np.int64]) -> str:
     kinds, number = _kinds(names, inside, set(recorded.about.get("own", ())))
     loops = set(inside[inside[:, 1] == wait, 0].tolist())  # tracks of threads that take elements
     of_loop, own = [], []
-    threads: list[Row] = []
-    processes: list[Row] = []
+    threads: list[TimelineRow] = []
+    processes: list[TimelineRow] = []
     for track, title in enumerate(titles):
         here = inside[inside[:, 0] == track]
         marks = np.isin(here[:, 1], (wait, step))
@@ -116,12 +115,12 @@ def _timeline(recorded: Recorded, spans: NDArray[np.int64]) -> str:
         own.append(here[theirs])
         rest = _numbered(here[~marks & ~theirs], number)
         if len(rest):
-            found = Row(f"{title}, in the loop" if track in loops else title, rest)
+            found = TimelineRow(f"{title}, in the loop" if track in loops else title, rest)
             (processes if title.startswith("worker process") else threads).append(found)
     rows = [*side_by_side(threads, "thread"), *processes]
-    shown = [*rows[:_MOST_ROWS], Row("training loop", _numbered(np.concatenate(of_loop), number))]
+    shown = [*rows[:_MOST_ROWS], TimelineRow("training loop", _numbered(np.concatenate(of_loop), number))]
     if sum(map(len, own)):
-        shown.append(Row("your spans", _numbered(np.concatenate(own), number)))
+        shown.append(TimelineRow("your spans", _numbered(np.concatenate(own), number)))
     picture = Picture(_LEFT + _WIDE, 1)
     y = legend(picture, 0, 0, [kinds[each] for each in sorted({number[each] for each in inside[:, 1].tolist()})])
     y = panel(picture, (_LEFT, y + 8, _WIDE), shown, kinds, (start, stop - start))
@@ -131,9 +130,9 @@ def _timeline(recorded: Recorded, spans: NDArray[np.int64]) -> str:
     return f"<p class=soft>{text}</p>{picture.svg(inside=True, label='timeline')}"
 
 
-def _kinds(names: list[str], inside: NDArray[np.int64], own: set[int]) -> tuple[list[Kind], dict[int, int]]:
+def _kinds(names: list[str], inside: NDArray[np.int64], own: set[int]) -> tuple[list[SpanKind], dict[int, int]]:
     """Return the kinds of spans with colours, and the kind of each name. The busiest names get their own colours."""
-    kinds = [Kind("training step", "step"), Kind("waiting for data", "wait")]
+    kinds = [SpanKind("training step", "step"), SpanKind("waiting for data", "wait")]
     number = {names.index(_STEP): 0, names.index(_WAIT): 1}
     busiest = np.argsort(-np.bincount(inside[:, 1], inside[:, 3], len(names)), kind="stable").tolist()
     busiest = [each for each in busiest if each not in number]
@@ -141,9 +140,9 @@ def _kinds(names: list[str], inside: NDArray[np.int64], own: set[int]) -> tuple[
     named += [each for each in busiest if each not in named][: len(HUES) - 1 - len(named)]
     for hue, each in zip(HUES, named, strict=False):
         number[each] = len(kinds)
-        kinds.append(Kind(names[each], hue))
+        kinds.append(SpanKind(names[each], hue))
     others = {each: len(kinds) for each in busiest if each not in number}
-    return [*kinds, Kind("other stages", HUES[-1])], number | others
+    return [*kinds, SpanKind("other stages", HUES[-1])], number | others
 
 
 def _numbered(spans: NDArray[np.int64], number: dict[int, int]) -> NDArray[np.int64]:
@@ -164,7 +163,7 @@ def _window(spans: NDArray[np.int64]) -> tuple[int, int]:
 
 def _pipeline(recorded: Recorded, each: dict[str, Any], *, alone: bool) -> str:
     parts = [f"<h2>{'Steps' if alone else _heading(each)}</h2>"]
-    picture = plan_picture(analysis_of(each["analysis"]), each["verdict"]["step"], each["written"])
+    picture = plan_picture(Analysis.of(each["analysis"]), each["verdict"]["step"], each["written"])
     drawn = f"<div class=plan style='max-width:{picture.width}px'>{picture.svg(inside=True, label='the plan')}</div>"
     count = len(each["analysis"]["steps"])
     if count > _MOST_DRAWN:
@@ -183,7 +182,7 @@ def _pipeline(recorded: Recorded, each: dict[str, Any], *, alone: bool) -> str:
         parts.append("<h2>What AUTOTUNE chose</h2>")
         parts += _workers_over_time(recorded, each["name"])
         parts.append(f"<div class=wide><table>{head}{rows}</table></div>")
-    text = escape(report(analysis_of(each["analysis"])))
+    text = escape(report(Analysis.of(each["analysis"])))
     parts.append(
         f"<details><summary>The figures as explain(analyze=True) prints them</summary><pre>{text}</pre></details>"
     )
@@ -191,7 +190,7 @@ def _pipeline(recorded: Recorded, each: dict[str, Any], *, alone: bool) -> str:
 
 
 def _table(each: dict[str, Any]) -> str:
-    analysis = analysis_of(each["analysis"])
+    analysis = Analysis.of(each["analysis"])
     total = cpu_seconds(analysis) or 1.0
     head = "".join(
         f"<th>{title}</th>"

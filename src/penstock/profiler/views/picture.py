@@ -79,14 +79,14 @@ class Rectangle:
 
 
 @dataclass(frozen=True)
-class Line:
+class LineShape:
     points: tuple[tuple[float, float], ...]
     colour: Colour
     width: float
 
 
 @dataclass(frozen=True)
-class Text:
+class TextShape:
     x: float
     y: float
     text: str
@@ -97,7 +97,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Image:
+class ImageShape:
     x: int
     y: int
     pixels: Any  # uint8 (height, width, 3), drawn unscaled
@@ -115,7 +115,7 @@ class Picture:
 
     width: int
     height: int
-    shapes: list[Rectangle | Line | Text | Image] = field(default_factory=list)
+    shapes: list[Rectangle | LineShape | TextShape | ImageShape] = field(default_factory=list)
 
     def rectangle(
         self,
@@ -134,7 +134,7 @@ class Picture:
 
     def line(self, points: Sequence[tuple[float, float]], colour: Colour = "soft", *, width: float = 1.0) -> None:
         """Add a line through points."""
-        self.shapes.append(Line(tuple(points), colour, width))
+        self.shapes.append(LineShape(tuple(points), colour, width))
 
     def text(
         self,
@@ -148,11 +148,11 @@ class Picture:
         bold: bool = False,
     ) -> None:
         """Add a line of text whose baseline starts, is centred or ends at (x, y)."""
-        self.shapes.append(Text(x, y, text, size, colour, anchor, bold))
+        self.shapes.append(TextShape(x, y, text, size, colour, anchor, bold))
 
     def image(self, x: int, y: int, pixels: Any) -> None:
         """Add an image, uint8 (height, width, 3), with its upper left corner at (x, y). It covers all other shapes."""
-        self.shapes.append(Image(x, y, pixels))
+        self.shapes.append(ImageShape(x, y, pixels))
 
     def save(self, path: Path) -> tuple[Path, Path]:
         """Write the figure next to `path` as PNG and as SVG; return both paths."""
@@ -192,14 +192,14 @@ class Picture:
         for shape in self.shapes:
             if isinstance(shape, Rectangle):
                 _fill(canvas, shape)
-            elif isinstance(shape, Line):
+            elif isinstance(shape, LineShape):
                 points = np.rint(np.array(shape.points) * _FINER).astype(np.int32)
                 cv2.polylines(canvas, [points], False, rgb(shape.colour), max(round(shape.width * _FINER), 1), 16)
-            elif isinstance(shape, Text):
+            elif isinstance(shape, TextShape):
                 _write(cv2, canvas, shape)
         canvas = cv2.resize(canvas, (self.width, self.height), interpolation=cv2.INTER_AREA)
         for shape in self.shapes:  # images are drawn unscaled
-            if isinstance(shape, Image):
+            if isinstance(shape, ImageShape):
                 height, width = shape.pixels.shape[:2]
                 canvas[shape.y : shape.y + height, shape.x : shape.x + width] = shape.pixels
         return canvas
@@ -232,17 +232,17 @@ def rgb(colour: Colour) -> tuple[int, int, int]:
 # -- as SVG
 
 
-def _svg(shape: Rectangle | Line | Text | Image) -> str:
-    if isinstance(shape, Image):
+def _svg(shape: Rectangle | LineShape | TextShape | ImageShape) -> str:
+    if isinstance(shape, ImageShape):
         height, width = shape.pixels.shape[:2]
         content = base64.b64encode(_png(shape.pixels)).decode()
         size = f'width="{width}" height="{height}"'
         return f'<image x="{shape.x}" y="{shape.y}" {size} href="data:image/png;base64,{content}"/>'
-    if isinstance(shape, Line):
+    if isinstance(shape, LineShape):
         points = " ".join(f"{x:.5g},{y:.5g}" for x, y in shape.points)
         return f'<polyline points="{points}" fill="none" stroke-width="{shape.width:g}" {_paint("s", shape.colour)}/>'
     at = f'x="{shape.x:.6g}" y="{shape.y:.6g}"'
-    if isinstance(shape, Text):
+    if isinstance(shape, TextShape):
         style = f'font-size="{shape.size:g}" text-anchor="{shape.anchor}"' + (' font-weight="600"' * shape.bold)
         return f"<text {at} {style} {_paint('f', shape.colour)}>{escape(shape.text)}</text>"
     paint = _paint("f", shape.colour, shape.outline)
@@ -295,7 +295,7 @@ def _ascii(text: str) -> str:
     return kept.encode("ascii", "replace").decode()
 
 
-def _write(cv2: Any, canvas: Any, shape: Text) -> None:
+def _write(cv2: Any, canvas: Any, shape: TextShape) -> None:
     font, scale, thickness = cv2.FONT_HERSHEY_SIMPLEX, shape.size * _FINER / 30, max(round(shape.size * _FINER / 14), 1)
     text = _ascii(shape.text)
     width = cv2.getTextSize(text, font, scale, thickness)[0][0]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from penstock.runtime.autotune.figures import LARGE_BLOCKS, Flow, Knobs, Means, Proposal
 from penstock.runtime.autotune.measure import CLEARLY, SLEEPS, Measure, differs, idle, measure, ratio, starvation
-from penstock.runtime.autotune.trials import CONTENT, LEAP, Kind, Verdict
+from penstock.runtime.autotune.trials import CONTENT, LEAP, Action, Verdict
 from penstock.runtime.autotune.tuner_state import TunerState
 
 _SATURATED = 0.85  # share of the granted cores in use above which no knob helps: cores are divided by demand
@@ -201,10 +201,10 @@ def _locked(view: View, name: str) -> bool:
     """Return True if threads exclude each other, now or when there were more of them."""
     if view.one_core():
         return True
-    tried = [t for t in view.state.trials if t.change.name == name and t.change.kind in (Kind.MORE, Kind.FEWER)]
+    tried = [t for t in view.state.trials if t.change.name == name and t.change.kind in (Action.MORE, Action.FEWER)]
     if not tried or view.knobs[name].executor != "thread":
         return False
-    change, more = tried[-1].change, tried[-1].made if tried[-1].change.kind is Kind.MORE else tried[-1].base
+    change, more = tried[-1].change, tried[-1].made if tried[-1].change.kind is Action.MORE else tried[-1].base
     return excluding(max(change.before.parallelism, change.after.parallelism), [more], more.used)
 
 
@@ -237,7 +237,7 @@ def _more_than_processes(view: View, name: str) -> bool:
     """
     known = _rates_of_threads(view, name, _LATELY)
     fewest = min(known, key=lambda found: (found[0], -found[1]), default=None)
-    return fewest is not None and view.cores * fewest[1] < Kind.PROCESSES.value[1] * view.measures[name].rate
+    return fewest is not None and view.cores * fewest[1] < Action.PROCESSES.value[1] * view.measures[name].rate
 
 
 def _too_few(view: View, name: str, workers: int) -> bool:
@@ -309,7 +309,7 @@ def may_leap(view: View, name: str) -> bool:
 
 def _in_proportion(view: View, name: str) -> bool:
     """Return True if all added workers brought as much as those before them. Sleeping calls do not interfere."""
-    added = [t for t in view.state.trials if t.change.name == name and t.change.kind is Kind.MORE]
+    added = [t for t in view.state.trials if t.change.name == name and t.change.kind is Action.MORE]
     return bool(added) and all(
         t.gain >= _LINEAR * t.change.after.parallelism / t.change.before.parallelism for t in added
     )
@@ -321,7 +321,7 @@ def _needed(view: View, name: str) -> bool:
     if last is None or last.change.after.parallelism != view.knobs[name].parallelism:
         return False
     lately = measure(view.state.since.lately(name), name)
-    return last.change.kind is Kind.MORE and _in_proportion(view, name) and not differs(last.made, lately)
+    return last.change.kind is Action.MORE and _in_proportion(view, name) and not differs(last.made, lately)
 
 
 def _fewer_may_do(view: View, found: Measure, knobs: Knobs) -> bool:

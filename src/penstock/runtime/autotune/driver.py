@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from penstock.image.backends import calm_opencv
-from penstock.runtime.autotune.figures import Decision, Flow, Knobs, Limits, Means, Sample
+from penstock.runtime.autotune.figures import Decision, Flow, Knobs, Means, Sample, TunerLimits
 from penstock.runtime.autotune.remembered import (
     Remembered,
     inputs_were_quick,
@@ -52,7 +52,7 @@ class Processes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Clocks:
+class _Readings:
     """Readings in seconds: of a clock, of the CPU time of this process and its workers, and of idle processors."""
 
     wall: float
@@ -96,7 +96,7 @@ class Driver:
         self._lock = threading.RLock()
         self._looking = threading.Lock()
         self._history: list[Sample] = []
-        self._last: _Clocks | None = None  # at the last sample
+        self._last: _Readings | None = None  # at the last sample
         self._beginning = False  # present measurements do not count: an earlier iteration measured this setting
         self._saved = 0.0
         self._asked: float | None = None  # time of the first request for processes
@@ -110,7 +110,7 @@ class Driver:
         self,
         place: tuple[int, str, str | None],
         knobs: Knobs,
-        limits: Limits,
+        limits: TunerLimits,
         *,
         bounded: bool,
         reads: bool = False,
@@ -188,7 +188,7 @@ class Driver:
                 return
             calm_opencv()  # a function may have imported OpenCV since the last sample
             delays = self._threads.delays()
-            clocks = _Clocks(
+            clocks = _Readings(
                 now,
                 time.process_time() + sum(lane.choice.cpu_seconds() for lane in self.lanes),
                 idle_seconds(),
@@ -208,7 +208,7 @@ class Driver:
         finally:
             self._looking.release()
 
-    def _look(self, now: _Clocks, before: _Clocks) -> None:
+    def _look(self, now: _Readings, before: _Readings) -> None:
         flows = _with_delays([lane.flow() for lane in self.lanes], now, before)
         means, cpu = self._means(), now.cpu - before.cpu
         idle = None
@@ -266,7 +266,7 @@ def _reason(decision: Decision, lane: Lane) -> str | None:
     return found if lane.choice.obstacle is None else f"{found}; {lane.choice.obstacle}"
 
 
-def _with_delays(flows: list[Flow], now: _Clocks, before: _Clocks) -> tuple[Flow, ...]:
+def _with_delays(flows: list[Flow], now: _Readings, before: _Readings) -> tuple[Flow, ...]:
     """Divide the time that workers waited for a core among the lanes, in proportion to their working time."""
     delayed = sum(seconds - before.delays.get(thread, 0.0) for thread, seconds in now.delays.items())
     spent = sum(flow.run_seconds + flow.pull_seconds for flow in flows)

@@ -33,7 +33,7 @@ class Knobs:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TunerLimits:
     """The range in which the tuner may choose. Equal bounds, or a single executor, are the choice of the user."""
 
     least: int = 1
@@ -59,7 +59,7 @@ class Flow:
 
     name: str  # the same in every run of the plan
     knobs: Knobs  # in force for the whole period
-    limits: Limits
+    limits: TunerLimits
     elements: int = 0  # computed elements
     results: int = 0  # computed Blocks
     nbytes: int = 0  # bytes of the results
@@ -127,8 +127,8 @@ _FORMAT = 1
 def to_json(samples: Sequence[Sample], means: Means) -> str:
     """Return the samples and means of a run as JSON.
 
-    >>> from penstock.runtime.autotune.figures import Flow, Knobs, Limits, Means, Sample
-    >>> sample = Sample(0.0, 0.1, 0.1, (Flow("map", Knobs(2), Limits(1, 2)),))
+    >>> from penstock.runtime.autotune.figures import Flow, Knobs, TunerLimits, Means, Sample
+    >>> sample = Sample(0.0, 0.1, 0.1, (Flow("map", Knobs(2), TunerLimits(1, 2)),))
     >>> from_json(to_json([sample], Means(2, 1 << 30))) == ([sample], Means(2, 1 << 30))
     True
     """
@@ -153,7 +153,7 @@ def _sample(found: dict[str, Any]) -> Sample:
 def _flow(found: dict[str, Any]) -> Flow:
     limits = dict(found["limits"])
     limits["executors"] = tuple(limits["executors"])
-    return Flow(**{**found, "knobs": Knobs(**found["knobs"]), "limits": Limits(**limits)})
+    return Flow(**{**found, "knobs": Knobs(**found["knobs"]), "limits": TunerLimits(**limits)})
 
 
 def holds_gil() -> bool:

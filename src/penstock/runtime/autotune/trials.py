@@ -27,7 +27,7 @@ _DOUBTFUL = 1.5  # seconds before which processes are not refused in that case
 _LATEST = 8.0  # seconds after which there is always a verdict
 
 
-class Kind(Enum):
+class Action(Enum):
     """The kind of a change. Its three ratios of rates: worse for certain, accepted at the end, better for certain."""
 
     PROCESSES = (0.97, 1.15, 1.18)
@@ -41,7 +41,7 @@ class Kind(Enum):
     @property
     def gives_back(self) -> bool:
         """True if the change saves resources instead of time."""
-        return self in (Kind.FEWER, Kind.NARROWER, Kind.THREADS)
+        return self in (Action.FEWER, Action.NARROWER, Action.THREADS)
 
 
 class Verdict(Enum):
@@ -54,7 +54,7 @@ class Verdict(Enum):
 class Change:
     """A change from one setting to another. If several knobs change, the most important one defines the kind."""
 
-    kind: Kind
+    kind: Action
     name: str  # the segment
     before: Knobs
     after: Knobs
@@ -67,20 +67,20 @@ def change_between(before: Mapping[str, Knobs], after: Mapping[str, Knobs]) -> C
         for name in before
         if name in after and (kind := _kind(before[name], after[name])) is not None
     ]
-    order = list(Kind)
+    order = list(Action)
     return min(changes, key=lambda change: order.index(change.kind), default=None)
 
 
-def _kind(before: Knobs, after: Knobs) -> Kind | None:
+def _kind(before: Knobs, after: Knobs) -> Action | None:
     if before.executor != after.executor:
-        return Kind.PROCESSES if after.executor == "process" else Kind.THREADS
+        return Action.PROCESSES if after.executor == "process" else Action.THREADS
     if before.parallelism != after.parallelism:
-        return Kind.MORE if after.parallelism > before.parallelism else Kind.FEWER
+        return Action.MORE if after.parallelism > before.parallelism else Action.FEWER
     if before.window < after.window:
-        return Kind.WIDER
+        return Action.WIDER
     if before.block_seconds != after.block_seconds:
-        return Kind.BLOCKS
-    return Kind.NARROWER if before.window > after.window else None
+        return Action.BLOCKS
+    return Action.NARROWER if before.window > after.window else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,9 @@ class Trial:
 
     def brought_much(self, now: Knobs) -> bool:
         """Return True if this trial added the present workers with a large gain: they do not wait for a lock."""
-        return self.change.kind is Kind.MORE and self.change.after.parallelism == now.parallelism and self.gain >= _MUCH
+        return (
+            self.change.kind is Action.MORE and self.change.after.parallelism == now.parallelism and self.gain >= _MUCH
+        )
 
     @property
     def went_badly(self) -> bool:
@@ -115,7 +117,7 @@ def gain_of(change: Change, base: Measure, made: Measure) -> float:
     one core per process, by the CPU time of an element.
     """
     gain = ratio(made.rate, base.rate, without=1.0)
-    if change.kind is not Kind.PROCESSES or min(made.idle, base.idle) >= NO_CORE:
+    if change.kind is not Action.PROCESSES or min(made.idle, base.idle) >= NO_CORE:
         return gain
     most = change.after.parallelism * base.cost
     return min(gain, ratio(most, made.cost * min(base.used + base.delayed, 1.0), without=gain))
@@ -150,27 +152,27 @@ def _enough_for(change: Change, earlier: Sequence[Trial]) -> float:
     of twice as many workers must gain as early, because many workers may hinder each other. Workers that brought a
     large gain are removed only if this costs nothing.
     """
-    if change.kind is Kind.MORE:
+    if change.kind is Action.MORE:
         if not earlier:
             return _LEAPT if _leaps(change) else 0.0
         in_vain = len(earlier) == 1 and earlier[0].verdict is Verdict.WORSE and _leaps(earlier[0].change)
-        return Kind.MORE.value[2] if in_vain else 0.0
-    if change.kind is Kind.FEWER:
+        return Action.MORE.value[2] if in_vain else 0.0
+    if change.kind is Action.FEWER:
         last = next((trial for trial in reversed(earlier) if trial.verdict is Verdict.BETTER), None)
         return 1.0 if last is not None and last.brought_much(change.before) else 0.0
     return 0.0
 
 
 def _leaps(change: Change) -> bool:
-    return change.kind is Kind.MORE and change.after.parallelism >= LEAP * change.before.parallelism
+    return change.kind is Action.MORE and change.after.parallelism >= LEAP * change.before.parallelism
 
 
 def _rise(change: Change, base: Measure, made: Measure) -> float:
     """Return the seconds in which a lower rate may only mean that the new setting has not reached its speed."""
-    if change.kind is Kind.PROCESSES:
+    if change.kind is Action.PROCESSES:
         return _ARRIVE if made.used < base.used else 0.0
     falls = made.rate < _EQUAL * base.rate and base.share < _WAITS
-    return _RISE if change.kind is Kind.MORE and falls else 0.0
+    return _RISE if change.kind is Action.MORE and falls else 0.0
 
 
 def _hopeless(change: Change, base: Measure, period: SteadyPeriod) -> bool:
@@ -178,7 +180,7 @@ def _hopeless(change: Change, base: Measure, period: SteadyPeriod) -> bool:
     made = measure(period.samples[1:], change.name)
     expected = ratio(base.steps * made.seconds, base.seconds)
     patience = max(2 * _SOON, min(1.5 * base.step_seconds, 2.0))
-    if change.kind is Kind.PROCESSES and made.used < base.used:
+    if change.kind is Action.PROCESSES and made.used < base.used:
         patience += _ARRIVE
     return made.seconds >= patience and expected >= 16 and made.rate < 0.5 * base.rate
 
@@ -198,7 +200,7 @@ def _verdict(change: Change, base: Measure, made: Measure, hunger: float, hunger
     if gain - error >= surely:
         return Verdict.BETTER
     # While no core is idle, processes may later get more cores than one thread at a time.
-    doubt = kind is Kind.PROCESSES and made.idle < NO_CORE and OF_CORES * base.cost >= kept_from * made.cost
+    doubt = kind is Action.PROCESSES and made.idle < NO_CORE and OF_CORES * base.cost >= kept_from * made.cost
     if doubt and made.seconds < _DOUBTFUL:
         return Verdict.OPEN
     if gain + error <= surely_not:
@@ -207,7 +209,7 @@ def _verdict(change: Change, base: Measure, made: Measure, hunger: float, hunger
         return Verdict.WORSE
     if not _enough(made, 0.35 if gain < 1.0 and not kind.gives_back else 0.5):
         return Verdict.OPEN
-    if kind is Kind.FEWER and change.before.parallelism <= 2:
+    if kind is Action.FEWER and change.before.parallelism <= 2:
         kept_from += _DOUBT  # the gain from one worker less is small
     elif kind.gives_back:
         kept_from -= min(error / 2, _DOUBT)  # a resource is given back unless its loss has a known cost
@@ -231,9 +233,9 @@ def _enough(made: Measure, seconds: float) -> bool:
     return made.seconds >= seconds
 
 
-def _pays(kind: Kind, base: Measure, made: Measure, gain: float, hunger: float, hunger_now: float) -> bool:
+def _pays(kind: Action, base: Measure, made: Measure, gain: float, hunger: float, hunger_now: float) -> bool:
     """Return True if, at about equal speed, the consumer waits much less or elements cost less."""
-    if kind in (Kind.MORE, Kind.WIDER):
+    if kind in (Action.MORE, Action.WIDER):
         return gain >= _EQUAL and hunger_now <= 0.5 * hunger
     cost = ratio(made.cost, base.cost, without=1.0)
-    return kind is Kind.BLOCKS and ((gain >= _EQUAL and cost <= 0.92) or (gain >= 0.92 and cost <= 0.7))
+    return kind is Action.BLOCKS and ((gain >= _EQUAL and cost <= 0.92) or (gain >= 0.92 and cost <= 0.7))

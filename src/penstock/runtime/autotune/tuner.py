@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from penstock.runtime.autotune.climb import View, climb, let_go, may_leap, view
-from penstock.runtime.autotune.figures import Decision, Flow, Knobs, Limits, Means, Proposal, Sample
+from penstock.runtime.autotune.figures import Decision, Flow, Knobs, Means, Proposal, Sample, TunerLimits
 from penstock.runtime.autotune.measure import CLEARLY, SLEEPS, Measure, differs, knobs_of, measure, ratio
-from penstock.runtime.autotune.trials import CONTENT, NO_CORE, OF_CORES, Change, Kind, Trial, Verdict, change_between
+from penstock.runtime.autotune.trials import CONTENT, NO_CORE, OF_CORES, Action, Change, Trial, Verdict, change_between
 from penstock.runtime.autotune.tuner_state import TunerState, tuner_state
 
 _AGAIN = 15.0  # seconds until a change is tried again; the time is multiplied by four after each trial
@@ -33,18 +33,20 @@ def barred(view: View, proposal: Proposal) -> bool:
     now, made = view.measures[change.name], tried.late(change.name)
     if then.seconds > 0 and differs(then, now) and _lasts(view, change, then):
         return False
-    if change.kind is Kind.MORE and made.starved < CONTENT <= now.starved:
+    if change.kind is Action.MORE and made.starved < CONTENT <= now.starved:
         return False  # the change was not needed at that time
     if change.kind.gives_back and not view.content and made.seconds > 0 and made.rate < CLEARLY * then.rate:
         return True
-    moment = change.kind in (Kind.PROCESSES, Kind.THREADS) and made.idle < NO_CORE and made.cost < OF_CORES * then.cost
-    soon = moment or (change.kind is Kind.MORE and now.share < SLEEPS and made.rate >= CLEARLY * then.rate)
+    moment = (
+        change.kind in (Action.PROCESSES, Action.THREADS) and made.idle < NO_CORE and made.cost < OF_CORES * then.cost
+    )
+    soon = moment or (change.kind is Action.MORE and now.share < SLEEPS and made.rate >= CLEARLY * then.rate)
     return view.state.now - tried.stop < (_SOON_AGAIN if soon and len(met) == 1 else _AGAIN * 4 ** min(len(met) - 1, 8))
 
 
 def _lasts(view: View, change: Change, then: Measure) -> bool:
     """Return True if the work has differed for some seconds, so that one bad moment does not argue for the change."""
-    if change.kind not in (Kind.FEWER, Kind.PROCESSES) or view.content:
+    if change.kind not in (Action.FEWER, Action.PROCESSES) or view.content:
         return True
     return differs(then, measure(view.state.since.lately(change.name), change.name))
 
@@ -54,17 +56,17 @@ def _alike(change: Change) -> Callable[[Knobs], bool]:
     kind, wanted = change.kind, change.after
 
     def alike(knobs: Knobs) -> bool:
-        if kind in (Kind.PROCESSES, Kind.THREADS):
+        if kind in (Action.PROCESSES, Action.THREADS):
             return knobs.executor == wanted.executor
         if knobs.executor != wanted.executor:
             return False
-        if kind is Kind.BLOCKS:
+        if kind is Action.BLOCKS:
             return knobs.block_seconds == wanted.block_seconds
-        if kind is Kind.WIDER:
+        if kind is Action.WIDER:
             return knobs.window >= wanted.window
-        if kind is Kind.NARROWER:
+        if kind is Action.NARROWER:
             return knobs.window <= wanted.window
-        if kind is Kind.FEWER:
+        if kind is Action.FEWER:
             return wanted.parallelism <= knobs.parallelism < change.before.parallelism
         return knobs.parallelism == wanted.parallelism
 
@@ -89,7 +91,7 @@ def _workers(knobs: Knobs) -> tuple[str, int]:
 LEAST_WINDOW = 1  # a segment always has room for one result
 
 
-def within(knobs: Knobs, limits: Limits) -> Knobs:
+def within(knobs: Knobs, limits: TunerLimits) -> Knobs:
     """Return the nearest allowed knobs."""
     executor = knobs.executor
     if limits.executors and executor not in limits.executors:
@@ -210,10 +212,10 @@ def _learnt(view: View, name: str, knobs: Knobs) -> list[str]:
     """Return the results of two trials of this setting: threads against processes, and more or fewer workers."""
     trials = [trial for trial in view.state.trials if trial.change.name == name]
     told = []
-    executor = next((t for t in reversed(trials) if t.change.kind in (Kind.PROCESSES, Kind.THREADS)), None)
+    executor = next((t for t in reversed(trials) if t.change.kind in (Action.PROCESSES, Action.THREADS)), None)
     if executor is not None:
         told.append(_of_executor(executor, knobs))
-    for kind in (Kind.MORE, Kind.FEWER):
+    for kind in (Action.MORE, Action.FEWER):
         last = next((t for t in reversed(trials) if t.change.kind is kind), None)
         if last is not None and last.base.starved >= CONTENT and knobs.parallelism in _compared(last):
             told.append(_of_number(last))
@@ -227,7 +229,7 @@ def _compared(trial: Trial) -> tuple[int, int]:
 def _of_executor(trial: Trial, knobs: Knobs) -> str:
     if trial.verdict is Verdict.BETTER and knobs.executor != trial.change.after.executor:
         return ""
-    if trial.change.kind is Kind.THREADS:
+    if trial.change.kind is Action.THREADS:
         return f"threads gave {trial.gain:.3g} times as much as worker processes"
     why = ", which held the interpreter's lock" if trial.verdict is Verdict.BETTER else ""
     return f"worker processes gave {trial.gain:.3g} times as much as threads{why}"
@@ -331,7 +333,7 @@ def _measured(seen: View) -> bool:
     """Return True if the best setting is measured well enough for a comparison with others."""
     found = seen.state
     if found.current is not None and (
-        found.now - found.since.stop > _STALE or found.current.change.kind in (Kind.PROCESSES, Kind.THREADS)
+        found.now - found.since.stop > _STALE or found.current.change.kind in (Action.PROCESSES, Action.THREADS)
     ):
         return False
     for name in seen.path()[-1:]:

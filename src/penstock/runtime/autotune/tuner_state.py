@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from penstock.runtime.autotune.figures import Flow, Knobs, Sample
 from penstock.runtime.autotune.measure import SteadyPeriod, knobs_of, measure, starvation, steady_periods
-from penstock.runtime.autotune.trials import CONTENT, Change, Kind, Trial, Verdict, change_between, tried
+from penstock.runtime.autotune.trials import CONTENT, Action, Change, Trial, Verdict, change_between, tried
 
 _STANDS = 10.0  # seconds after which a setting is no trial
 _BREAK = 4.0  # longest trial in seconds after which the setting before still counts
@@ -80,7 +80,7 @@ def _base(period: SteadyPeriod, change: Change) -> tuple[Sample, ...]:
     """
     name = change.name
     tail = period.tail(name) or period.samples
-    if change.kind is Kind.FEWER and starvation(tail) >= CONTENT:
+    if change.kind is Action.FEWER and starvation(tail) >= CONTENT:
         longer = period.lately(name)
         if measure(longer, name).rate > measure(tail, name).rate:
             return longer

@@ -128,7 +128,7 @@ def fair_shares(free: int, wants: Sequence[tuple[int, float]]) -> list[int]:
     return given
 
 
-class Counted(Reserved, Account):
+class BufferAccount(Reserved, Account):
     """The account of one buffer.
 
     `owner` is the run of the buffer; `of` is an object that several stages or runs share.
@@ -186,7 +186,7 @@ class Mark:
         self.value = True
 
 
-class Window:
+class MemoryWindow:
     """A part of a budget. `share` windows of parallel segments divide one part. Any thread may use it."""
 
     kind = "ahead"
@@ -280,8 +280,8 @@ class Budget(Memory):
         self.start = min(START, total if given else total >> 4)  # size of a window without a wish
         self._grain = min(_GRAIN, total >> 8)
         self._mark = Mark()
-        self._accounts: Weakly[Counted] = Weakly(self._mark.set)
-        self._windows: Weakly[Window] = Weakly(self._mark.set)
+        self._accounts: Weakly[BufferAccount] = Weakly(self._mark.set)
+        self._windows: Weakly[MemoryWindow] = Weakly(self._mark.set)
         self._dividing = new_lock()  # no thread waits for this lock
         self._follower = Follower(self._mark.set, total >> 3)
         KEPT.follow(self._follower)
@@ -289,25 +289,25 @@ class Budget(Memory):
 
     def account(
         self, kind: str, label: str, where: str | None = None, *, of: Any = None, owner: object = None
-    ) -> Counted:
+    ) -> BufferAccount:
         shared = [] if of is None else [account for account in self._accounts.listed() if account.is_of(of)]
-        account = shared[0] if shared else Counted(self, owner, kind, label, where, of)
+        account = shared[0] if shared else BufferAccount(self, owner, kind, label, where, of)
         if not shared:
             self._accounts.add(account)
         if of is not None:
             account.share(owner)
         return account
 
-    def window(self, label: str, share: int = 1, where: str | None = None, *, owner: object = None) -> Window:
+    def window(self, label: str, share: int = 1, where: str | None = None, *, owner: object = None) -> MemoryWindow:
         """Return a window for a segment. `share` windows, such as the inputs of an interleave, divide one part."""
-        made = Window(self, self._mark, owner, label, share, where)
+        made = MemoryWindow(self, self._mark, owner, label, share, where)
         self._windows.add(made)
         self.changed()
         return made
 
-    def forget(self, member: Counted | Window) -> None:
+    def forget(self, member: BufferAccount | MemoryWindow) -> None:
         """Remove a closed account or window."""
-        if isinstance(member, Window):
+        if isinstance(member, MemoryWindow):
             self._windows.remove(member)
         else:
             self._accounts.remove(member)
@@ -378,7 +378,7 @@ class Budget(Memory):
         for window, limit in zip(windows, fair_shares(left, wants), strict=True):
             window.allow(limit)
 
-    def members(self) -> list[Counted | Window]:
+    def members(self) -> list[BufferAccount | MemoryWindow]:
         """Return all accounts and windows, oldest first."""
         return [*self._accounts.listed(), *self._windows.listed()]
 

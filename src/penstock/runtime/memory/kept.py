@@ -95,7 +95,7 @@ _MOST = 1 << 28  # most bytes of a pool, for all budgets
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
-class Pool(Protocol):
+class MemoryPool(Protocol):
     """A pool that keeps memory. Its methods are called without a lock, from any thread."""
 
     def bound(self, nbytes: int) -> None:
@@ -114,7 +114,7 @@ class Follower:
 
 
 class _Gauge(Reserved):
-    def __init__(self, kind: str, pool: Pool) -> None:
+    def __init__(self, kind: str, pool: MemoryPool) -> None:
         self.kind = kind
         self.pool = pool
 
@@ -126,7 +126,7 @@ class _Polled:
     share: int
 
 
-class Kept:
+class KeptMemory:
     """The pools of the process, and the living budgets. Each pool keeps as much as the smallest budget allows."""
 
     def __init__(self) -> None:
@@ -135,7 +135,7 @@ class Kept:
         self._followers: Weakly[Follower] = Weakly(self.bound)
         self._most = _MOST
 
-    def add(self, kind: str, pool: Pool) -> None:
+    def add(self, kind: str, pool: MemoryPool) -> None:
         """Count the kept bytes of a pool."""
         gauge = _Gauge(kind, pool)
         self._gauges.append(gauge)
@@ -195,7 +195,7 @@ class Kept:
         return [(kind, pool.nbytes()) for kind, pool in self._polled.items()]
 
 
-KEPT = Kept()
+KEPT = KeptMemory()
 KEPT.add("for reuse", ARENA)
 KEPT.add("row groups", RECENT)
 KEPT.poll("shared, for reuse", lambda: shared_bytes()[1])

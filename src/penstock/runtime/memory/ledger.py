@@ -7,7 +7,7 @@ from typing import Any
 from penstock.physical.memory import Account, Memory
 from penstock.physical.stage import Around, Stage
 from penstock.plan.node import Node
-from penstock.runtime.memory.budget import Budget, Counted, Window
+from penstock.runtime.memory.budget import Budget, BufferAccount, MemoryWindow
 from penstock.runtime.memory.kept import Weakly
 
 
@@ -22,7 +22,7 @@ class Ledger(Memory):
     def account(self, kind: str, label: str, where: str | None = None, *, of: Any = None) -> Account:
         return self.budget.account(kind, label, where, of=of, owner=self)
 
-    def window(self, label: str, share: int = 1, where: str | None = None) -> Window:
+    def window(self, label: str, share: int = 1, where: str | None = None) -> MemoryWindow:
         """See `Budget.window`."""
         return self.budget.window(label, share, where, owner=self)
 
@@ -39,7 +39,7 @@ class Ledger(Memory):
         """See `Budget.observer`."""
         return self.budget.observer(node, stage)
 
-    def members(self) -> list[Counted | Window]:
+    def members(self) -> list[BufferAccount | MemoryWindow]:
         """Return the accounts and windows of the run."""
         return [member for member in self.budget.members() if member.belongs_to(self)]
 

@@ -15,7 +15,7 @@ from penstock.errors import (
     said,
 )
 from penstock.physical.stretch import Fatal, Stretch, failure, fatal
-from penstock.physical.transform import Transform
+from penstock.physical.transform import Transforms
 from penstock.runtime.tracebacks import add_lines
 
 _SIGNALS = "A negative status is a signal: -9 is what the system sends when memory runs out, -11 a crash in C code."
@@ -33,18 +33,18 @@ class Unworkable(Fatal):
         return f"{first} {more[-1]}" if more else first
 
 
-def in_place(error: PenstockError, transforms: Sequence[Transform], block: Block, numbers: Numbers) -> Stretch:
+def in_place(error: PenstockError, transforms: Transforms, block: Block, numbers: Numbers) -> Stretch:
     """Return the error as the failure of the one element of `block`."""
     error.context = Context(labels(transforms), transforms[-1].where, numbers.at(0), *block.origin_at(0))
     return failure(error)
 
 
-def labels(transforms: Sequence[Transform]) -> str:
+def labels(transforms: Transforms) -> str:
     """Return the joint label of the transforms."""
     return " · ".join(transform.label for transform in transforms)
 
 
-def too_late(transforms: Sequence[Transform], seconds: float) -> PenstockError:
+def too_late(transforms: Transforms, seconds: float) -> PenstockError:
     message = f"{labels(transforms)} did not finish with one element within element_timeout={seconds:g} seconds."
     hint = (
         "The function waits for something that does not come, or is slow here: "
@@ -53,7 +53,7 @@ def too_late(transforms: Sequence[Transform], seconds: float) -> PenstockError:
     return DeadlineExceededError(message, hint=hint)
 
 
-def poison(transforms: Sequence[Transform], codes: Sequence[int | None]) -> PenstockError:
+def poison(transforms: Transforms, codes: Sequence[int | None]) -> PenstockError:
     """Return the error of an element that ended two processes."""
     message = f"Worker processes ended while they ran {labels(transforms)} (exit statuses {codes[0]} and {codes[1]})."
     return FailedPreconditionError(message, hint=_SIGNALS)

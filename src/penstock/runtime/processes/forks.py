@@ -42,7 +42,7 @@ from penstock.runtime.processes.worker import serve
 _PATIENCE = 10.0  # longest delay of a fork in seconds, while other threads import or compile
 
 
-class Forked(Process):
+class ForkedProcess(Process):
     """A forked copy of this process, which calls `main(number)` and then works like other workers."""
 
     def __init__(self, context: Any, main: Callable[[int], None], number: int) -> None:
@@ -151,7 +151,7 @@ class Here:
                 self._changed.notify_all()
 
 
-class Place:
+class BlockPlace:
     """The place of a Block in the order of one worker, for which the pool holds its lock.
 
     A worker may have a Block and the one before it at the same time. If a worker dies, its Blocks are sent again, each
@@ -223,7 +223,7 @@ class ForkedPool(ProcessPool):
                 self._workers.add(worker)
                 self._rests(worker)
 
-    def place_of(self, task: ProcessTask, block: Block) -> Place | None:
+    def place_of(self, task: ProcessTask, block: Block) -> BlockPlace | None:
         """Return the place of a Block, if the order in a worker matters."""
         return None
 
@@ -264,7 +264,7 @@ class ForkedPool(ProcessPool):
             self._idle.remove(worker)
             self._workers.discard(worker)
             worker.end()
-        own = [worker for worker in fit if isinstance(at := worker.process, Forked) and at.number == number]
+        own = [worker for worker in fit if isinstance(at := worker.process, ForkedProcess) and at.number == number]
         if own:
             return own[0]
         if self._failed is None:
@@ -298,7 +298,7 @@ class ForkedPool(ProcessPool):
             self._slots[number] = True
         found: Process | bool = False
         try:
-            found = Forked(self._context, self._main, number)
+            found = ForkedProcess(self._context, self._main, number)
             return found
         finally:
             self._slots[number] = found

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.block.numbers import Numbers
-from penstock.block.shared_memory import Owner, Region, SharedMemory
+from penstock.block.shared_memory import Region, RegionOwner, SharedMemory
 from penstock.block.transport import unpack
 from penstock.errors import Context, FailedPreconditionError, PenstockError
 from penstock.physical.stretch import Fatal, Stretch
 from penstock.runtime.counts import CLOCKS
 from penstock.runtime.processes.failures import mistaken, not_started
-from penstock.runtime.processes.link import EMPTY, SMALL, Late, Link, Message, Packed, possible
+from penstock.runtime.processes.link import EMPTY, SMALL, Late, Link, Message, Pickled, possible
 from penstock.runtime.processes.start import Process, births, search_path
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Untried(Exception):
     """The worker was lost because of another thread before it began with this Block."""
 
 
-class Ended(Exception):
+class FunctionEnded(Exception):
     """A function raised an exception other than `Exception`, which ends the run on every executor."""
 
     def __init__(self, raised: BaseException) -> None:
@@ -82,7 +82,7 @@ class Worker:
 
     def __init__(self, memory: SharedMemory, make: Callable[[], Process] = Process) -> None:
         self._memory = memory
-        self._owner = Owner()
+        self._owner = RegionOwner()
         self._mapped: dict[int, Region] = {}  # mapped by the process
         self.known: set[int] = set()  # transforms
         self.stale: deque[int] = deque()  # transforms that no thread will ask for again
@@ -106,7 +106,7 @@ class Worker:
         self._link.receive(deadline=deadline)
         self._ready = True
 
-    def run(self, task: ProcessTask, packed: Packed, numbers: Numbers) -> Answer:
+    def run(self, task: ProcessTask, packed: Pickled, numbers: Numbers) -> Answer:
         """Run the transforms of the task on a packed Block, after earlier Blocks of this process."""
         asked = _Asked()
         try:
@@ -114,7 +114,7 @@ class Worker:
             CLOCKS.own.has_sent()
             since = self._come_to_turn(asked)
             answer = self._answer(task, asked, since)
-        except (Unreadable, Ended, PenstockError, Fatal):
+        except (Unreadable, FunctionEnded, PenstockError, Fatal):
             self._next(asked)
             raise
         except BaseException as error:
@@ -124,12 +124,12 @@ class Worker:
         self._next(asked)
         return answer
 
-    def _ask(self, asked: _Asked, task: ProcessTask, packed: Packed, numbers: Numbers) -> None:
+    def _ask(self, asked: _Asked, task: ProcessTask, packed: Pickled, numbers: Numbers) -> None:
         while not self._has_asked(asked, task, packed, numbers):
             with self._turn:
                 self._turn.wait_for(lambda: self._lost or not self._asked)
 
-    def _has_asked(self, asked: _Asked, task: ProcessTask, packed: Packed, numbers: Numbers) -> bool:
+    def _has_asked(self, asked: _Asked, task: ProcessTask, packed: Pickled, numbers: Numbers) -> bool:
         """Send a Block. Return False if the transforms must be sent first, which needs an idle process."""
         with self._sending:
             self._check()
@@ -206,7 +206,7 @@ class Worker:
             raise mistaken(rest[0], rest[1], task.label, task.where)
         if kind == "ended":
             self._take_back(asked)
-            raise Ended(unpack(message.content, message.buffers()))
+            raise FunctionEnded(unpack(message.content, message.buffers()))
         task.expects = message.nbytes
         seconds, cpu_seconds = rest
         return Answer(self._made(message, asked), seconds, cpu_seconds, since)

@@ -28,7 +28,7 @@ class Late(Exception):
 
 
 @dataclass(slots=True)
-class Packed:
+class Pickled:
     """A value as pickle and buffers, with the place of each buffer in memory of `nbytes`."""
 
     content: bytes
@@ -38,7 +38,7 @@ class Packed:
     nbytes: int
 
     @classmethod
-    def of(cls, content: bytes, buffers: Sequence[pickle.PickleBuffer], memory: np.ndarray | None = None) -> Packed:
+    def of(cls, content: bytes, buffers: Sequence[pickle.PickleBuffer], memory: np.ndarray | None = None) -> Pickled:
         """Pack buffers. Buffers in `memory` keep their places, and the others follow one after the other."""
         raw = [np.frombuffer(buffer.raw(), np.uint8) for buffer in buffers]
         sizes = [view.nbytes for view in raw]
@@ -60,20 +60,20 @@ class Packed:
             if place_in(memory, view) != start:
                 memory[start : start + len(view)] = view
 
-    def placed(self) -> Packed:
+    def placed(self) -> Pickled:
         """Return the value without its buffers, after they were written elsewhere."""
-        return Packed(self.content, [], self.sizes, self.starts, self.nbytes)
+        return Pickled(self.content, [], self.sizes, self.starts, self.nbytes)
 
-    def moved(self, memory: np.ndarray | None = None) -> Packed:
+    def moved(self, memory: np.ndarray | None = None) -> Pickled:
         """Return the value with its buffers in `memory`, or in new memory, so that the originals can be freed."""
         if memory is None:
             memory = np.zeros(self.nbytes, np.uint8)
         self.write(memory)
         parts = [memory[start : start + size] for start, size in zip(self.starts, self.sizes, strict=True)]
-        return Packed(self.content, parts, self.sizes, self.starts, self.nbytes)
+        return Pickled(self.content, parts, self.sizes, self.starts, self.nbytes)
 
 
-EMPTY = Packed(b"", [], [], [], 0)
+EMPTY = Pickled(b"", [], [], [], 0)
 
 
 def aligned(nbytes: int) -> int:
@@ -125,7 +125,7 @@ class Link:
     def send(
         self,
         head: tuple[Any, ...],
-        packed: Packed = EMPTY,
+        packed: Pickled = EMPTY,
         region: int = -1,
         descriptor: int | None = None,
         *,

@@ -26,8 +26,8 @@ from penstock.forked import in_child, new_lock
 from penstock.physical.stretch import Fatal, Stretch, join
 from penstock.runtime.machine.granted import granted_cpus, granted_memory
 from penstock.runtime.processes.failures import in_place, poison, too_late, unsendable
-from penstock.runtime.processes.handle import PATIENCE, Ended, Unreadable, Untried, Worker, started
-from penstock.runtime.processes.link import Late, Packed
+from penstock.runtime.processes.handle import PATIENCE, FunctionEnded, Unreadable, Untried, Worker, started
+from penstock.runtime.processes.link import Late, Pickled
 from penstock.runtime.processes.start import watch_forks
 from penstock.runtime.processes.task import ProcessTask
 
@@ -84,11 +84,11 @@ class ProcessPool:
         """
         codes: list[int | None] = []
         by_value = False
-        packed: Packed | None = None
+        packed: Pickled | None = None
         again = False
         while len(codes) < 2:
             try:
-                packed = packed or Packed.of(*pack((portable(block), kinds), by_value=by_value))
+                packed = packed or Pickled.of(*pack((portable(block), kinds), by_value=by_value))
             except Exception as error:
                 return self._in_halves(task, block, numbers, kinds, unsendable(error))
             worker = self._take(task, block, again=again)
@@ -108,7 +108,7 @@ class ProcessPool:
                 if by_value:
                     return self._in_halves(task, block, numbers, kinds, unsendable(error))
                 packed, by_value = None, True
-            except Ended as ended:
+            except FunctionEnded as ended:
                 self._give_back(worker)
                 raise ended.raised from None
             except (PenstockError, Fatal):  # the worker cannot load the transforms, or a transform itself failed

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.block.block import Block
@@ -14,9 +13,9 @@ from penstock.block.transport import pack
 from penstock.errors import Context, InvalidArgumentError, PenstockError, said
 from penstock.functions.shipping import unpicklable
 from penstock.physical.stretch import Stretch
-from penstock.physical.transform import Transform
+from penstock.physical.transform import BlockTransform, Transforms
 from penstock.runtime.processes.failures import Unworkable, labels
-from penstock.runtime.processes.link import Packed
+from penstock.runtime.processes.link import Pickled
 
 if TYPE_CHECKING:
     from penstock.runtime.processes.pool import ProcessPool
@@ -29,7 +28,7 @@ class OwnWorkers(ABC):
     @abstractmethod
     def workers(self) -> ProcessPool: ...
 
-    def there(self, transform: Transform) -> Transform:
+    def there(self, transform: BlockTransform) -> BlockTransform:
         """Return the step in the form for the workers."""
         return transform
 
@@ -50,9 +49,7 @@ class ProcessTask:
         Unworkable: If worker processes cannot run the transforms on any element.
     """
 
-    def __init__(
-        self, pool: ProcessPool, transforms: Sequence[Transform], element_timeout: float | None = None
-    ) -> None:
+    def __init__(self, pool: ProcessPool, transforms: Transforms, element_timeout: float | None = None) -> None:
         self.transforms = list(transforms)
         self.element_timeout = element_timeout
         self.number = next(pool.numbers)
@@ -64,14 +61,12 @@ class ProcessTask:
         self._lock = threading.Lock()
         self._pool = pool
         try:
-            self.packed = Packed.of(*pack([_there(transform) for transform in transforms], by_value=True))
+            self.packed = Pickled.of(*pack([_there(transform) for transform in transforms], by_value=True))
         except Exception as error:
             raise _unsendable(self, error) from error
         weakref.finalize(self, pool.forget, self.number).atexit = False
 
-    def __call__(
-        self, transforms: Sequence[Transform], block: Block, numbers: Numbers, allocate: object = None
-    ) -> Stretch:
+    def __call__(self, transforms: Transforms, block: Block, numbers: Numbers, allocate: object = None) -> Stretch:
         try:
             return self._pool.run(self, block, numbers, [transform.decided for transform in transforms])
         except PenstockError as error:  # failures of elements are in the result instead
@@ -87,7 +82,7 @@ class ProcessTask:
             self.trip_seconds += trip_seconds
 
 
-def _there(transform: Transform) -> Transform:
+def _there(transform: BlockTransform) -> BlockTransform:
     function = getattr(transform, "function", None)
     return function.there(transform) if isinstance(function, OwnWorkers) else transform
 

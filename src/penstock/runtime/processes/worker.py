@@ -47,7 +47,7 @@ from penstock.errors import Context, FailedPreconditionError, PenstockError, con
 from penstock.physical.stretch import Stretch, failure, join
 from penstock.physical.transform import run_all
 from penstock.runtime.machine.malloc import keep_freed_memory
-from penstock.runtime.processes.link import SMALL, Link, Message, Packed, aligned, follow
+from penstock.runtime.processes.link import SMALL, Link, Message, Pickled, aligned, follow
 from penstock.runtime.tracebacks import add_lines, folded
 
 # The parent handles Ctrl-C, so the signal is blocked from the start. The import of the package `penstock` costs more
@@ -97,7 +97,7 @@ def serve(descriptor: int, lifeline: int) -> None:
     link = Link(end)
     try:
         link.send(("ready",))
-        _Server(link).serve()
+        _TransformServer(link).serve()
     except (EOFError, OSError):
         return
 
@@ -116,7 +116,7 @@ def _calm_opencv() -> None:
     calm_opencv()
 
 
-class Room:
+class ResultRoom:
     """The memory for the results of a Block. Arrays that a function makes there are not copied.
 
     The function must not read or write the memory after it has returned.
@@ -147,10 +147,10 @@ class Room:
         return self.memory[start : self.used]
 
 
-ROOM = Room()
+ROOM = ResultRoom()
 
 
-class _Server:
+class _TransformServer:
     """The transforms and regions of this process."""
 
     def __init__(self, link: Link) -> None:
@@ -243,7 +243,7 @@ class _Server:
         found: tuple[Block, Decided] = unpack(message.content, message.buffers(memory))
         return found
 
-    def _placed(self, packed: Packed) -> tuple[Packed, int]:
+    def _placed(self, packed: Pickled) -> tuple[Pickled, int]:
         """Return the results, copied to a region or to new memory, and the number of the region. -1: the socket."""
         if packed.nbytes <= SMALL:
             return packed.moved(), -1
@@ -277,13 +277,13 @@ class _Server:
         return found
 
 
-def _packed(made: Stretch, memory: np.ndarray | None) -> Packed:
+def _packed(made: Stretch, memory: np.ndarray | None) -> Pickled:
     ready = sendable(made)
     try:
-        return Packed.of(*pack(_parts(ready)), memory)
+        return Pickled.of(*pack(_parts(ready)), memory)
     except Exception:  # an element cannot be pickled, but other elements can
         parts = [sendable_alone(ready.slice(at, at + 1)) for at in range(ready.size)]
-        return Packed.of(*pack(_parts(join(parts))))
+        return Pickled.of(*pack(_parts(join(parts))))
 
 
 def _parts(made: Stretch) -> tuple[Any, ...]:
@@ -349,9 +349,9 @@ def _error(error: Exception) -> Exception:
     return _sent(error)
 
 
-def packed_end(raised: BaseException) -> Packed:
+def packed_end(raised: BaseException) -> Pickled:
     """Pack an exception that is no `Exception`, such as SystemExit, for the parent to raise."""
-    return Packed.of(*pack(_sent(raised)))
+    return Pickled.of(*pack(_sent(raised)))
 
 
 def _sent(error: BaseException) -> Exception:

@@ -149,7 +149,7 @@ class Job:
         return collate(list(zip(values, self._targets, strict=True)))
 
 
-class Ahead:
+class AheadBatches:
     """Batches that threads compute ahead, with the random numbers of torch's workers.
 
     Batch k has the numbers of worker k modulo the number of workers: its generator continues from batch to batch. The

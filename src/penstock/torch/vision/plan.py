@@ -18,7 +18,7 @@ from penstock.image.resizing.pillow import compiled
 from penstock.torch.generators import set_states, states
 from penstock.torch.vision.planned import Pixels, PlannedImage, identity
 from penstock.torch.vision.sources import source_of
-from penstock.torch.vision.table import Entry, Refused, Step, entry_of, flat
+from penstock.torch.vision.table import Refused, Step, TransformEntry, entry_of, flat
 
 TESTED = {"torchvision": ("0.29",), "Pillow": ("13",)}  # first numbers of the versions
 _SIZES = (97, 140), (131, 97), (261, 300)  # height and width of the images of the self-test
@@ -205,7 +205,7 @@ def _recognised(transforms: list[Any], shapes: list[tuple[int, int, int]]) -> tu
     return prefix, len(transforms), report
 
 
-def _step(entry: Entry, transform: Any, *, tensor: bool) -> Step | None:
+def _step(entry: TransformEntry, transform: Any, *, tensor: bool) -> Step | None:
     if not (entry.tensor if tensor else entry.pillow):
         message = f"it has no kernel for {'tensors' if tensor else 'images of Pillow'}"
         raise Refused(message)

@@ -24,7 +24,7 @@ class Refused(Exception):
     """A transform or data set runs as written. The text is the reason, or empty if it has no transforms."""
 
 
-class Entry(NamedTuple):
+class TransformEntry(NamedTuple):
     """A transform's maker, or None if it computes each value from one pixel; and which images it takes."""
 
     make: Callable[[Any], Step] | None
@@ -175,34 +175,34 @@ def _fill_of(transform: Any) -> tuple[int, ...]:
 
 
 ENTRIES = {
-    "Resize": Entry(_resize),
-    "CenterCrop": Entry(_center_crop),
-    "RandomResizedCrop": Entry(_random_resized_crop),
-    "RandomCrop": Entry(_random_crop),
-    "Pad": Entry(_pad),
-    "RandomHorizontalFlip": Entry(_flip, tensor=True),
-    "RandomVerticalFlip": Entry(_flip, tensor=True),
-    "Grayscale": Entry(_grayscale),
-    "RandomGrayscale": Entry(_random_grayscale),
-    "ToTensor": Entry(None, converts=True),
-    "PILToTensor": Entry(None, converts=True),
-    "ToImage": Entry(None, converts=True),
-    "ToDtype": Entry(None, pillow=False, tensor=True),
-    "ConvertImageDtype": Entry(None, pillow=False, tensor=True),
-    "Normalize": Entry(None, pillow=False, tensor=True),
-    "ToPureTensor": Entry(None, pillow=False, tensor=True),
+    "Resize": TransformEntry(_resize),
+    "CenterCrop": TransformEntry(_center_crop),
+    "RandomResizedCrop": TransformEntry(_random_resized_crop),
+    "RandomCrop": TransformEntry(_random_crop),
+    "Pad": TransformEntry(_pad),
+    "RandomHorizontalFlip": TransformEntry(_flip, tensor=True),
+    "RandomVerticalFlip": TransformEntry(_flip, tensor=True),
+    "Grayscale": TransformEntry(_grayscale),
+    "RandomGrayscale": TransformEntry(_random_grayscale),
+    "ToTensor": TransformEntry(None, converts=True),
+    "PILToTensor": TransformEntry(None, converts=True),
+    "ToImage": TransformEntry(None, converts=True),
+    "ToDtype": TransformEntry(None, pillow=False, tensor=True),
+    "ConvertImageDtype": TransformEntry(None, pillow=False, tensor=True),
+    "Normalize": TransformEntry(None, pillow=False, tensor=True),
+    "ToPureTensor": TransformEntry(None, pillow=False, tensor=True),
 }
 
 
 @cache
-def classes() -> dict[type, Entry]:
+def classes() -> dict[type, TransformEntry]:
     """Return the recognised classes of torchvision.transforms and its v2."""
     modules = import_module("torchvision.transforms"), import_module("torchvision.transforms.v2")
     found = [(getattr(module, name, None), entry) for module in modules for name, entry in ENTRIES.items()]
     return {kind: entry for kind, entry in found if kind is not None}
 
 
-def entry_of(transform: Any) -> Entry:
+def entry_of(transform: Any) -> TransformEntry:
     """Return the entry of a transform, by its exact class.
 
     Raises:

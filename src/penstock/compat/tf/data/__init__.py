@@ -11,7 +11,8 @@ import logging
 from typing import Any
 
 import penstock as ps
-from penstock.compat.dataset import Dataset, Iterator, adopted
+from penstock.compat.dataset import Dataset, adopted
+from penstock.compat.dataset import TensorIterator as Iterator
 from penstock.compat.op import _emptied
 from penstock.compat.teaching import missing_in
 from penstock.compat.tf.data import experimental

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.block import Block, Builder
+from penstock.block.block import Block, BlockBuilder
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import components, flatten
 from penstock.functions.uses import attribute, uses
@@ -222,7 +222,7 @@ def _keeps_values(function: Callable[..., Any], spec: Any, rows: int) -> bool:
 
 
 def _results(function: Callable[..., Any], elements: list[Any], *, unpacks: bool) -> Block:
-    builder = Builder()
+    builder = BlockBuilder()
     for element in elements:
         builder.add(components(function(*element) if unpacks else function(element)))
     return builder.build()

@@ -11,7 +11,7 @@ import numpy as np
 
 import penstock as ps
 from penstock.compat.calling import called
-from penstock.compat.dataset import Dataset, Iterator, adopted, ours
+from penstock.compat.dataset import Dataset, TensorIterator, adopted, ours
 from penstock.compat.dtypes import DType, plain, plain_nest
 from penstock.compat.op import _emptied, named
 from penstock.compat.teaching import missing_in
@@ -138,7 +138,7 @@ class TFRecordWriter:
 # The methods of a data set as functions.
 at, cardinality, get_single_element, load = Dataset.at, Dataset.cardinality, Dataset.get_single_element, Dataset.load
 choose_from_datasets, sample_from_datasets = Dataset.choose_from_datasets, Dataset.sample_from_datasets
-from_list, get_next_as_optional = Dataset.from_list, Iterator.get_next_as_optional
+from_list, get_next_as_optional = Dataset.from_list, TensorIterator.get_next_as_optional
 
 
 def get_structure(dataset_or_iterator: Any) -> Any:

@@ -25,13 +25,13 @@ class ProfilerOptions:
     delay_ms: Any = None
 
 
-class Profiler:
-    """Records the iterations that begin in `with Profiler(logdir): ...`. See `penstock.profiler.Profiler`."""
+class Profile:
+    """Records the iterations that begin in `with Profile(logdir): ...`. See `penstock.profiler.Profiler`."""
 
     def __init__(self, logdir: Any, options: Any = None) -> None:
         self._profiler = ps.profiler.Profiler(logdir)
 
-    def __enter__(self) -> Profiler:
+    def __enter__(self) -> Profile:
         self._profiler.start()
         return self
 
@@ -39,7 +39,7 @@ class Profiler:
         self._profiler.stop()
 
 
-Profile = Profiler
+Profiler = Profile  # TensorFlow's name of the same class in this module
 
 
 @contextmanager
