@@ -14,7 +14,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from filled import fill, machine
+from filled import ROOT, fill, machine
+from timeline import titled
+
+from penstock.profiler.views.picture import Picture
 
 PEERS = ("penstock", "tensorflow-cpu", "tensorflow", "torch", "grain", "nvidia-dali-cuda130", "spdl-core", "numpy")
 HEAD = ["| workload | penstock | beside | its rate | ratio |", "|---|---:|---|---:|---:|"]
@@ -26,6 +29,8 @@ CHOSEN = {
     "map, filter, shuffle, batch of numbers": "numbers: map, filter, shuffle, batch",
 }
 PAIRS = "before and after: "  # workloads of "Before and after" begin so
+UNITS = {"/s": 1.0, "k/s": 1e3, "M/s": 1e6}
+BARS = {"tf.data", "torch, 2 workers", "grain, 2 threads", "DALI on the CPU", "SPDL, 2 threads"}
 LIBRARIES = ("tf.data", "torch", "grain", "DALI")
 
 
@@ -34,8 +39,29 @@ def line(row: dict[str, Any], workload: str) -> str:
 
 
 def ratio(row: dict[str, Any]) -> str:
-    middle, low, high = (f"{found:.3g}" for found in (median(row["ratios"]), min(row["ratios"]), max(row["ratios"])))
+    middle, low, high = map(_figure, (median(row["ratios"]), min(row["ratios"]), max(row["ratios"])))
     return f"{middle}× ({low} to {high})"
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def draw(rows: list[dict[str, Any]], path: Path) -> None:
+    """Draw the rates of the first chosen workload as bars."""
+    workload, title = next(iter(CHOSEN.items()))
+    peers = [row for row in rows if row["workload"] == workload and row["peer"] in BARS]
+    rates = {"penstock": peers[0]["penstock"], **{row["peer"]: row["theirs"] for row in peers}}
+    values = {name: float(number) * UNITS[unit] for name, found in rates.items() for number, unit in [found.split()]}
+    picture = Picture(720, 30 + 26 * len(values))
+    picture.text(0, 16, f"{title}, per second", size=14, bold=True)
+    for i, name in enumerate(sorted(values, key=lambda name: -values[name])):
+        y, length = 30 + 26 * i, 460 * values[name] / max(values.values())
+        picture.text(170, y + 14, name, size=13, anchor="end")
+        picture.rectangle(180, y, length, 19, "step" if name == "penstock" else "h7")
+        picture.text(188 + length, y + 14, f"{values[name]:,.0f}", size=13)
+    said = ", ".join(f"{name} {value:,.0f}" for name, value in values.items())
+    path.write_text(titled(picture, f"Bars: {title} per second: {said}"), encoding="utf-8")
 
 
 def versions() -> str:
@@ -59,6 +85,7 @@ def main(path: Path) -> None:
         head = ["| library | before | after: penstock | ratio |", "|---|---:|---:|---:|"]
         cells = [f"| {row['peer']} | {row['theirs']} | {row['penstock']} | {ratio(row)} |" for row in pairs]
         fill("docs/how-to/before-and-after.md", {"rates": "\n".join([*head, *cells])})
+    draw(rows, ROOT / "docs" / "figures" / "rates.svg")
     chosen = []
     for workload, title in CHOSEN.items():
         for row in rows:
