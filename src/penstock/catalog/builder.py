@@ -132,10 +132,22 @@ class Reading(ABC):
         read_config: ReadConfig | None = None,
         as_supervised: bool = False,
     ) -> Any:
-        """Return the examples of `split` as a Dataset. See `load` for the arguments.
+        """Return the prepared examples of one or more splits.
+
+        Args:
+            split: A split or a slice of one, such as `"train[:80%]"`, or a nest of them. None returns all splits.
+            batch_size: If not None, the number of examples in each batch.
+            shuffle_files: If True, read the shards in another order in each epoch.
+            decoders: Features that are not decoded or not read, as in `load`.
+            read_config: The number of shards that are read in turn, and the seed of `shuffle_files`.
+            as_supervised: If True, elements are pairs (input, target) instead of dicts.
+
+        Returns:
+            A Dataset, or a nest of them in the structure of `split`.
 
         Raises:
             FailedPreconditionError: If the data set is not prepared.
+            InvalidArgumentError: If `as_supervised` is True and the data set has no `supervised_keys`.
         """
         if not self.is_prepared:
             message = f"the data set {self.name!r} is not prepared in {redacted(str(self.data_path))}."

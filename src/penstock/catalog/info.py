@@ -172,9 +172,17 @@ class DatasetInfo:
 
     - `features`: A `FeaturesDict`, or a dict of features.
     - `disable_shuffling`: If True, examples are stored and read in the order of their keys, which must be numbers.
-      Otherwise
-      the order is that of the hashes of the keys.
+      Otherwise the order is that of the hashes of the keys.
     - `metadata`: Notes of the preparation: `skipped` lists unusable inputs and the reasons.
+
+    Example:
+        >>> import numpy as np, penstock as ps
+        >>> info = ps.catalog.DatasetInfo(features={"x": np.int64, "label": np.int64}, supervised_keys=("x", "label"))
+        >>> info.features
+        FeaturesDict({
+            'label': int64,
+            'x': int64,
+        })
     """
 
     features: FeaturesDict

@@ -158,6 +158,13 @@ class PartitionedValues:
         feature: The specification of the feature.
         rows: One array or RaggedTensor for each record.
         empty: An empty array or RaggedTensor of the same kind.
+
+    Example:
+        >>> import numpy as np, penstock as ps
+        >>> feature = ps.io.RaggedFeature(np.int64, "x", partitions=[ps.io.RaggedFeature.RowLengths("lengths")])
+        >>> record = np.frombuffer(ps.io.encode_example({"x": [1, 2, 3], "lengths": [2, 1]}), np.uint8)
+        >>> ps.io.parse_columns(record, np.array([0]), np.array([len(record)]), {"x": feature})["x"].rows
+        [RaggedTensor(values=array([1, 2, 3]), row_splits=array([0, 2, 3], dtype=int32))]
     """
 
     feature: RaggedFeature

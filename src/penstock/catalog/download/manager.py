@@ -56,6 +56,15 @@ class DownloadManager:
 
     Files are stored in `folder` under their checksum, so no file is downloaded twice and versions never mix.
     `checksums` are by address. A file without a checksum is stored under its address.
+
+    Example:
+        >>> import pathlib, tempfile, zipfile, penstock as ps
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> with zipfile.ZipFile(folder / "pets.zip", "w") as archive:
+        ...     archive.writestr("cat.txt", "meow")
+        >>> manager = ps.catalog.DownloadManager(folder / "downloads", "pets")
+        >>> (manager.extract(folder / "pets.zip") / "cat.txt").read_text()
+        'meow'
     """
 
     folder: Path
@@ -68,7 +77,13 @@ class DownloadManager:
     downloaded_bytes: int = 0
 
     def download(self, urls: Any) -> Any:
-        """Download the files at `urls`, an address or a nest (list, dict) of addresses. Return the same nest of paths.
+        """Download files.
+
+        Args:
+            urls: An address, or a nest (list, dict) of addresses.
+
+        Returns:
+            The paths of the files, in the structure of `urls`.
 
         Raises:
             DataLossError: If a file has the wrong size or checksum. The file is kept under another name.
@@ -112,7 +127,13 @@ class DownloadManager:
         return archive.iter_archive(path)
 
     def manual(self, *names: str) -> Path:
-        """Return the folder of files that the user must download. It must contain the files `names`.
+        """Return the folder of files that the user must download.
+
+        Args:
+            *names: Files that the folder must contain.
+
+        Returns:
+            The path of the folder.
 
         Raises:
             FailedPreconditionError: If files are missing. The message names them and the folder.
