@@ -77,7 +77,7 @@ def test_switched_off_it_is_never_used():
     ("function", "reason"),
     [
         (lambda x: x if x > 3 else (x, x), "branch"),
-        (lambda x: np.modf(x), "no form"),
+        (lambda x: np.modf(x), "no vectorised form"),
         (lambda x: print(x) or x, "print"),
     ],
 )
