@@ -324,7 +324,7 @@ class Subgroup(Generic[G]):
 
 
 def unknown(group: Group, name: str) -> UnknownNameError:
-    """The error for a name that is no setting of `group`."""
+    """The error for a name that is not a setting of `group`."""
     spelled = f"{group.path}.{name}".lstrip(".")
     reason = WITHOUT_EFFECT.get(spelled)
     if reason is not None:

@@ -1,4 +1,4 @@
-"""to_torch: tensors of every dtype, over the batch's own memory, and an error for what is no tensor."""
+"""to_torch: tensors of every dtype, over the batch's own memory, and an error for what is not a tensor."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Splits: parts add up exactly, percents fall where tfds puts them, and what is no split is answered."""
+"""Splits: parts add up exactly, percents fall where tfds puts them, and what is not a split is answered."""
 
 from __future__ import annotations
 

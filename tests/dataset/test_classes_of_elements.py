@@ -29,7 +29,7 @@ class Divided:
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """The constructor takes what is no field."""
+    """The constructor takes what is not a field."""
 
     x: float
     scale: InitVar[float] = 2.0

@@ -1,4 +1,4 @@
-"""Functions that draw from what is no part of the pipeline, and splits of a shuffle: said once, where it is certain."""
+"""Functions that draw random numbers outside of the pipeline, and splits of a shuffle: one warning if certain."""
 
 import random
 import secrets

@@ -46,7 +46,7 @@ def test_wrong_number():
     assert refused({"v": io.FixedLenFeature((2, 2), np.int64)}).message == (
         "Feature 'v' has 6 values, and 4 were expected by its shape."
     )
-    assert "no multiple of the 4" in refused({"v": io.FixedLenSequenceFeature(4, np.int64, allow_missing=True)}).message
+    assert "not a multiple of the 4" in refused({"v": io.FixedLenSequenceFeature(4, np.int64, allow_missing=True)}).message
 
 
 def test_an_empty_list_is_not_missing():

@@ -14,7 +14,7 @@ from penstock import errors
 
 @pytest.fixture
 def folder(tmp_path):
-    """Two classes whose names sort differently as words and as paths, and what is no image of a class."""
+    """Two classes whose names sort differently as words and as paths, and what is not an image of a class."""
     names = ["a/2.PNG", "a/1.jpg", "a/deep/er/0.jpeg", "a-b/1.bmp", "top.png", "a/notes.txt", "a/.hidden.png"]
     for name in [*names, ".git/x.png"]:
         path = tmp_path / "images" / name

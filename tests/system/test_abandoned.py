@@ -15,7 +15,7 @@ import penstock as ps
 from penstock.runtime.segment import Aborted
 
 SECONDS = 30
-ANOTHERS = set()  # workers of a test that failed elsewhere and left them: that is no failure of these tests
+ANOTHERS = set()  # workers of a test that failed elsewhere and left them: that is not a failure of these tests
 
 
 def workers():

@@ -191,7 +191,7 @@ def test_most_of_these_functions_do_run_by_block():
         (lambda x: x[0], "index"),
         (lambda x: [i for i in x], "loops"),  # noqa: C416 - a loop is the case it is about
         (lambda x: np.where(x > 1)[0], "np.where"),
-        (lambda x: None, "no leaf"),
+        (lambda x: None, "not a leaf"),
         (lambda x: x + "a", "str"),
         (lambda x: np.add(x, 1, dtype=np.int8), "np.add"),
         (lambda x: np.add(x, 1, out=x), "writes into an array"),

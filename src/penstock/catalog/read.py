@@ -156,7 +156,7 @@ def decoded(records: Dataset, features: FeaturesDict, keys: Any, decoders: Any) 
         raise InvalidArgumentError(message, hint='For example {"image": SkipDecoding()}.')
     for name in decoders or ():
         if name not in features:
-            message = f"decoders name {name!r}, which is no feature."
+            message = f"decoders name {name!r}, which is not a feature."
             raise InvalidArgumentError(message, hint=f"The features are {', '.join(map(repr, features))}.")
     _ = features.codec  # raises an error about unreadable features once, instead of for each element
     return records.map(DecodeExample(features, keys, decoders), num_parallel_calls=AUTOTUNE)

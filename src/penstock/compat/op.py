@@ -372,7 +372,7 @@ def _probe(spec: Any, extent: int, number: int) -> Any:
     if isinstance(spec, Const):
         return spec.value
     if not isinstance(spec, TensorSpec) or spec.open_rank:
-        message = "an operation on what is no array"
+        message = "an operation on what is not an array"
         raise NotTraceable(message)
     shape = tuple(extent if known is None else known for known in spec.shape)
     if spec.dtype is bytes:

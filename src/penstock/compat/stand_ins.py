@@ -39,7 +39,7 @@ def _whole(value: Any) -> int:
 def _getitem_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[TensorSpec]:
     spec, index = specs[0], params["index"]
     if not isinstance(spec, TensorSpec) or spec.open_rank:
-        message = "an index into what is no array"
+        message = "an index into what is not an array"
         raise NotTraceable(message)
     taken = sum(part is not None and part is not Ellipsis for part in index)
     missing = len(spec.shape) - taken

@@ -246,7 +246,7 @@ PARSE_SINGLE = Primitive("io.parse_single_example", _single_rule, _single_run, f
 def _batch_rule(specs: Sequence[Any], params: Mapping[str, Any]) -> list[LeafSpec]:
     spec = specs[0]
     if not isinstance(spec, TensorSpec) or spec.dtype is not bytes or len(spec.shape) != 1:
-        msg = "parse_example of what is no vector of byte strings"
+        msg = "parse_example of what is not a vector of byte strings"
         raise NotTraceable(msg)
     return [_spec_of(output.feature).batched(spec.shape[0]) for output in params["expected"].outputs]
 

@@ -52,7 +52,7 @@ def read_entry(data: bytes, entry: Entry, place: tuple[int, int] | None) -> Any:
         hint = "For lists of differing length use VarLenFeature, RaggedFeature or FixedLenSequenceFeature."
         raise InvalidArgumentError(message, hint=hint)
     if count % entry.stride:
-        message = f"Feature {entry.name!r} has {count} values, which is no multiple of the {entry.stride} of one step."
+        message = f"Feature {entry.name!r} has {count} values, not a multiple of the {entry.stride} of one step."
         raise InvalidArgumentError(message)
     return values
 

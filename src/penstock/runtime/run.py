@@ -335,7 +335,7 @@ class Iterator(Generic[T_co]):
         return iter(handed_over(block, read_only=self._settings.read_only, zero_copy=self._zero_copy))
 
     def _end(self, raised: BaseException) -> NoReturn:
-        """Close the run and raise an error that is no failure of an element."""
+        """Close the run and raise an error that is not a failure of an element."""
         if self._size:  # no element of the present Block was returned
             self._size, self._skip = 0, self._passed
         self.close()

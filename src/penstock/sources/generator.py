@@ -274,7 +274,7 @@ def _numbers(leaf: Any, dtype: np.dtype) -> Any:
         found, array = np.asarray(leaf), np.asarray(leaf, dtype)
     except (ValueError, TypeError, OverflowError) as error:
         if isinstance(leaf, (list, tuple)):
-            list_leaf(leaf)  # raises a better message for a list that is no array
+            list_leaf(leaf)  # raises a better message for a list that is not an array
         raise _no_number(leaf, dtype) from error
     fits = found.dtype.kind in _FITTING[dtype.kind] or (found.dtype.kind == "f" and not found.size)
     if not fits or (dtype.kind in "iu" and not np.array_equal(found, array)):

@@ -70,7 +70,7 @@ class JsonLeaf:
     """The dtype and rank of the values of a key, and the default for a missing or null value.
 
     `ragged` lists may have unequal lengths at every level, such as lists inside lists of objects. In a ragged leaf, a
-    default that is no RaggedTensor replaces missing items.
+    default that is not a RaggedTensor replaces missing items.
     """
 
     path: Path
@@ -192,7 +192,7 @@ class JsonKinds:
     def of(cls, first: Mapping[str, Any], defaults: Defaults) -> JsonKinds:
         """Return the kinds of the first object, and of `defaults`.
 
-        Raises InvalidTypeError for a value that is no leaf.
+        Raises InvalidTypeError for a value that is not a leaf.
         """
         inner = {path[:i] for path in defaults for i in range(1, len(path))}
         found = dict(_walk(first, defaults))

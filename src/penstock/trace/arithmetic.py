@@ -275,7 +275,7 @@ def _is_plain(part: slice) -> bool:
 def _spec(value: Any, function: Callable[[np.ndarray], Any]) -> list[TensorSpec]:
     """Return the spec of the result of a function that returns a view of an array."""
     if not isinstance(value, TensorSpec) or value.dtype is bytes:
-        message = "a shape operation on a value that is no numeric array"
+        message = "a shape operation on a value that is not a numeric array"
         raise NotTraceable(message)
     unknown = None in value.shape
     found: list[tuple[int, ...]] = []

@@ -110,7 +110,7 @@ def lifted_by(lift: Callable[..., Any]) -> Callable[[F], F]:
 def tensor(spec: LeafSpec) -> TensorSpec:
     """Return the spec of a numeric array, for rules. Raise NotTraceable for any other spec."""
     if not isinstance(spec, TensorSpec) or spec.dtype is bytes:
-        message = "an array operation on a value that is no numeric array"
+        message = "an array operation on a value that is not a numeric array"
         raise NotTraceable(message)
     return spec
 
@@ -118,7 +118,7 @@ def tensor(spec: LeafSpec) -> TensorSpec:
 def byte_string(spec: LeafSpec) -> None:
     """Raise NotTraceable for any spec except that of a scalar byte string."""
     if not isinstance(spec, TensorSpec) or spec.dtype is not bytes or spec.shape:
-        message = "a decoder is called with a value that is no byte string"
+        message = "a decoder is called with a value that is not a byte string"
         raise NotTraceable(message)
 
 

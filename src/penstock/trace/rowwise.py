@@ -162,7 +162,7 @@ def probe(spec: Any) -> Any:
     if isinstance(spec, Const):
         return spec.value
     if not isinstance(spec, TensorSpec) or spec.dtype is bytes:
-        msg = "arithmetic on a value that is no numeric array"
+        msg = "arithmetic on a value that is not a numeric array"
         raise NotTraceable(msg)
     return np.ones((1,) * len(spec.shape), spec.dtype)[()]
 

@@ -132,7 +132,7 @@ class Among:
         self.changed = bool(known)  # True if a value was replaced
 
     def leaf(self, value: Any) -> Any:
-        """Return the replacement of a value that is no list, tuple, dict or function of the user."""
+        """Return the replacement of a value that is not a list, tuple, dict or function of the user."""
         return value
 
     def form(self, function: FunctionType) -> FunctionType:

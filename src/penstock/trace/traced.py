@@ -74,7 +74,7 @@ def _explored(of: Callable[[GraphBuilder], Any], specs: Sequence[LeafSpec], stru
             result = function(*element) if structure.unpacks else function(element)
         leaves, shape = flatten(components(result))
         if shape == NONE:
-            message = "it returns None, which is no leaf"
+            message = "it returns None, which is not a leaf"
             raise NotTraceable(message)
         return [output_of(leaf) for leaf in of_each_element(leaves, builder)], shape
 
@@ -140,7 +140,7 @@ def output_of(leaf: Any) -> Operand:
     try:
         value = as_leaf(leaf)
     except PenstockError as error:
-        msg = f"it returns a value that is no leaf: {error.message}"
+        msg = f"it returns a value that is not a leaf: {error.message}"
         raise NotTraceable(msg) from None
     if not isinstance(value, (np.generic, bytes)):
         msg = "it returns an array that is the same for every element"

@@ -112,7 +112,7 @@ STRANGE = {
     "another shape": lambda: arrow(
         numbers(b'{"version": 1, "columns": ["x"], "leaves": [{"dtype": "int64", "shape": [7]}]}')
     ),
-    "metadata that is no JSON": lambda: arrow(numbers(b"{")),
+    "metadata that is not JSON": lambda: arrow(numbers(b"{")),
 }
 
 

@@ -92,7 +92,7 @@ def _drawn(folder: Path) -> Iterator[tuple[str, bool]]:
             message = f"there are {len(names)} pictures of {kind!r}, and {_TRAIN} are wanted to train with."
             raise DataLossError(message, hint="Delete the folder, and it is unpacked again.", file=str(folder))
         chosen = set(random.choice(names, _TRAIN, replace=False).tolist())
-        # A file that is no image takes part in the random choice, as in tfds.
+        # A file that is not an image takes part in the random choice, as in tfds.
         yield from ((f"{kind}/{name}", name in chosen) for name in names if name.endswith(".jpg"))
 
 

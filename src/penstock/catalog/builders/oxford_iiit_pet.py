@@ -38,7 +38,7 @@ _JPEG = b"\xff\xd8\xff"
 class OxfordIIITPet(Builder):
     """Photographs of cats and dogs of 37 breeds: 3,680 for training, with boxes of the heads, and 3,669 for test.
 
-    The twelve files that tfds lists, and any other file that is no JPEG, are encoded as JPEG again.
+    The twelve files that tfds lists, and any other file that is not a JPEG, are encoded as JPEG again.
     """
 
     VERSION = "4.0.0"

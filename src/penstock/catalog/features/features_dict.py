@@ -167,7 +167,7 @@ class FeaturesDict(Feature, Mapping[str, Feature]):
             return {name: feature.restore(stored[name], rank) for name, feature in self._features.items()}
         strange = [name for name in decoders if name not in self._features]
         if strange:
-            message = f"decoders name {strange[0]!r}, which is no feature."
+            message = f"decoders name {strange[0]!r}, which is not a feature."
             raise InvalidArgumentError(message, hint=f"The features are {', '.join(map(repr, self._features))}.")
         return {
             name: feature.restore(stored[name], rank, decoders.get(name)) for name, feature in self._features.items()

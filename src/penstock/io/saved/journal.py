@@ -98,7 +98,7 @@ class Journal:
     def _read(self) -> bytes | None:
         """Read the next commits.
 
-        Return the first line that is no valid next commit, or b"" for a truncated file, or None.
+        Return the first line that is not a valid next commit, or b"" for a truncated file, or None.
         """
         try:
             with storage.open_read(self._file) as file:

@@ -115,7 +115,7 @@ _TASKS = Path("/proc/self/task")
 
 
 def outside_cpu(workers: Container[threading.Thread]) -> dict[threading.Thread, float] | None:
-    """Return the CPU seconds of each Python thread that is no worker, or None if the system does not report them.
+    """Return the CPU seconds of each Python thread that is not a worker, or None if the system does not report them.
 
     Threads of libraries are not included. Python does not know them, and they never hold the interpreter.
 

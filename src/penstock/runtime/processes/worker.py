@@ -350,7 +350,7 @@ def _error(error: Exception) -> Exception:
 
 
 def packed_end(raised: BaseException) -> Pickled:
-    """Pack an exception that is no `Exception`, such as SystemExit, for the parent to raise."""
+    """Pack an exception that is not an `Exception`, such as SystemExit, for the parent to raise."""
     return Pickled.of(*pack(_sent(raised)))
 
 
