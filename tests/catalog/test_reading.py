@@ -16,7 +16,7 @@ from tests.golden.golden import assert_golden
 import penstock as ps
 from penstock import catalog
 from penstock.catalog import Builder, BuilderConfig, DatasetInfo, PartialDecoding, ReadConfig, SkipDecoding, features
-from penstock.catalog.shards import ShardRows, ShardsSource, _Order
+from penstock.catalog.shards import ShardsSource, Stretch, _Order
 from penstock.errors import InvalidArgumentError, PenstockError
 
 
@@ -130,7 +130,7 @@ def test_shards_are_read_in_the_order_of_interleave(lengths, cycle, block):
 
 
 def test_opening_many_shards_is_cheap():
-    source = ShardsSource(tuple(ShardRows(f"nowhere-{i}", 0, 1000, 1000) for i in range(1000)))
+    source = ShardsSource(tuple(Stretch(f"nowhere-{i}", 0, 1000, 1000) for i in range(1000)))
     assert source.cardinality == 1_000_000
 
 

@@ -25,7 +25,7 @@ import penstock as ps
 from penstock.block.arrow import to_arrow
 from penstock.block.block import Block
 from penstock.block.spec import TensorSpec
-from penstock.catalog.shards import ShardRows, ShardsSource
+from penstock.catalog.shards import ShardsSource, Stretch
 from penstock.plan.inputs import Scan
 
 COUNT = 60  # elements of a sound file
@@ -293,7 +293,7 @@ def _kept(name: str, keep: Callable[[ps.Dataset, Path], ps.Dataset], elements: i
 @cache
 def _shard(folder: Path) -> ps.Dataset:
     """As the catalog reads the records of one shard, of which the metadata says how many it holds."""
-    source = ShardsSource((ShardRows(str(folder / FILE), 0, COUNT, COUNT),))
+    source = ShardsSource((Stretch(str(folder / FILE), 0, COUNT, COUNT),))
     return ps.Dataset._of(Scan(source=source), ps.Options())
 
 

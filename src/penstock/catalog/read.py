@@ -12,7 +12,7 @@ from penstock.catalog.features import FeaturesDict
 from penstock.catalog.features.decoders import PartialDecoding, SkipDecoding
 from penstock.catalog.features.feature import Feature, Stored
 from penstock.catalog.info import DatasetInfo, FileInstruction, supervised
-from penstock.catalog.shards import ShardRows, ShardsSource, check_format
+from penstock.catalog.shards import ShardsSource, Stretch, check_format
 from penstock.dataset.dataset import Dataset
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
 from penstock.hints import redacted
@@ -162,14 +162,14 @@ def decoded(records: Dataset, features: FeaturesDict, keys: Any, decoders: Any) 
     return records.map(DecodeExample(features, keys, decoders), num_parallel_calls=AUTOTUNE)
 
 
-def _stretches(folder: Path, files: list[FileInstruction]) -> tuple[ShardRows, ...]:
+def _stretches(folder: Path, files: list[FileInstruction]) -> tuple[Stretch, ...]:
     paths = [place(file.filename) for file in files]
     there = {entry for home in {path.parent for path in paths} for entry in home.iterdir()}
     missing = [path.name for path in paths if path not in there]
     if missing:
         message = f"{len(missing)} of {len(files)} shards are missing, the first is {missing[0]}."
         raise FailedPreconditionError(message, hint=f"Delete {redacted(str(folder))} and prepare again.")
-    return tuple(ShardRows(name, skip, skip + take, length) for name, skip, take, length in files)
+    return tuple(Stretch(name, skip, skip + take, length) for name, skip, take, length in files)
 
 
 def _scan(source: ShardsSource, config: ReadConfig) -> Dataset:

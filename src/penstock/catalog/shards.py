@@ -26,8 +26,11 @@ from penstock.sources.source import IndexedSource
 _MOST_OPEN = 64
 
 
-class ShardRows(NamedTuple):
-    """The rows `start` to `stop` of a shard with `length` rows."""
+class Stretch(NamedTuple):
+    """The rows `start` to `stop` of a shard with `length` rows.
+
+    The name of this class is part of fingerprints and cache keys.
+    """
 
     file: str
     start: int
@@ -43,7 +46,7 @@ class ShardsSource(IndexedSource):
     opened.
     """
 
-    stretches: tuple[ShardRows, ...]
+    stretches: tuple[Stretch, ...]
     file_format: str = "tfrecord"
     cycle: int = 16
     block: int = 16
@@ -149,7 +152,7 @@ def _next(waiting: Any) -> list[int] | None:
 class _OpenFiles:
     """The files of the shards. The most recently used ones stay open. Thread-safe."""
 
-    def __init__(self, stretches: tuple[ShardRows, ...], file_format: str) -> None:
+    def __init__(self, stretches: tuple[Stretch, ...], file_format: str) -> None:
         self._stretches, self._format = stretches, file_format
         self._lock = new_rlock()
         self._open: OrderedDict[str, ShardFile] = OrderedDict()
@@ -282,7 +285,7 @@ def _made(name: str, make: Any) -> ShardFile:
     return file
 
 
-def _opened(stretch: ShardRows, file_format: str) -> ShardFile:
+def _opened(stretch: Stretch, file_format: str) -> ShardFile:
     try:
         file = _made(stretch.file, _FORMATS[file_format])
     except PenstockError as error:

@@ -48,12 +48,12 @@ def run(chosen: argparse.Namespace) -> int:
 def _read(builder: Any, file: str, length: int, *, decode: bool, step: Any) -> tuple[int, list[str]]:
     """Return the number of intact examples of a shard, and messages about the others."""
     from penstock.catalog.read import DecodeExample
-    from penstock.catalog.shards import ShardRows, ShardsSource
+    from penstock.catalog.shards import ShardsSource, Stretch
     from penstock.dataset.dataset import Dataset
     from penstock.errors import PenstockError
     from penstock.plan.inputs import Scan
 
-    source = ShardsSource((ShardRows(str(builder.data_path / file), 0, length, length),), builder.info.file_format, 1)
+    source = ShardsSource((Stretch(str(builder.data_path / file), 0, length, length),), builder.info.file_format, 1)
     try:
         if length:
             source.check_shard(0)
