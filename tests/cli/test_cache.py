@@ -11,9 +11,9 @@ import pytest
 from tests.dataset.entries import close
 
 import penstock as ps
-from penstock.cache.entry import lock
 from penstock.cli import main
 from penstock.io import storage
+from penstock.store import lock
 
 
 def scaled(x):

@@ -56,7 +56,7 @@ def mapped(monkeypatch):
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    monkeypatch.setattr("penstock.cache.writer._CHUNK", 1_000)
+    monkeypatch.setattr("penstock.store.saved_writer._CHUNK", 1_000)
 
 
 def inside(array, files):

@@ -16,8 +16,8 @@ from penstock.plan.node import check_ends, check_function
 from penstock.plan.storing import Followed, Snapshot, folder_to_write
 
 if TYPE_CHECKING:
-    from penstock.cache.writer import SavedWriter
     from penstock.dataset.dataset import Dataset
+    from penstock.store.saved_writer import SavedWriter
 
 Path = str | os.PathLike[str]
 
@@ -58,10 +58,10 @@ class Storing(Base):
             >>> [(int(a), int(b)) for a, b in ps.Dataset.load(path)]
             [(0, 0), (1, 1), (2, 4), (3, 9), (4, 16)]
         """
-        from penstock.cache.column_buffer import stored_as
-        from penstock.cache.writer import SavedWriter
         from penstock.plan.content_key import files_of
         from penstock.plan.fingerprint import fingerprint
+        from penstock.store.column_buffer import stored_as
+        from penstock.store.saved_writer import SavedWriter
 
         label, where = "save", user_location()
         try:

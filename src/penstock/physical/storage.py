@@ -10,10 +10,6 @@ from time import monotonic
 
 from penstock.block.block import Block, concat_blocks
 from penstock.block.leaf import NESTED
-from penstock.cache.column_buffer import Alike
-from penstock.cache.entry.entry import Point, StoredEntry
-from penstock.cache.entry.lock import Lease, Lock, Unlockable
-from penstock.cache.entry.writer import EntryWriter, goes_on_writing, is_writing
 from penstock.errors import PenstockError
 from penstock.hints import redacted
 from penstock.io.saved.manifest import library
@@ -26,6 +22,10 @@ from penstock.plan.node import Node
 from penstock.plan.snapshot_store import SnapshotStore, without_hint
 from penstock.plan.storing import Snapshot, read_by
 from penstock.sources.saved import SavedSource
+from penstock.store.column_buffer import Alike
+from penstock.store.entry import Point, StoredEntry
+from penstock.store.entry_writer import EntryWriter, goes_on_writing, is_writing
+from penstock.store.lock import Lease, Lock, Unlockable
 
 _LOG = logging.getLogger("penstock.physical")
 

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, NamedTuple
 
 from penstock.block.spec import TensorSpec, ValueSpec
 from penstock.block.structure import flatten, leaves_rank_open
-from penstock.cache.memory import MemoryStore
 from penstock.errors import Context, InvalidArgumentError, PenstockError, annotate
 from penstock.plan.batching import BatchNode, is_ragged_slice
 from penstock.plan.fused import MapAndBatch
@@ -22,6 +21,7 @@ from penstock.plan.ops import Batch, Prefetch, Shard, Skip, Take
 from penstock.plan.stateful import AssertCardinality
 from penstock.plan.storing import Cache, DiskCache, Snapshot
 from penstock.sources.source import IndexedSource
+from penstock.store.memory import MemoryStore
 
 
 class Seen(Node):

@@ -8,10 +8,6 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from penstock.cache.column_buffer import Alike, Kept, stored_as
-from penstock.cache.entry.committer import Committer
-from penstock.cache.entry.entry import StoredEntry, size_of, stamp
-from penstock.cache.entry.lock import Lease, Lock, take, take_lease
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidTypeError, NotFoundError, PenstockError
 from penstock.forked import new_lock
 from penstock.hints import size_text
@@ -22,6 +18,10 @@ from penstock.io.saved.manifest import NAME, Manifest, file_in, read_manifest, s
 from penstock.plan.content_key import MadeOf, made_of, why_not
 from penstock.plan.node import Node
 from penstock.sources.saved import SavedSource
+from penstock.store.column_buffer import Alike, Kept, stored_as
+from penstock.store.committer import Committer
+from penstock.store.entry import StoredEntry, size_of, stamp
+from penstock.store.lock import Lease, Lock, take, take_lease
 
 _LOG = logging.getLogger("penstock.plan")
 

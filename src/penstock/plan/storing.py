@@ -12,7 +12,6 @@ import numpy as np
 
 from penstock.block.leaf import NESTED
 from penstock.block.structure import leaves_rank_open
-from penstock.cache.memory import MemoryStore
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.hints import redacted
 from penstock.io import storage
@@ -22,6 +21,7 @@ from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node, 
 from penstock.plan.ops import Map
 from penstock.sources.arrays import RangeSource
 from penstock.sources.saved import SavedSource
+from penstock.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from penstock.plan.snapshot_store import SnapshotStore

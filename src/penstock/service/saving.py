@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn
 from penstock.block.structure import LEAF
-from penstock.cache.column_buffer import Alike, stored_as
-from penstock.cache.writer import SavedWriter
 from penstock.dataset.base import inner
 from penstock.dataset.dataset import Dataset
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, annotate, user_location
@@ -33,6 +31,8 @@ from penstock.plan.storing import folder_to_write
 from penstock.rewrite.driver import optimise
 from penstock.runtime.run import RunSettings
 from penstock.runtime.whole_pass import whole_pass
+from penstock.store.column_buffer import Alike, stored_as
+from penstock.store.saved_writer import SavedWriter
 
 if TYPE_CHECKING:
     from penstock.delivery.handle import Handle

@@ -96,7 +96,7 @@ def entries_in(path: str) -> list[FoundEntry]:
 
 def _named_by_keys(folder: Path) -> Iterator[Path]:
     """Yield the folders of entries. Entries of automatic caches are in one more folder per plan."""
-    from penstock.cache.entry.entry import KEY
+    from penstock.store.entry import KEY
 
     for entry in folder.iterdir():
         if KEY.fullmatch(entry.name) and entry.is_dir():
@@ -107,9 +107,9 @@ def _named_by_keys(folder: Path) -> Iterator[Path]:
 
 
 def _look(folder: Path) -> FoundEntry:
-    from penstock.cache.entry.entry import StoredEntry
-    from penstock.cache.entry.lock import writer_of
     from penstock.io import storage
+    from penstock.store.entry import StoredEntry
+    from penstock.store.lock import writer_of
 
     entry = StoredEntry(str(folder))
     problem: str | None = None

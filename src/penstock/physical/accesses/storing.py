@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 
 from penstock.block.block import Block
-from penstock.cache.memory import MemoryStore
 from penstock.errors import Context, FailedPreconditionError, annotate
 from penstock.forked import new_lock
 from penstock.physical.access import Access, access, accessible, obstacle, require_access, scattered
@@ -23,6 +22,7 @@ from penstock.plan.storing import Cache, DiskCache, Snapshot
 from penstock.sources.arrow_pieces import RECENT, Piece
 from penstock.sources.row_files import gather
 from penstock.sources.saved import SavedSource
+from penstock.store.memory import MemoryStore
 
 
 class _MendedPiece(Piece):

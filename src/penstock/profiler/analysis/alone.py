@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from penstock.block.block import Block
-from penstock.cache.memory import MemoryStore
 from penstock.options import Options
 from penstock.plan.node import Node
 from penstock.plan.stateful import Tally
@@ -30,6 +29,7 @@ from penstock.plan.storing import Cache, Snapshot
 from penstock.profiler.analysis.meter import Costs, Enough, Frame, Meter, MeterKey
 from penstock.runtime.block_sizer import BlockSizer
 from penstock.runtime.run import Run, RunSettings
+from penstock.store.memory import MemoryStore
 
 
 @contextmanager

@@ -5,8 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from penstock.cache.entry.entry import StoredEntry
-from penstock.cache.memory import MemoryStore
 from penstock.errors import PenstockError
 from penstock.forked import new_lock
 from penstock.options import Options
@@ -23,6 +21,8 @@ from penstock.profiler.placement.spots import against, covered, turns
 from penstock.runtime.autotune.remembered import tuning_digest
 from penstock.runtime.machine.granted import available_memory
 from penstock.runtime.memory.budget import budget_for
+from penstock.store.entry import StoredEntry
+from penstock.store.memory import MemoryStore
 
 _SHARE = 2  # divisor of the free memory that such a cache may use
 

@@ -6,9 +6,9 @@ import os
 import pytest
 
 import penstock as ps
-from penstock.cache.entry import writer
-from penstock.cache.entry.entry import kept_below, make_room, remove, size_of
-from penstock.cache.entry.lock import last_used, take, unused, use
+from penstock.store import entry_writer as writer
+from penstock.store.entry import kept_below, make_room, remove, size_of
+from penstock.store.lock import last_used, take, unused, use
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_one_that_cannot_be_removed_is_said_and_the_next_goes(tmp_path, entries,
             raise PermissionError(13, "Permission denied", folder)
         return remove(folder)
 
-    monkeypatch.setattr("penstock.cache.entry.entry.remove", refused)
+    monkeypatch.setattr("penstock.store.entry.remove", refused)
     make_room(tmp_path, 0, tmp_path)
     assert left(entries) == [True, False, False]
     assert "could not be removed" in caplog.text

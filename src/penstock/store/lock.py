@@ -207,7 +207,7 @@ def _said(content: bytes) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-_LOG = logging.getLogger("penstock.cache")
+_LOG = logging.getLogger("penstock.store")
 _HOLDS = 60.0  # seconds after the last renewal until other processes regard the holder as dead
 _RENEWED = 15.0  # seconds between two renewals
 

@@ -5,9 +5,9 @@ import threading
 import pytest
 
 from penstock.block.block import Block
-from penstock.cache.column_buffer import Alike
-from penstock.cache.entry import writer
-from penstock.cache.entry.writer import EntryWriter
+from penstock.store import entry_writer as writer
+from penstock.store.column_buffer import Alike
+from penstock.store.entry_writer import EntryWriter
 
 LONG = 60  # seconds: what is waited for comes
 
@@ -111,7 +111,7 @@ def test_nothing_is_committed_behind_a_block_whose_add_was_interrupted(committer
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("penstock.cache.column_buffer.ColumnBuffer.add", interrupted)
+        patched.setattr("penstock.store.column_buffer.ColumnBuffer.add", interrupted)
         with pytest.raises(KeyboardInterrupt):
             written.add(block(4), None, 6)
     written.add(block(6), None, 8)

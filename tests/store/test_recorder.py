@@ -8,8 +8,8 @@ from penstock.block.block import Block, concat_blocks
 from penstock.block.column import DenseColumn, ListColumn
 from penstock.block.footprint import footprint
 from penstock.block.origin import Origin
-from penstock.cache import recorder
-from penstock.cache.recorder import BlockRecorder
+from penstock.store import recorder
+from penstock.store.recorder import BlockRecorder
 
 
 def dense(start, count, shape=(3,), dtype=np.float32):

@@ -11,11 +11,11 @@ from contextlib import suppress
 
 import pytest
 
-from penstock.cache.entry.lock import Unlockable, hold, holder, last_used, take, unused, use
+from penstock.store.lock import Unlockable, hold, holder, last_used, take, unused, use
 
 HOLD = """
 import sys
-from penstock.cache.entry.lock import take
+from penstock.store.lock import take
 assert take(sys.argv[1]) is not None
 print("held", flush=True)
 sys.stdin.read()

@@ -9,7 +9,7 @@ import penstock as ps
 from penstock.block.arena import Arena
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn, ListColumn
-from penstock.cache.column_buffer import Alike, ColumnBuffer, _ComponentMemory, joined
+from penstock.store.column_buffer import Alike, ColumnBuffer, _ComponentMemory, joined
 
 
 def dense(start, count, shape=(3,), dtype=np.float32):
@@ -91,7 +91,7 @@ def test_a_smaller_batch_at_the_end_stands_alone():
 
 
 def test_the_memory_is_used_again(monkeypatch):
-    monkeypatch.setattr("penstock.cache.column_buffer.ARENA", Arena())
+    monkeypatch.setattr("penstock.store.column_buffer.ARENA", Arena())
 
     def filled():
         alike, waiting = Alike(), ColumnBuffer(1 << 20)
@@ -116,7 +116,7 @@ class Room:
 
 def test_room_for_what_is_expected_is_taken_once(monkeypatch):
     room, alike, waiting = Room(), Alike(), ColumnBuffer(64 * 12)
-    monkeypatch.setattr("penstock.cache.column_buffer.ARENA", room)
+    monkeypatch.setattr("penstock.store.column_buffer.ARENA", room)
     for at in (0, 7, 14, 32):  # blocks of seven rows do not fill it up
         waiting.add(*alike(dense(at, {0: 7, 7: 7, 14: 18, 32: 32}[at])))
     assert len(room.asked) == 1
@@ -125,7 +125,7 @@ def test_room_for_what_is_expected_is_taken_once(monkeypatch):
 
 def test_room_is_of_few_sizes_that_are_hardly_more_than_is_needed(monkeypatch):
     room = Room()
-    monkeypatch.setattr("penstock.cache.column_buffer.ARENA", room)
+    monkeypatch.setattr("penstock.store.column_buffer.ARENA", room)
     for rows in range(1000, 2000):
         _ComponentMemory(ps.TensorSpec((3,), np.float32), rows)
     for rows, asked in zip(range(1000, 2000), room.asked, strict=True):
@@ -135,7 +135,7 @@ def test_room_is_of_few_sizes_that_are_hardly_more_than_is_needed(monkeypatch):
 
 def test_room_that_was_too_small_is_doubled(monkeypatch):
     room, alike, waiting = Room(), Alike(), ColumnBuffer(64 * 12)
-    monkeypatch.setattr("penstock.cache.column_buffer.ARENA", room)
+    monkeypatch.setattr("penstock.store.column_buffer.ARENA", room)
     for at in range(5000):
         waiting.add(*alike(dense(at, 1)))
     assert len(room.asked) <= 8

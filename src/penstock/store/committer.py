@@ -12,9 +12,6 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from penstock.cache.column_buffer import Alike, Kept, joined, whole
-from penstock.cache.entry.entry import StoredEntry
-from penstock.cache.entry.lock import OWN, Lease, Lock
 from penstock.io import storage
 from penstock.io.saved.chunk import Chunk
 from penstock.io.saved.chunk_files import ChunkWriter
@@ -22,6 +19,9 @@ from penstock.io.saved.durable import write_whole
 from penstock.io.saved.journal import NAME as JOURNAL
 from penstock.io.saved.journal import Commit, JournalWriter, text_of
 from penstock.io.saved.manifest import Manifest, file_in, read_manifest, spec_as_json, write_manifest
+from penstock.store.column_buffer import Alike, Kept, joined, whole
+from penstock.store.entry import StoredEntry
+from penstock.store.lock import OWN, Lease, Lock
 
 _CHUNKS = "chunks"
 

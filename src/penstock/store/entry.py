@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from penstock.cache.entry.lock import NAME as LEASE
-from penstock.cache.entry.lock import Unlockable, last_used, take, take_lease, unused
 from penstock.hints import size_text
 from penstock.io import storage
 from penstock.io.saved.chunk import Chunk
 from penstock.io.saved.journal import Commit, Journal
 from penstock.io.saved.manifest import NAME, Manifest, file_in, read_manifest
+from penstock.store.lock import NAME as LEASE
+from penstock.store.lock import Unlockable, last_used, take, take_lease, unused
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def stamp(name: str) -> Any:
     return (size, told) if told else None
 
 
-_LOG = logging.getLogger("penstock.cache")
+_LOG = logging.getLogger("penstock.store")
 KEY = re.compile("[0-9a-f]{32}")  # name of the folder of an entry
 
 

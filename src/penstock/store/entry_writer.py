@@ -21,12 +21,12 @@ import numpy as np
 
 from penstock.block.block import Block
 from penstock.block.spec import LeafSpec
-from penstock.cache.column_buffer import Alike, ColumnBuffer, Kept
-from penstock.cache.entry.committer import Committer
-from penstock.cache.writer import by_shard, waiting_of
 from penstock.forked import in_child
 from penstock.hints import redacted
 from penstock.io import storage
+from penstock.store.column_buffer import Alike, ColumnBuffer, Kept
+from penstock.store.committer import Committer
+from penstock.store.saved_writer import by_shard, waiting_of
 
 _BLOCK = 1 << 10  # bytes that a Block costs in addition to its elements
 
@@ -148,7 +148,7 @@ def _forget() -> None:
     _WORKS.clear()
 
 
-_LOG = logging.getLogger("penstock.cache")
+_LOG = logging.getLogger("penstock.store")
 _BYTES = 1 << 24  # bytes that wait until they are committed as chunks
 _SECONDS = 5.0  # longest wait of an element in seconds
 _QUEUE = 1 << 26  # waiting bytes at which the iteration waits for the disk
