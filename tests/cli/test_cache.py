@@ -282,7 +282,7 @@ def test_entries_behind_a_url_are_listed_compared_and_removed(printed):
 def test_texts_of_a_stranger_are_shown_plain(entries, path, printed):
     from dataclasses import replace
 
-    from penstock.io.saved.manifest import read_manifest, write_manifest
+    from penstock.store.manifest import read_manifest, write_manifest
 
     folder = str(Path(path, entries[0]))
     manifest = read_manifest(folder)

@@ -191,7 +191,7 @@ def test_arrow_opens_the_files(tmp_path):
 
 def test_many_bytes_are_many_files_of_many_batches(tmp_path, monkeypatch):
     monkeypatch.setattr("penstock.store.saved_writer._CHUNK", 20_000)
-    monkeypatch.setattr("penstock.io.saved.chunk_files._BATCH", 1_000)
+    monkeypatch.setattr("penstock.store.chunk_files._BATCH", 1_000)
     ds = RANGE(500).map(lambda x: (x, np.full(16, x)), num_parallel_calls=2)
     for compression in (None, "LZ4"):
         ds.save(tmp_path, compression)

@@ -180,7 +180,7 @@ def test_a_file_of_a_cache_that_may_not_be_read_is_made_once_more(tmp_path, monk
         raise PermissionError(13, "Permission denied", name)
 
     with monkeypatch.context() as patched:
-        patched.setattr("penstock.io.saved.chunk_files._whole", refused)
+        patched.setattr("penstock.store.chunk_files._whole", refused)
         assert values(squares().cache(tmp_path)) == WANTED
         with pytest.raises(PermissionError):
             values(ps.Dataset.load(entry_of(tmp_path)))

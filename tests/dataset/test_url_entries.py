@@ -15,8 +15,8 @@ from tests.positions import given, stage_of
 import penstock as ps
 from penstock import errors
 from penstock.io import storage
-from penstock.io.saved import journal
 from penstock.store import entry_writer as writer
+from penstock.store import journal
 from penstock.store.entry import remove
 from penstock.store.lock import Lease, take_lease
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.io.saved.chunk import Chunk
-from penstock.io.saved.journal import NAME, Commit, Journal, text_of
-from penstock.io.saved.manifest import Manifest, read_manifest, spec_as_json, write_manifest
 from penstock.store import entry
+from penstock.store.chunk import Chunk
 from penstock.store.entry import Point, StoredEntry, stamp
+from penstock.store.journal import NAME, Commit, Journal, text_of
+from penstock.store.manifest import Manifest, read_manifest, spec_as_json, write_manifest
 
 NUMBER = spec_as_json(ps.TensorSpec((), np.int64))
 

@@ -156,9 +156,9 @@ class Storing(Base):
             [0, 1, 2, 3, 4, 5]
         """
         from penstock.dataset.saved import check_compression, checked_spec, so_far, wait_for
-        from penstock.io.saved.manifest import read_manifest
         from penstock.plan.storing import read_by
-        from penstock.sources.saved import SavedSource
+        from penstock.store.manifest import read_manifest
+        from penstock.store.saved_source import SavedSource
 
         where = user_location()
         try:

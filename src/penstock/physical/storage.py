@@ -12,7 +12,6 @@ from penstock.block.block import Block, concat_blocks
 from penstock.block.leaf import NESTED
 from penstock.errors import PenstockError
 from penstock.hints import redacted
-from penstock.io.saved.manifest import library
 from penstock.io.storage import is_url
 from penstock.physical.lower import Lowering, lower
 from penstock.physical.stage import Stage, State, as_of_now
@@ -21,11 +20,12 @@ from penstock.plan.fingerprint import fingerprint
 from penstock.plan.node import Node
 from penstock.plan.snapshot_store import SnapshotStore, without_hint
 from penstock.plan.storing import Snapshot, read_by
-from penstock.sources.saved import SavedSource
 from penstock.store.column_buffer import Alike
 from penstock.store.entry import Point, StoredEntry
 from penstock.store.entry_writer import EntryWriter, goes_on_writing, is_writing
 from penstock.store.lock import Lease, Lock, Unlockable
+from penstock.store.manifest import library
+from penstock.store.saved_source import SavedSource
 
 _LOG = logging.getLogger("penstock.physical")
 

@@ -13,15 +13,15 @@ from penstock.forked import new_lock
 from penstock.hints import size_text
 from penstock.io import storage
 from penstock.io.compression import codec_of
-from penstock.io.saved.journal import NAME as JOURNAL
-from penstock.io.saved.manifest import NAME, Manifest, file_in, read_manifest, spec_as_json
 from penstock.plan.content_key import MadeOf, made_of, why_not
 from penstock.plan.node import Node
-from penstock.sources.saved import SavedSource
 from penstock.store.column_buffer import Alike, Kept, stored_as
 from penstock.store.committer import Committer
 from penstock.store.entry import StoredEntry, size_of, stamp
+from penstock.store.journal import NAME as JOURNAL
 from penstock.store.lock import Lease, Lock, take, take_lease
+from penstock.store.manifest import NAME, Manifest, file_in, read_manifest, spec_as_json
+from penstock.store.saved_source import SavedSource
 
 _LOG = logging.getLogger("penstock.plan")
 

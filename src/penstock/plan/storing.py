@@ -20,8 +20,8 @@ from penstock.plan.inputs import Scan
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node, UnaryNode, check_function
 from penstock.plan.ops import Map
 from penstock.sources.arrays import RangeSource
-from penstock.sources.saved import SavedSource
 from penstock.store.memory import MemoryStore
+from penstock.store.saved_source import SavedSource
 
 if TYPE_CHECKING:
     from penstock.plan.snapshot_store import SnapshotStore

@@ -19,8 +19,6 @@ from penstock.dataset.dataset import Dataset
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, annotate, user_location
 from penstock.io import storage
 from penstock.io.compression import AUTO, codec_of
-from penstock.io.saved.chunk import Chunk
-from penstock.io.saved.chunk_files import ChunkWriter
 from penstock.physical.stretch import Stretch, failure
 from penstock.plan.content_key import files_of
 from penstock.plan.distribution import Distribute, Remote, parted
@@ -31,6 +29,8 @@ from penstock.plan.storing import folder_to_write
 from penstock.rewrite.driver import optimise
 from penstock.runtime.run import RunSettings
 from penstock.runtime.whole_pass import whole_pass
+from penstock.store.chunk import Chunk
+from penstock.store.chunk_files import ChunkWriter
 from penstock.store.column_buffer import Alike, stored_as
 from penstock.store.saved_writer import SavedWriter
 

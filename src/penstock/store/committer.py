@@ -13,15 +13,15 @@ from secrets import token_hex
 from typing import Any
 
 from penstock.io import storage
-from penstock.io.saved.chunk import Chunk
-from penstock.io.saved.chunk_files import ChunkWriter
-from penstock.io.saved.durable import write_whole
-from penstock.io.saved.journal import NAME as JOURNAL
-from penstock.io.saved.journal import Commit, JournalWriter, text_of
-from penstock.io.saved.manifest import Manifest, file_in, read_manifest, spec_as_json, write_manifest
+from penstock.store.chunk import Chunk
+from penstock.store.chunk_files import ChunkWriter
 from penstock.store.column_buffer import Alike, Kept, joined, whole
+from penstock.store.durable import write_whole
 from penstock.store.entry import StoredEntry
+from penstock.store.journal import NAME as JOURNAL
+from penstock.store.journal import Commit, JournalWriter, text_of
 from penstock.store.lock import OWN, Lease, Lock
+from penstock.store.manifest import Manifest, file_in, read_manifest, spec_as_json, write_manifest
 
 _CHUNKS = "chunks"
 

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 from penstock.hints import size_text
 from penstock.io import storage
-from penstock.io.saved.chunk import Chunk
-from penstock.io.saved.journal import Commit, Journal
-from penstock.io.saved.manifest import NAME, Manifest, file_in, read_manifest
+from penstock.store.chunk import Chunk
+from penstock.store.journal import Commit, Journal
 from penstock.store.lock import NAME as LEASE
 from penstock.store.lock import Unlockable, last_used, take, take_lease, unused
+from penstock.store.manifest import NAME, Manifest, file_in, read_manifest
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ from penstock.errors import PenstockError
 from penstock.forked import in_child, new_lock
 from penstock.hints import redacted
 from penstock.io import storage
-from penstock.io.saved.durable import write_whole
-from penstock.io.saved.manifest import file_in
+from penstock.store.durable import write_whole
+from penstock.store.manifest import file_in
 
 NAME = "writer.lock"
 _USERS = "users.lock"

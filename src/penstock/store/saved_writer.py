@@ -15,11 +15,11 @@ from penstock.block.block import Block
 from penstock.block.spec import LeafSpec
 from penstock.errors import PenstockError
 from penstock.io import storage
-from penstock.io.saved.chunk import Chunk
-from penstock.io.saved.chunk_files import ChunkWriter
-from penstock.io.saved.manifest import Manifest, file_in, read_manifest, spec_as_json, write_manifest
+from penstock.store.chunk import Chunk
+from penstock.store.chunk_files import ChunkWriter
 from penstock.store.column_buffer import Alike, ColumnBuffer, joined
 from penstock.store.lock import Lock, hold
+from penstock.store.manifest import Manifest, file_in, read_manifest, spec_as_json, write_manifest
 
 _CHUNK = 1 << 25  # bytes of one shard that wait for their file
 _WAITING = 1 << 26  # bytes of all shards that wait

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, PenstockError
 
 if TYPE_CHECKING:
-    from penstock.io.saved.manifest import Manifest
     from penstock.plan.content_key import MadeOf
+    from penstock.store.manifest import Manifest
 
 SHOWN = 12  # displayed digits of a key
 _LISTED = 5  # keys in an error message
@@ -70,8 +70,8 @@ def entries_in(path: str) -> list[FoundEntry]:
         FailedPreconditionError: If the folder cannot be read.
     """
     from penstock.hints import redacted
-    from penstock.io.saved.manifest import NAME
     from penstock.io.writing import place
+    from penstock.store.manifest import NAME
 
     folder, path = place(path), redacted(path)
     if not folder.is_dir():

@@ -21,8 +21,8 @@ from penstock.plan.inputs import Scan
 from penstock.plan.storing import Cache, DiskCache, Snapshot
 from penstock.sources.arrow_pieces import RECENT, Piece
 from penstock.sources.row_files import gather
-from penstock.sources.saved import SavedSource
 from penstock.store.memory import MemoryStore
+from penstock.store.saved_source import SavedSource
 
 
 class _MendedPiece(Piece):

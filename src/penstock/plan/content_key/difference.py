@@ -9,9 +9,9 @@ from pathlib import Path
 
 from penstock.errors import PenstockError
 from penstock.io import storage
-from penstock.io.saved.manifest import NAME, Manifest, read_manifest
 from penstock.plan.content_key.digest import FileVersion
 from penstock.plan.content_key.made_of import BELOW, PYTHON, KeyPart, MadeOf
+from penstock.store.manifest import NAME, Manifest, read_manifest
 
 _Step = tuple[KeyPart, ...]  # all parts of a step or of a setting; the first part names it
 _NEW, _GONE = " is new", " is gone"

@@ -13,13 +13,13 @@ import pytest
 import penstock as ps
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn
-from penstock.io.saved import chunk_files, durable
-from penstock.io.saved.chunk import Chunk
-from penstock.io.saved.chunk_files import ChunkWriter
-from penstock.io.saved.manifest import Manifest, spec_as_json, write_manifest
-from penstock.sources import saved
 from penstock.sources.arrow_pieces import Recent
-from penstock.sources.saved import SavedSource
+from penstock.store import chunk_files, durable
+from penstock.store import saved_source as saved
+from penstock.store.chunk import Chunk
+from penstock.store.chunk_files import ChunkWriter
+from penstock.store.manifest import Manifest, spec_as_json, write_manifest
+from penstock.store.saved_source import SavedSource
 from penstock.testing import assert_same_elements
 
 RANGE = ps.Dataset.range

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.io import storage
-from penstock.io.saved.chunk import Chunk
-from penstock.io.saved.durable import write_whole
-from penstock.io.saved.manifest import file_in
+from penstock.store.chunk import Chunk
+from penstock.store.durable import write_whole
+from penstock.store.manifest import file_in
 
 NAME = "journal.jsonl"
 _SEGMENT = 256  # commits per object of a journal at a URL, where appending is impossible

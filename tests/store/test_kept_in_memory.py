@@ -9,9 +9,9 @@ import penstock as ps
 from penstock.block.block import Block
 from penstock.block.column import DenseColumn
 from penstock.errors import DataLossError
-from penstock.io.saved import chunk_files
-from penstock.io.saved.chunk_files import KEPT, ChunkFile, ChunkWriter, read_soon
-from penstock.io.saved.durable import is_as_written
+from penstock.store import chunk_files
+from penstock.store.chunk_files import KEPT, ChunkFile, ChunkWriter, read_soon
+from penstock.store.durable import is_as_written
 
 ADVISED = pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="the system takes no such advice")
 DIRECT = pytest.mark.skipif(not hasattr(os, "O_DIRECT"), reason="the system has no direct files")

@@ -1,6 +1,6 @@
 """Chunks for tests, of content that is known."""
 
-from penstock.io.saved.chunk import Chunk, checksums
+from penstock.store.chunk import Chunk, checksums
 
 
 def chunk_of(file, shard, elements, rows, content):

@@ -7,12 +7,12 @@ from dataclasses import replace
 import crc32c
 import numpy as np
 import pytest
-from tests.io.saved.chunks import chunk_of
-from tests.io.saved.flipped import flipped
+from tests.store.chunks import chunk_of
+from tests.store.flipped import flipped
 
 import penstock as ps
 from penstock.errors import DataLossError, FailedPreconditionError, NotFoundError
-from penstock.io.saved.manifest import NAME, Manifest, _text_of, read_manifest, spec_as_json, write_manifest
+from penstock.store.manifest import NAME, Manifest, _text_of, read_manifest, spec_as_json, write_manifest
 
 CHUNKS = tuple(chunk_of(f"data/{i}.arrow", i % 2, i + 1, 1, bytes(i + 1)) for i in range(3))
 FULL = Manifest(

@@ -6,9 +6,9 @@ import os
 import numpy as np
 import pytest
 
-from penstock.io.saved import durable
-from penstock.io.saved.chunk import PAGE, checksums
-from penstock.io.saved.durable import ROOM, DiskFile
+from penstock.store import durable
+from penstock.store.chunk import PAGE, checksums
+from penstock.store.durable import ROOM, DiskFile
 
 CONTENT = np.random.default_rng(0).integers(0, 256, ROOM + PAGE + 5000, np.uint8).tobytes()
 DIRECT = pytest.mark.skipif(not hasattr(os, "O_DIRECT"), reason="the system has no direct files")

@@ -21,9 +21,9 @@ from penstock.cgroup import machine_left, memory_left
 from penstock.errors import Context, DataLossError, PenstockError, annotate
 from penstock.io import storage
 from penstock.io.compression import AUTO
-from penstock.io.saved.chunk import Chunk, checksums
-from penstock.io.saved.durable import DiskFile, ask_for, is_as_written, note_as_written, whole_file, write_whole
-from penstock.io.saved.manifest import file_in
+from penstock.store.chunk import Chunk, checksums
+from penstock.store.durable import DiskFile, ask_for, is_as_written, note_as_written, whole_file, write_whole
+from penstock.store.manifest import file_in
 
 
 class ChunkFile:

@@ -17,13 +17,13 @@ from penstock.block.block import Block, concat_blocks
 from penstock.block.structure import flatten
 from penstock.errors import NotFoundError
 from penstock.forked import new_lock, new_rlock
-from penstock.io.saved.chunk import Chunk
-from penstock.io.saved.chunk_files import ChunkFile, read_soon
-from penstock.io.saved.manifest import Manifest, file_in
 from penstock.io.storage import is_url
 from penstock.sources.arrow_pieces import RECENT, Piece
 from penstock.sources.row_files import gather
 from penstock.sources.source import IndexedSource
+from penstock.store.chunk import Chunk
+from penstock.store.chunk_files import ChunkFile, read_soon
+from penstock.store.manifest import Manifest, file_in
 
 if TYPE_CHECKING:
     from penstock.io.remote.system import DaemonPool

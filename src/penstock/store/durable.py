@@ -22,7 +22,7 @@ import numpy as np
 from penstock.block.arena import ARENA
 from penstock.errors import writing_to
 from penstock.io import storage
-from penstock.io.saved.chunk import PAGE
+from penstock.store.chunk import PAGE
 
 
 def write_whole(path: str | Path, content: bytes | memoryview, *, replace: bool = True) -> bool:

@@ -9,16 +9,16 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.io.saved.chunks import chunk_of
-from tests.io.saved.flipped import flipped
+from tests.store.chunks import chunk_of
+from tests.store.flipped import flipped
 
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, DenseColumn, ListColumn
 from penstock.block.structure import flatten
 from penstock.errors import DataLossError, NotFoundError, PenstockError
-from penstock.io.saved import chunk as chunk_module
-from penstock.io.saved.chunk import Chunk
-from penstock.io.saved.chunk_files import ChunkFile, batch_rows, encode
+from penstock.store import chunk as chunk_module
+from penstock.store.chunk import Chunk
+from penstock.store.chunk_files import ChunkFile, batch_rows, encode
 
 STRUCTURE = flatten((1, 2))[1]
 

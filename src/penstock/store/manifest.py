@@ -17,8 +17,8 @@ from penstock.block.structure import flatten
 from penstock.errors import DataLossError, FailedPreconditionError, NotFoundError, PenstockError
 from penstock.io import storage
 from penstock.io.compression import AUTO
-from penstock.io.saved.chunk import Chunk, remedy
-from penstock.io.saved.durable import write_whole
+from penstock.store.chunk import Chunk, remedy
+from penstock.store.durable import write_whole
 
 _KINDS: dict[str, tuple[type, ...]] = {
     "penstock": (str,),
@@ -52,7 +52,7 @@ def check_manifest(found: dict[str, Any]) -> None:
         _check_spec(found["spec"])
 
 
-def _require(sound: bool, name: str, value: Any) -> None:
+def _require(sound: object, name: str, value: Any) -> None:
     if not sound:
         message = f"{name} is {value!r:.60}"
         raise ValueError(message)
