@@ -28,16 +28,13 @@ from penstock.functions.ownership import is_users
 from penstock.functions.uses import held
 from penstock.hints import redacted
 from penstock.io import storage
-from penstock.plan.inputs import Scan
-from penstock.plan.node import Node, parameters
-from penstock.plan.ops import Prefetch
 from penstock.sources.arrays import ArraysSource
 from penstock.sources.source import Source
 from penstock.trace.purity import may_draw
 
 FileVersion = tuple[str, int, int | str]  # name, size, and modification time in nanoseconds or the ETag of a server
 
-MOST_LISTED = 10_000  # files listed for an entry
+_MOST_LISTED = 10_000  # files listed for an entry
 _AT_ONCE = 16  # parallel requests to servers
 
 
@@ -60,6 +57,10 @@ class FileVersions:
         self._keep(new, map(_version, new))
         return [self.found[name] for name in names]
 
+    def listed(self) -> tuple[FileVersion, ...]:
+        """Return the versions found so far, or nothing if there are more than 10,000."""
+        return tuple(self.found.values()) if len(self.found) <= _MOST_LISTED else ()
+
     def _keep(self, names: Iterable[str], versions: Iterable[FileVersion]) -> None:
         self.found.update(zip(names, versions, strict=True))
 
@@ -69,6 +70,11 @@ def _version(name: str) -> FileVersion:
         return redacted(name), *storage.version(name)
     except Exception:  # a file that cannot be checked cannot be read either
         return redacted(name), -1, ""
+
+
+def is_step(value: Any) -> bool:
+    """Return True for a node of a plan. Its fields are the parameters of the step."""
+    return hasattr(type(value), "changes_elements") and hasattr(type(value), "with_inputs")
 
 
 def named_files(source: Any) -> tuple[str, ...]:
@@ -95,17 +101,16 @@ def _is_file(name: bytes) -> bool:
     return storage.is_url(text) or ("\0" not in text and len(text) < 4096 and Path(text).is_file())
 
 
-def files_of(plan: Node) -> tuple[FileVersion, ...]:
+def files_of(plan: Any) -> tuple[FileVersion, ...]:
     """Return the current versions of the files that a plan reads, or whose names are its elements.
 
     If there are more than 10,000 files, the result is empty.
     """
-    sources = (node.source for node in plan.walk() if isinstance(node, Scan))
-    names = [name for source in sources for name in named_files(source)]
+    names = [name for node in plan.walk() for name in named_files(getattr(node, "source", None))]
     versions = FileVersions()
-    if len(names) <= MOST_LISTED:
+    if len(names) <= _MOST_LISTED:
         versions.of(names)
-    return tuple(versions.found.values())
+    return versions.listed()
 
 
 def mapped_file(array: np.ndarray) -> np.memmap[Any, Any] | None:
@@ -122,8 +127,8 @@ def mapped_file(array: np.ndarray) -> np.memmap[Any, Any] | None:
 
 
 PLAIN = (int, float, complex, str, bytes, bool, range, type(None), np.generic, np.dtype)
-# a live object of a process; a counter; parameters of scheduling
-_NOT_TELLING = ("store", "tally", "num_parallel_calls", "vectorise")
+# position and inputs of a step; a live object of a process; a counter; parameters of scheduling
+_NOT_TELLING = words("where input parts store tally executor num_parallel_calls vectorise")
 # Modules in which classes of penstock were defined when existing entries were written. Their names are part of keys.
 _KNOWN_AS = {
     f"penstock.{place}": f"penstock.{before}"
@@ -154,9 +159,10 @@ _KNOWN_AS = {
 }
 
 
-def telling(node: Node) -> dict[str, Any]:
+def telling(node: Any) -> dict[str, Any]:
     """Return the parameters that count for the key, by name, without those that are None."""
-    found = {name: value for name, value in parameters(node).items() if name not in _NOT_TELLING and value is not None}
+    given = {field.name: getattr(node, field.name) for field in fields(node) if field.name not in _NOT_TELLING}
+    found = {name: value for name, value in given.items() if value is not None}
     functions = [value for value in found.values() if callable(value)]
     if "salt" in found and functions and not any(map(may_draw, functions)):
         del found["salt"]  # only random numbers depend on it
@@ -223,7 +229,7 @@ class Digester:
 
     def _pieces(self, value: Any) -> Iterator[str]:
         match value:
-            case Node():
+            case _ if is_step(value):
                 return self._node(value)
             case _ if type(value) in _CONTENTS:
                 return self._all(_kind(value), _CONTENTS[type(value)](value))
@@ -262,8 +268,8 @@ class Digester:
             case _:
                 return self._object(value)
 
-    def _node(self, node: Node) -> Iterator[str]:
-        if isinstance(node, Prefetch):  # a prefetch does not change elements
+    def _node(self, node: Any) -> Iterator[str]:
+        if not node.changes_elements:
             node = node.input
         told = (part for pair in telling(node).items() for part in pair)
         yield from self._all(type(node).__name__, (*told, *node.inputs))

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
+from pathlib import PurePath
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
@@ -19,10 +20,7 @@ from penstock.block.leaf import NESTED
 from penstock.functions.ownership import is_users
 from penstock.functions.uses import HeldValue, held
 from penstock.hints import redacted
-from penstock.plan.content_key.digest import MOST_LISTED, Digester, FileVersion, digest_of, named_files, telling
-from penstock.plan.inputs import Scan
-from penstock.plan.node import Node, function_name, short_location
-from penstock.plan.ops import Prefetch
+from penstock.plan.content_key.digest import Digester, FileVersion, digest_of, is_step, named_files, telling
 from penstock.sources.source import Source
 
 _MOST = 60  # characters of a value
@@ -74,10 +72,13 @@ def function_text(function: Callable[..., Any]) -> str:
     if isinstance(function, MethodType):
         return f"method of {type(function.__self__).__name__}, {function_text(function.__func__)}"
     if not isinstance(function, FunctionType):
-        return f"function {function_name(function)}" if _is_function(function) else f"{type(function).__name__} object"
+        return f"function {function.__name__}" if _is_function(function) else f"{type(function).__name__} object"
     name = "lambda" if function.__name__ == "<lambda>" else f"function {function.__name__}"
-    code = function.__code__
-    return f"{name}, {short_location(f'{code.co_filename}:{code.co_firstlineno}')}"
+    return f"{name}, {_line(function.__code__.co_filename, function.__code__.co_firstlineno)}"
+
+
+def _line(path: str, number: int | str) -> str:
+    return f"{PurePath(path).name}:{number}"
 
 
 def files_text(names: tuple[str, ...]) -> str:
@@ -146,7 +147,7 @@ def made_of(*values: Any, **named: Any) -> MadeOf:
     """
     walk = _Walk()
     for number, value in enumerate(values, 1):
-        if isinstance(value, Node):
+        if is_step(value):
             walk.plan(value)
         else:
             walk.value(f"value#{number}", "value", value)
@@ -155,8 +156,7 @@ def made_of(*values: Any, **named: Any) -> MadeOf:
             walk.value(name, name, value)
     if walk.digester.saw_code:
         walk.part(PYTHON, "Python {}.{}".format(*sys.version_info), digest_of([sys.implementation.cache_tag or ""]))
-    files = tuple(walk.digester.files.found.values())
-    return MadeOf(tuple(walk.parts), files if len(files) <= MOST_LISTED else ())
+    return MadeOf(tuple(walk.parts), walk.digester.files.listed())
 
 
 class _Walk:
@@ -168,18 +168,19 @@ class _Walk:
     def part(self, path: str, text: str, digest: str) -> None:
         self.parts.append(KeyPart(redacted(path), redacted(text), digest))
 
-    def plan(self, node: Node) -> None:
+    def plan(self, node: Any) -> None:
         for below in node.inputs:
             self.plan(below)
-        if isinstance(node, Prefetch):  # a prefetch does not change elements
+        if not node.changes_elements:
             return
-        name = "source" if isinstance(node, Scan) else node.name
+        source = getattr(node, "source", None)
+        name = node.name if source is None else "source"
         self._numbers[name] += 1
         step = f"{name}#{self._numbers[name]}"
-        where = f", {short_location(node.where)}" if node.where else ""
-        if isinstance(node, Scan):
-            self.part(step, f"{node.label}{where}", self.digester.of(type(node.source)))
-            self._source(step, node.source)
+        where = f", {_line(*node.where.rsplit(':', 1))}" if node.where else ""
+        if source is not None:
+            self.part(step, f"{node.label}{where}", self.digester.of(type(source)))
+            self._source(step, source)
         else:
             self.part(step, f"{node.label}{where}", digest_of([type(node).__name__, str(len(node.inputs))]))
             for name, value in telling(node).items():
