@@ -102,7 +102,7 @@ def test_a_manifest_that_is_damaged_when_the_lock_is_taken_leaves_it_free(tmp_pa
         (entry / "manifest.json").write_text("[]")
         return take(folder)
 
-    monkeypatch.setattr("penstock.plan.snapshot_store.take", spoiled)
+    monkeypatch.setattr("penstock.store.snapshot_store.take", spoiled)
     assert values(squares().snapshot(tmp_path)) == WANTED
     lock = take(str(entry))
     assert lock is not None

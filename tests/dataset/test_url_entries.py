@@ -71,7 +71,7 @@ def test_a_pass_goes_on_behind_what_others_have_left(monkeypatch, system, kind, 
 def test_two_that_write_at_a_time_lose_and_repeat_nothing(monkeypatch, system, kind, seed):
     chance = random.Random(seed)
     monkeypatch.setattr(journal, "_SEGMENT", chance.choice([2, 4, 256]))
-    monkeypatch.setattr("penstock.plan.snapshot_store.take_lease", lambda folder: _Nobodys())
+    monkeypatch.setattr("penstock.store.snapshot_store.take_lease", lambda folder: _Nobodys())
     monkeypatch.setattr(writer, "goes_on_writing", lambda folder: False)
     monkeypatch.setattr(writer, "is_writing", lambda folder: False)
     for _ in range(3):

@@ -58,9 +58,9 @@ class Storing(Base):
             >>> [(int(a), int(b)) for a, b in ps.Dataset.load(path)]
             [(0, 0), (1, 1), (2, 4), (3, 9), (4, 16)]
         """
-        from penstock.plan.content_key import files_of
         from penstock.plan.fingerprint import fingerprint
         from penstock.store.column_buffer import stored_as
+        from penstock.store.content_key import files_of
         from penstock.store.saved_writer import SavedWriter
 
         label, where = "save", user_location()

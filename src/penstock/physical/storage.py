@@ -18,7 +18,6 @@ from penstock.physical.stage import Stage, State, as_of_now
 from penstock.physical.stages.scan import ScanStage
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.node import Node
-from penstock.plan.snapshot_store import SnapshotStore, without_hint
 from penstock.plan.storing import Snapshot, read_by
 from penstock.store.column_buffer import Alike
 from penstock.store.entry import Point, StoredEntry
@@ -26,6 +25,7 @@ from penstock.store.entry_writer import EntryWriter, goes_on_writing, is_writing
 from penstock.store.lock import Lease, Lock, Unlockable
 from penstock.store.manifest import library
 from penstock.store.saved_source import SavedSource
+from penstock.store.snapshot_store import SnapshotStore, without_hint
 
 _LOG = logging.getLogger("penstock.physical")
 

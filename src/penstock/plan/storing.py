@@ -24,7 +24,7 @@ from penstock.store.memory import MemoryStore
 from penstock.store.saved_source import SavedSource
 
 if TYPE_CHECKING:
-    from penstock.plan.snapshot_store import SnapshotStore
+    from penstock.store.snapshot_store import SnapshotStore
 
 _READ_ONLY = r"([\w.+-]+::)*https?://"
 
@@ -66,7 +66,7 @@ class Snapshot(UnaryNode):
             hint = f"Put {self.name}() before repeat(), or bound it with take()."
             raise InvalidArgumentError(message, hint=hint)
         if self.store is None:
-            from penstock.plan.snapshot_store import SnapshotStore
+            from penstock.store.snapshot_store import SnapshotStore
 
             store = SnapshotStore(self.path, self.input, self.shard_func, self.compression, droppable=self.repairs)
             self.settle(store=store)

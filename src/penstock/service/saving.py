@@ -20,7 +20,6 @@ from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, Pen
 from penstock.io import storage
 from penstock.io.compression import AUTO, codec_of
 from penstock.physical.stretch import Stretch, failure
-from penstock.plan.content_key import files_of
 from penstock.plan.distribution import Distribute, Remote, parted
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.inputs import relaxed
@@ -32,6 +31,7 @@ from penstock.runtime.whole_pass import whole_pass
 from penstock.store.chunk import Chunk
 from penstock.store.chunk_files import ChunkWriter
 from penstock.store.column_buffer import Alike, stored_as
+from penstock.store.content_key import files_of
 from penstock.store.saved_writer import SavedWriter
 
 if TYPE_CHECKING:

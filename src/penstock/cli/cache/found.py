@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, PenstockError
 
 if TYPE_CHECKING:
-    from penstock.plan.content_key import MadeOf
+    from penstock.store.content_key import MadeOf
     from penstock.store.manifest import Manifest
 
 SHOWN = 12  # displayed digits of a key
@@ -46,7 +46,7 @@ class FoundEntry:
     @property
     def made(self) -> MadeOf:
         """The parts that the entry is made of. Raises FailedPreconditionError if its manifest cannot be read."""
-        from penstock.plan.content_key.difference import made_by
+        from penstock.store.content_key.difference import made_by
 
         if self.manifest is None:
             message = f"What {self.key[:SHOWN]} is made of cannot be told: {self.problem}"

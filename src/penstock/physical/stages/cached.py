@@ -16,11 +16,11 @@ from penstock.physical.stage import Stage, State, StretchStage
 from penstock.physical.storage import Storage, WriteRole
 from penstock.physical.stretch import Stretch, failed, failure
 from penstock.plan.node import UNKNOWN_CARDINALITY
-from penstock.plan.snapshot_store import without_hint
 from penstock.store.entry import Point
 from penstock.store.entry_writer import EntryWriter
 from penstock.store.memory import MemoryStore
 from penstock.store.recorder import BlockRecorder
+from penstock.store.snapshot_store import without_hint
 
 _LOG = logging.getLogger("penstock.physical")
 

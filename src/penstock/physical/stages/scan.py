@@ -11,10 +11,10 @@ from penstock.errors import Context, raise_as_failure
 from penstock.hints import redacted
 from penstock.io.storage import is_url
 from penstock.physical.stage import Stage, State
-from penstock.plan.snapshot_store import committed
 from penstock.sources.source import IndexedSource, Reader, Source
 from penstock.store.entry import StoredEntry
 from penstock.store.lock import writer_of
+from penstock.store.snapshot_store import committed
 
 
 class ScanStage(Stage):

@@ -9,7 +9,6 @@ from penstock.errors import PenstockError
 from penstock.forked import new_lock
 from penstock.options import Options
 from penstock.physical.lower import StageObserver
-from penstock.plan.content_key import made_of
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.node import INFINITE_CARDINALITY, Node
 from penstock.plan.storing import Cache, DiskCache
@@ -21,6 +20,7 @@ from penstock.profiler.placement.spots import against, covered, turns
 from penstock.runtime.autotune.remembered import tuning_digest
 from penstock.runtime.machine.granted import available_memory
 from penstock.runtime.memory.budget import budget_for
+from penstock.store.content_key import made_of
 from penstock.store.entry import StoredEntry
 from penstock.store.memory import MemoryStore
 

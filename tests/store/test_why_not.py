@@ -5,7 +5,7 @@ import logging
 import pytest
 
 import penstock as ps
-from penstock.plan.content_key import made_of, why_not
+from penstock.store.content_key import made_of, why_not
 
 SIZE = 224
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.plan.content_key import MadeOf, made_of
-from penstock.plan.content_key.difference import differences
+from penstock.store.content_key import MadeOf, made_of
+from penstock.store.content_key.difference import differences
 
 RANGE = ps.Dataset.range
 SIZE = 224
@@ -161,7 +161,7 @@ def test_files_in_another_order_differ(tmp_path):
 
 
 def test_very_many_files_are_not_listed(tmp_path, monkeypatch):
-    monkeypatch.setattr("penstock.plan.content_key.digest._MOST_LISTED", 1)
+    monkeypatch.setattr("penstock.store.content_key.digest._MOST_LISTED", 1)
     for name in "ab":
         (tmp_path / name).write_text(name)
     names = [str(tmp_path / "a"), str(tmp_path / "b")]

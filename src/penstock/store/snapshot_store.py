@@ -13,17 +13,16 @@ from penstock.forked import new_lock
 from penstock.hints import size_text
 from penstock.io import storage
 from penstock.io.compression import codec_of
-from penstock.plan.content_key import MadeOf, made_of, why_not
-from penstock.plan.node import Node
 from penstock.store.column_buffer import Alike, Kept, stored_as
 from penstock.store.committer import Committer
+from penstock.store.content_key import MadeOf, made_of, why_not
 from penstock.store.entry import StoredEntry, size_of, stamp
 from penstock.store.journal import NAME as JOURNAL
 from penstock.store.lock import Lease, Lock, take, take_lease
 from penstock.store.manifest import NAME, Manifest, file_in, read_manifest, spec_as_json
 from penstock.store.saved_source import SavedSource
 
-_LOG = logging.getLogger("penstock.plan")
+_LOG = logging.getLogger("penstock.store")
 
 
 class SnapshotStore:
@@ -33,7 +32,7 @@ class SnapshotStore:
     as missing, and the next iteration that writes replaces it. Otherwise it raises an error.
     """
 
-    def __init__(self, path: str, plan: Node, shard_func: Any, compression: Any, *, droppable: bool = False) -> None:
+    def __init__(self, path: str, plan: Any, shard_func: Any, compression: Any, *, droppable: bool = False) -> None:
         self._path = path
         self._plan = plan
         self._shard_func = shard_func

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from penstock.errors import PenstockError
 from penstock.io import storage
-from penstock.plan.content_key.digest import FileVersion
-from penstock.plan.content_key.made_of import BELOW, PYTHON, KeyPart, MadeOf
+from penstock.store.content_key.digest import FileVersion
+from penstock.store.content_key.made_of import BELOW, PYTHON, KeyPart, MadeOf
 from penstock.store.manifest import NAME, Manifest, read_manifest
 
 _Step = tuple[KeyPart, ...]  # all parts of a step or of a setting; the first part names it
@@ -23,7 +23,7 @@ _PLACE = "salt"  # position of a step in the plan: it changes if another step is
 def differences(new: MadeOf, old: MadeOf) -> list[str]:
     """Return the parts that `new` has and `old` lacks or has differently; an empty list if the keys are equal.
 
-    >>> from penstock.plan.content_key.made_of import made_of
+    >>> from penstock.store.content_key.made_of import made_of
     >>> differences(made_of(seed=1), made_of(seed=2))
     ['seed = 1, was 2']
     """

@@ -20,8 +20,8 @@ from penstock.block.leaf import NESTED
 from penstock.functions.ownership import is_users
 from penstock.functions.uses import HeldValue, held
 from penstock.hints import redacted
-from penstock.plan.content_key.digest import Digester, FileVersion, digest_of, is_step, named_files, telling
 from penstock.sources.source import Source
+from penstock.store.content_key.digest import Digester, FileVersion, digest_of, is_step, named_files, telling
 
 _MOST = 60  # characters of a value
 _NEVER = re.compile(r"secret|token|passw|credential|api_?key|private_?key", re.IGNORECASE)
