@@ -30,7 +30,7 @@ import penstock as ps
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn, DenseColumn
 from penstock.block.structure import Structure
-from penstock.store.content_key import made_of
+from penstock.store.content_key.made_of import made_of
 
 RANGE = ps.Dataset.range
 
@@ -324,7 +324,7 @@ def test_modules_inside_packages_count(line, tmp_path, monkeypatch):
 def test_a_key_is_the_same_in_every_process():
     program = (
         "import penstock as ps, re\n"
-        "from penstock.store.content_key import made_of\n"
+        "from penstock.store.content_key.made_of import made_of\n"
         "WORDS = {'a', 'b', 'c', 'd'}\n"
         "class Kept:\n    names = {'x', 'y', 'z'}\n    def __call__(self, x): return x in {'u', 'v', 'w'}\n"
         "def kept(x): return x in WORDS and re.match('a', str(x))\n"

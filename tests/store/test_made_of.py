@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.store.content_key import MadeOf, made_of
 from penstock.store.content_key.difference import differences
+from penstock.store.content_key.made_of import MadeOf, made_of
 
 RANGE = ps.Dataset.range
 SIZE = 224

@@ -5,7 +5,8 @@ import logging
 import pytest
 
 import penstock as ps
-from penstock.store.content_key import made_of, why_not
+from penstock.store.content_key.difference import why_not
+from penstock.store.content_key.made_of import made_of
 
 SIZE = 224
 

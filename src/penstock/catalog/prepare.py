@@ -38,7 +38,7 @@ from penstock.hints import redacted, size_text
 from penstock.io import storage
 from penstock.io.storage import is_url
 from penstock.io.writing import FULL, writing
-from penstock.plan.storing import folder_to_write
+from penstock.store.folder import folder_to_write
 from penstock.store.lock import Lock, Unlockable, hold, writer_of
 
 _SENDERS = 4  # files in transfer at a time, each in parts of its own

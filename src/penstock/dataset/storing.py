@@ -13,7 +13,8 @@ from penstock.io import storage
 from penstock.io.compression import codec_of
 from penstock.plan.inputs import Scan
 from penstock.plan.node import check_ends, check_function
-from penstock.plan.storing import Followed, Snapshot, folder_to_write
+from penstock.plan.storing import Followed, Snapshot, read_by
+from penstock.store.folder import folder_to_write
 
 if TYPE_CHECKING:
     from penstock.dataset.dataset import Dataset
@@ -60,7 +61,7 @@ class Storing(Base):
         """
         from penstock.plan.fingerprint import fingerprint
         from penstock.store.column_buffer import stored_as
-        from penstock.store.content_key import files_of
+        from penstock.store.content_key.digest import files_of
         from penstock.store.saved_writer import SavedWriter
 
         label, where = "save", user_location()
@@ -156,7 +157,6 @@ class Storing(Base):
             [0, 1, 2, 3, 4, 5]
         """
         from penstock.dataset.saved import check_compression, checked_spec, so_far, wait_for
-        from penstock.plan.storing import read_by
         from penstock.store.manifest import read_manifest
         from penstock.store.saved_source import SavedSource
 

@@ -160,7 +160,6 @@ class Storage:
 
 def storage_of(node: Snapshot, lowering: Lowering) -> Storage:
     """Return the storage of a step, in the run that `lowering` describes."""
-    assert node.store is not None
     options = lowering.options
 
     made_by = f"{library()} {fingerprint(node.input, options.seed, options.deterministic)}"

@@ -90,7 +90,6 @@ def in_files(plan: Node, seed: int, deterministic: bool, *, look: bool = True) -
     def saved(node: Node) -> Node | None:
         if not isinstance(node, Snapshot) or node.reader_func is not None:
             return None
-        assert node.store is not None
         find = node.store.folder if look else node.store.known_folder
         folder = find(seed, deterministic)
         source = None if folder is None else node.store.saved(folder)

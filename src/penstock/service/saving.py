@@ -24,14 +24,14 @@ from penstock.plan.distribution import Distribute, Remote, parted
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.inputs import relaxed
 from penstock.plan.node import check_ends
-from penstock.plan.storing import folder_to_write
 from penstock.rewrite.driver import optimise
 from penstock.runtime.run import RunSettings
 from penstock.runtime.whole_pass import whole_pass
 from penstock.store.chunk import Chunk
 from penstock.store.chunk_files import ChunkWriter
 from penstock.store.column_buffer import Alike, stored_as
-from penstock.store.content_key import files_of
+from penstock.store.content_key.digest import files_of
+from penstock.store.folder import folder_to_write
 from penstock.store.saved_writer import SavedWriter
 
 if TYPE_CHECKING:

@@ -23,6 +23,7 @@ from penstock.sources.row_files import gather
 from penstock.sources.source import IndexedSource
 from penstock.store.chunk import Chunk
 from penstock.store.chunk_files import ChunkFile, read_soon
+from penstock.store.folder import last_name
 from penstock.store.manifest import Manifest, file_in
 
 if TYPE_CHECKING:
@@ -86,9 +87,8 @@ class SavedSource(IndexedSource):
 
     @property
     def label(self) -> str:
-        name = self.folder.rstrip("/").rpartition("/")[2]
         part = "" if len(self.shards) == len(self.manifest.shards) else f", shard {self.shards[0]}"
-        return f"load({name}{part})"
+        return f"load({last_name(self.folder)}{part})"
 
     @property
     def spec(self) -> Any:

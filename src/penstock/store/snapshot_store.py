@@ -15,7 +15,8 @@ from penstock.io import storage
 from penstock.io.compression import codec_of
 from penstock.store.column_buffer import Alike, Kept, stored_as
 from penstock.store.committer import Committer
-from penstock.store.content_key import MadeOf, made_of, why_not
+from penstock.store.content_key.difference import why_not
+from penstock.store.content_key.made_of import MadeOf, made_of
 from penstock.store.entry import StoredEntry, size_of, stamp
 from penstock.store.journal import NAME as JOURNAL
 from penstock.store.lock import Lease, Lock, take, take_lease

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, PenstockError
 
 if TYPE_CHECKING:
-    from penstock.store.content_key import MadeOf
+    from penstock.store.content_key.made_of import MadeOf
     from penstock.store.manifest import Manifest
 
 SHOWN = 12  # displayed digits of a key

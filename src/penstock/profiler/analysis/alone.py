@@ -48,7 +48,7 @@ def _isolated(plan: Node, options: Options, scratch: ExitStack) -> Node:
         plan = plan.with_inputs(inputs)
     if isinstance(plan, Cache):
         return plan if plan.store.blocks() is not None else replace(plan, store=MemoryStore(silent=True))
-    if isinstance(plan, Snapshot) and plan.store is not None:
+    if isinstance(plan, Snapshot):
         if plan.store.saved(plan.store.folder(options.seed, options.deterministic)) is not None:
             return plan
         folder = scratch.enter_context(TemporaryDirectory(prefix="penstock-"))

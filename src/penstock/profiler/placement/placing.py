@@ -20,7 +20,7 @@ from penstock.profiler.placement.spots import against, covered, turns
 from penstock.runtime.autotune.remembered import tuning_digest
 from penstock.runtime.machine.granted import available_memory
 from penstock.runtime.memory.budget import budget_for
-from penstock.store.content_key import made_of
+from penstock.store.content_key.made_of import made_of
 from penstock.store.entry import StoredEntry
 from penstock.store.memory import MemoryStore
 
@@ -89,7 +89,6 @@ class Placing:
         """Return the plan with a cache at this place, for an iteration."""
         plan, cache = self._with_cache(place)
         if isinstance(cache, DiskCache):
-            assert cache.store is not None
             choice = self._choice
             nbytes = 0 if choice is None or choice.spot is None else int(choice.spot.nbytes or 0)
             self._entry = cache.store.folder(self._options.seed, self._options.deterministic)
