@@ -34,7 +34,7 @@ test: check docs kernels ## lint, types, import contracts, then every test and e
 	@$(VENV)/bin/python -m pytest --numprocesses 3 --dist worksteal
 
 # The engine but its tuning, the suites of its interfaces, generated pipelines; conftest.py lets few cases be generated.
-QUICK = tests/block tests/cache tests/physical tests/plan tests/rewrite tests/runtime --ignore tests/runtime/autotune \
+QUICK = tests/block tests/physical tests/plan tests/rewrite tests/runtime tests/store --ignore tests/runtime/autotune \
 	tests/sources/test_every_source.py $(patsubst %,tests/dataset/test_%.py,every_store generated failures faults_inside \
 	bad_input batching explain indexing)
 quick: $(VENV)/dev.stamp kernels ## at every save: the engine and its interfaces, without processes and what is slow (two to four minutes on two cores)

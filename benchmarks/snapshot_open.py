@@ -24,7 +24,7 @@ from _common.duel import data_folder
 from _common.table import Row, print_table
 
 import penstock as ps
-from penstock.io.saved.manifest import read_manifest, write_manifest
+from penstock.store.manifest import read_manifest, write_manifest
 
 CHUNKS, MOST_SECONDS = 10_000, 0.2
 

@@ -79,11 +79,11 @@ TESTS = {  # by the group of modules and the module, those that hold it
         ],
     },
     "caches": {
-        "penstock.cache.recorder": ["tests/cache/test_recorder.py", "tests/dataset/test_cache.py"],
-        "penstock.cache.column_buffer": ["tests/cache/test_column_buffer.py"],
-        "penstock.cache.memory": ["tests/dataset/test_cache.py"],
-        "penstock.cache.entry.entry": ["tests/cache/entry", "tests/dataset/test_entries.py"],
-        "penstock.cache.entry.lock": ["tests/cache/entry", "tests/dataset/test_entries.py"],
+        "penstock.store.recorder": ["tests/store/test_recorder.py", "tests/dataset/test_cache.py"],
+        "penstock.store.column_buffer": ["tests/store/test_column_buffer.py"],
+        "penstock.store.memory": ["tests/dataset/test_cache.py"],
+        "penstock.store.entry": ["tests/store", "tests/dataset/test_entries.py"],
+        "penstock.store.lock": ["tests/store", "tests/dataset/test_entries.py"],
     },
 }
 

@@ -19,7 +19,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.golden.golden import assert_golden
 
-from penstock.cache.entry.lock import take_lease
 from penstock.catalog import Builder, DatasetInfo, Each, Skipped, features, load, making, prepare, spool
 from penstock.catalog.info import shard_name
 from penstock.catalog.progress import Reporter
@@ -27,6 +26,7 @@ from penstock.catalog.spool import Spool
 from penstock.catalog.writer import default_shards, write_shards
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, InvalidTypeError
 from penstock.io import storage
+from penstock.store.lock import take_lease
 
 
 class Squares(Builder):

@@ -11,9 +11,9 @@ import pytest
 from tests.dataset.entries import close
 
 import penstock as ps
-from penstock.cache.entry import lock
 from penstock.cli import main
 from penstock.io import storage
+from penstock.store import lock
 
 
 def scaled(x):
@@ -282,7 +282,7 @@ def test_entries_behind_a_url_are_listed_compared_and_removed(printed):
 def test_texts_of_a_stranger_are_shown_plain(entries, path, printed):
     from dataclasses import replace
 
-    from penstock.io.saved.manifest import read_manifest, write_manifest
+    from penstock.store.manifest import read_manifest, write_manifest
 
     folder = str(Path(path, entries[0]))
     manifest = read_manifest(folder)

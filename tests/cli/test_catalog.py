@@ -9,8 +9,8 @@ from contextlib import suppress
 import fsspec
 import pytest
 
-from penstock.cache.entry.lock import take_lease
 from penstock.cli import main
+from penstock.store.lock import take_lease
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from tests.positions import given, stage_of
 
 import penstock as ps
-from penstock.cache.entry import writer
+from penstock.store import entry_writer as writer
 
 RANGE = ps.Dataset.range
 COUNT = 20

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.cache.entry import writer
-from penstock.cache.entry.entry import kept_below
 from penstock.profiler.placement import choose as deciding
 from penstock.profiler.placement.remembered import room
+from penstock.store import entry_writer as writer
+from penstock.store.entry import kept_below
 
 Usage = namedtuple("Usage", "total used free")
 BIG = 8000  # bytes of the elements of a data set

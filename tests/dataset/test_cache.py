@@ -10,7 +10,7 @@ import pytest
 
 import penstock as ps
 from penstock.block.block import Block
-from penstock.cache.memory import MemoryStore
+from penstock.store.memory import MemoryStore
 from penstock.testing import assert_resumes_exactly, assert_same_elements, resumed
 
 

@@ -28,7 +28,7 @@ from penstock import errors
 
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch):
-    monkeypatch.setattr("penstock.cache.entry.writer._BYTES", 1)
+    monkeypatch.setattr("penstock.store.entry_writer._BYTES", 1)
 
 
 # -- in passes
@@ -77,7 +77,7 @@ def test_a_damaged_file_that_nobody_may_write_is_made_in_every_pass(tmp_path, mo
     def refused(folder):
         raise PermissionError(13, "Permission denied", folder)
 
-    monkeypatch.setattr("penstock.plan.snapshot_store.take", refused)
+    monkeypatch.setattr("penstock.store.snapshot_store.take", refused)
     assert values(squares().cache(tmp_path)) == WANTED
     assert "could not be written" in caplog.text
     assert sorted(values(squares().cache(tmp_path).shuffle(ps.ALL))) == WANTED

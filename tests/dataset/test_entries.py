@@ -30,7 +30,7 @@ from penstock.testing import resumed
 
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch):
-    monkeypatch.setattr("penstock.cache.entry.writer._BYTES", 1)
+    monkeypatch.setattr("penstock.store.entry_writer._BYTES", 1)
 
 
 # -- parts of passes
@@ -158,7 +158,7 @@ def test_one_of_two_iterators_writes_and_both_are_right(tmp_path):
 
 
 def test_a_pass_that_was_left_standing_gives_its_place_away(tmp_path, monkeypatch):
-    monkeypatch.setattr("penstock.cache.entry.writer._IDLE", 0.0)
+    monkeypatch.setattr("penstock.store.entry_writer._IDLE", 0.0)
     ds = squares().cache(tmp_path)
     standing = iter(ds)
     assert int(next(standing)) == 0

@@ -10,8 +10,8 @@ from tests.dataset.entries import begin, damage
 from tests.positions import assert_continues_everywhere, positions
 
 import penstock as ps
-from penstock.cache.entry import writer
 from penstock.errors import DataLossError
+from penstock.store import entry_writer as writer
 from penstock.testing import assert_resumes_exactly, assert_same_elements, resumed
 
 COUNT = 20
@@ -41,7 +41,7 @@ kept = pytest.mark.parametrize("name", KEPT)
 
 @pytest.fixture(autouse=True)
 def _small_chunks_and_no_files(monkeypatch):
-    monkeypatch.setattr("penstock.cache.entry.writer._BYTES", 1)
+    monkeypatch.setattr("penstock.store.entry_writer._BYTES", 1)
     monkeypatch.setattr("penstock.physical.storage._REMOTE_PAUSE", 0.01)
     yield
     system = filesystem("memory")

@@ -12,7 +12,7 @@ URL = "memory:///followed-url-test"
 
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch):
-    monkeypatch.setattr("penstock.cache.entry.writer._BYTES", 1)
+    monkeypatch.setattr("penstock.store.entry_writer._BYTES", 1)
 
 
 @pytest.fixture

@@ -20,9 +20,9 @@ import penstock as ps
 from penstock import errors
 from penstock.block.block import Block
 from penstock.block.structure import flatten
-from penstock.cache.entry.lock import hold
-from penstock.cache.writer import SavedWriter
 from penstock.dataset import saved
+from penstock.store.lock import hold
+from penstock.store.saved_writer import SavedWriter
 from penstock.testing import assert_resumes_exactly, assert_same_elements, resumed
 
 RANGE = ps.Dataset.range
@@ -190,8 +190,8 @@ def test_arrow_opens_the_files(tmp_path):
 
 
 def test_many_bytes_are_many_files_of_many_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr("penstock.cache.writer._CHUNK", 20_000)
-    monkeypatch.setattr("penstock.io.saved.chunk_files._BATCH", 1_000)
+    monkeypatch.setattr("penstock.store.saved_writer._CHUNK", 20_000)
+    monkeypatch.setattr("penstock.store.chunk_files._BATCH", 1_000)
     ds = RANGE(500).map(lambda x: (x, np.full(16, x)), num_parallel_calls=2)
     for compression in (None, "LZ4"):
         ds.save(tmp_path, compression)
@@ -238,7 +238,7 @@ def test_a_reader_func_gets_a_data_set_of_shards(tmp_path):
 
 
 def test_elements_wait_for_their_shard_in_bounded_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("penstock.cache.writer._WAITING", 50_000)
+    monkeypatch.setattr("penstock.store.saved_writer._WAITING", 50_000)
     RANGE(2_000).save(tmp_path, shard_func=lambda x: x % 7)
     assert len(chunks(tmp_path)) > 7
     assert values(load(tmp_path)) == list(range(2_000))
@@ -327,7 +327,7 @@ def test_a_disk_that_takes_no_more_leaves_what_was_there(tmp_path, monkeypatch):
 def test_what_a_killed_save_has_left_goes_with_the_next_and_nothing_else_does(tmp_path):
     code = f"""
 import os, penstock as ps
-from penstock.cache import writer
+from penstock.store import saved_writer as writer
 writer._CHUNK = 1
 ps.Dataset.range(50).map(lambda x: os._exit(3) if x == 30 else x).batch(5).save({str(tmp_path)!r})
 """
@@ -363,7 +363,9 @@ def test_a_save_whose_manifest_cannot_be_written_leaves_no_files(failing_call, t
     if failing_call == "rename":
         monkeypatch.setattr(Path, "replace", refused)
     else:
-        monkeypatch.setattr("penstock.cache.writer.write_manifest", lambda *_, **__: refused(None, "manifest.json"))
+        monkeypatch.setattr(
+            "penstock.store.saved_writer.write_manifest", lambda *_, **__: refused(None, "manifest.json")
+        )
     with pytest.raises(OSError, match="No space left"):
         RANGE(5).save(tmp_path)
     assert names(tmp_path) == before
@@ -437,7 +439,7 @@ def test_who_looks_at_files_that_another_save_replaces_meanwhile_removes_them(tm
         lock.release = commit_third
         return lock
 
-    monkeypatch.setattr("penstock.cache.writer.hold", hold_first)
+    monkeypatch.setattr("penstock.store.saved_writer.hold", hold_first)
     commit(second)
     assert held
     assert len(list(tmp_path.iterdir())) == 2
@@ -616,7 +618,7 @@ def test_a_disk_that_takes_no_more_leaves_the_pass_as_it_is(chunk, tmp_path, mon
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    monkeypatch.setattr("penstock.cache.entry.writer._BYTES", chunk)
+    monkeypatch.setattr("penstock.store.entry_writer._BYTES", chunk)
     ds = RANGE(5).snapshot(tmp_path)
     assert values(ds) == [0, 1, 2, 3, 4]
     assert "nothing is written" in caplog.text
@@ -697,7 +699,7 @@ def test_of_two_passes_at_a_time_one_is_kept(tmp_path):
 
 
 def test_what_a_pass_made_before_it_was_left_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("penstock.cache.entry.writer._BYTES", 1)
+    monkeypatch.setattr("penstock.store.entry_writer._BYTES", 1)
     snapshot = RANGE(10).map(lambda x: x * x).snapshot(tmp_path)
     stage = stage_of(snapshot)
     elements = given(stage, 2)

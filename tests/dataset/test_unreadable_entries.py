@@ -24,12 +24,12 @@ from tests.positions import given, positions, stage_of, texts
 
 import penstock as ps
 from penstock import errors
-from penstock.cache.entry.lock import take
+from penstock.store.lock import take
 
 
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch):
-    monkeypatch.setattr("penstock.cache.entry.writer._BYTES", 1)
+    monkeypatch.setattr("penstock.store.entry_writer._BYTES", 1)
 
 
 # -- manifests
@@ -102,7 +102,7 @@ def test_a_manifest_that_is_damaged_when_the_lock_is_taken_leaves_it_free(tmp_pa
         (entry / "manifest.json").write_text("[]")
         return take(folder)
 
-    monkeypatch.setattr("penstock.plan.snapshot_store.take", spoiled)
+    monkeypatch.setattr("penstock.store.snapshot_store.take", spoiled)
     assert values(squares().snapshot(tmp_path)) == WANTED
     lock = take(str(entry))
     assert lock is not None
@@ -124,7 +124,7 @@ def test_an_entry_that_becomes_unreadable_ends_a_follower_once(tmp_path):
 @pytest.mark.parametrize(("kind", "said"), [("snapshot", "continues without the files in"), ("cache", "written again")])
 def test_a_pass_goes_on_without_an_entry_that_becomes_unreadable(kind, said, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("penstock.physical.storage._LOOK", 0.0)
-    monkeypatch.setattr("penstock.cache.entry.writer._BYTES", 1 << 24)  # so that there is nothing to read meanwhile
+    monkeypatch.setattr("penstock.store.entry_writer._BYTES", 1 << 24)  # so that there is nothing to read meanwhile
     ds = KINDS[kind](tmp_path)
     one, other = iter(ds), iter(ds)
     assert int(next(one)) == int(next(other)) == 0
@@ -180,7 +180,7 @@ def test_a_file_of_a_cache_that_may_not_be_read_is_made_once_more(tmp_path, monk
         raise PermissionError(13, "Permission denied", name)
 
     with monkeypatch.context() as patched:
-        patched.setattr("penstock.io.saved.chunk_files._whole", refused)
+        patched.setattr("penstock.store.chunk_files._whole", refused)
         assert values(squares().cache(tmp_path)) == WANTED
         with pytest.raises(PermissionError):
             values(ps.Dataset.load(entry_of(tmp_path)))

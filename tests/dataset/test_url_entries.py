@@ -14,18 +14,18 @@ from tests.positions import given, stage_of
 
 import penstock as ps
 from penstock import errors
-from penstock.cache.entry import writer
-from penstock.cache.entry.entry import remove
-from penstock.cache.entry.lock import Lease, take_lease
 from penstock.io import storage
-from penstock.io.saved import journal
+from penstock.store import entry_writer as writer
+from penstock.store import journal
+from penstock.store.entry import remove
+from penstock.store.lock import Lease, take_lease
 
 URL = "memory://url-entries-test"
 
 
 @pytest.fixture(autouse=True)
 def system(monkeypatch):
-    monkeypatch.setattr("penstock.cache.entry.writer._BYTES", 1)
+    monkeypatch.setattr("penstock.store.entry_writer._BYTES", 1)
     monkeypatch.setattr("penstock.physical.storage._REMOTE_PAUSE", 0.01)
     system = fsspec.filesystem("memory")
     yield system
@@ -71,7 +71,7 @@ def test_a_pass_goes_on_behind_what_others_have_left(monkeypatch, system, kind, 
 def test_two_that_write_at_a_time_lose_and_repeat_nothing(monkeypatch, system, kind, seed):
     chance = random.Random(seed)
     monkeypatch.setattr(journal, "_SEGMENT", chance.choice([2, 4, 256]))
-    monkeypatch.setattr("penstock.plan.snapshot_store.take_lease", lambda folder: _Nobodys())
+    monkeypatch.setattr("penstock.store.snapshot_store.take_lease", lambda folder: _Nobodys())
     monkeypatch.setattr(writer, "goes_on_writing", lambda folder: False)
     monkeypatch.setattr(writer, "is_writing", lambda folder: False)
     for _ in range(3):
@@ -230,10 +230,10 @@ def test_a_removal_whose_lease_was_taken_leaves_what_is_there(monkeypatch, syste
 
     def slow(name):
         removed(name)
-        monkeypatch.setattr("penstock.cache.entry.lock._HOLDS", 0.0)  # a minute has gone by
+        monkeypatch.setattr("penstock.store.lock._HOLDS", 0.0)  # a minute has gone by
         said(system, f"{folder.removeprefix('memory:/')}/writer.lock", host="another")
 
-    monkeypatch.setattr("penstock.cache.entry.entry.storage.remove", slow)
+    monkeypatch.setattr("penstock.store.entry.storage.remove", slow)
     assert not remove(folder)
     assert len(files(system, "")) == len(before)  # the manifest is gone, and a lease is there
 

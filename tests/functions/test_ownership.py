@@ -16,8 +16,8 @@ from tests.functions import sources
 import penstock as ps
 from penstock.functions.ownership import is_penstocks, is_users, is_users_file, is_users_path
 from penstock.functions.shipping import why_not_shippable
-from penstock.plan.content_key import made_of
 from penstock.profiler.lint.natures import randomness
+from penstock.store.content_key.made_of import made_of
 
 SOURCE = """
 import random

@@ -22,9 +22,9 @@ from penstock.block.structure import LEAF
 from penstock.functions.facts import why_visible
 from penstock.functions.shipping import unpicklable, why_not_shippable
 from penstock.functions.uses import keeps_state, takes_lock, uses
-from penstock.plan.content_key import made_of
 from penstock.plan.fingerprint import fingerprint
 from penstock.profiler.lint.natures import draws_by_itself, only_numpy, randomness
+from penstock.store.content_key.made_of import made_of
 from penstock.trace.purity import captured, may_draw, why_impure
 from penstock.trace.traced import traced
 

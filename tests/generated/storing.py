@@ -14,7 +14,7 @@ from tests.strategies import Pipeline
 
 import penstock as ps
 from penstock.plan.storing import Snapshot
-from penstock.sources.saved import SavedSource
+from penstock.store.saved_source import SavedSource
 
 # -- meaning
 

@@ -13,8 +13,8 @@ import pytest
 
 import penstock as ps
 from penstock.io import storage
-from penstock.io.saved import chunk_files
 from penstock.sources import arrow_pieces
+from penstock.store import chunk_files
 from penstock.testing import assert_resumes_exactly, assert_same_elements
 
 LINES = [b"line %05d" % i for i in range(20_000)]

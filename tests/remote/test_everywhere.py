@@ -146,7 +146,7 @@ def test_a_pass_that_is_killed_leaves_what_it_has_made(place):
     if place.startswith("memory"):
         pytest.skip("no other process sees it")
     script = (
-        "import os, penstock as ps, penstock.cache.entry.writer as w, penstock.io.saved.journal as j\n"
+        "import os, penstock as ps, penstock.store.entry_writer as w, penstock.store.journal as j\n"
         "w._BYTES = 1\n"
         "append = j.JournalWriter.append\n"
         "def dying(self, commits, commit):\n"

@@ -17,7 +17,6 @@ from penstock.block.block import Block
 from penstock.block.column import BytesColumn, DenseColumn, ListColumn
 from penstock.block.footprint import Footprints, footprint
 from penstock.block.rows import ElementRows
-from penstock.cache.memory import MemoryStore
 from penstock.errors import BudgetWarning, ResourceExhaustedError
 from penstock.io import storage
 from penstock.physical.memory import UNCOUNTED, Overspent
@@ -35,6 +34,7 @@ from penstock.runtime.memory.kept import KEPT, Follower, KeptMemory, Weakly
 from penstock.runtime.memory.ledger import Ledger, live_ledgers
 from penstock.sources.arrays import BlockSource
 from penstock.sources.arrow_pieces import RECENT, Recent
+from penstock.store.memory import MemoryStore
 
 MiB = 1 << 20
 WHERE = "train.py:12"

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 import penstock as ps
-from penstock.cache.entry import writer
 from penstock.physical import storage
+from penstock.store import entry_writer as writer
 
 COUNT = 240
 CALLS = ("fsync", "write", "ftruncate", "open", "close", "pwrite", "truncate", "link")

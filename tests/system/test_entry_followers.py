@@ -9,7 +9,7 @@ import pytest
 from tests.system.child import SECONDS, SOURCES
 
 import penstock as ps
-from penstock.cache.entry.lock import holder
+from penstock.store.lock import holder
 
 COUNT = 12
 
@@ -17,7 +17,7 @@ COUNT = 12
 WRITER = """
 import sys
 import penstock as ps
-from penstock.cache.entry import writer
+from penstock.store import entry_writer as writer
 writer._BYTES = 1
 elements = iter(pipeline(ps).cache(sys.argv[1]))
 for line in sys.stdin:

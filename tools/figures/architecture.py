@@ -62,7 +62,7 @@ def figure() -> Picture:
     arrow(picture, (190, 209), (288, 209), "Blocks")
     arrow(picture, (460, 209), (558, 209), "Blocks")
     arrow(picture, (700, 209), (768, 209), "Blocks")
-    box(picture, 40, 268, 150, "Entry", "cache/  io/saved/")
+    box(picture, 40, 268, 150, "Entry", "store/")
     arrow(picture, (115, 266), (115, 242), "second epoch")
     box(picture, 560, 268, 346, "Tuner and budget", "autotune/  memory/")
     arrow(picture, (558, 291), (377, 291), "workers, executor, sizes")

@@ -25,7 +25,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from penstock.cache.entry.lock import Lock, Unlockable, hold, writer_of
 from penstock.catalog.builder import Builder, Each, Skipped
 from penstock.catalog.data_dir import SETTING, SETTING_OF_DOWNLOADS
 from penstock.catalog.info import FILE_NAME, DatasetInfo, SplitInfo, shard_name
@@ -39,7 +38,8 @@ from penstock.hints import redacted, size_text
 from penstock.io import storage
 from penstock.io.storage import is_url
 from penstock.io.writing import FULL, writing
-from penstock.plan.storing import folder_to_write
+from penstock.store.folder import folder_to_write
+from penstock.store.lock import Lock, Unlockable, hold, writer_of
 
 _SENDERS = 4  # files in transfer at a time, each in parts of its own
 _FORMAT = 1  # format of the work folder; another format restarts the work

@@ -9,11 +9,11 @@ from typing import Any
 from penstock.block.arrow_nest import column_names, spec_from_json
 from penstock.block.spec import LeafSpec
 from penstock.block.structure import flatten
-from penstock.cache.entry.entry import StoredEntry
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.io import storage
 from penstock.io.compression import AUTO, codec_of
-from penstock.io.saved.manifest import NAME, Manifest, file_in, read_manifest
+from penstock.store.entry import StoredEntry
+from penstock.store.manifest import NAME, Manifest, file_in, read_manifest
 
 _LOG = logging.getLogger("penstock.dataset")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # seconds between two checks of a folder

@@ -13,11 +13,12 @@ from penstock.io import storage
 from penstock.io.compression import codec_of
 from penstock.plan.inputs import Scan
 from penstock.plan.node import check_ends, check_function
-from penstock.plan.storing import Followed, Snapshot, folder_to_write
+from penstock.plan.storing import Followed, Snapshot, read_by
+from penstock.store.folder import folder_to_write
 
 if TYPE_CHECKING:
-    from penstock.cache.writer import SavedWriter
     from penstock.dataset.dataset import Dataset
+    from penstock.store.saved_writer import SavedWriter
 
 Path = str | os.PathLike[str]
 
@@ -58,10 +59,10 @@ class Storing(Base):
             >>> [(int(a), int(b)) for a, b in ps.Dataset.load(path)]
             [(0, 0), (1, 1), (2, 4), (3, 9), (4, 16)]
         """
-        from penstock.cache.column_buffer import stored_as
-        from penstock.cache.writer import SavedWriter
-        from penstock.plan.content_key import files_of
         from penstock.plan.fingerprint import fingerprint
+        from penstock.store.column_buffer import stored_as
+        from penstock.store.content_key.digest import files_of
+        from penstock.store.saved_writer import SavedWriter
 
         label, where = "save", user_location()
         try:
@@ -156,9 +157,8 @@ class Storing(Base):
             [0, 1, 2, 3, 4, 5]
         """
         from penstock.dataset.saved import check_compression, checked_spec, so_far, wait_for
-        from penstock.io.saved.manifest import read_manifest
-        from penstock.plan.storing import read_by
-        from penstock.sources.saved import SavedSource
+        from penstock.store.manifest import read_manifest
+        from penstock.store.saved_source import SavedSource
 
         where = user_location()
         try:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock.cache.entry.entry import KEY
 from penstock.errors import InvalidArgumentError, NotFoundError
 from penstock.io import storage
 from penstock.io.writing import reading
+from penstock.store.entry import KEY
 
 FORMATS = {
     "tfrecord": "TFRecord files",

@@ -101,7 +101,7 @@ _KINDS: dict[tuple[Kind, ...], dict[str, str]] = {
         "logs": "logging warnings traceback faulthandler",
         "changes files": """shutil subprocess sqlite3 numpy.save numpy.savez numpy.savez_compressed numpy.savetxt
             numpy.memmap numpy.lib.format.open_memmap cv2.imwrite cv2.imwritemulti cv2.VideoWriter pyarrow.fs
-            imagecodecs.imwrite penstock.io.storage penstock.io.tfrecord penstock.io.saved penstock.io.TFRecordWriter
+            imagecodecs.imwrite penstock.io.storage penstock.io.tfrecord penstock.io.TFRecordWriter penstock.store
             torch.save torch.serialization.save torchvision.utils.save_image torchvision.io.write_jpeg
             torchvision.io.write_png torchvision.io.write_file torchvision.io.write_video torchaudio.save
             tensorflow.io.write_file""",

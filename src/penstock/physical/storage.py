@@ -10,22 +10,22 @@ from time import monotonic
 
 from penstock.block.block import Block, concat_blocks
 from penstock.block.leaf import NESTED
-from penstock.cache.column_buffer import Alike
-from penstock.cache.entry.entry import Point, StoredEntry
-from penstock.cache.entry.lock import Lease, Lock, Unlockable
-from penstock.cache.entry.writer import EntryWriter, goes_on_writing, is_writing
 from penstock.errors import PenstockError
 from penstock.hints import redacted
-from penstock.io.saved.manifest import library
 from penstock.io.storage import is_url
 from penstock.physical.lower import Lowering, lower
 from penstock.physical.stage import Stage, State, as_of_now
 from penstock.physical.stages.scan import ScanStage
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.node import Node
-from penstock.plan.snapshot_store import SnapshotStore, without_hint
 from penstock.plan.storing import Snapshot, read_by
-from penstock.sources.saved import SavedSource
+from penstock.store.column_buffer import Alike
+from penstock.store.entry import Point, StoredEntry
+from penstock.store.entry_writer import EntryWriter, goes_on_writing, is_writing
+from penstock.store.lock import Lease, Lock, Unlockable
+from penstock.store.manifest import library
+from penstock.store.saved_source import SavedSource
+from penstock.store.snapshot_store import SnapshotStore, without_hint
 
 _LOG = logging.getLogger("penstock.physical")
 
@@ -160,7 +160,6 @@ class Storage:
 
 def storage_of(node: Snapshot, lowering: Lowering) -> Storage:
     """Return the storage of a step, in the run that `lowering` describes."""
-    assert node.store is not None
     options = lowering.options
 
     made_by = f"{library()} {fingerprint(node.input, options.seed, options.deterministic)}"

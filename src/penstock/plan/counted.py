@@ -12,7 +12,6 @@ from typing import Any, ClassVar, NamedTuple
 
 from penstock.block.spec import TensorSpec, ValueSpec
 from penstock.block.structure import flatten, leaves_rank_open
-from penstock.cache.memory import MemoryStore
 from penstock.errors import Context, InvalidArgumentError, PenstockError, annotate
 from penstock.plan.batching import BatchNode, is_ragged_slice
 from penstock.plan.fused import MapAndBatch
@@ -22,6 +21,7 @@ from penstock.plan.ops import Batch, Prefetch, Shard, Skip, Take
 from penstock.plan.stateful import AssertCardinality
 from penstock.plan.storing import Cache, DiskCache, Snapshot
 from penstock.sources.source import IndexedSource
+from penstock.store.memory import MemoryStore
 
 
 class Seen(Node):
@@ -90,7 +90,6 @@ def in_files(plan: Node, seed: int, deterministic: bool, *, look: bool = True) -
     def saved(node: Node) -> Node | None:
         if not isinstance(node, Snapshot) or node.reader_func is not None:
             return None
-        assert node.store is not None
         find = node.store.folder if look else node.store.known_folder
         folder = find(seed, deterministic)
         source = None if folder is None else node.store.saved(folder)

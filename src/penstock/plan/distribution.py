@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import field, replace
 from typing import Any, ClassVar, NamedTuple
 
-from penstock.cache.memory import MemoryStore
 from penstock.errors import InvalidArgumentError
 from penstock.plan.batching import PaddedBatch, RaggedBatch, SparseBatch
 from penstock.plan.counted import Seen, Unbatch
@@ -36,6 +35,7 @@ from penstock.plan.node import (
 from penstock.plan.ops import Batch, Filter, FlatMap, Interleave, Map, Prefetch, Repeat, Shard, Shuffle
 from penstock.plan.stateful import IgnoreErrors
 from penstock.plan.storing import Cache, Snapshot
+from penstock.store.memory import MemoryStore
 
 BATCHES = (Batch, PaddedBatch, RaggedBatch, SparseBatch)
 # steps whose input elements become many, or are accessed by index: they belong to the base

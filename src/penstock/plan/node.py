@@ -38,6 +38,7 @@ class Node(Frozen, ABC):
     where: str | None = field(default_factory=user_location, compare=False, repr=False)
 
     name: ClassVar[str]
+    changes_elements: ClassVar[bool] = True  # False for a step that only computes ahead
     deep: ClassVar[int] = 1  # 0 for a step that `depth` skips: random steps after it have the same salt as without it
 
     def __init_subclass__(cls) -> None:

@@ -353,6 +353,7 @@ class Prefetch(UnaryNode):
     buffer_size: int
 
     name: ClassVar[str] = "prefetch"
+    changes_elements: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         hint = "Give the number of elements (batches, after .batch()) to hold ready, or penstock.AUTOTUNE."

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Callable
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,21 +10,18 @@ import numpy as np
 
 from penstock.block.leaf import NESTED
 from penstock.block.structure import leaves_rank_open
-from penstock.cache.memory import MemoryStore
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.hints import redacted
-from penstock.io import storage
 from penstock.io.compression import codec_of
 from penstock.plan.inputs import Scan
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node, UnaryNode, check_function
 from penstock.plan.ops import Map
 from penstock.sources.arrays import RangeSource
-from penstock.sources.saved import SavedSource
+from penstock.store.folder import folder_to_write, last_name
+from penstock.store.memory import MemoryStore
+from penstock.store.saved_source import SavedSource
 
 if TYPE_CHECKING:
-    from penstock.plan.snapshot_store import SnapshotStore
-
-_READ_ONLY = r"([\w.+-]+::)*https?://"
+    from penstock.store.snapshot_store import SnapshotStore
 
 
 class Cache(UnaryNode):
@@ -50,7 +45,7 @@ class Snapshot(UnaryNode):
     compression: str | None = "AUTO"
     reader_func: Callable[[Any], Any] | None = None
     shard_func: Callable[..., Any] | None = None
-    store: SnapshotStore | None = field(default=None, compare=False, repr=False)
+    store: SnapshotStore | Any = field(default=None, compare=False, repr=False)  # None: __post_init__ creates it
 
     name: ClassVar[str] = "snapshot"
     repairs: ClassVar[bool] = False  # True if elements in damaged files are computed again
@@ -66,7 +61,7 @@ class Snapshot(UnaryNode):
             hint = f"Put {self.name}() before repeat(), or bound it with take()."
             raise InvalidArgumentError(message, hint=hint)
         if self.store is None:
-            from penstock.plan.snapshot_store import SnapshotStore
+            from penstock.store.snapshot_store import SnapshotStore
 
             store = SnapshotStore(self.path, self.input, self.shard_func, self.compression, droppable=self.repairs)
             self.settle(store=store)
@@ -113,30 +108,6 @@ class Followed(Node):
     @property
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY
-
-
-def last_name(path: str) -> str:
-    """Return the last part of a path."""
-    return path.rstrip("/").rpartition("/")[2]
-
-
-def folder_to_write(path: Any, step: str) -> str:
-    """Return the path or URL of a folder to write to, or raise an error."""
-    name = storage.as_path(path)
-    if not name:
-        message = f"{step} writes into a folder, and its path is empty."
-        raise InvalidArgumentError(
-            message, hint='Give the path of a folder. It is created if needed. "." is the current folder.'
-        )
-    if storage.is_url(name):
-        if re.match(_READ_ONLY, name):
-            message = f"{step} cannot write to {redacted(name)!r}: web servers are read-only."
-            raise InvalidArgumentError(message, hint="Give a folder, or the URL of one in s3://, gs:// or hdfs://.")
-        return name.rstrip("/")
-    if os.path.isfile(name):  # noqa: PTH113 - pathlib takes longer to import than this module
-        message = f"{step} writes into a folder, and {name!r} is a file."
-        raise InvalidArgumentError(message, hint="Give the path of a folder. It is created if needed.")
-    return name
 
 
 def read_by(reader_func: Callable[[Any], Any], source: SavedSource, dataset: Callable[[Node], Any]) -> Any:

@@ -25,8 +25,8 @@ from penstock.errors import (
     NotFoundError,
 )
 from penstock.io import storage
-from penstock.io.saved.durable import write_whole
 from penstock.physical.stage import State
+from penstock.store.durable import write_whole
 
 VERSION = 3  # 2 had no checksum, and depended on the number of parallel calls
 _DEEP = 60  # number of levels from which a state is flattened

@@ -14,25 +14,25 @@ from typing import TYPE_CHECKING, Any
 from penstock.block.block import Block
 from penstock.block.column import BytesColumn
 from penstock.block.structure import LEAF
-from penstock.cache.column_buffer import Alike, stored_as
-from penstock.cache.writer import SavedWriter
 from penstock.dataset.base import inner
 from penstock.dataset.dataset import Dataset
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, annotate, user_location
 from penstock.io import storage
 from penstock.io.compression import AUTO, codec_of
-from penstock.io.saved.chunk import Chunk
-from penstock.io.saved.chunk_files import ChunkWriter
 from penstock.physical.stretch import Stretch, failure
-from penstock.plan.content_key import files_of
 from penstock.plan.distribution import Distribute, Remote, parted
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.inputs import relaxed
 from penstock.plan.node import check_ends
-from penstock.plan.storing import folder_to_write
 from penstock.rewrite.driver import optimise
 from penstock.runtime.run import RunSettings
 from penstock.runtime.whole_pass import whole_pass
+from penstock.store.chunk import Chunk
+from penstock.store.chunk_files import ChunkWriter
+from penstock.store.column_buffer import Alike, stored_as
+from penstock.store.content_key.digest import files_of
+from penstock.store.folder import folder_to_write
+from penstock.store.saved_writer import SavedWriter
 
 if TYPE_CHECKING:
     from penstock.delivery.handle import Handle

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 
-from penstock.cache.entry.lock import Unlockable, hold
 from penstock.catalog.download import archive
 from penstock.catalog.download.fetch import Patience, fetch, wrong_size
 from penstock.catalog.progress import ProgressStep, Reporter
 from penstock.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, PenstockError
 from penstock.hints import size_text
 from penstock.io.writing import FULL, writing
+from penstock.store.lock import Unlockable, hold
 
 _AT_ONCE = 4
 _CHUNK = 1 << 20

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, PenstockError
 
 if TYPE_CHECKING:
-    from penstock.io.saved.manifest import Manifest
-    from penstock.plan.content_key import MadeOf
+    from penstock.store.content_key.made_of import MadeOf
+    from penstock.store.manifest import Manifest
 
 SHOWN = 12  # displayed digits of a key
 _LISTED = 5  # keys in an error message
@@ -46,7 +46,7 @@ class FoundEntry:
     @property
     def made(self) -> MadeOf:
         """The parts that the entry is made of. Raises FailedPreconditionError if its manifest cannot be read."""
-        from penstock.plan.content_key.difference import made_by
+        from penstock.store.content_key.difference import made_by
 
         if self.manifest is None:
             message = f"What {self.key[:SHOWN]} is made of cannot be told: {self.problem}"
@@ -70,8 +70,8 @@ def entries_in(path: str) -> list[FoundEntry]:
         FailedPreconditionError: If the folder cannot be read.
     """
     from penstock.hints import redacted
-    from penstock.io.saved.manifest import NAME
     from penstock.io.writing import place
+    from penstock.store.manifest import NAME
 
     folder, path = place(path), redacted(path)
     if not folder.is_dir():
@@ -96,7 +96,7 @@ def entries_in(path: str) -> list[FoundEntry]:
 
 def _named_by_keys(folder: Path) -> Iterator[Path]:
     """Yield the folders of entries. Entries of automatic caches are in one more folder per plan."""
-    from penstock.cache.entry.entry import KEY
+    from penstock.store.entry import KEY
 
     for entry in folder.iterdir():
         if KEY.fullmatch(entry.name) and entry.is_dir():
@@ -107,9 +107,9 @@ def _named_by_keys(folder: Path) -> Iterator[Path]:
 
 
 def _look(folder: Path) -> FoundEntry:
-    from penstock.cache.entry.entry import StoredEntry
-    from penstock.cache.entry.lock import writer_of
     from penstock.io import storage
+    from penstock.store.entry import StoredEntry
+    from penstock.store.lock import writer_of
 
     entry = StoredEntry(str(folder))
     problem: str | None = None

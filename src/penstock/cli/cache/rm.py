@@ -75,7 +75,7 @@ def _writable(entries: list[FoundEntry]) -> list[FoundEntry]:
 
 def _remove(entry: FoundEntry) -> bool:
     """Remove an entry. Return False if a process writes to it."""
-    from penstock.cache.entry.entry import remove
+    from penstock.store.entry import remove
 
     try:
         return remove(str(entry.folder))

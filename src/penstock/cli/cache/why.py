@@ -23,7 +23,7 @@ def add_to(actions: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the differences, one per line."""
-    from penstock.plan.content_key.difference import differences
+    from penstock.store.content_key.difference import differences
 
     new, old = _pair(entries_in(arguments.path), arguments.keys)
     print(f"{_named(new)} differs from {_named(old)}:")
@@ -56,6 +56,6 @@ def _pair(entries: list[FoundEntry], keys: list[str]) -> tuple[FoundEntry, Found
 
 
 def _nearest(entry: FoundEntry, others: list[FoundEntry]) -> FoundEntry:
-    from penstock.plan.content_key.difference import differences
+    from penstock.store.content_key.difference import differences
 
     return min(others, key=lambda other: len(differences(entry.made, other.made)))

@@ -23,11 +23,11 @@ def add_to(actions: Any) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Remove the data set and print its size. Return status 1 if the user answers no."""
-    from penstock.cache.entry.entry import remove_remote
     from penstock.catalog.info import FILE_NAME
     from penstock.errors import FailedPreconditionError
     from penstock.hints import redacted, size_text
     from penstock.io import storage
+    from penstock.store.entry import remove_remote
 
     builder = prepared_builder(chosen)
     folder: Path = builder.data_path

@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 
 from penstock.block.block import Block
-from penstock.cache.memory import MemoryStore
 from penstock.errors import Context, FailedPreconditionError, annotate
 from penstock.forked import new_lock
 from penstock.physical.access import Access, access, accessible, obstacle, require_access, scattered
@@ -22,7 +21,8 @@ from penstock.plan.inputs import Scan
 from penstock.plan.storing import Cache, DiskCache, Snapshot
 from penstock.sources.arrow_pieces import RECENT, Piece
 from penstock.sources.row_files import gather
-from penstock.sources.saved import SavedSource
+from penstock.store.memory import MemoryStore
+from penstock.store.saved_source import SavedSource
 
 
 class _MendedPiece(Piece):
@@ -72,7 +72,6 @@ class _MendingAccess(Access):
     def _renewed(self, saved: SavedSource) -> bool:
         """Return True if the access was replaced: by repaired or rewritten files, or by the input."""
         node, lowering = self._node, self._lowering
-        assert node.store is not None
         now = node.store.saved(node.store.folder(lowering.options.seed, lowering.options.deterministic))
         if now is saved or (now is None and obstacle(node.input) is not None):
             return False
@@ -144,7 +143,6 @@ def _fill_files(node: Snapshot, lowering: Lowering) -> Access:
         first = drain(stage, node.label, node.cardinality)
     finally:
         stage.close()
-    assert node.store is not None
     saved = node.store.saved(node.store.folder(beside.options.seed, beside.options.deterministic))
     if saved is not None:
         return _read(node, saved, lowering)
@@ -162,7 +160,6 @@ def _reordered(node: Snapshot) -> str | None:
 @accessible(DiskCache)
 def _snapshot(node: Snapshot, lowering: Lowering) -> Access:
     """Return the elements in files, if an iteration has written them. Otherwise compute elements without writing."""
-    assert node.store is not None
     options = lowering.options
     try:
         saved = node.store.saved(node.store.folder(options.seed, options.deterministic))

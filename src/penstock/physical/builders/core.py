@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from penstock.cache.memory import MemoryStore
 from penstock.keys import fold
 from penstock.physical.access import FetchTransform
 from penstock.physical.chained import Portioned, Stint
@@ -36,6 +35,7 @@ from penstock.plan.node import Node, UnaryNode
 from penstock.plan.storing import Cache
 from penstock.plan.visible import opens_visibly
 from penstock.plan.windows import WindowedFlatMap
+from penstock.store.memory import MemoryStore
 
 _WHOLE_INPUT = 1 << 62  # a block length that no input reaches: flat_map reads each input to its end
 

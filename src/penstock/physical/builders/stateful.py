@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from penstock.cache.entry.entry import StoredEntry
 from penstock.errors import Context, annotate
 from penstock.keys import fold
 from penstock.physical.chained import Portioned
@@ -19,6 +18,7 @@ from penstock.physical.storage import storage_of
 from penstock.plan import stateful, storing
 from penstock.plan.visible import acts
 from penstock.sources.arrays import RandomSource
+from penstock.store.entry import StoredEntry
 
 # the letters of "random": separates these random numbers from those of a shuffle with the same seed
 _RANDOM = 0x72616E646F6D

@@ -8,10 +8,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from penstock.block.block import Block
-from penstock.cache.entry.entry import Point
-from penstock.cache.entry.writer import EntryWriter
-from penstock.cache.memory import MemoryStore
-from penstock.cache.recorder import BlockRecorder
 from penstock.errors import Context, DataLossError, FailedPreconditionError, InvalidTypeError, annotate
 from penstock.hints import size_text
 from penstock.physical.key_function import KeyFunction
@@ -20,7 +16,11 @@ from penstock.physical.stage import Stage, State, StretchStage
 from penstock.physical.storage import Storage, WriteRole
 from penstock.physical.stretch import Stretch, failed, failure
 from penstock.plan.node import UNKNOWN_CARDINALITY
-from penstock.plan.snapshot_store import without_hint
+from penstock.store.entry import Point
+from penstock.store.entry_writer import EntryWriter
+from penstock.store.memory import MemoryStore
+from penstock.store.recorder import BlockRecorder
+from penstock.store.snapshot_store import without_hint
 
 _LOG = logging.getLogger("penstock.physical")
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from time import monotonic
 
 from penstock.block.block import Block
-from penstock.cache.entry.entry import StoredEntry
-from penstock.cache.entry.lock import writer_of
 from penstock.errors import Context, raise_as_failure
 from penstock.hints import redacted
 from penstock.io.storage import is_url
 from penstock.physical.stage import Stage, State
-from penstock.plan.snapshot_store import committed
 from penstock.sources.source import IndexedSource, Reader, Source
+from penstock.store.entry import StoredEntry
+from penstock.store.lock import writer_of
+from penstock.store.snapshot_store import committed
 
 
 class ScanStage(Stage):

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from penstock.block.block import Block
-from penstock.cache.memory import MemoryStore
 from penstock.options import Options
 from penstock.plan.node import Node
 from penstock.plan.stateful import Tally
@@ -30,6 +29,7 @@ from penstock.plan.storing import Cache, Snapshot
 from penstock.profiler.analysis.meter import Costs, Enough, Frame, Meter, MeterKey
 from penstock.runtime.block_sizer import BlockSizer
 from penstock.runtime.run import Run, RunSettings
+from penstock.store.memory import MemoryStore
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def _isolated(plan: Node, options: Options, scratch: ExitStack) -> Node:
         plan = plan.with_inputs(inputs)
     if isinstance(plan, Cache):
         return plan if plan.store.blocks() is not None else replace(plan, store=MemoryStore(silent=True))
-    if isinstance(plan, Snapshot) and plan.store is not None:
+    if isinstance(plan, Snapshot):
         if plan.store.saved(plan.store.folder(options.seed, options.deterministic)) is not None:
             return plan
         folder = scratch.enter_context(TemporaryDirectory(prefix="penstock-"))

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from penstock.cache.entry.entry import StoredEntry
-from penstock.cache.memory import MemoryStore
 from penstock.hints import size_text
 from penstock.plan.node import short_location
+from penstock.store.entry import StoredEntry
+from penstock.store.memory import MemoryStore
 
 
 @dataclass(frozen=True, slots=True)

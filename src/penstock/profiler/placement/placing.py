@@ -5,13 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from penstock.cache.entry.entry import StoredEntry
-from penstock.cache.memory import MemoryStore
 from penstock.errors import PenstockError
 from penstock.forked import new_lock
 from penstock.options import Options
 from penstock.physical.lower import StageObserver
-from penstock.plan.content_key import made_of
 from penstock.plan.fingerprint import fingerprint
 from penstock.plan.node import INFINITE_CARDINALITY, Node
 from penstock.plan.storing import Cache, DiskCache
@@ -23,6 +20,9 @@ from penstock.profiler.placement.spots import against, covered, turns
 from penstock.runtime.autotune.remembered import tuning_digest
 from penstock.runtime.machine.granted import available_memory
 from penstock.runtime.memory.budget import budget_for
+from penstock.store.content_key.made_of import made_of
+from penstock.store.entry import StoredEntry
+from penstock.store.memory import MemoryStore
 
 _SHARE = 2  # divisor of the free memory that such a cache may use
 
@@ -89,7 +89,6 @@ class Placing:
         """Return the plan with a cache at this place, for an iteration."""
         plan, cache = self._with_cache(place)
         if isinstance(cache, DiskCache):
-            assert cache.store is not None
             choice = self._choice
             nbytes = 0 if choice is None or choice.spot is None else int(choice.spot.nbytes or 0)
             self._entry = cache.store.folder(self._options.seed, self._options.deterministic)

@@ -19,8 +19,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from penstock.cache.entry.entry import kept_below, make_room, size_of
-from penstock.cache.entry.lock import Lock, use
 from penstock.forked import new_lock
 from penstock.options import Options, environment
 from penstock.plan.fingerprint import fingerprint
@@ -29,6 +27,8 @@ from penstock.profiler.analysis.meter import NOTHING, Cost, Costs, Meter, MeterK
 from penstock.profiler.analysis.places import Place, steps_of
 from penstock.profiler.placement.choose import Spot
 from penstock.runtime.autotune.remembered import cache_folder, machine_key, write_small
+from penstock.store.entry import kept_below, make_room, size_of
+from penstock.store.lock import Lock, use
 
 _FORMAT = 1
 _MOST = 1 << 18  # bytes of a file
