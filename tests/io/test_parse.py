@@ -46,7 +46,8 @@ def test_wrong_number():
     assert refused({"v": io.FixedLenFeature((2, 2), np.int64)}).message == (
         "Feature 'v' has 6 values, and 4 were expected by its shape."
     )
-    assert "not a multiple of the 4" in refused({"v": io.FixedLenSequenceFeature(4, np.int64, allow_missing=True)}).message
+    by_four = {"v": io.FixedLenSequenceFeature(4, np.int64, allow_missing=True)}
+    assert "not a multiple of the 4" in refused(by_four).message
 
 
 def test_an_empty_list_is_not_missing():
