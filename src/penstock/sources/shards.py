@@ -101,7 +101,7 @@ def _decoder(encoding: str) -> tuple[Any, Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShardsSource(RowFilesSource):
+class SampleShardsSource(RowFilesSource):
     """The samples of shards. The leaves of `structure` have these encodings and sizes; None for a size that varies.
 
     A shard has a tuple: its rows, its samples, its most bytes before compression, Arrow's name of the compression, its
@@ -125,7 +125,7 @@ class ShardsSource(RowFilesSource):
 class _Samples(RowFile):
     """A shard, mapped or in memory. Row i has the bytes from `offsets[i]` to `offsets[i + 1]`."""
 
-    def __init__(self, name: str, source: ShardsSource) -> None:
+    def __init__(self, name: str, source: SampleShardsSource) -> None:
         self._name, self._source, self.spec, self._arrow = name, source, None, None
         self.size, samples, most, codec, hashes, width = source.shards[name]
         content: Any = storage.all_bytes(name)
@@ -203,7 +203,7 @@ def _unpacked(content: np.ndarray, codec: str, most: int) -> Any:
         return stream.read(most)
 
 
-def read_index(folder: Any, describe: Any, *, allow_pickle: bool, **options: Any) -> ShardsSource:
+def read_index(folder: Any, describe: Any, *, allow_pickle: bool, **options: Any) -> SampleShardsSource:
     """Return the source of the shards that `index.json` lists. `describe` returns the fields of the source."""
     name = f"{storage.as_path(folder).rstrip('/')}/index.json"
     with reading(name):
@@ -212,7 +212,7 @@ def read_index(folder: Any, describe: Any, *, allow_pickle: bool, **options: Any
             code = _only(encoding.partition(":")[0], [*_DECODERS, *_ARRAYS], f"{path}: the encoding")
             trust = "A pickle can run any code. Give allow_pickle=True if you trust the writer of the files."
             _check(allow_pickle or code not in ("pkl", "pickle"), f"{path} is pickled.", InvalidTypeError, trust)
-        return ShardsSource(tuple(shards), kind=kind, shards=shards, **leaves)
+        return SampleShardsSource(tuple(shards), kind=kind, shards=shards, **leaves)
 
 
 def of_mds(index: Any, prefix: str) -> tuple[Any, ...]:
