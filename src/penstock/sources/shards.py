@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from penstock.block.block import Block
-from penstock.block.column import BytesColumn, DenseColumn, byte_strings
+from penstock.block.column import BytesColumn, DenseColumn, byte_strings, column_of
 from penstock.block.origin import Origin
 from penstock.block.spec import TensorSpec, any_extent
 from penstock.block.structure import Structure, flatten
@@ -60,8 +60,9 @@ def _fixed(dtype: Any, shape: Any, buffer: np.ndarray, starts: np.ndarray, lengt
 
 
 def _each(function: Any, buffer: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> Any:
-    """Return the results of a function of each value. They are converted as those of user functions."""
-    block = Block.from_elements([function(value) for value in byte_strings(buffer, starts, lengths)])
+    """Return the results of a function of each value: arrays, or what pickles contain, as from a user's function."""
+    values = [function(value) for value in byte_strings(buffer, starts, lengths)]
+    block = Block.from_elements(values) if function is pickle.loads else Block.single(column_of(values))
     return block.structure.build(block.columns)
 
 
@@ -71,9 +72,9 @@ def _mds_array(value: bytes, dtype: Any) -> np.ndarray:
     return np.frombuffer(value[body:], dtype).reshape(np.frombuffer(value[at + 1 : body], f"u{1 << (value[at] & 3)}"))
 
 
-def _lit_array(value: bytes, order: str, dtypes: str) -> np.ndarray:
+def _lit_array(value: bytes, order: str, dtypes: list[str]) -> np.ndarray:
     code, rank = unpack_from(f"{order}2I", value)
-    return np.frombuffer(value[8 + 4 * rank :], dtypes.split()[code]).reshape(unpack_from(f"{order}{rank}I", value, 8))
+    return np.frombuffer(value[8 + 4 * rank :], dtypes[code]).reshape(unpack_from(f"{order}{rank}I", value, 8))
 
 
 # A decoder is a function of a buffer and of the starts and lengths of values, which returns a column or a nest of
@@ -81,8 +82,8 @@ def _lit_array(value: bytes, order: str, dtypes: str) -> np.ndarray:
 _DECODERS: dict[str, tuple[Any, Any]] = {
     **dict.fromkeys(_STRINGS.split(), (lambda buffer, *where: BytesColumn((buffer,), *where), TensorSpec((), bytes))),
     **{name: (partial(_fixed, name, ()), TensorSpec((), name)) for name in _NUMBERS.split()},
-    "numpy": (partial(_each, partial(_lit_array, order="<", dtypes=_NUMPY)), None),
-    "tensor": (partial(_each, partial(_lit_array, order=">", dtypes=_TORCH)), None),
+    "numpy": (partial(_each, partial(_lit_array, order="<", dtypes=_NUMPY.split())), None),
+    "tensor": (partial(_each, partial(_lit_array, order=">", dtypes=_TORCH.split())), None),
     **dict.fromkeys(("pkl", "pickle"), (partial(_each, pickle.loads), None)),
 }
 
@@ -250,8 +251,7 @@ def of_litdata(index: Any, prefix: str, block_size: int | None) -> tuple[Any, ..
 
 def _nest(spec: Any) -> Any:
     """Return the nest of a treespec, with 0 for each leaf. Lists become tuples."""
-    kind, parts = spec["type"], [_nest(part) for part in spec["children_spec"]]
-    _only(kind, [None, "builtins.dict", "builtins.list", "builtins.tuple"], "The type")
-    if kind == "builtins.dict":
-        return dict(zip(json.loads(spec["context"]), parts, strict=True))
-    return tuple(parts) if kind else 0
+    kind = _only(spec["type"], [None, "builtins.dict", "builtins.list", "builtins.tuple"], "The type")
+    parts = tuple(_nest(part) for part in spec["children_spec"])
+    names = json.loads(spec["context"]) if kind == "builtins.dict" else ()
+    return dict(zip(names, parts, strict=True)) if kind == "builtins.dict" else parts if kind else 0
