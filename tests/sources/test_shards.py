@@ -323,7 +323,7 @@ def test_what_litdata_writes_and_penstock_does_not_read(tmp_path, written):
     for config, named in [
         ({"item_loader": "ParquetLoader"}, "ParquetLoader"),
         ({"encryption": {"algorithm": "fernet"}}, "fernet"),
-        ({"item_loader": "TokensLoader"}, "block_size=None, 'TokensLoader'"),
+        ({"item_loader": "TokensLoader"}, r"block_size=None \(tokens of a row\), 'TokensLoader'"),
         ({"data_format": ["graph"]}, "'graph'"),
         ({"data_spec": json.dumps([1, {"type": "m.Sample", "context": "", "children_spec": []}])}, r"m\.Sample"),
     ]:

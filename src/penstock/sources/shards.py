@@ -234,8 +234,8 @@ def of_mds(index: Any, prefix: str) -> tuple[Any, ...]:
 def of_litdata(index: Any, prefix: str, block_size: int | None) -> tuple[Any, ...]:
     """Return what an index of LitData lists."""
     config, encodings, width = index["config"], index["config"]["data_format"], 0
-    known = "PyTreeLoader" if block_size is None else "TokensLoader"
-    _only(config.get("encryption") or config.get("item_loader") or "PyTreeLoader", [known], f"With {block_size=},")
+    loader = config.get("encryption") or config.get("item_loader") or "PyTreeLoader"
+    _only(loader, ["PyTreeLoader" if block_size is None else "TokensLoader"], f"With {block_size=} (tokens of a row),")
     level = _only(config.get("compression_level"), [None, "chunk", "batch"], "The compression_level")
     if block_size is not None:
         encodings = [f"{encodings[0]}:{block_size}"]
