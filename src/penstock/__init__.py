@@ -36,7 +36,9 @@ __all__ = [
     "IndexedTFRecordDataset",
     "Iterator",
     "JsonLinesDataset",
+    "LitDataset",
     "LmdbDataset",
+    "MDSDataset",
     "MixWeights",
     "NumpyDataset",
     "Options",
@@ -104,6 +106,7 @@ _NAMES = {
     "map_fn": "penstock.dataset.map_fn",
     "monitor": "penstock.profiler.live.monitor",
     "progress": "penstock.profiler.live.progress",
+    **dict.fromkeys(("LitDataset", "MDSDataset"), "penstock.dataset.sample_files"),
     **{f"{kind}_dataset_from_directory": "penstock.formats.keras_utils" for kind in ("audio", "image", "text")},
     **dict.fromkeys(("split_dataset", "timeseries_dataset_from_array"), "penstock.formats.keras_utils"),
 }
@@ -133,6 +136,8 @@ if TYPE_CHECKING:
     from penstock.dataset.record_files import TextLineDataset as TextLineDataset
     from penstock.dataset.record_files import TokenDataset as TokenDataset
     from penstock.dataset.sample_files import ImageFolderDataset as ImageFolderDataset
+    from penstock.dataset.sample_files import LitDataset as LitDataset
+    from penstock.dataset.sample_files import MDSDataset as MDSDataset
     from penstock.dataset.sample_files import WebDataset as WebDataset
     from penstock.dataset.table_files import ArrowDataset as ArrowDataset
     from penstock.dataset.table_files import JsonLinesDataset as JsonLinesDataset

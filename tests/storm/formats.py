@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from tests.image.codec_corpus import files_of
+from tests.sources.shard_files import write_litdata, write_mds
 from tests.storm.worker import Wrong
 
 import penstock as ps
@@ -180,6 +181,17 @@ def _parquet(**options: Any) -> Callable[[Path], None]:
     return write
 
 
+def _mds(folder: Path) -> None:
+    columns = {"n": ("int", 8), "s": ("str", None), "a": ("ndarray:int16", None)}
+    rows = [[np.int64(i).tobytes(), b"x" * i, bytes([4, i % 3, *bytes(2 * (i % 3))])] for i in range(COUNT)]
+    write_mds(folder, columns, rows)
+
+
+def _litdata(folder: Path) -> None:
+    rows = [[np.int64(i).tobytes(), b"x" * i, bytes(4 * (i % 3))] for i in range(COUNT)]
+    write_litdata(folder, {"n": 0, "rest": (0, 0)}, ["int", "str", "no_header_numpy:2"], rows)
+
+
 def _array(array: np.ndarray) -> Callable[[Path], None]:
     def write(folder: Path) -> None:
         with (folder / FILE).open("wb") as file:
@@ -326,6 +338,8 @@ def formats() -> dict[str, Format]:
             lambda f: ps.ParquetDataset(f / FILE, ["l", "s", "i"]),
         ),
         Format("lmdb", _lmdb, lambda f: ps.LmdbDataset(f / FILE)),
+        Format("mds", _mds, ps.MDSDataset),
+        Format("litdata", _litdata, ps.LitDataset),
         Format("npy", _array(vectors), lambda f: ps.NumpyDataset(f / FILE)),
         Format("tokens", _content(bytes(range(64))), lambda f: ps.TokenDataset(f / FILE, np.uint16, 3), any_bytes=True),
         Format("npy structured", _array(structured), lambda f: ps.NumpyDataset(f / FILE, mmap=False)),

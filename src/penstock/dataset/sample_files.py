@@ -1,4 +1,4 @@
-"""Data sets of samples that are files: images in a directory per class, and members of tar archives."""
+"""Data sets of samples: images in a directory per class, members of tar archives, shards of MDS and LitData."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from penstock.dataset.files import paths, read_files
 from penstock.errors import InvalidArgumentError, InvalidTypeError, NotFoundError
 from penstock.io import storage
 from penstock.plan.inputs import Scan
+from penstock.plan.node import check_int
 from penstock.sources.image_folder import ImageFolderSource
+from penstock.sources.shards import of_litdata, of_mds, read_index
 from penstock.sources.webdataset import KEY, WebSource
 
 EXTENSIONS = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".webp")
@@ -283,3 +285,91 @@ def _checked(suffixes: Any) -> tuple[str, ...] | None:
         message = f"suffixes names each suffix once, and at least one, got {list(suffixes)!r:.60}."
         raise InvalidArgumentError(message, hint="Leave it out to read what the first sample has.")
     return names
+
+
+def MDSDataset(directory: Any, *, allow_pickle: bool = False) -> Dataset:
+    """Create a data set of the samples that MosaicML Streaming wrote in its format MDS.
+
+    The directory contains `index.json` and the shards. The elements have an index: `len(ds)`, `ds[i]` and
+    `shuffle(ps.ALL)` work. Local uncompressed shards are mapped into memory. A compressed or remote shard is loaded
+    when a sample is needed, and up to 64 such shards stay in memory.
+
+    Numbers and arrays keep their dtypes. All other values are byte strings, as they are in the file: `str` and `json`
+    are UTF-8; `str_int`, `str_float` and `str_decimal` are digits; `jpeg` and `png` are encoded images. Decode them in
+    `map`, for example with `ps.image.decode_image`. Hashes are compared when a process first opens a shard, except
+    those of the package xxhash.
+
+    Args:
+        directory: Directory with `index.json`, a path or a URL.
+        allow_pickle: If True, columns with the encoding `pkl` are unpickled. A pickle can run any code.
+
+    Returns:
+        A data set of dicts with one value for each column.
+
+    Raises:
+        NotFoundError: If there is no `index.json`, or, during the iteration, if a shard is missing.
+        UnimplementedError: If the format or an encoding is unknown, or, during the iteration, the compression.
+        InvalidTypeError: If a column is pickled and `allow_pickle` is False.
+        DataLossError: If the index is damaged, or, during the iteration, if a shard is damaged or does not fit the
+            index. The error names the file and the byte offset. In a compressed shard, the offset counts the
+            decompressed bytes.
+
+    Example:
+        >>> import json, pathlib, struct, tempfile, penstock as ps
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> _ = (folder / "shard.00000.mds").write_bytes(struct.pack("<4I2q", 2, 16, 24, 32, 7, 8))
+        >>> shard = {"format": "mds", "version": 2, "samples": 2, "compression": None, "zip_data": None}
+        >>> shard |= {"column_names": ["x"], "column_encodings": ["int"], "column_sizes": [8]}
+        >>> shard["raw_data"] = {"basename": "shard.00000.mds", "bytes": 32, "hashes": {}}
+        >>> _ = (folder / "index.json").write_text(json.dumps({"version": 2, "shards": [shard]}))
+        >>> ds = ps.MDSDataset(folder)
+        >>> len(ds), ds[1]
+        (2, {'x': np.int64(8)})
+    """
+    return Dataset._of(Scan(source=read_index(directory, of_mds, allow_pickle=allow_pickle)))
+
+
+def LitDataset(directory: Any, block_size: int | None = None, *, allow_pickle: bool = False) -> Dataset:
+    """Create a data set of the samples that LitData's `optimize` wrote.
+
+    The directory contains `index.json` and the chunks. The elements have an index: `len(ds)`, `ds[i]` and
+    `shuffle(ps.ALL)` work. Local uncompressed chunks are mapped into memory. A compressed or remote chunk is loaded
+    when a sample is needed, and up to 64 such chunks stay in memory.
+
+    An element has the nest of the sample; a list becomes a tuple. Numbers, arrays and tensors become numpy values of
+    the same dtype. Strings are UTF-8 byte strings. Images, audio, video and other files are byte strings: decode them
+    in `map`. Dicts that contain lists or dicts of numbers and strings are not read, because LitData stores them as
+    Arrow rows.
+
+    Args:
+        directory: Directory with `index.json`, a path or a URL.
+        block_size: Number of tokens in a row, for data that was written with `TokensLoader`. The tokens at the end of a
+            chunk that fill no row are left out, as in LitData. Default: the data has samples.
+        allow_pickle: If True, pickled values are unpickled. A pickle can run any code.
+
+    Returns:
+        A data set of samples, or of arrays of shape (block_size,).
+
+    Raises:
+        NotFoundError: If there is no `index.json`, or, during the iteration, if a chunk is missing.
+        UnimplementedError: If the loader, an encoding, or the type of a sample is unknown, if chunks are encrypted, if
+            each sample is compressed alone, or if `block_size` is missing or not needed.
+        InvalidTypeError: If values are pickled and `allow_pickle` is False.
+        InvalidArgumentError: If `block_size` is smaller than 1.
+        DataLossError: If the index is damaged, or, during the iteration, if a chunk is damaged or does not fit the
+            index. The error names the file and the byte offset. In a compressed chunk, the offset counts the
+            decompressed bytes.
+
+    Example:
+        >>> import json, pathlib, struct, tempfile, penstock as ps
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> _ = (folder / "chunk-0-0.bin").write_bytes(struct.pack("<4I" + 2 * "Iq", 2, 16, 28, 40, 8, 7, 8, 8))
+        >>> chunk = {"filename": "chunk-0-0.bin", "chunk_size": 2, "chunk_bytes": 40, "dim": None}
+        >>> spec = json.dumps([1, {"type": None, "context": None, "children_spec": []}])
+        >>> config = {"data_format": ["int"], "data_spec": spec, "compression": None}
+        >>> _ = (folder / "index.json").write_text(json.dumps({"chunks": [chunk], "config": config}))
+        >>> list(ps.LitDataset(folder))
+        [np.int64(7), np.int64(8)]
+    """
+    size = None if block_size is None else check_int("block_size", block_size, least=1, hint="It counts tokens.")
+    return Dataset._of(Scan(source=read_index(directory, of_litdata, allow_pickle=allow_pickle, block_size=size)))

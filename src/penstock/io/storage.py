@@ -347,6 +347,14 @@ def bytes_of(path: Path) -> np.ndarray:
             raise ResourceExhaustedError(message, hint=_TOO_LARGE, file=name) from error
 
 
+def all_bytes(path: Path) -> np.ndarray:
+    """Return all bytes of a file as a read-only uint8 array: mapped, or read if it is not local."""
+    if not is_url(path):
+        return bytes_of(path)
+    with open_read(path) as file:
+        return np.frombuffer(file.read(), np.uint8)
+
+
 def _stat(name: str, *, fresh: bool = False) -> Stat:
     from penstock.io.remote.retry import retrying
     from penstock.io.remote.transport import head

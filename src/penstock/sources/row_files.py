@@ -119,6 +119,10 @@ class RowFilesSource(FilesSource, IndexedSource):
     def open_rows(self, name: str) -> RowFile:
         """Open a file. This is cheap compared to reading it."""
 
+    def stated(self) -> Sequence[int]:
+        """Return the number of rows of each file, if an index states them. Otherwise return an empty sequence."""
+        return ()
+
     def open_file(self, name: str, place: Place) -> FileReader:
         return RowsReader(self.checked(name), place)
 
@@ -130,7 +134,7 @@ class RowFilesSource(FilesSource, IndexedSource):
             return file
         if file.spec != expected:
             file.close()
-            message = f"The rows of this file differ from those of the first: {_difference(file.spec, expected)}."
+            message = f"The rows of this file differ from those of the first: {difference(file.spec, expected)}."
             raise InvalidTypeError(message, hint="All files of a data set hold the same columns.", file=name)
         structure = flatten(expected)[1]
         return file if flatten(file.spec)[1] == structure else _Ordered(file, structure)
@@ -187,7 +191,7 @@ class RowFilesSource(FilesSource, IndexedSource):
         return {part.name: getattr(self, part.name) for part in fields(self)}
 
 
-def _difference(found: Any, expected: Any) -> str:
+def difference(found: Any, expected: Any) -> str:
     """Return a description of the difference between two specs."""
     leaves = [dict(zip(column_names(flatten(spec)[1]), flatten(spec)[0], strict=True)) for spec in (found, expected)]
     for name in {**leaves[1], **leaves[0]}:
@@ -204,7 +208,7 @@ class _Table:
         self._source = source
         self._lock = new_rlock()
         self._open: OrderedDict[int, RowFile] = OrderedDict()
-        self._sizes: dict[int, int] = {}
+        self._sizes: dict[int, int] = dict(enumerate(source.stated()))
         self._starts: np.ndarray | None = None
         self._lost = False  # True if a file could not be counted in the last attempt
 

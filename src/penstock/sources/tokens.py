@@ -90,7 +90,7 @@ class TokensSource(RowFilesSource):
         if self.dtype is None:
             message = "A raw file does not say which dtype its tokens have."
             raise InvalidArgumentError(message, hint="Give dtype, for nanoGPT's files np.uint16.", file=name)
-        content = _content(name)
+        content = storage.all_bytes(name)
         dtype = np.dtype(self.dtype)
         more = (len(content) - self.offset) % dtype.itemsize
         if more or len(content) < self.offset:
@@ -177,17 +177,8 @@ def segments(bounds: np.ndarray, starts: np.ndarray, length: int) -> list[np.nda
     return [ids, np.arange(length, dtype=np.int32) - begins]
 
 
-def _content(name: str) -> np.ndarray:
-    """Return all bytes of a file: mapped, or read if it is not local."""
-    mapped = storage.map_file_or_none(name)
-    if mapped is not None:
-        return mapped
-    with storage.open_read(name) as file:
-        return np.frombuffer(file.read(), np.uint8)
-
-
 def _npy(name: str) -> Tokens:
-    content = _content(name)
+    content = storage.all_bytes(name)
     array = npy_array(content, name)
     if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype.kind not in "iu":
         is_it = f"{array.dtype} of shape {array.shape}" if isinstance(array, np.ndarray) else "of several fields"
@@ -198,7 +189,7 @@ def _npy(name: str) -> Tokens:
 
 def _megatron(name: str) -> Tokens:
     """Return the tokens of the `.bin` file that belongs to an index."""
-    content = _content(name)
+    content = storage.all_bytes(name)
     head = content[: _HEADER.size].tobytes().ljust(_HEADER.size, b"\0")
     magic, version, code, sequences, documents = _HEADER.unpack(head)
     if magic != _MAGIC or version != 1:
@@ -227,7 +218,7 @@ def _megatron(name: str) -> Tokens:
         message = f"The bounds of documents do not ascend from 0 to {sequences}, the number of sequences."
         raise DataLossError(message, hint=_AGAIN, file=name, offset=at + 8 * sequences)
     data = name.removesuffix(".idx") + ".bin"
-    raw = _content(data)
+    raw = storage.all_bytes(data)
     wanted = int(ends[-1]) * dtype.itemsize
     if len(raw) != wanted:
         message = f"The index beside this file names {ends[-1]} tokens of {dtype}, {wanted} bytes; it has {len(raw)}."
