@@ -15,7 +15,7 @@ import numpy as np
 
 from penstock.block.spec import LeafSpec, T_co, TensorSpec, any_extent, spec_of
 from penstock.block.structure import flatten, leaves_rank_open, map_leaves
-from penstock.dataset.base import inner
+from penstock.dataset.base import Base, inner, reduced
 from penstock.dataset.batching import Batching, Grouping
 from penstock.dataset.converting import Converting
 from penstock.dataset.create import Create, Sequences
@@ -343,8 +343,6 @@ class Dataset(
 
         Raise an InvalidArgumentError if a function references an object of this process, such as an open file.
         """
-        from penstock.dataset.base import reduced
-
         return reduced(self, int(protocol))
 
     def __copy__(self) -> Dataset[T_co]:
@@ -450,6 +448,7 @@ def _folded(error: BaseException) -> TracebackType | None:
 
 
 teach(Dataset, _folded)
+Base._whole = Dataset
 
 _MOST_FAILURES = 32  # elements to try when looking for one that shows its spec
 
