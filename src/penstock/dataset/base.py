@@ -52,6 +52,20 @@ def make_room(plan: Node) -> None:
             sys.setrecursionlimit(needed)
 
 
+class Located:
+    """Adds the step and the line of the user's call to errors."""
+
+    def __init__(self, stage: str) -> None:
+        self._stage = stage
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, PenstockError):
+            annotate(error, Context(stage=self._stage, where=user_location()))
+
+
 class Base:
     """A data set without its methods."""
 
@@ -90,11 +104,8 @@ class Base:
 
     def _then(self, kind: type[UnaryNode], **parameters: Any) -> Dataset:
         """Return a data set with one more step."""
-        try:
+        with Located(kind.name):
             node = kind(input=self._plan, **parameters)
-        except PenstockError as error:
-            annotate(error, Context(stage=kind.name, where=user_location()))
-            raise
         return self._with(node)
 
 
