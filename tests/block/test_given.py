@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from penstock.block.block import BlockBuilder
+from penstock.block.call_arguments import CallArguments
 from penstock.block.column import DenseColumn
-from penstock.block.fixed import CallArguments
 
 Pair = collections.namedtuple("Pair", "image label")
 KEPT: list = []

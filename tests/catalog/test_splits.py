@@ -11,7 +11,7 @@ from tests.golden.golden import assert_golden
 
 from penstock.catalog import ReadInstruction, even_splits, subsplit_for_process
 from penstock.catalog.info import SplitInfo
-from penstock.catalog.splits import Part, as_split
+from penstock.catalog.splits import SplitRange, as_split
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 
 LENGTHS = st.lists(st.integers(0, 200), min_size=1, max_size=6).map(tuple)
@@ -96,7 +96,7 @@ def test_slices(text, start, stop):
         with pytest.raises(InvalidArgumentError):
             as_split(text)
     else:
-        assert as_split(text).parts(splits) == [Part("train", start, stop)]
+        assert as_split(text).parts(splits) == [SplitRange("train", start, stop)]
 
 
 @pytest.mark.parametrize("text", ["train[:9000000]", "train[1234567:7654321]", "train[:33.3%]", "train[2shard:]"])
@@ -113,7 +113,7 @@ def test_all_and_sums():
 
 def test_all_percents_of_one_size():
     instruction = ReadInstruction("train", from_=10, to=20, unit="%", rounding="pct1_dropremainder")
-    assert instruction.parts(splits_of(250)) == [Part("train", 20, 40)]
+    assert instruction.parts(splits_of(250)) == [SplitRange("train", 20, 40)]
     with pytest.raises(InvalidArgumentError, match="at least 100 examples"):
         instruction.parts(splits_of(99))
 

@@ -8,7 +8,7 @@ import pytest
 from tests.compat.operands import EXPECTED, EXPRESSIONS, OPERANDS, VALUES, described, differs, eager, tensor
 
 from penstock.compat import tf
-from penstock.compat.operators import reading
+from penstock.compat.operands import reading
 
 STORED = json.loads(EXPECTED.read_text())
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -32,7 +32,7 @@ MANY = bool(os.environ.get("PENSTOCK_MANY_PHRASINGS"))  # `make fuzz`: all of th
 
 @pytest.fixture(autouse=True)
 def _small_rows_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.block.fixed._SMALLEST", 1)  # the pictures here are small
+    monkeypatch.setattr("penstock.block.call_arguments._SMALLEST", 1)  # the pictures here are small
 
 
 def of_batches(ds: Any, function: Any) -> Any:

@@ -139,6 +139,40 @@ _EMPTY = "Look for a filter or take() that leaves nothing, or drop_remainder wit
 _PLACE = "keras.src.trainers.data_adapters.data_adapter"
 
 
+class KerasPass:
+    """One iteration over the data set of an adapter of `adapter_type`."""
+
+    def __init__(self, adapter: Any, make: Callable[[Any], Any]) -> None:
+        self._adapter, self._make = adapter, make
+        self._weights = adapter._weights
+        self._epoch = adapter._epoch
+        self._length = adapter._length
+        self._given = 0
+        self._elements = adapter._dataset.iterator(epoch=self._epoch)
+
+    def __iter__(self) -> KerasPass:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            element = next(self._elements)
+        except StopIteration:
+            self._ended()
+            if not self._given:  # Keras would fail later, with a message about something else
+                message = "The data set has no batch for Keras."
+                raise InvalidArgumentError(message, hint=_EMPTY) from None
+            raise
+        self._given += 1
+        if self._given == self._length:  # Keras does not ask again
+            self._ended()
+        if self._weights is not None:
+            element = self._weights(element)
+        return self._make(element)
+
+    def _ended(self) -> None:
+        self._adapter._epoch = max(self._adapter._epoch, self._epoch + 1)
+
+
 @cache
 def adapter_type() -> type:
     """Return the adapter class, which is derived from the class of Keras.
@@ -209,39 +243,6 @@ def adapter_type() -> type:
         def on_epoch_begin(self) -> None:
             if self._length is None:
                 end_as_it_ends(sys._getframe(1))
-
-    class KerasPass:
-        """One iteration."""
-
-        def __init__(self, adapter: KerasAdapter, make: Callable[[Any], Any]) -> None:
-            self._adapter, self._make = adapter, make
-            self._weights = adapter._weights
-            self._epoch = adapter._epoch
-            self._length = adapter._length
-            self._given = 0
-            self._elements = adapter._dataset.iterator(epoch=self._epoch)
-
-        def __iter__(self) -> KerasPass:
-            return self
-
-        def __next__(self) -> Any:
-            try:
-                element = next(self._elements)
-            except StopIteration:
-                self._ended()
-                if not self._given:  # Keras would fail later, with a message about something else
-                    message = "The data set has no batch for Keras."
-                    raise InvalidArgumentError(message, hint=_EMPTY) from None
-                raise
-            self._given += 1
-            if self._given == self._length:  # Keras does not ask again
-                self._ended()
-            if self._weights is not None:
-                element = self._weights(element)
-            return self._make(element)
-
-        def _ended(self) -> None:
-            self._adapter._epoch = max(self._adapter._epoch, self._epoch + 1)
 
     return KerasAdapter
 

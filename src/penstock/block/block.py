@@ -17,7 +17,7 @@ from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import InvalidTypeError
 
 if TYPE_CHECKING:
-    from penstock.block.fixed import CallArguments
+    from penstock.block.call_arguments import CallArguments
 
 _LITTLE = 1 << 16  # bytes
 

@@ -20,7 +20,7 @@ from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 
 if TYPE_CHECKING:
-    from penstock.block.fixed import CallArguments
+    from penstock.block.call_arguments import CallArguments
 
 NESTED = "__penstock_dataset__"  # marks a data set, which may itself be a leaf (window, flat_map)
 

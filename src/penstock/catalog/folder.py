@@ -9,10 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from penstock.catalog.builder import Reading
 from penstock.catalog.data_dir import entries, is_file
 from penstock.catalog.info import FILE_NAME, DatasetInfo, SplitInfo, read_info
 from penstock.catalog.names import newest
+from penstock.catalog.recipe import Reading
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from penstock.hints import redacted
 from penstock.io.writing import place

@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from penstock.catalog.builder import Reading
 from penstock.catalog.data_dir import Given
 from penstock.catalog.features import FeaturesDict
 from penstock.catalog.info import DatasetInfo, SplitInfo
 from penstock.catalog.names import snake_case
 from penstock.catalog.read import ReadConfig, decoded
+from penstock.catalog.recipe import Reading
 from penstock.catalog.splits import as_split
 from penstock.dataset.dataset import Dataset
 from penstock.errors import InvalidArgumentError, NotFoundError

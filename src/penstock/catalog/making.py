@@ -11,8 +11,8 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from penstock.catalog.builder import Each, Skipped
 from penstock.catalog.features import FeaturesDict
+from penstock.catalog.recipe import Each, Skipped
 from penstock.catalog.spool import Key, Spool, key_bytes
 from penstock.dataset.dataset import Dataset
 from penstock.errors import InvalidTypeError

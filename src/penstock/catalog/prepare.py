@@ -25,11 +25,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from penstock.catalog.builder import Builder, Each, Skipped
 from penstock.catalog.data_dir import SETTING, SETTING_OF_DOWNLOADS
 from penstock.catalog.info import FILE_NAME, DatasetInfo, SplitInfo, shard_name
 from penstock.catalog.making import of_any, of_each
 from penstock.catalog.progress import Reporter, Stopwatch
+from penstock.catalog.recipe import DataRecipe, Each, Skipped
 from penstock.catalog.splits import NAME_OF_SPLIT
 from penstock.catalog.spool import Spool
 from penstock.catalog.writer import write_shards
@@ -47,7 +47,7 @@ _LISTED = 10_000  # skipped inputs that the metadata lists
 _working: dict[str, int] = {}
 
 
-def prepare(builder: Builder, progress: Reporter) -> None:
+def prepare(builder: DataRecipe, progress: Reporter) -> None:
     """Write the data set of `builder`, unless it is there. Wait if another process writes it.
 
     Raises:
@@ -92,7 +92,7 @@ def prepare(builder: Builder, progress: Reporter) -> None:
 
 
 @contextmanager
-def _place_of_work(builder: Builder, progress: Reporter) -> Iterator[Path | None]:
+def _place_of_work(builder: DataRecipe, progress: Reporter) -> Iterator[Path | None]:
     """Yield the locked folder of the work, or None if another process has prepared the data set."""
     final = builder.data_path
     home = _home_of_work(builder)
@@ -134,7 +134,7 @@ def _place_of_work(builder: Builder, progress: Reporter) -> Iterator[Path | None
         lock.release()
 
 
-def _home_of_work(builder: Builder) -> Path:
+def _home_of_work(builder: DataRecipe) -> Path:
     final = builder.data_path
     if not is_url(final):
         return final.parent
@@ -143,7 +143,7 @@ def _home_of_work(builder: Builder) -> Path:
     return builder._download_dir / f"prepared.{name}"
 
 
-def _writing(builder: Builder, folder: Path) -> AbstractContextManager[None]:
+def _writing(builder: DataRecipe, folder: Path) -> AbstractContextManager[None]:
     """Convert errors of the system about the folder of the work to errors that name the setting."""
     if is_url(builder._data_dir):
         return writing(folder, f"download_dir {str(builder._download_dir)!r}", SETTING_OF_DOWNLOADS)
@@ -158,7 +158,7 @@ def _still_there(folder: Path, lock: Lock) -> bool:
         return False
 
 
-def _check_plan(builder: Builder, folder: Path) -> None:
+def _check_plan(builder: DataRecipe, folder: Path) -> None:
     """Remove the work of another builder, or of another version of its code."""
     described = builder.info
     plan = {
@@ -194,7 +194,7 @@ def _code_of(kind: type) -> str:
 # -- splits -----------------------------------------------------------------------------------------------------------
 
 
-def _write_all(builder: Builder, folder: Path, progress: Reporter) -> DatasetInfo:
+def _write_all(builder: DataRecipe, folder: Path, progress: Reporter) -> DatasetInfo:
     generators = _checked_splits(builder.split_generators())
     splits: dict[str, SplitInfo] = {}
     skipped: dict[str, Any] = {}
@@ -236,7 +236,7 @@ def _remove_work(folder: Path) -> None:
     (folder / "plan.json").unlink()
 
 
-def _send(builder: Builder, described: DatasetInfo, folder: Path, progress: Reporter) -> None:
+def _send(builder: DataRecipe, described: DatasetInfo, folder: Path, progress: Reporter) -> None:
     """Upload the written files to a URL. After an error, the next call of any process uploads the rest.
 
     Another process that prepares the same data set writes the same files. The first process that has uploaded all of
@@ -283,7 +283,7 @@ def _send(builder: Builder, described: DatasetInfo, folder: Path, progress: Repo
     progress.say(f"{builder.name}: sent to {redacted(str(final))}, {watch.seconds:.1f} s")
 
 
-def _wait_for_removal(builder: Builder, progress: Reporter) -> None:
+def _wait_for_removal(builder: DataRecipe, progress: Reporter) -> None:
     told = False
     while writer_of(str(builder.data_path)) is not None:
         if not told:
@@ -299,7 +299,7 @@ def _copy(file: Path, url: str) -> None:
 
 
 def _write(
-    builder: Builder, folder: Path, split: str, examples: Any, progress: Reporter
+    builder: DataRecipe, folder: Path, split: str, examples: Any, progress: Reporter
 ) -> tuple[SplitInfo, dict[str, Any]]:
     watch = Stopwatch()
     state = _State(folder / f"{split}.state.json")
@@ -363,7 +363,7 @@ class _State:
 
 
 def _fill(
-    builder: Builder, split: str, spool: Spool, examples: Any, state: _State, progress: Reporter, total: int | None
+    builder: DataRecipe, split: str, spool: Spool, examples: Any, state: _State, progress: Reporter, total: int | None
 ) -> None:
     features = builder.info.features
     expected = builder._max_skipped(split)
@@ -409,7 +409,7 @@ def _still_needed(spool: Spool, folder: Path, split: str, total: int | None) -> 
     return f", and split {split!r} needs {'at least' if total is None else 'about'} {needed} more"
 
 
-def _no_space(error: OSError, builder: Builder, folder: Path, needed: str = "") -> FailedPreconditionError:
+def _no_space(error: OSError, builder: DataRecipe, folder: Path, needed: str = "") -> FailedPreconditionError:
     setting = "download_dir" if is_url(builder.data_path) else "data_dir"
     free = size_text(shutil.disk_usage(folder).free)
     message = f"the disk is full: {free} are left{needed} ({error.strerror})."

@@ -25,7 +25,7 @@ class Counted(Protocol):
     def shard_lengths(self) -> tuple[int, ...]: ...
 
 
-class Part(NamedTuple):
+class SplitRange(NamedTuple):
     """The examples `start` to `stop`, without `stop`, of a split."""
 
     split: str
@@ -36,22 +36,22 @@ class Part(NamedTuple):
         return self.stop - self.start
 
 
-class Split(ABC):
+class AbstractSplit(ABC):
     """Some examples of a data set. The sum of two splits has the examples of the first, then those of the second."""
 
     @abstractmethod
-    def parts(self, splits: Mapping[str, Counted]) -> list[Part]:
+    def parts(self, splits: Mapping[str, Counted]) -> list[SplitRange]:
         """Return the examples of each split. `splits` are those of the data set."""
 
-    def __add__(self, other: Any) -> Split:
+    def __add__(self, other: Any) -> AbstractSplit:
         return _Sum(self, as_split(other))
 
-    def __radd__(self, other: Any) -> Split:
+    def __radd__(self, other: Any) -> AbstractSplit:
         return _Sum(as_split(other), self)
 
 
 @dataclass(frozen=True)
-class ReadInstruction(Split):
+class ReadInstruction(AbstractSplit):
     """A slice of a split, as the string "train[25%:]" describes it.
 
     Args:
@@ -66,7 +66,7 @@ class ReadInstruction(Split):
         >>> from penstock.catalog.info import SplitInfo
         >>> train = SplitInfo("train", (60, 65), 1000)
         >>> ReadInstruction("train", from_=25, unit="%").parts({"train": train})
-        [Part(split='train', start=31, stop=125)]
+        [SplitRange(split='train', start=31, stop=125)]
     """
 
     split_name: str
@@ -87,7 +87,7 @@ class ReadInstruction(Split):
             raise InvalidArgumentError(message, hint="100% is the whole split.")
 
     @classmethod
-    def from_spec(cls, spec: Any) -> Split:
+    def from_spec(cls, spec: Any) -> AbstractSplit:
         """Return the split that a string such as "train[:80%]+test" describes."""
         return as_split(spec)
 
@@ -98,7 +98,7 @@ class ReadInstruction(Split):
         edges = (f"{edge:.15g}{unit}" if edge is not None else "" for edge in (self.from_, self.to))
         return f"{self.split_name}[{':'.join(edges)}]"
 
-    def parts(self, splits: Mapping[str, Counted]) -> list[Part]:
+    def parts(self, splits: Mapping[str, Counted]) -> list[SplitRange]:
         lengths = known(splits, self.split_name).shard_lengths
         count = sum(lengths)
         start, stop = self._edges(count, lengths)
@@ -106,7 +106,7 @@ class ReadInstruction(Split):
             message = f"the slice {str(self)!r} is out of range."
             raise InvalidArgumentError(message, hint=what_there_is(splits))
         start, stop = (edge + count if edge < 0 else edge for edge in (start, stop))
-        return [Part(self.split_name, start, max(start, stop))]
+        return [SplitRange(self.split_name, start, max(start, stop))]
 
     def _edges(self, count: int, lengths: tuple[int, ...]) -> tuple[int, int]:
         from_, to = self.from_, self.to
@@ -136,11 +136,11 @@ class ReadInstruction(Split):
 
 
 @dataclass(frozen=True)
-class _Sum(Split):
-    left: Split
-    right: Split
+class _Sum(AbstractSplit):
+    left: AbstractSplit
+    right: AbstractSplit
 
-    def parts(self, splits: Mapping[str, Counted]) -> list[Part]:
+    def parts(self, splits: Mapping[str, Counted]) -> list[SplitRange]:
         return self.left.parts(splits) + self.right.parts(splits)
 
     def __str__(self) -> str:
@@ -148,36 +148,36 @@ class _Sum(Split):
 
 
 @dataclass(frozen=True)
-class _All(Split):
-    def parts(self, splits: Mapping[str, Counted]) -> list[Part]:
-        return [Part(name, 0, sum(split.shard_lengths)) for name, split in splits.items()]
+class _All(AbstractSplit):
+    def parts(self, splits: Mapping[str, Counted]) -> list[SplitRange]:
+        return [SplitRange(name, 0, sum(split.shard_lengths)) for name, split in splits.items()]
 
     def __str__(self) -> str:
         return "all"
 
 
 @dataclass(frozen=True)
-class _Even(Split):
-    whole: Split
+class _Even(AbstractSplit):
+    whole: AbstractSplit
     index: int
     count: int
     drop_remainder: bool
 
-    def parts(self, splits: Mapping[str, Counted]) -> list[Part]:
+    def parts(self, splits: Mapping[str, Counted]) -> list[SplitRange]:
         return [self._share(part) for part in self.whole.parts(splits)]
 
-    def _share(self, part: Part) -> Part:
+    def _share(self, part: SplitRange) -> SplitRange:
         each, over = divmod(len(part), self.count)
         start, stop = each * self.index, each * (self.index + 1)
         if not self.drop_remainder:
             start, stop = start + min(self.index, over), stop + min(self.index + 1, over)
-        return Part(part.split, part.start + start, part.start + stop)
+        return SplitRange(part.split, part.start + start, part.start + stop)
 
     def __str__(self) -> str:
         return f"part {self.index} of {self.count} of {self.whole}"
 
 
-def even_splits(split: Any, n: int, *, drop_remainder: bool = False) -> list[Split]:
+def even_splits(split: Any, n: int, *, drop_remainder: bool = False) -> list[AbstractSplit]:
     """Divide a split into parts of the same size.
 
     The parts differ by one example at most. Each part of a sum, such as "train+test", contains its share of both.
@@ -200,7 +200,7 @@ def even_splits(split: Any, n: int, *, drop_remainder: bool = False) -> list[Spl
     return [_Even(as_split(split), index, count, bool(drop_remainder)) for index in range(count)]
 
 
-def subsplit_for_process(split: Any, rank: int, world_size: int, *, drop_remainder: bool = False) -> Split:
+def subsplit_for_process(split: Any, rank: int, world_size: int, *, drop_remainder: bool = False) -> AbstractSplit:
     """Return the part of a split that one of several processes reads.
 
     Args:
@@ -224,13 +224,13 @@ def subsplit_for_process(split: Any, rank: int, world_size: int, *, drop_remaind
     return even_splits(split, count, drop_remainder=drop_remainder)[number]
 
 
-def as_split(spec: Any) -> Split:
-    """Return the `Split` for a string, a `ReadInstruction` or another `Split`.
+def as_split(spec: Any) -> AbstractSplit:
+    """Return the `AbstractSplit` for a string, a `ReadInstruction` or another `AbstractSplit`.
 
     >>> str(as_split("train[:80%]+test"))
     'train[:80%]+test'
     """
-    if isinstance(spec, Split):
+    if isinstance(spec, AbstractSplit):
         return spec
     if not isinstance(spec, str):
         message = f"a split must be text or a ReadInstruction, got {type(spec).__name__}."
@@ -238,7 +238,7 @@ def as_split(spec: Any) -> Split:
     return reduce(lambda left, right: left + right, [_parsed(part.strip(), spec) for part in spec.split("+")])
 
 
-def _parsed(text: str, spec: str) -> Split:
+def _parsed(text: str, spec: str) -> AbstractSplit:
     found = _PART.fullmatch(text)
     if found is None:
         raise _not_a_split(spec)

@@ -6,6 +6,8 @@
 [0.0, 0.5, 1.0, 1.5]
 """
 
+from penstock.compat import dataset, operators, tf  # noqa: F401 - they add to `Tensor`, also in a worker process
+
 __all__ = ["tf", "tfds"]
 
 

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from penstock.block.leaf import NESTED
 from penstock.block.structure import flatten, map_leaves
 from penstock.compat.op import known
-from penstock.compat.operators import _reading, reading
+from penstock.compat.operands import _reading, reading
 from penstock.compat.values import array_of, lowered, raised
 from penstock.trace.traced import trace
 from penstock.trace.tracer import Tracer
@@ -80,17 +79,8 @@ def run(function: Callable[..., Any], element: tuple[Any, ...]) -> Any:
     leaves, structure = flatten(element)
     stand_in = next((leaf for leaf in leaves if isinstance(leaf, Tracer)), None)
     with reading(None if stand_in is None else stand_in.builder):
-        result = function(*structure.build([argument(leaf) for leaf in leaves]))
+        result = function(*structure.build([raised(leaf) for leaf in leaves]))
     return returned(result)
-
-
-def argument(leaf: Any) -> Any:
-    """Return a leaf as users' functions get it: a tensor, or a data set of penstock.compat."""
-    if hasattr(type(leaf), NESTED):
-        from penstock.compat.dataset import adopted
-
-        return adopted(leaf)
-    return raised(leaf)
 
 
 def returned(result: Any) -> Any:

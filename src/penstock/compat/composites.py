@@ -406,7 +406,7 @@ def _raised_sparse(value: ps.SparseTensor) -> SparseTensor:
     return SparseTensor(value.indices, value.values, value.dense_shape)
 
 
-_values.COMPOSITES.update({ps.RaggedTensor: partial(_same_rows, RaggedTensor), ps.SparseTensor: _raised_sparse})
+_values.CONVERSIONS.update({ps.RaggedTensor: partial(_same_rows, RaggedTensor), ps.SparseTensor: _raised_sparse})
 
 
 def _operator(name: str, function: Callable[[Any, Any], Any], *, reflected: bool = False) -> None:

@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 
 import penstock as ps
-from penstock.block.leaf import NESTED
 from penstock.block.structure import flatten, map_leaves
-from penstock.compat.calling import argument, as_written_by, called, returned
+from penstock.compat.calling import as_written_by, called, returned
 from penstock.compat.dtypes import plain, plain_nest
 from penstock.compat.op import seeds
 from penstock.compat.teaching import Namespace, unknown
-from penstock.compat.values import Tensor, array_of, lowered, raised
+from penstock.compat.values import CONVERSIONS, Tensor, array_of, lowered, raised
 from penstock.dataset import create
 
 _METHODS = {
@@ -51,7 +50,7 @@ class TensorIterator:
         return self
 
     def __next__(self) -> Any:
-        return map_leaves(argument, next(self._elements))
+        return map_leaves(raised, next(self._elements))
 
     def get_next(self, name: Any = None) -> Any:
         """Return the next element. Raises OutOfRangeError after the last one."""
@@ -83,9 +82,7 @@ def adopted(value: Any) -> Any:
         return type(value)(map(adopted, value))
     if type(value) is dict:
         return {name: adopted(item) for name, item in value.items()}
-    if not isinstance(value, ps.Dataset):
-        return ps_dataset(value) if hasattr(type(value), NESTED) else value
-    return ours(value)
+    return ours(value) if isinstance(value, ps.Dataset) else value
 
 
 def ours(value: Any) -> Dataset:
@@ -99,11 +96,6 @@ def ours(value: Any) -> Dataset:
         options._freeze()
         found._options = options
     return found
-
-
-def ps_dataset(value: Any) -> Dataset:
-    """Return the data set of an object inside a plan that represents one."""
-    return ours(ps.Dataset._of(value.__penstock_dataset__, ps.Options()))
 
 
 class Dataset(ps.Dataset):
@@ -216,6 +208,9 @@ class Dataset(ps.Dataset):
             return object.__getattribute__(self, name)  # raises the AttributeError of the property
         owner = "tf.data.Dataset"
         raise unknown(owner, name, _METHODS, dir(Dataset))
+
+
+CONVERSIONS[ps.Dataset] = ours
 
 
 def _converting(generator: Callable[..., Any], signature: Any) -> Any:

@@ -22,7 +22,7 @@ from penstock.block.spec import LeafSpec, RaggedTensorSpec, SparseTensorSpec, Te
 from penstock.block.structure import Structure, flatten
 from penstock.block.tensors import RaggedTensor
 from penstock.compat.dtypes import DType, plain
-from penstock.compat.operators import _reading, matched
+from penstock.compat.operands import _reading, matched
 from penstock.compat.values import lowered, over_flat, raised
 from penstock.keys import fold
 from penstock.trace.drawing import element_key
@@ -174,7 +174,7 @@ def op(
         draws: The function uses random numbers. It has a parameter `seed`, and gets a key as `key=`.
         ragged: The function computes each number alone, but the last bits may depend on the length. It runs by Block
             if a trial found equal bits. A function that is `exact` or `ragged` also takes ragged tensors.
-        alike: Names of parameters that are converted to one dtype by `operators.matched`. If there is one name, the
+        alike: Names of parameters that are converted to one dtype by `operands.matched`. If there is one name, the
             items of this parameter are converted.
         first: The first operand decides the dtype also in eager code.
 

@@ -1,164 +1,31 @@
-"""The operators of a tensor, and the table of the operands that a tensor takes.
+"""The operators of a tensor, which this module adds to `Value`.
 
-TensorFlow casts an operand of numpy to the tensor's dtype, converts Python's numbers and lists, and refuses a tensor of
-another dtype. The operators work on numpy values, and on the tracers of `penstock.trace`. Operations on tracers in a
-function of `map` become a graph over whole Blocks.
+The operators work on numpy values, and on the tracers of `penstock.trace`. Operations on tracers in a function of `map`
+become a graph over whole Blocks.
 """
 
 from __future__ import annotations
 
 import functools
 import operator
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from penstock.block.tensors import RaggedTensor, SparseTensor
-from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.trace.graph import GraphBuilder, NotTraceable
+from penstock.compat.op import applied
+from penstock.compat.operands import KINDS, TAKEN, _reading, check, converted, kind_of, matched
+from penstock.compat.values import TEXT, Value, dtype_of, one_text, over_flat, raised
+from penstock.errors import InvalidArgumentError
+from penstock.trace.graph import NotTraceable
 from penstock.trace.tracer import Tracer
 
-TEXT = np.dtype(object)  # the dtype of byte strings
 _NUMPYS = (np.ndarray, np.generic)
 _SMALL = frozenset(map(np.dtype, ("int8", "uint8", "int16", "uint16")))
-_KINDS: dict[type, str] = {bool: "b", int: "i", float: "f", complex: "c", str: "O", bytes: "O"}
-
-# A tensor of each kind of dtype takes Python's values of these kinds. In eager code, only tensors of the dtypes in
-# _TAKING_BOOL take a bool; in `map`, all integers do.
-_TAKEN = {"f": "fib", "c": "cfi", "i": "i", "u": "i", "b": "b", "O": "O"}
-_TAKEN_IN_MAP = {**_TAKEN, "c": "cfib", "i": "ib", "u": "ib"}
-_TAKING_BOOL = frozenset(map(np.dtype, ("int32", "int64", "uint64")))
-
-
-class _Reading(threading.local):
-    """The place that code runs in: `mapped` in a function of a data set, `builder` while the function is traced."""
-
-    builder: GraphBuilder | None = None
-    mapped = False
-    losses: list[str] | None = None  # casts of numpy operands that changed their values, while lint asks for them
-
-
-_reading = _Reading()
-
-
-class reading:
-    """A context in which a function of a data set runs. Random functions add their equations to `builder`."""
-
-    __slots__ = ("_before", "_now")
-
-    def __init__(self, builder: GraphBuilder | None, *, mapped: bool = True) -> None:
-        self._now = builder, mapped
-
-    def __enter__(self) -> None:
-        self._before = _reading.builder, _reading.mapped
-        _reading.builder, _reading.mapped = self._now
-
-    def __exit__(self, *error: object) -> None:
-        _reading.builder, _reading.mapped = self._before
-
-
-def dtype_of(value: Any) -> np.dtype:
-    """Return the dtype of a numpy value or of a tracer. Byte strings have `TEXT`."""
-    if type(value) is Tracer:
-        spec: Any = value.spec
-        return TEXT if spec.dtype is bytes else value.dtype
-    if isinstance(value, (RaggedTensor, SparseTensor)):
-        value = value.values
-    found: np.dtype = getattr(value, "dtype", TEXT)
-    return found
-
-
-def kind_of(dtype: np.dtype) -> str:
-    """Return the kind of a dtype. The kind of bfloat16 is "f", although numpy does not know this dtype."""
-    return "f" if dtype.kind == "V" else dtype.kind
-
-
-def converted(value: Any, dtype: np.dtype) -> Any:
-    """Return the other operand of a tensor of `dtype`, as a numpy value or a tracer.
-
-    >>> converted(2, np.dtype("float32")), converted(np.float64(2.7), np.dtype("int32")), converted("a", TEXT)
-    (np.float32(2.0), np.int32(2), b'a')
-
-    Raises:
-        InvalidTypeError: If the tensor does not take the value.
-        InvalidArgumentError: If the value is None.
-    """
-    python = _KINDS.get(type(value))
-    if python is None:
-        if isinstance(value, (Operators, RaggedTensor, SparseTensor)):
-            found = value._value if isinstance(value, Operators) else value
-            if dtype_of(found) != dtype:
-                raise _refused(dtype, "a tensor of", _name(dtype_of(found)))
-            return found
-        if type(value) is Tracer:
-            return value if dtype_of(value) == dtype else value.astype(dtype)
-        if value is None:
-            message = "None is no operand of a tensor."
-            raise InvalidArgumentError(message)
-        from penstock.compat.values import whole
-
-        listed = isinstance(value, (list, tuple))
-        array = whole(value)
-        python = {"u": "i", "V": "f"}.get(array.dtype.kind, array.dtype.kind)
-        if (python == "O") != (dtype == TEXT) or (listed and array.size and not _takes(dtype, python)):
-            raise _refused(dtype, type(value).__name__, repr(value))
-        cast = array if array.dtype == dtype else array.astype(dtype)
-        if _reading.losses is not None and dtype.kind in "iu" and (cast != array).any():
-            _reading.losses.append(f"numbers of {array.dtype} to {dtype}")
-        return cast if cast.ndim else cast[()]
-    if not _takes(dtype, python):
-        raise _refused(dtype, type(value).__name__, repr(value))
-    if python == "O":
-        return value.encode() if isinstance(value, str) else value
-    try:
-        return dtype.type(value)
-    except OverflowError:  # an integer loses its upper bits, as in TensorFlow
-        return np.asarray(value & 0xFFFFFFFFFFFFFFFF, np.uint64).astype(dtype)[()]
-
-
-def _takes(dtype: np.dtype, python: str) -> bool:
-    taken = (_TAKEN_IN_MAP if _reading.mapped else _TAKEN)[kind_of(dtype)]
-    return python in taken or (python == "b" and dtype in _TAKING_BOOL)
-
-
-def _refused(dtype: np.dtype, kind: str, value: str) -> InvalidTypeError:
-    message = f"A tensor of {_name(dtype)} takes no such operand: {kind} {value:.40}."
-    return InvalidTypeError(message, hint="tf.cast(x, dtype) casts a tensor, and makes one of a list.")
-
-
-def _name(dtype: np.dtype) -> str:
-    return "string" if dtype == TEXT else dtype.name
-
-
-def matched(values: Sequence[Any], *, first: bool) -> list[Any]:
-    """Convert the operands of a function to one dtype: that of the `first` operand, or of the first tensor.
-
-    In TensorFlow, the first operand decides in `map`. In eager code and in a list, the first tensor decides.
-    """
-    from penstock.compat.values import array_of
-
-    head = values[0]
-    if not first:
-        head = next((value for value in values if isinstance(value, (Operators, RaggedTensor, SparseTensor))), head)
-    free = array_of(head)
-    dtype = dtype_of(free)
-    return [free if value is head else converted(value, dtype) for value in values]
-
-
-def one_text(text: Any) -> Any:
-    """Return a byte string as an array without dimensions. `np.array(text)` would drop zeros at its end."""
-    if not isinstance(text, bytes):
-        return text
-    found = np.empty((), object)
-    found[()] = text
-    return found
 
 
 def _row_by_row(name: str, function: Callable[..., Any], left: Any, right: Any, *, exact: bool = False) -> Any:
-    from penstock.compat.op import applied
-
     return applied(name, function, (left, right), {}, exact=exact)._value
 
 
@@ -283,32 +150,11 @@ _ALONE = {"neg": (np.negative, "ifc"), "abs": (np.abs, "ifc"), "invert": (np.inv
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
-class Operators:
-    """A value with TensorFlow's operators, which return new tensors."""
-
-    __slots__ = ("_value",)
-    __array_priority__ = 100  # numpy calls the tensor's operator for `array + tensor`
-    _value: Any
-
-    of: Callable[[Any], Any]  # makes a tensor of a numpy value or of a tracer
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        message = "A tensor does not support item assignment."
-        raise InvalidTypeError(message, hint="tf.tensor_scatter_nd_update(x, indices, updates) gives a changed copy.")
-
-
-def check(name: str, dtype: np.dtype, kinds: str) -> None:
-    """Raise InvalidTypeError if the operation does not take a tensor of this dtype."""
-    if kind_of(dtype) not in kinds:
-        message = f"{name} takes no tensor of {_name(dtype)}."
-        raise InvalidTypeError(message, hint="tf.cast(x, dtype) casts numbers; text has tf.strings.")
-
-
 @functools.cache
 def _quick(name: str, dtype: np.dtype, kind: type) -> Callable[[Any, Any], Any] | None:
     """Return the function of two values of this dtype, or None if a value of type `kind` needs `converted`."""
     function, kinds = OPERATORS[name]
-    taken = issubclass(kind, Operators) or _KINDS[kind] in _TAKEN[kind_of(dtype)]
+    taken = issubclass(kind, Value) or KINDS[kind] in TAKEN[kind_of(dtype)]
     return function if taken and dtype != TEXT and kind_of(dtype) in kinds else None
 
 
@@ -316,7 +162,7 @@ def _binary(name: str, *, reflected: bool = False) -> Callable[[Any, Any], Any]:
     function, kinds = OPERATORS[name]
     calculate = _of(function) if isinstance(function, np.ufunc) else function
 
-    def operate(self: Operators, other: Any) -> Any:
+    def operate(self: Value, other: Any) -> Any:
         value = self._value
         kind: Any = type(other)
         if isinstance(value, _NUMPYS) and (kind is int or kind is float or kind is type(self)):
@@ -343,7 +189,7 @@ def _binary(name: str, *, reflected: bool = False) -> Callable[[Any, Any], Any]:
 def _unary(name: str) -> Callable[[Any], Any]:
     function, kinds = _ALONE[name]
 
-    def operate(self: Operators) -> Any:
+    def operate(self: Value) -> Any:
         check(f"__{name}__", dtype_of(self._value), kinds)
         return self.of(function(self._value))
 
@@ -352,8 +198,6 @@ def _unary(name: str) -> Callable[[Any], Any]:
 
 def calculated(name: str, x: Any, y: Any, *, first: bool = False) -> Any:
     """Call the function of this name with two operands, which may be tensors or ragged tensors."""
-    from penstock.compat.values import over_flat, raised
-
     function, kinds = OPERATORS.get(name) or FUNCTIONS[name]
     left, right = matched([x, y], first=first or _reading.mapped)
     check(f"tf.{name}", dtype_of(left), kinds)
@@ -364,8 +208,8 @@ def calculated(name: str, x: Any, y: Any, *, first: bool = False) -> Any:
 
 
 for _operation in OPERATORS:
-    setattr(Operators, f"__{_operation}__", _binary(_operation))
+    setattr(Value, f"__{_operation}__", _binary(_operation))
     if _operation not in _COMPARISONS:
-        setattr(Operators, f"__r{_operation}__", _binary(_operation, reflected=True))
+        setattr(Value, f"__r{_operation}__", _binary(_operation, reflected=True))
 for _operation in _ALONE:
-    setattr(Operators, f"__{_operation}__", _unary(_operation))
+    setattr(Value, f"__{_operation}__", _unary(_operation))

@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.block import spec as _block
 from penstock.compat.dtypes import DType, as_dtype, plain
-from penstock.compat.values import COMPOSITES, TensorShape
+from penstock.compat.values import CONVERSIONS, TensorShape
 
 _SHAPE, _DTYPE = (vars(_block.TensorSpec)[name] for name in ("shape", "dtype"))
 
@@ -69,4 +69,4 @@ class TensorSpec(_block.TensorSpec, metaclass=_SpecType):
         return TensorSpec, (_SHAPE.__get__(self), self.dtype)
 
 
-COMPOSITES[_block.TensorSpec] = lambda spec: TensorSpec(spec.shape, spec.dtype)
+CONVERSIONS[_block.TensorSpec] = lambda spec: TensorSpec(spec.shape, spec.dtype)

@@ -19,13 +19,33 @@ import numpy as np
 from penstock.block.spec import TensorSpec
 from penstock.block.tensors import RaggedTensor, SparseTensor
 from penstock.compat.dtypes import DType, as_dtype
-from penstock.compat.operators import Operators, dtype_of, one_text
 from penstock.compat.stand_ins import item
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.trace.graph import Const, NotTraceable
 from penstock.trace.tracer import Tracer, holds_stand_ins, looked_up
 
-COMPOSITES: dict[type, Any] = {}  # conversions of penstock's ragged and sparse tensors to those of `composites`
+TEXT = np.dtype(object)  # the dtype of byte strings
+CONVERSIONS: dict[type, Any] = {}  # to the classes of this package, by class of penstock
+
+
+def dtype_of(value: Any) -> np.dtype:
+    """Return the dtype of a numpy value or of a tracer. Byte strings have `TEXT`."""
+    if type(value) is Tracer:
+        spec: Any = value.spec
+        return TEXT if spec.dtype is bytes else value.dtype
+    if isinstance(value, (RaggedTensor, SparseTensor)):
+        value = value.values
+    found: np.dtype = getattr(value, "dtype", TEXT)
+    return found
+
+
+def one_text(text: Any) -> Any:
+    """Return a byte string as an array without dimensions. `np.array(text)` would drop zeros at its end."""
+    if not isinstance(text, bytes):
+        return text
+    found = np.empty((), object)
+    found[()] = text
+    return found
 
 
 class TensorShape(tuple[Any, ...]):
@@ -85,11 +105,13 @@ class TensorShape(tuple[Any, ...]):
         return tuple.__repr__(self)
 
 
-class Value(Operators):
-    """A value that can be read: a tensor or a variable."""
+class Value:
+    """A value that can be read: a tensor or a variable. `penstock.compat.operators` adds the operators."""
 
-    __slots__ = ()
+    __slots__ = ("_value",)
+    __array_priority__ = 100  # numpy calls the tensor's operator for `array + tensor`
     __penstock_leaf__ = True
+    _value: Any
 
     @staticmethod
     def of(value: Any) -> Tensor:
@@ -133,14 +155,6 @@ class Value(Operators):
     def get_shape(self) -> TensorShape:
         return self.shape
 
-    def set_shape(self, shape: Any) -> None:
-        """Check that this is the shape of the value. In a function of a data set, the tensor then has the shape."""
-        from penstock.compat.tf.arrays import ensure_shape
-
-        checked = ensure_shape(self, shape)
-        if type(self._value) is Tracer:
-            _HOLD(self, checked._value)
-
     def ref(self) -> Reference:
         """Return a key for dicts and sets. A tensor itself has no hash."""
         return Reference(self)
@@ -160,6 +174,10 @@ class Value(Operators):
         except IndexError as error:
             message = f"x[{key!r:.60}] of a tensor of shape {list(self.shape)}: {error}."
             raise InvalidArgumentError(message) from None
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        message = "A tensor does not support item assignment."
+        raise InvalidTypeError(message, hint="tf.tensor_scatter_nd_update(x, indices, updates) gives a changed copy.")
 
     def __len__(self) -> int:
         if not self.ndim:
@@ -215,7 +233,7 @@ class Tensor(Value):
         return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={line}{shown}>"
 
 
-_NEW, _HOLD = object.__new__, vars(Operators)["_value"].__set__
+_NEW, _HOLD = object.__new__, vars(Value)["_value"].__set__
 NUMPYS = {  # methods that only arrays have, and what to write
     name: f"Write {written.format(name)}."
     for names, written in {
@@ -276,12 +294,12 @@ def raised(value: Any) -> Any:
         return Tensor.of(value if value.ndim else value[()])
     if kind is bytes or kind is Tracer or isinstance(value, np.generic):
         return Tensor.of(bytes(value) if isinstance(value, np.bytes_) else value)
-    return COMPOSITES[kind](value) if kind in COMPOSITES else value
+    return CONVERSIONS[kind](value) if kind in CONVERSIONS else value
 
 
 def lowered(value: Any) -> Any:
     """Return the numpy value or the tracer of a tensor, and anything else unchanged."""
-    if isinstance(value, Operators):
+    if isinstance(value, Value):
         return value._value
     if isinstance(value, (SparseTensor, RaggedTensor, TensorSpec)) and hasattr(value, "_plain"):
         return value._plain()
@@ -302,7 +320,7 @@ def array_of(value: Any, dtype: Any = None) -> Any:
     """
     wanted = None if dtype is None else as_dtype(dtype)
     found = lowered(value)
-    if isinstance(found, (SparseTensor, RaggedTensor, Tracer)) or (dtype is None and isinstance(value, Operators)):
+    if isinstance(found, (SparseTensor, RaggedTensor, Tracer)) or (dtype is None and isinstance(value, Value)):
         return found
     array = found
     if not isinstance(found, np.ndarray):

@@ -1,6 +1,6 @@
 """Base class of the parts of `Dataset`: a plan, its options, and the creation of derived data sets.
 
-The parts do not import the class `Dataset`. Only `Base._of` imports it, when it creates a data set.
+The parts do not import the class `Dataset`. Its module assigns the class to `Base._whole`.
 """
 
 from __future__ import annotations
@@ -52,6 +52,20 @@ def make_room(plan: Node) -> None:
             sys.setrecursionlimit(needed)
 
 
+class Located:
+    """Adds the step and the line of the user's call to errors."""
+
+    def __init__(self, stage: str) -> None:
+        self._stage = stage
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, PenstockError):
+            annotate(error, Context(stage=self._stage, where=user_location()))
+
+
 class Base:
     """A data set without its methods."""
 
@@ -63,7 +77,7 @@ class Base:
     _found_spec: Any
     _placing: Placing | None
     _looked_at: bool  # True if the first iteration has checked the plan and printed its warnings
-    _whole: ClassVar[type[Dataset] | None] = None  # the class with all methods, set when the first data set is created
+    _whole: ClassVar[type[Dataset]]  # the class with all methods
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         msg = "Create a Dataset with a constructor, such as Dataset.range or TFRecordDataset."
@@ -72,10 +86,6 @@ class Base:
     @staticmethod
     def _of(plan: Node, options: Options = NOTHING_SET) -> Dataset:
         """Return a data set for a plan."""
-        if Base._whole is None:  # imported here, because a worker process may import this module first
-            from penstock.dataset.dataset import Dataset
-
-            Base._whole = Dataset
         found: Dataset = object.__new__(Base._whole)
         make_room(plan)
         options._freeze()
@@ -94,11 +104,8 @@ class Base:
 
     def _then(self, kind: type[UnaryNode], **parameters: Any) -> Dataset:
         """Return a data set with one more step."""
-        try:
+        with Located(kind.name):
             node = kind(input=self._plan, **parameters)
-        except PenstockError as error:
-            annotate(error, Context(stage=kind.name, where=user_location()))
-            raise
         return self._with(node)
 
 

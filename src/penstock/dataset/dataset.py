@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Collection
 from collections.abc import Iterator as AbstractIterator
@@ -15,7 +14,7 @@ import numpy as np
 
 from penstock.block.spec import LeafSpec, T_co, TensorSpec, any_extent, spec_of
 from penstock.block.structure import flatten, leaves_rank_open, map_leaves
-from penstock.dataset.base import inner
+from penstock.dataset.base import Base, inner, reduced
 from penstock.dataset.batching import Batching, Grouping
 from penstock.dataset.converting import Converting
 from penstock.dataset.create import Create, Sequences
@@ -127,22 +126,10 @@ class Dataset(
         from penstock.runtime import profiled  # here and below: the engine comes with the first pass, not with the name
 
         if not self._looked_at:
-            from penstock.profiler.lint.kept import warn_of_kept
-            from penstock.profiler.lint.names import warn_of_no_file
-            from penstock.profiler.lint.unkeyed import warn_of_unkeyed
+            from penstock.profiler.first_iteration import begin_first_iteration
 
             self._looked_at = True
-            if profiled.WANTED in os.environ:
-                from penstock.profiler.recording.profiler import begin_as_asked
-
-                begin_as_asked()
-            if profiled.MONITORED in os.environ:
-                from penstock.profiler.live.monitor import begin_as_asked as monitor_as_asked
-
-                monitor_as_asked()
-            warn_of_kept(self._plan)
-            warn_of_unkeyed(self._plan, self._options)
-            warn_of_no_file(self._plan)
+            begin_first_iteration(self._plan, self._options)
         if epoch is None:
             epoch = self._next_epoch
             self._next_epoch += 1
@@ -343,8 +330,6 @@ class Dataset(
 
         Raise an InvalidArgumentError if a function references an object of this process, such as an open file.
         """
-        from penstock.dataset.base import reduced
-
         return reduced(self, int(protocol))
 
     def __copy__(self) -> Dataset[T_co]:
@@ -450,6 +435,7 @@ def _folded(error: BaseException) -> TracebackType | None:
 
 
 teach(Dataset, _folded)
+Base._whole = Dataset
 
 _MOST_FAILURES = 32  # elements to try when looking for one that shows its spec
 

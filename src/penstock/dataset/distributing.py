@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
 from penstock.block.spec import T_co
-from penstock.dataset.base import Base
-from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, annotate, user_location
+from penstock.dataset.base import Base, Located
+from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.plan.node import AUTOTUNE, check_int
 
 if TYPE_CHECKING:
@@ -94,22 +94,13 @@ class Distributing(Base, Generic[T_co]):
         """
         from penstock.plan.distribution import Distribute
 
-        try:
-            count = _count_of(workers)
-            shares = sharding in ("static", "off")
-            how = _how(compression, target_workers)
+        consumer = {"num_consumers": num_consumers, "consumer_index": consumer_index}
+        shares = sharding in ("static", "off")
+        with Located(Distribute.name):
+            count, how = _count_of(workers), _how(compression, target_workers)
             found = _service(service, job_name, count, max_outstanding, how, shares=shares)
-        except PenstockError as error:
-            annotate(error, Context(stage=Distribute.name, where=user_location()))
-            raise
-        return self._then(
-            Distribute,
-            service=found,
-            num_consumers=num_consumers,
-            consumer_index=consumer_index,
-            sharding=sharding,
-            parts=count if shares else None,
-        )
+        parts = count if shares else None
+        return self._then(Distribute, service=found, sharding=sharding, parts=parts, **consumer)
 
     def to_ray(self, *, blocks: int = 8) -> Any:
         """Return a `ray.data.Dataset` of the elements of the first epoch.

@@ -8,8 +8,8 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from penstock.dataset.base import Base
-from penstock.errors import Context, InvalidArgumentError, PenstockError, annotate, optional_package, user_location
+from penstock.dataset.base import Base, Located
+from penstock.errors import InvalidArgumentError, optional_package, user_location
 from penstock.plan.batching import BatchNode, Rebatch
 from penstock.plan.counted import counted
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Node, UnaryNode
@@ -355,12 +355,8 @@ def _from_tf(dataset: Any) -> Dataset:
 
 def _told(step: str, call: Callable[[], T]) -> T:
     """Return `call()`. Add the name of the method and the user's line to its errors."""
-    where = user_location()
-    try:
+    with Located(step):
         return call()
-    except PenstockError as error:
-        annotate(error, Context(step, where))
-        raise
 
 
 def _warn_of_ranks(plan: Node, count: int, word: str) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 
 from penstock.block.handover import handed_over
 from penstock.block.spec import T_co
-from penstock.dataset.base import Base, inner
+from penstock.dataset.base import Base, Located, inner
 from penstock.dataset.epochs import EPOCHS
-from penstock.errors import Context, InvalidArgumentError, OutOfRangeError, PenstockError, annotate, user_location
+from penstock.errors import InvalidArgumentError, OutOfRangeError
 from penstock.keys import fold
 from penstock.options import Options
 from penstock.permutation import permutation
@@ -228,7 +228,7 @@ class Indexing(Base, Generic[T_co]):
         """Implement `shuffle(ALL)`."""
         from penstock.physical.access import require_access
 
-        try:
+        with Located(GlobalShuffle.name):
             hint = "Shuffle before that step, or with a buffer: shuffle(10_000)."
             require_access(self._in_files(), "shuffle(ALL)", hint=hint)
             if is_endless(self._plan):
@@ -237,9 +237,6 @@ class Indexing(Base, Generic[T_co]):
                     message, hint="Shuffle before repeat(): every repetition then has its own order."
                 )
             plan = globally_shuffled(self._plan, seed=seed, reshuffle_each_iteration=again)
-        except PenstockError as error:
-            annotate(error, Context(stage=GlobalShuffle.name, where=user_location()))
-            raise
         return self._with(plan)
 
     def split(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from penstock.dataset.base import Base
-from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, PenstockError, annotate, user_location
+from penstock.dataset.base import Base, Located
+from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.options import Options
 from penstock.plan.mix_weights import MixWeights, check_weights
 from penstock.plan.mixing import ChooseFrom, SampleFrom
@@ -74,7 +74,7 @@ class Mixing(Base):
             >>> [int(x) for x in ds.take(8)]
             [0, 100, 1, 2, 0, 101, 1, 102]
         """
-        with _Located(SampleFrom.name):
+        with Located(SampleFrom.name):
             parts, options = _plans("datasets", datasets)
             found: Any = weights
             if weights is None:
@@ -118,7 +118,7 @@ class Mixing(Base):
             >>> list(ps.Dataset.choose_from_datasets(words, ps.Dataset.from_tensor_slices([0, 1, 1, 0])))
             [b'a', b'b', b'b', b'a']
         """
-        with _Located(ChooseFrom.name):
+        with Located(ChooseFrom.name):
             parts, options = _plans("datasets", datasets)
             if not hasattr(choice_dataset, "_plan"):
                 message = f"choice_dataset must be a Dataset, got {type(choice_dataset).__name__}."
@@ -171,7 +171,7 @@ class Mixing(Base):
         """
         from penstock.plan.mixing import Accept, EstimateMix, WithClass, acceptance
 
-        with _Located(WithClass.name):
+        with Located(WithClass.name):
             target = np.array(check_weights("target_dist", target_dist, each="class"))
             target /= target.sum()
             wanted = tuple(target.tolist())
@@ -186,20 +186,6 @@ class Mixing(Base):
                 share = float(acceptance(initial, target)[1])
                 plan = pairs if share == 1 else _mixed(pairs, accepted, (share, 1 - share), seed) if share else accepted
         return Base._of(plan, self._options)
-
-
-class _Located:
-    """Adds the step and the line of the user's call to errors."""
-
-    def __init__(self, stage: str) -> None:
-        self._stage = stage
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, PenstockError):
-            annotate(error, Context(stage=self._stage, where=user_location()))
 
 
 def _plans(argument: str, datasets: Any) -> tuple[tuple[Node, ...], Options]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, cast
 
-from penstock.dataset.base import Base, inner
+from penstock.dataset.base import Base, Located, inner
 from penstock.errors import Context, PenstockError, UnimplementedError, annotate, user_location
 from penstock.io import storage
 from penstock.io.compression import codec_of
@@ -160,8 +160,7 @@ class Storing(Base):
         from penstock.store.manifest import read_manifest
         from penstock.store.saved_source import SavedSource
 
-        where = user_location()
-        try:
+        with Located("load"):
             folder = storage.as_path(path)
             if reader_func is not None:
                 check_function("reader_func", reader_func, "load")
@@ -179,9 +178,6 @@ class Storing(Base):
             if reader_func is None:
                 return Base._of(Scan(source=source))
             found = read_by(reader_func, source, Base._of)
-        except PenstockError as error:
-            annotate(error, Context("load", where))
-            raise
         assert isinstance(found, Base)
         return cast("Dataset", found)
 

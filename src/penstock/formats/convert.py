@@ -7,7 +7,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,7 +114,6 @@ def convert(
     kind = _target_format(where, target_format, shards)
     packed = _compression(kind, compression, where)
     found = recognise(source, source_format)
-    part = where.with_name(f".{where.name}.incomplete-{uuid.uuid4().hex[:8]}")
     with _writing_to(where, where):
         _check_target(where, Path(found.path), overwrite=overwrite, folder=shards is not None or not _ENDINGS[kind])
     table = read_table(found)
@@ -124,17 +123,25 @@ def convert(
         table = table.in_float32()
     if kind == "huggingface":
         table = as_huggingface(table)
-    with _writing_to(where, part):
-        where.parent.mkdir(parents=True, exist_ok=True)
+    with _incomplete(where) as part, Reporter().step(f"{where.name}: writing {kind}", table.count, "rows") as step:
+        if shards is not None or kind == "huggingface":
+            rows = _in_shards(table, part, kind, packed, shards or 1, step)
+        else:
+            rows = _written(table.batches(), part, kind, table.schema, packed, 0, step)
+        if kind == "huggingface":
+            describe(part, table.schema)
+    files = tuple(str(file) for file in sorted(where.rglob("*")) if file.is_file()) if where.is_dir() else (str(where),)
+    return Converted(rows, files, sum(Path(file).stat().st_size for file in files))
+
+
+@contextmanager
+def _incomplete(where: Path) -> Iterator[Path]:
+    """Yield a path to write to. Then rename it to `where`; after an error, remove what was written."""
+    part = where.with_name(f".{where.name}.incomplete-{uuid.uuid4().hex[:8]}")
     try:
-        with _writing_to(where, part), Reporter().step(f"{where.name}: writing {kind}", table.count, "rows") as step:
-            if shards is not None or kind == "huggingface":
-                rows = _in_shards(table, part, kind, packed, shards or 1, step)
-            else:
-                rows = _written(table.batches(), part, kind, table.schema, packed, 0, step)
-            if kind == "huggingface":
-                describe(part, table.schema)
         with _writing_to(where, part):
+            where.parent.mkdir(parents=True, exist_ok=True)
+            yield part
             _publish(part, where)
     except PenstockError:
         raise
@@ -149,8 +156,6 @@ def convert(
         else:
             with suppress(FileNotFoundError):
                 part.unlink()
-    files = tuple(str(file) for file in sorted(where.rglob("*")) if file.is_file()) if where.is_dir() else (str(where),)
-    return Converted(rows, files, sum(Path(file).stat().st_size for file in files))
 
 
 def _writing_to(where: Path, part: Path) -> AbstractContextManager[None]:

@@ -1,4 +1,4 @@
-"""Conversions between grey, grey with alpha, RGB and RGBA, as in libpng, and channels as planes.
+"""Conversions between grey, grey with alpha, RGB and RGBA, as in libpng.
 
 A PNG that states its gamma becomes grey in linear light, with libpng's tables.
 """
@@ -10,9 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from penstock.errors import MissingDependencyError
-from penstock.image.backends import opencv
 
 RED, GREEN = 9797, 19234  # 0.299 and 0.587 in 15 bits, as libpng rounds them
 BLUE = (1 << 15) - RED - GREEN
@@ -108,39 +105,3 @@ def is_significant(gamma: int) -> bool:
     (True, False, False)
     """
     return LOWEST <= gamma <= HIGHEST and abs(gamma - UNIT) > INSIGNIFICANT
-
-
-def swapped(pictures: npt.NDArray[Any], out: npt.NDArray[Any]) -> bool:
-    """Write images of three channels into `out` with the last channel first. Return False if OpenCV is missing.
-
-    >>> import numpy as np
-    >>> out = np.zeros((1, 1, 2, 3), np.uint8)
-    >>> swapped(np.arange(6, dtype=np.uint8).reshape(1, 1, 2, 3), out), out.tolist()
-    (True, [[[[2, 1, 0], [5, 4, 3]]]])
-    """
-    try:
-        cv2 = opencv()
-    except MissingDependencyError:
-        return False
-    for picture, place in zip(pictures, out, strict=True):
-        cv2.cvtColor(picture, cv2.COLOR_BGR2RGB, dst=place)
-    return True
-
-
-def split(pictures: npt.NDArray[Any], out: npt.NDArray[Any]) -> bool:
-    """Write the planes of images into `out`. Return False, without writing, if OpenCV is missing.
-
-    >>> import numpy as np
-    >>> out = np.zeros((1, 3, 2, 2), np.uint8)
-    >>> split(np.arange(12, dtype=np.uint8).reshape(1, 2, 2, 3), out)
-    True
-    >>> out[0, 1].tolist()
-    [[1, 4], [7, 10]]
-    """
-    try:
-        cv2 = opencv()
-    except MissingDependencyError:
-        return False
-    for picture, planes in zip(pictures, out, strict=True):
-        cv2.split(picture, list(planes))
-    return True

@@ -14,13 +14,13 @@ from penstock.block.column import BytesColumn, Column, column_of
 from penstock.errors import DataLossError, InvalidArgumentError
 from penstock.forked import new_lock
 from penstock.image import rules
-from penstock.image.backends import opencv
 from penstock.image.channels import with_channels
 from penstock.image.checks import check_choice, check_contents, check_format, format_of, refuse_absurd_size
 from penstock.image.dtypes import convert_image_dtype
 from penstock.image.gif import gif_frames
 from penstock.image.jpeg.decode import decode_jpeg, jpeg_block
 from penstock.image.png.decode import decode_png, png_block
+from penstock.opencv import opencv
 from penstock.trace.lift import of_nature, traceable
 
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from penstock.block.block import Block, BlockBuilder
+from penstock.block.call_arguments import CallArguments
 from penstock.block.column import Column, DenseColumn, column_of
-from penstock.block.fixed import CallArguments, fixed_column, fixed_columns, fixed_values, without_aliasing
+from penstock.block.fixed import fixed_column, fixed_columns, fixed_values, without_aliasing
 from penstock.block.leaf import as_leaf
 from penstock.block.structure import components
 from penstock.forked import new_lock

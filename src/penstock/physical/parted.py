@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from penstock.block.block import Block
+from penstock.block.call_arguments import CallArguments
 from penstock.block.column import Column, DenseColumn, ListColumn
-from penstock.block.fixed import CallArguments, fixed_columns, fixed_values, without_aliasing
+from penstock.block.fixed import fixed_columns, fixed_values, without_aliasing
 from penstock.block.structure import Structure
 from penstock.forked import new_lock
 from penstock.physical.ended import Endings, trial_of

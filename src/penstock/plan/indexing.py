@@ -21,6 +21,7 @@ from penstock.plan.fused import MapAndBatch
 from penstock.plan.inputs import Scan, Zip
 from penstock.plan.node import AUTOTUNE, INFINITE_CARDINALITY, Node, UnaryNode, check_seed
 from penstock.plan.ops import Batch, Chosen, Enumerate, Filter, Map, Prefetch, Repeat, Shard, Shuffle, Skip, Take
+from penstock.plan.step_effects import on_workers, shown
 from penstock.plan.storing import Cache
 
 
@@ -134,8 +135,6 @@ class GlobalShuffle(UnaryNode):
         wanted = [number for number in below if number is not None]
         if not wanted:
             return None
-        from penstock.plan.visible import on_workers, shown  # which knows this class
-
         if any(shown(node) for node in self.input.walk() if not on_workers(node)):
             return None
         return AUTOTUNE if AUTOTUNE in wanted else max(wanted)

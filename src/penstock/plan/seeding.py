@@ -19,7 +19,8 @@ from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.node import Node
 from penstock.plan.node_base import answered
 from penstock.plan.ops import FlatMap, Interleave
-from penstock.plan.visible import CALLING, functions_in
+from penstock.plan.step_effects import functions_in
+from penstock.plan.visible import CALLING
 from penstock.trace.purity import why_impure
 
 

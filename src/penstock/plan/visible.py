@@ -14,20 +14,16 @@ not show when it does so.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator
-from dataclasses import fields
 from typing import Any
 
-from penstock.functions.facts import facts, why_not_certain, why_visible
+from penstock.functions.facts import facts, why_not_certain
 from penstock.plan import fused, grouping, ops
 from penstock.plan.distribution import Distribute
-from penstock.plan.grouping import Reducer
 from penstock.plan.indexing import GlobalShuffle
 from penstock.plan.inputs import Scan
 from penstock.plan.node import AUTOTUNE, Node
+from penstock.plan.step_effects import functions_in, on_workers, shown, source_acts
 from penstock.plan.storing import Cache
-from penstock.sources.source import SlicedSource, Source
 from penstock.trace.purity import why_impure
 
 # the data sets that these steps open are checked later; a reducer needs all elements anyway
@@ -38,7 +34,7 @@ CALLING = (ops.Map, ops.Filter, fused.FusedMap, fused.MapAndBatch)  # stateless,
 def acts(node: Node) -> bool:
     """Return True if the step itself, without its input, calls code that may have side effects."""
     if isinstance(node, Scan):
-        return _source_acts(node.source)
+        return source_acts(node.source)
     if isinstance(node, GlobalShuffle):  # reads the elements of its input by index
         return any(acts(below) for below in node.input.walk())
     if isinstance(node, _OPENING):
@@ -70,18 +66,6 @@ def why_seen_of(function: Any) -> str | None:
     return None if verdict is None else verdict[0]
 
 
-def opens_visibly(function: Callable[..., Any]) -> bool:
-    """Return True if the function of `flat_map` may do more than create a data set."""
-    return not _is_ours(type(function)) and why_visible(function) is not None
-
-
-def shown(node: Node) -> bool:
-    """Return True if calls of the step itself, or of a data set that it opens, are observable."""
-    if isinstance(node, Scan):
-        return _source_acts(node.source)
-    return any(why_impure(function) is not None and opens_visibly(function) for _, function in functions_in(node))
-
-
 def shown_ahead(plan: Node) -> bool:
     """Return True if it is observable that elements of a plan are computed before they are requested.
 
@@ -104,40 +88,3 @@ def shown_ahead(plan: Node) -> bool:
             return True
         waiting += [(below, counted) for below in node.inputs]
     return False
-
-
-def on_workers(node: Node) -> bool:
-    """Return True if workers compute the results of a step ahead of the consumer."""
-    if isinstance(node, ops.Prefetch):
-        return node.buffer_size != 0
-    if getattr(node, "executor", None) == "inline":
-        return False
-    return isinstance(node, fused.MapAndBatch) or getattr(node, "num_parallel_calls", None) is not None
-
-
-def _source_acts(source: Source) -> bool:
-    while isinstance(source, SlicedSource):
-        source = source.inner
-    return source.calls or not _is_ours(type(source))
-
-
-def _is_ours(kind: type) -> bool:
-    return kind.__module__.startswith("penstock.")
-
-
-def functions_in(node: Node) -> Iterator[tuple[str, Any]]:
-    """Yield the functions that a step calls, each with the name of its parameter."""
-    for step in getattr(node, "steps", ()):
-        yield from functions_in(step)
-    for name in _names(type(node)):
-        value = getattr(node, name)
-        if isinstance(value, Reducer):
-            yield from ((each.name, getattr(value, each.name)) for each in fields(value))
-        elif callable(value) and (name == "function" or not (isinstance(value, type) or _is_ours(type(value)))):
-            yield name, value
-
-
-@functools.cache
-def _names(kind: type[Node]) -> tuple[str, ...]:
-    """Return the fields that may contain a function."""
-    return tuple(each.name for each in fields(kind))

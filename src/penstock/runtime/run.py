@@ -19,7 +19,7 @@ from penstock.block.handover import handed_over
 from penstock.block.spec import T_co
 from penstock.errors import AnotherPlanError, FailedPreconditionError, InvalidTypeError, is_failure
 from penstock.frames import let_go, tidied
-from penstock.image.backends import calm_opencv
+from penstock.opencv import limit_threads
 from penstock.options import Options
 from penstock.physical.executor import Executor
 from penstock.physical.lower import Lowering, StageObserver, lower
@@ -63,7 +63,7 @@ class Run:
         written: Node | None = None,
         digest: Callable[[], str] | None = None,
     ) -> None:
-        calm_opencv()
+        limit_threads()
         pool = scheduler_for(options)
         self.scope = Scope(pool, options.autotune.cpu_budget)
         self._memory = Ledger(budget_for(options), plan if written is None else written)

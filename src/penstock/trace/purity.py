@@ -319,34 +319,9 @@ class _Inspection:
                 why, chain = self._value(chain, spelled), MISSING
                 if why:
                     return why
-            if name in _ATTRIBUTE and chain is not MISSING and is_plain_object(chain):
+            if name in _ATTRIBUTE and chain is not MISSING:
                 spelled = f"{spelled}.{step.value}"
-                owner, chain = chain, self._attribute(chain, step.value)
-                if chain is MISSING:
-                    return f"it uses {spelled}, which does not exist or is computed on access"
-                if isinstance(chain, FunctionType) and vars(owner).get(step.value) is not chain:
-                    why, chain = self._method(chain, owner), MISSING
-                    if why:
-                        return f"it calls {spelled}: {why}"
-                    continue
-                chain, why = self._step(chain, spelled)
-            elif name in _ATTRIBUTE and chain is not MISSING and has_constants(chain):
-                spelled = f"{spelled}.{step.value}"
-                chain = self._constant_of(chain, step.value)
-                if chain is MISSING:
-                    return f"it uses {spelled}, which does not exist or is computed on access"
-                chain, why = self._step(chain, spelled)
-            elif name in _ATTRIBUTE and chain is not MISSING:
-                spelled = f"{spelled}.{step.value}"
-                # attributes of frozen objects never change
-                place = vars(chain) if _is_namespace(chain) or isinstance(chain, type) else None
-                if place is not None:
-                    self.reads.append((place, step.value, place.get(step.value, MISSING)))
-                try:
-                    chain = getattr(chain, step.value)
-                except AttributeError:
-                    return f"it uses {spelled}, which does not exist"
-                chain, why = self._step(chain, spelled)
+                chain, why = self._access(chain, step.value, spelled)
             elif name in _ATTRIBUTE:
                 why = None if step.value in METHODS else f"it uses .{step.value}"
                 self._methods.add(step.value)
@@ -396,6 +371,26 @@ class _Inspection:
                 if why:
                     return why
         return None
+
+    def _access(self, owner: Any, name: str, spelled: str) -> tuple[Any, str | None]:
+        """Return the object of an attribute in which a following one is looked up, or why it may not be used."""
+        if is_plain_object(owner):
+            found = self._attribute(owner, name)
+            if isinstance(found, FunctionType) and vars(owner).get(name) is not found:
+                why = self._method(found, owner)
+                return MISSING, f"it calls {spelled}: {why}" if why else None
+        elif has_constants(owner):
+            found = self._constant_of(owner, name)
+        else:
+            if _is_namespace(owner) or isinstance(owner, type):  # attributes of frozen objects never change
+                self.reads.append((vars(owner), name, vars(owner).get(name, MISSING)))
+            try:
+                found = getattr(owner, name)
+            except AttributeError:
+                return MISSING, f"it uses {spelled}, which does not exist"
+        if found is MISSING:
+            return MISSING, f"it uses {spelled}, which does not exist or is computed on access"
+        return self._step(found, spelled)
 
     def _step(self, value: Any, spelled: str) -> tuple[Any, str | None]:
         """Return the object in which a following attribute is looked up, or why the value itself may not be used."""

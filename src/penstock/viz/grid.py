@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import InvalidArgumentError
-from penstock.image.backends import opencv
 from penstock.io.writing import local, writing
+from penstock.opencv import opencv
 from penstock.profiler.views.picture import Picture, text_width
 from penstock.viz.parts import ImageExample, Names, label_names_of, take_apart
 

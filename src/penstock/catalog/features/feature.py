@@ -157,6 +157,15 @@ class Feature(ABC):
         facts = self.facts()
         return f"{type(self).__name__}({', '.join(f'{name}={fact}' for name, fact in facts.items())})"
 
+    def repr_inside(self) -> str:
+        """Return the repr of this feature inside another one. A plain scalar is shown as its dtype."""
+        return repr(self)
+
+    def part(self, wanted: Any, name: str) -> Feature:
+        """Return the part of a dict of features, or of a sequence of dicts, that `wanted` describes."""
+        message = f"feature {name!r} is a {type(self).__name__}, of which no part can be read; got {wanted!r}."
+        raise InvalidArgumentError(message, hint=f"Write {{{name!r}: True}} for all of it.")
+
     def facts(self) -> dict[str, Any]:
         """Return the properties for `repr`: shape and dtype if the feature has them, as in tfds."""
         found: dict[str, Any] = {}
@@ -239,15 +248,8 @@ def repr_of_dict(name: str, features: Mapping[str, Feature]) -> str:
     """Return the repr of a dict of features as in tfds: sorted, one per line."""
     lines = [f"{name}({{"]
     for key in sorted(features):
-        lines += [f"    {line}" for line in f"{key!r}: {repr_inside(features[key])},".split("\n")]
+        lines += [f"    {line}" for line in f"{key!r}: {features[key].repr_inside()},".split("\n")]
     return "\n".join([*lines, "})"])
-
-
-def repr_inside(feature: Feature) -> str:
-    """Return the repr of a feature inside another one. A plain scalar is shown as its dtype."""
-    from penstock.catalog.features.tensor import Tensor
-
-    return dtype_name(feature.dtype) if type(feature) is Tensor and not feature.shape else repr(feature)
 
 
 def fits(shape: tuple[int | None, ...], found: tuple[int, ...]) -> bool:

@@ -102,8 +102,6 @@ class FeaturesDict(Feature, Mapping[str, Feature]):
 
     def part(self, wanted: Any, name: str = "") -> FeaturesDict:
         """Return the wanted features: names, or a dict from names to True or to the wanted part of a feature."""
-        from penstock.catalog.features.sequence import Sequence
-
         if isinstance(wanted, list | tuple | set | frozenset):
             wanted = dict.fromkeys(wanted, True)
         if not isinstance(wanted, Mapping):
@@ -117,15 +115,7 @@ class FeaturesDict(Feature, Mapping[str, Feature]):
                 message = f"there is no feature {f'{name}/{key}' if name else key!r} to read."
                 raise InvalidArgumentError(message, hint=f"The features are {', '.join(map(repr, self._features))}.")
             feature = self._features[key]
-            if inner is True or isinstance(inner, Feature):
-                found[key] = feature
-            elif isinstance(feature, FeaturesDict):
-                found[key] = feature.part(inner, key)
-            elif isinstance(feature, Sequence) and isinstance(feature.feature, FeaturesDict):
-                found[key] = Sequence(feature.feature.part(inner, key), length=feature.length)
-            else:
-                message = f"feature {key!r} is a {type(feature).__name__}, of which no part can be read; got {inner!r}."
-                raise InvalidArgumentError(message, hint=f"Write {{{key!r}: True}} for all of it.")
+            found[key] = feature if inner is True or isinstance(inner, Feature) else feature.part(inner, key)
         return FeaturesDict(found)
 
     # -- as a feature -------------------------------------------------------------------------------------------------

@@ -15,10 +15,10 @@ from penstock.catalog.features.feature import (
     Stored,
     StoredNest,
     documentation,
-    repr_inside,
     repr_of_dict,
     shape_json,
 )
+from penstock.catalog.features.features_dict import FeaturesDict, to_feature
 from penstock.catalog.features.image import Image
 from penstock.catalog.features.tensor import Scalar, Tensor
 from penstock.errors import InvalidArgumentError, InvalidTypeError
@@ -44,8 +44,6 @@ class Sequence(Feature):
     tfds_class = "tensorflow_datasets.core.features.sequence_feature.Sequence"
 
     def __init__(self, feature: Any, length: int | None = None, *, doc: Doc = None) -> None:
-        from penstock.catalog.features.features_dict import to_feature
-
         self.doc = documentation(doc)
         self.feature: Feature = to_feature(feature)
         self.length = length
@@ -58,7 +56,7 @@ class Sequence(Feature):
         kind = type(self).__name__
         if isinstance(self.feature, Mapping):
             return repr_of_dict(kind, self.feature)
-        return f"{kind}({repr_inside(self.feature)})"
+        return f"{kind}({self.feature.repr_inside()})"
 
     @property
     def shape(self) -> Any:
@@ -72,6 +70,11 @@ class Sequence(Feature):
     def dtype(self) -> Any:
         """The dtype of the values."""
         return getattr(self.feature, "dtype", None)
+
+    def part(self, wanted: Any, name: str) -> Feature:
+        if not isinstance(self.feature, FeaturesDict):
+            return super().part(wanted, name)
+        return Sequence(self.feature.part(wanted, name), length=self.length)
 
     def encode_example(self, value: Any, name: str) -> Any:
         rows = _rows(value, name)

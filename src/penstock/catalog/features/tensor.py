@@ -75,6 +75,9 @@ class Tensor(Feature):
             message = f"a shape with more than one unknown size needs an encoding, got {self.shape}."
             raise InvalidArgumentError(message, hint='Use encoding="zlib", or "bytes".')
 
+    def repr_inside(self) -> str:
+        return dtype_name(self.dtype) if type(self) is Tensor and not self.shape else repr(self)
+
     # -- storing ------------------------------------------------------------------------------------------------------
 
     def encode_example(self, value: Any, name: str) -> Any:

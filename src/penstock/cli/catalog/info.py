@@ -69,11 +69,9 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _feature(feature: Any) -> str:
-    from penstock.catalog.features.feature import repr_inside
-
     names = feature.names if getattr(feature, "has_names", False) else []
     shown = ", ".join(map(str, names[:8]))
-    return repr_inside(feature) + (f": {shown}{', …' if len(names) > 8 else ''}" if names else "")
+    return f"{feature.repr_inside()}" + (f": {shown}{', …' if len(names) > 8 else ''}" if names else "")
 
 
 def _print_splits(info: Any) -> None:

@@ -12,9 +12,9 @@ import numpy as np
 import penstock as ps
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import known, op, through
-from penstock.compat.operators import _reading
+from penstock.compat.operands import _reading
 from penstock.compat.tf import rows as _rows
-from penstock.compat.values import Tensor, array_of, is_ragged, lowered, raised, whole
+from penstock.compat.values import Tensor, Value, array_of, is_ragged, lowered, raised, whole
 from penstock.errors import InvalidArgumentError
 from penstock.trace.graph import NotTraceable
 from penstock.trace.items import distance
@@ -446,3 +446,13 @@ def _ensured_rule(x: Any, shape: Any) -> Any:
 def ensure_shape(x: Any, shape: Any) -> Any:
     """Return the value, or raise InvalidArgumentError for another shape. None is any extent, or any shape."""
     return _of_shape(x, shape)
+
+
+def _set_shape(tensor: Value, shape: Any) -> None:
+    """Check that this is the shape of the value. In a function of a data set, the tensor then has the shape."""
+    checked = ensure_shape(tensor, shape)
+    if type(tensor._value) is Tracer:
+        object.__setattr__(tensor, "_value", checked._value)
+
+
+Value.set_shape = _set_shape  # type: ignore[attr-defined]

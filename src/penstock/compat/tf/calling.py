@@ -11,10 +11,10 @@ import numpy as np
 
 import penstock as ps
 from penstock.block.structure import flatten, map_leaves
-from penstock.compat.calling import argument, called, returned
+from penstock.compat.calling import called, returned
 from penstock.compat.dtypes import as_dtype, plain_nest
 from penstock.compat.op import _emptied, known
-from penstock.compat.operators import _reading, reading
+from penstock.compat.operands import _reading, reading
 from penstock.compat.values import array_of, lowered, raised, whole
 from penstock.trace.drawing import SPAN, branch
 from penstock.trace.graph import NotTraceable
@@ -78,14 +78,14 @@ def _one_of(number: Any, functions: list[Any]) -> Any:
     """Call the function of this number. Random numbers after the call do not depend on the chosen function."""
     if isinstance(number, Tracer):
         leaves, structure = one_of(number, [partial(_returned, function) for function in functions])
-        return structure.build(list(map(argument, leaves)))
+        return structure.build(list(map(raised, leaves)))
     builder = _reading.builder
     begin = 0 if builder is None else builder.draws
     with branch():
         result = _returned(functions[int(number)])
     if builder is not None:
         builder.draws = max(builder.draws, begin + SPAN)
-    return result if result is None else map_leaves(lambda leaf: argument(_in_one_piece(leaf)), result)
+    return result if result is None else map_leaves(lambda leaf: raised(_in_one_piece(leaf)), result)
 
 
 def _returned(function: Callable[[], Any]) -> Any:
@@ -161,7 +161,7 @@ def map_fn(
     signature = None if wanted is None else _signature(wanted)
     rows = map_leaves(array_of, tuple(elems) if type(elems) is tuple else elems)
     made = ps.map_fn(called(fn), rows, fn_output_signature=signature)
-    return map_leaves(argument, made)
+    return map_leaves(raised, made)
 
 
 def _signature(wanted: Any) -> Any:

@@ -13,11 +13,10 @@ import penstock as ps
 from penstock.block.column import BytesColumn
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import known, op, texts_of
-from penstock.compat.operators import one_text
 from penstock.compat.teaching import Namespace, missing_in
 from penstock.compat.tf.hashing import fingerprint64
 from penstock.compat.tf.io.gfile import read_bytes
-from penstock.compat.values import array_of, lowered, raised, whole
+from penstock.compat.values import array_of, lowered, one_text, raised, whole
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 
 

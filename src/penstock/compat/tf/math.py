@@ -12,7 +12,8 @@ import numpy as np
 from penstock.block.tensors import RaggedTensor
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import known, named, op
-from penstock.compat.operators import calculated, check, matched
+from penstock.compat.operands import check, matched
+from penstock.compat.operators import calculated
 from penstock.compat.teaching import Namespace, missing_in
 from penstock.compat.tf.arrays import _axis, inside
 from penstock.compat.tf.rows import by_rows, flat

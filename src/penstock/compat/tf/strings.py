@@ -20,11 +20,10 @@ from penstock.block.arrow_values import strings_array, strings_of
 from penstock.block.column import BytesColumn, Column, DenseColumn, ListColumn
 from penstock.compat.dtypes import as_dtype
 from penstock.compat.op import op, texts_of
-from penstock.compat.operators import one_text
 from penstock.compat.teaching import missing_in
 from penstock.compat.tf.hashing import fingerprints, hash64, siphash
 from penstock.compat.tf.rows import rows_of
-from penstock.compat.values import array_of, lowered, over_flat, whole, with_flat
+from penstock.compat.values import array_of, lowered, one_text, over_flat, whole, with_flat
 from penstock.errors import InvalidArgumentError
 
 

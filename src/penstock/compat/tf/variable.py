@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compat.operators import converted
+from penstock.compat.operands import converted
 from penstock.compat.values import Value, array_of, raised
 from penstock.errors import InvalidArgumentError
 

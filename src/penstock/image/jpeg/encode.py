@@ -8,7 +8,6 @@ import numpy as np
 
 from penstock.errors import InvalidArgumentError
 from penstock.image import rules
-from penstock.image.backends import opencv
 from penstock.image.checks import check_choice, check_integer
 from penstock.image.checks import check_encodable as _checked
 from penstock.image.colour.arguments import check_numbers
@@ -16,6 +15,7 @@ from penstock.image.drawn import stateless_key
 from penstock.image.dtypes import convert_image_dtype
 from penstock.image.jpeg.decode import decode_jpeg
 from penstock.keys import draw
+from penstock.opencv import opencv
 from penstock.trace.drawing import element_key
 from penstock.trace.lift import of_nature, random_op, traceable
 

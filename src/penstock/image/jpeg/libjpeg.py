@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.errors import DataLossError, InvalidArgumentError
+from penstock.errors import DataLossError, InvalidArgumentError, optional_package
 from penstock.image import rules
-from penstock.image.backends import opencv, simplejpeg
 from penstock.image.checks import check_choice, check_contents, refuse_absurd_size
 from penstock.image.jpeg.damage import (
     END,
@@ -24,6 +23,7 @@ from penstock.image.jpeg.damage import (
     with_width,
     without_capacity,
 )
+from penstock.opencv import opencv
 from penstock.trace.lift import traceable
 
 if TYPE_CHECKING:
@@ -34,6 +34,11 @@ ODD = "sampled in a way that simplejpeg does not read"
 COMPONENTS = {ODD: 3, "Gray": 1, "YCbCr": 3, "RGB": 3, "CMYK": 4, "YCCK": 4}
 AMBIGUOUS = 5  # pixels of a side, of which several of libjpeg's scales make as many: it would take the largest of them
 PIXELS_PER_BYTE = 512  # at least one bit per block of 8 x 8, so that no complete file has more
+
+
+def _simplejpeg() -> Any:
+    """Return the module `simplejpeg`: libjpeg-turbo. It works without the GIL."""
+    return optional_package("simplejpeg", "Reading and writing images", "image")
 
 
 def check_decode_jpeg(channels: int, ratio: int, dct_method: str) -> None:
@@ -140,7 +145,7 @@ def decode_into(
         return _placed(wider[:, :width].copy(), buffer)
 
     def decode(contents: bytes | memoryview, memory: Any, strict: bool) -> npt.NDArray[np.uint8]:
-        image: npt.NDArray[np.uint8] = simplejpeg().decode_jpeg(
+        image: npt.NDArray[np.uint8] = _simplejpeg().decode_jpeg(
             contents,
             colorspace,
             fastdct=fastdct,
@@ -166,7 +171,7 @@ def decode_into(
 def _header(data: bytes | memoryview) -> tuple[int, int, str]:
     """Return height, width, and the colour space."""
     try:
-        height, width, space, _ = simplejpeg().decode_jpeg_header(data, strict=False)
+        height, width, space, _ = _simplejpeg().decode_jpeg_header(data, strict=False)
     except REFUSALS as error:
         if not is_unnamed(str(error)) or not oddly_sampled(data):
             raise describe(bytes(data), str(error)) from None

@@ -32,8 +32,8 @@ from penstock.plan import counted, fused, inputs, ops
 from penstock.plan.distribution import Distribute, InTurn, Remote, parted, taken_in_turn
 from penstock.plan.indexing import GlobalShuffle, Split, WithProvenance
 from penstock.plan.node import Node, UnaryNode
+from penstock.plan.step_effects import opens_visibly
 from penstock.plan.storing import Cache
-from penstock.plan.visible import opens_visibly
 from penstock.plan.windows import WindowedFlatMap
 from penstock.store.memory import MemoryStore
 

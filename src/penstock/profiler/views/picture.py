@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from penstock.errors import writing_to
-from penstock.image.backends import opencv
+from penstock.opencv import opencv
 
 Colour = str | tuple[int, int, int]  # a name of PALETTE, which differs on a dark page; or RGB, the same everywhere
 Anchor = Literal["start", "middle", "end"]

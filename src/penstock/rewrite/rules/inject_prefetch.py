@@ -17,7 +17,8 @@ from penstock.plan.distribution import Distribute
 from penstock.plan.inputs import Concatenate, Scan, Zip
 from penstock.plan.node import AUTOTUNE, Node
 from penstock.plan.ops import Enumerate, Prefetch, Repeat, Shard, Skip, Take
-from penstock.plan.visible import on_workers, shown_ahead
+from penstock.plan.step_effects import on_workers
+from penstock.plan.visible import shown_ahead
 from penstock.rewrite.rule import rule
 
 _LIGHT = (Take, Skip, Shard, Enumerate, Repeat, Concatenate, Zip)  # these steps pass Blocks on without work

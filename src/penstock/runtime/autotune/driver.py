@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from penstock.image.backends import calm_opencv
+from penstock.opencv import limit_threads
 from penstock.runtime.autotune.figures import Decision, Flow, Knobs, Means, Sample, TunerLimits
 from penstock.runtime.autotune.remembered import (
     Remembered,
@@ -186,7 +186,7 @@ class Driver:
         try:
             if now < self.due:
                 return
-            calm_opencv()  # a function may have imported OpenCV since the last sample
+            limit_threads()  # a function may have imported OpenCV since the last sample
             delays = self._threads.delays()
             clocks = _Readings(
                 now,

@@ -6,7 +6,7 @@ They start at once, share the imported modules with this process, and need no pi
   (`penstock.forked`). Python does so for the locks of logging, input and output, the C library for those of malloc, and
   Arrow and OpenBLAS for those of their threads.
 - No other thread may import a module when a fork begins (`others_at_rest`), and OpenCV must have no threads
-  (`penstock.image.backends`). Other libraries' locks are as in any program that forks: the thread that uses the workers
+  (`penstock.opencv`). Other libraries' locks are as in any program that forks: the thread that uses the workers
   either forks, or waits during the fork.
 - The parent handles Ctrl-C, SIGTERM and the wake-ups of an event loop, and collects its own garbage.
 """

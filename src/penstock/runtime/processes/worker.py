@@ -44,6 +44,7 @@ from penstock.block.same_kind import Decided
 from penstock.block.shared_memory import mapped
 from penstock.block.transport import pack, portable, unpack
 from penstock.errors import Context, FailedPreconditionError, PenstockError, context_of, said
+from penstock.opencv import limit_threads
 from penstock.physical.stretch import Stretch, failure, join
 from penstock.physical.transform import run_all
 from penstock.runtime.machine.malloc import keep_freed_memory
@@ -107,13 +108,6 @@ def _keep(end: socket.socket, lifeline: int) -> None:
     for descriptor in (end.fileno(), lifeline):
         os.set_inheritable(descriptor, False)
     os.register_at_fork(after_in_child=end.close)
-
-
-def _calm_opencv() -> None:
-    """Set up OpenCV. The imports here are loaded only after a function has imported OpenCV."""
-    from penstock.image.backends import calm_opencv
-
-    calm_opencv()
 
 
 class ResultRoom:
@@ -205,8 +199,7 @@ class _TransformServer:
             text = "".join(traceback.format_exception(raised)).rstrip()
             self._link.send(("unreadable", text, self._gone()))
             return
-        if "cv2" in sys.modules:
-            _calm_opencv()
+        limit_threads()
         started = time.perf_counter()
         self._offered = offered
         ROOM.begin(self._regions[offered] if offered >= 0 else None, self._larger)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from penstock.catalog.builders.shapes.outline import LABELS, Outline, blob, outline, placed
 from penstock.catalog.builders.shapes.texture import UNIT, Tiles, cut, tiles
-from penstock.image.backends import opencv
+from penstock.opencv import opencv
 
 HEIGHT, WIDTH = 375, 500
 # Smooth parts (ground, light, clutter out of focus) are drawn smaller by this factor, with 16 times fewer pixels.

@@ -10,7 +10,8 @@ from penstock.plan.batching import BatchNode
 from penstock.plan.inputs import Scan
 from penstock.plan.node import AUTOTUNE, Node, function_name
 from penstock.plan.ops import Batch, Interleave, Map, Prefetch
-from penstock.plan.visible import on_workers, shown_ahead
+from penstock.plan.step_effects import on_workers
+from penstock.plan.visible import shown_ahead
 from penstock.profiler.lint.advice import Advice
 from penstock.profiler.lint.calls import call, calls
 from penstock.profiler.lint.inspection import Inspection, element_bytes, has_bytes

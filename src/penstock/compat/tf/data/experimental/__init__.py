@@ -75,11 +75,8 @@ def make_batched_features_dataset(
     file_pattern: Any, batch_size: int, features: Any, *args: Any, **kwargs: Any
 ) -> Dataset:
     """Return batches of parsed examples from files."""
-    from penstock.compat.tf import data
-
-    names = {getattr(data, name): getattr(ps, name) for name in ("TFRecordDataset", "TextLineDataset")}
     if "reader" in kwargs:
-        kwargs["reader"] = names.get(kwargs["reader"], kwargs["reader"])
+        kwargs["reader"] = getattr(kwargs["reader"], "__penstock_opens__", kwargs["reader"])
     return ours(ps.experimental.make_batched_features_dataset(file_pattern, batch_size, features, *args, **kwargs))
 
 

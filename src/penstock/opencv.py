@@ -1,4 +1,4 @@
-"""The optional packages of the codecs, imported at first use, and OpenCV's own threads.
+"""OpenCV, imported at first use, and the number of its own threads.
 
 OpenCV's threads are off in a process that penstock parallelises, unless the user wants them. Otherwise each worker
 would start as many threads as there are cores. They would compete with each other and with a training framework. OpenCV
@@ -14,26 +14,15 @@ from typing import Any
 from penstock.errors import optional_package
 from penstock.forked import new_lock
 
-_ASKED_BY = "Reading and writing images"
-
-
-def simplejpeg() -> Any:
-    """Return the module `simplejpeg`: libjpeg-turbo; it works without the GIL.
-
-    Raises:
-        MissingDependencyError: If the package is not installed.
-    """
-    return optional_package("simplejpeg", _ASKED_BY, "image")
-
 
 def opencv() -> Any:
-    """Return the module `cv2`, without threads of its own unless the user has set their number (see `threads`).
+    """Return the module `cv2`, without threads of its own unless the user has set their number (see `limit_threads`).
 
     Raises:
         MissingDependencyError: If the package is not installed.
     """
-    cv2 = optional_package("cv2", _ASKED_BY, "image")
-    calm_opencv()
+    cv2 = optional_package("cv2", "Reading and writing images", "image")
+    limit_threads()
     return cv2
 
 
@@ -43,16 +32,16 @@ _lock = new_lock()
 _done = False
 
 
-def calm_opencv() -> bool:
+def limit_threads() -> bool:
     """Set OpenCV's number of threads to 1, once per process, if OpenCV is imported. Return True if this call did it.
 
     A number that the user has set, by OPENCV_FOR_THREADS_NUM or before or later by `cv2.setNumThreads`, stays.
 
     >>> import cv2
     >>> before = cv2.getNumThreads()
-    >>> cv2.getNumThreads() == 1 if calm_opencv() else cv2.getNumThreads() == before
+    >>> cv2.getNumThreads() == 1 if limit_threads() else cv2.getNumThreads() == before
     True
-    >>> calm_opencv()
+    >>> limit_threads()
     False
     """
     global _done
