@@ -113,7 +113,7 @@ def _tensor(held: str, name: str, value: Any, otherwise: str | None) -> InvalidT
     ragged = value is RaggedTensor or isinstance(value, RaggedTensor)
     message = f"{called(name)} is a {'ragged' if ragged else 'sparse'} tensor, of which no {held} can be made."
     other = "Use padded_batch in place of ragged_batch, make" if ragged else "Make"
-    if ragged and held == "tensor of torch":
+    if ragged and held == "tensor of torch" and otherwise is None:  # not for Keras
         other = f'Pass ragged="list" for a list of tensors. {other}'
     return InvalidTypeError(
         message, hint=f"{other} it dense with map(), as value.to_dense(), or {otherwise or _keep(name)}."
