@@ -241,7 +241,7 @@ def test_an_error_of_the_function_names_the_row():
             InvalidArgumentError,
             r"row 0 is \(0, 0\), that of row 1 \(1, 1\)",
         ),
-        (lambda: ps.map_fn(lambda x: 1.5, np.arange(2), np.int32), InvalidTypeError, "1.5, which is not an int32"),
+        (lambda: ps.map_fn(lambda x: 1.5, np.arange(2), np.int32), InvalidTypeError, "1.5, not int32"),
         (lambda: ps.map_fn(lambda x: 300, np.arange(2), np.uint8), InvalidArgumentError, "300, beyond uint8"),
         (lambda: ps.map_fn(lambda x: x, np.arange(2), np.float32), InvalidTypeError, "signature says float32"),
         (

@@ -8,6 +8,7 @@ from collections import deque
 
 import pytest
 
+from penstock.runtime import parking
 from penstock.runtime.parking import ParkingLot, collecting, new_token
 
 SECONDS = 30
@@ -213,3 +214,28 @@ def test_a_signal_that_arrives_in_a_collection_is_not_lost():
         gc.callbacks[:] = callbacks
         signal.signal(signal.SIGALRM, before)
     assert len(kept) == 100_000
+
+
+def test_a_worker_waits_until_the_consumer_runs_that_it_has_woken(monkeypatch):
+    monkeypatch.setattr(parking, "_PASSING", SECONDS)
+    lock = threading.RLock()
+    hand_over = parking.HandOver(lock)
+    hand_over.wait()  # nobody was called
+    with lock:
+        hand_over.call()
+    worker = threading.Thread(target=hand_over.wait)
+    worker.start()
+    while not hand_over._lot.registered:
+        threading.Event().wait(0.001)
+    assert worker.is_alive()
+    with lock:
+        hand_over.answer()
+    worker.join(SECONDS)
+    assert not worker.is_alive()
+
+
+def test_a_worker_does_not_wait_for_long(monkeypatch):
+    monkeypatch.setattr(parking, "_PASSING", 0.0)
+    hand_over = parking.HandOver(threading.RLock())
+    hand_over.call()
+    hand_over.wait()

@@ -12,12 +12,13 @@ import pytest
 import penstock as ps
 from penstock.runtime import scheduler as scheduler_module
 from penstock.runtime.machine.granted import granted_cpus
-from penstock.runtime.parking import new_token
+from penstock.runtime.parking import HandOver, new_token
 from penstock.runtime.pausing import pausing
 from penstock.runtime.scheduler import Scheduler, Scope, counts_as_worker, on_worker, scheduler_for
 from penstock.runtime.scheduler import scheduler as shared
 
 SECONDS = 30
+HAND_OVER = HandOver(threading.RLock())
 
 
 def nothing():
@@ -26,6 +27,8 @@ def nothing():
 
 class Steps:
     """A segment with a number of steps to do, which notes who did them."""
+
+    hand_over = HAND_OVER
 
     def __init__(self, depth, count, log, gate=None):
         self.depth = depth
@@ -519,6 +522,8 @@ def test_shutting_down_waits_for_the_workers_to_come_home(monkeypatch):
 
 class Crowd:
     """A segment of which every step waits until `at_once` workers are inside."""
+
+    hand_over = HAND_OVER
 
     depth = 0
 

@@ -126,7 +126,7 @@ def _converted(leaf: Any, wanted: Wanted, path: str) -> Any:
 def _number(value: complex, dtype: Any, path: str) -> Any:
     kinds = "biufc" if isinstance(value, int) else "fc" if isinstance(value, float) else "c"
     if np.dtype(dtype).kind not in kinds:
-        message = f"The function's result{' ' + path if path else ''} is {value!r}, which is no {dtype_name(dtype)}."
+        message = f"The function's result{' ' + path if path else ''} is {value!r}, not {dtype_name(dtype)}."
         raise InvalidTypeError(message, hint="Convert in the function, or correct the signature.")
     try:
         return np.asarray(value, dtype)[()]

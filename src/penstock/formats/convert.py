@@ -154,7 +154,7 @@ def _incomplete(where: Path) -> Iterator[Path]:
         if part.is_dir():
             shutil.rmtree(part, ignore_errors=True)
         else:
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError, NotADirectoryError):
                 part.unlink()
 
 

@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
+_PASSING = 0.001  # most seconds that a worker waits for a consumer that it has woken
+
 
 class ParkingLot:
     """Like `threading.Condition`, for a lock that several parking lots share.
@@ -87,6 +89,35 @@ class ParkingLot:
             self.registered.popleft().release()
         except IndexError:  # no token, or a garbage collection in this call has woken it
             return
+
+
+class HandOver:
+    """Lets a consumer run that a worker has woken.
+
+    A function that releases the interpreter lock for moments only takes it back before a waking thread can. The
+    consumer would not run until there is no room for results.
+    """
+
+    def __init__(self, lock: threading.RLock) -> None:
+        self._lock = lock
+        self._lot = ParkingLot(lock)
+        self._called = False  # True from the call until the consumer runs
+
+    def call(self) -> None:
+        """Note, under the lock, that the consumer is woken."""
+        self._called = True
+
+    def answer(self) -> None:
+        """Note, under the lock, that the consumer runs."""
+        if self._called:
+            self._called = False
+            self._lot.unpark_all()
+
+    def wait(self) -> None:
+        """Wait until a called consumer runs, at most a millisecond. The caller must not hold objects of the user."""
+        if self._called:
+            with self._lock:
+                self._lot.wait_for(lambda: not self._called, _PASSING)
 
 
 class Reentrant(Protocol):

@@ -18,7 +18,7 @@ from penstock.forked import in_child, new_lock
 from penstock.frames import tidied
 from penstock.options import Options
 from penstock.runtime.machine.granted import Queued, granted_cpus
-from penstock.runtime.parking import ParkingLot, collecting, new_token
+from penstock.runtime.parking import HandOver, ParkingLot, collecting, new_token
 from penstock.trace.drawing import leave_generators_alone
 
 _GIL = bool(getattr(sys, "_is_gil_enabled", lambda: True)())
@@ -30,6 +30,7 @@ class Runnable(Protocol):
     """The interface of a segment for workers."""
 
     depth: int
+    hand_over: HandOver
 
     def runnable(self) -> bool:
         """Return True if `step` has work. Called without a lock."""
@@ -434,6 +435,7 @@ class Scheduler:
                     return
                 self._recruit()
                 scope, segment = found
+                hand_over = segment.hand_over
                 scope.active += 1
             try:
                 self.start_recruits()
@@ -452,6 +454,7 @@ class Scheduler:
             if then is not None:
                 then()
                 del then
+            hand_over.wait()
 
     def _most(self, waiting: int) -> int:
         """Return the largest number of threads while `waiting` of them wait."""

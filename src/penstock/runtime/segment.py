@@ -25,7 +25,7 @@ from penstock.runtime.block_sizer import may_wait
 from penstock.runtime.counts import CLOCKS, Counts, TaskTimes
 from penstock.runtime.lane import Lane
 from penstock.runtime.observers import tell
-from penstock.runtime.parking import ParkingLot
+from penstock.runtime.parking import HandOver, ParkingLot
 from penstock.runtime.results import ResultCounts, Results
 from penstock.runtime.scheduler import PATIENCE, Scheduler, Scope, on_worker
 from penstock.runtime.task import Task, Work, Worked
@@ -38,9 +38,6 @@ class Aborted(BaseException):
     It is a BaseException, because a step must not treat it as a failed element. A StopIteration would be wrong as
     well: `repeat()` would start its input again.
     """
-
-
-_HAND_OVER = 0.001  # most seconds that a worker waits for a consumer that it has woken
 
 
 class Segment(Worked):
@@ -86,8 +83,7 @@ class Segment(Worked):
         self._lock = threading.RLock()  # see Scheduler for the kind of this lock and of the next two
         self._changed = ParkingLot(self._lock)  # workers wait here for work
         self._arrived = ParkingLot(self._lock)  # consumers wait here for a result or the end
-        self._came = ParkingLot(self._lock)  # workers wait here for a consumer that they have woken
-        self._called = False  # True from waking a consumer until it runs
+        self.hand_over = HandOver(self._lock)
         self._results = Results(work.state(), ordered=ordered, inputs=work.inputs)
         self._pulling = False
         self._ended = False
@@ -228,8 +224,6 @@ class Segment(Worked):
         del task
         with self._lock:
             self._done(ticket, inputs, made, fatal, times, done)
-        if self._called:
-            self._let_through()
         if self._left_to_workers:
             self._close_if_left()
         return done
@@ -346,17 +340,8 @@ class Segment(Worked):
         if self._changed.registered:
             self._changed.unpark_all()
         if self._arrived.registered and (self._results.at_hand() or self._exhausted()):
-            self._called = True
+            self.hand_over.call()
             self._arrived.unpark_all()
-
-    def _let_through(self) -> None:
-        """Wait until the consumer that was woken runs.
-
-        A function that releases the interpreter lock for moments only takes it back before a waking thread can, so the
-        consumer would not run until no room is left for results.
-        """
-        with self._lock:
-            self._came.wait_for(lambda: not self._called, _HAND_OVER)
 
     def nudge(self) -> None:
         """Wake waiting workers, because the gate of the lane has opened or the check below has changed."""
@@ -411,9 +396,7 @@ class Segment(Worked):
     def _taken(self, want: int) -> list[Stretch] | None:
         """Return the next results, up to `want` elements, or None. Called under the lock."""
         results, counts = self._results, self.counts
-        if self._called:
-            self._called = False
-            self._came.unpark_all()
+        self.hand_over.answer()
         made = results.take()
         if made is None:
             return None
