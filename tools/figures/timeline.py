@@ -35,7 +35,7 @@ WORDS = {
     "map(annotate)": 4,
     "map(balance": 5,
 }
-LEFT, WIDTH, MOST_ROWS = 110, 610, 6
+LEFT, WIDTH, MOST_ROWS = 110, 610, 5
 
 
 def draw(runs: dict[str, Recorded], path: Path, seconds: float, label: str) -> None:
