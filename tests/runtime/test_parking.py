@@ -221,13 +221,18 @@ def test_a_worker_waits_until_the_consumer_runs_that_it_has_woken(monkeypatch):
     lock = threading.RLock()
     hand_over = parking.HandOver(lock)
     hand_over.wait()  # nobody was called
-    with lock:
-        hand_over.call()
-    worker = threading.Thread(target=hand_over.wait)
+
+    def work():
+        with lock:
+            hand_over.call()
+        hand_over.wait()
+
+    worker = threading.Thread(target=work)
     worker.start()
     while not hand_over._lot.registered:
         threading.Event().wait(0.001)
     assert worker.is_alive()
+    hand_over.wait()  # another thread called
     with lock:
         hand_over.answer()
     worker.join(SECONDS)

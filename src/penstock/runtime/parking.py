@@ -101,23 +101,26 @@ class HandOver:
     def __init__(self, lock: threading.RLock) -> None:
         self._lock = lock
         self._lot = ParkingLot(lock)
-        self._called = False  # True from the call until the consumer runs
+        self._caller: int | None = None  # the thread that called, until the consumer runs
 
     def call(self) -> None:
         """Note, under the lock, that the consumer is woken."""
-        self._called = True
+        self._caller = threading.get_ident()
 
     def answer(self) -> None:
         """Note, under the lock, that the consumer runs."""
-        if self._called:
-            self._called = False
+        if self._caller is not None:
+            self._caller = None
             self._lot.unpark_all()
 
     def wait(self) -> None:
-        """Wait until a called consumer runs, at most a millisecond. The caller must not hold objects of the user."""
-        if self._called:
+        """Wait until the consumer runs that this thread called, at most a millisecond.
+
+        The thread must not hold objects of the user.
+        """
+        if self._caller == threading.get_ident():
             with self._lock:
-                self._lot.wait_for(lambda: not self._called, _PASSING)
+                self._lot.wait_for(lambda: self._caller is None, _PASSING)
 
 
 class Reentrant(Protocol):
