@@ -338,8 +338,8 @@ def LitDataset(directory: Any, block_size: int | None = None, *, allow_pickle: b
 
     An element has the nest of the sample; a list becomes a tuple. Numbers, arrays and tensors become numpy values of
     the same dtype. Strings are UTF-8 byte strings. Images, audio, video and other files are byte strings: decode them
-    in `map`. Dicts that contain lists or dicts of numbers and strings are not read, because LitData stores them as
-    Arrow rows.
+    in `map`. LitData stores dicts of numbers, strings and lists as Arrow rows: their values are those that
+    `ArrowDataset` gives for such a table.
 
     Args:
         directory: Directory with `index.json`, a path or a URL.

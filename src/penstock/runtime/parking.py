@@ -19,9 +19,8 @@ class ParkingLot:
 
     - The lock is held during all calls.
     - Each unpark wakes a registered token, even if this very thread causes the unpark. A garbage collection may close a
-      run
-      anywhere, for example between a check and the sleep after it. Therefore: register, check, then `park` or
-          `unregister`.
+      run anywhere, for example between a check and the sleep after it. Therefore: register, check, then `park` or
+      `unregister`.
     - An unpark without registered tokens costs almost nothing, because it happens for every Block.
 
     >>> lock = threading.RLock()

@@ -75,7 +75,7 @@ _MOST_FORMS = 200
 
 
 def _calling(function: Function, args: Any, kwargs: Any) -> Function:
-    """Return a fast call of a function with values at the places in its arguments. It runs for each row."""
+    """Return `function` with `args` and `kwargs` bound, except for the operands: these are passed for each row."""
     places = [part.index for part in args if isinstance(part, OperandPlace)]
     nested = any(type(part) in (tuple, list, dict) for part in (*args, *kwargs.values()))
     if nested or any(isinstance(part, OperandPlace) for part in kwargs.values()):
