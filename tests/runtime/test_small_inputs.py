@@ -1,5 +1,6 @@
 """Interleaves over many small inputs: read together and woven, and no worker for what takes no time."""
 
+import itertools
 import random
 
 import numpy as np
@@ -115,6 +116,21 @@ def test_a_worker_reads_an_input_that_takes_time_and_no_other(monkeypatch, tmp_p
     dataset = ps.Dataset.from_tensor_slices(files(tmp_path, 60)).interleave(ps.TFRecordDataset, 2, num_parallel_calls=2)
     wanted = list(ps.Dataset.from_tensor_slices(files(tmp_path, 60)).interleave(ps.TFRecordDataset, 2))
     assert list(dataset) == wanted
+    assert least <= len(read) <= most
+
+
+@pytest.mark.parametrize(("waits", "least", "most"), [(0, 4, 6), (1, 50, 60)])
+def test_workers_read_inputs_that_each_wait_for_a_short_time(monkeypatch, tmp_path, waits, least, most):
+    read, waited = [], itertools.count(step=waits)
+    reading = executors.ThreadExecutor.reading
+    monkeypatch.setattr(executors, "_AT_ONCE", 0.0)
+    monkeypatch.setattr(executors, "_used", lambda: executors._Used(0.0, next(waited), 0))
+    monkeypatch.setattr(
+        executors.ThreadExecutor, "reading", lambda self, *given: read.append(1) or reading(self, *given)
+    )
+    names = files(tmp_path, 60)
+    dataset = ps.Dataset.from_tensor_slices(names).interleave(ps.TFRecordDataset, 2, num_parallel_calls=2)
+    assert list(dataset) == list(ps.Dataset.from_tensor_slices(names).interleave(ps.TFRecordDataset, 2))
     assert least <= len(read) <= most
 
 

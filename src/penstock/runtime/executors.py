@@ -96,6 +96,7 @@ _INPUTS, _MOST_INPUTS = 32, 1 << 12
 _FORGIVING = 16  # fast inputs in a row after which one slow input is ignored
 _WAITED = 0.01  # seconds of waits that the system does not count as reads
 _AT_ONCE = 0.001  # seconds of an input that needs no worker
+_SEVERAL = 4  # inputs in a row that waited for less: then the interpreter's lock or a busy machine is not the reason
 _ASKS = 32  # calls on fast inputs between two readings of the resource usage
 _MOST = 64  # most workers of AUTOTUNE for functions that wait
 
@@ -221,7 +222,7 @@ class ThreadReader(StageReader):
     the consumer reads fast inputs itself, because the transfer of a small file to a worker costs more than the read. If
     an input takes longer, a worker takes it over, and workers read the next inputs. After some more inputs the reader
     tries one without a worker again. After many fast inputs one slow input is ignored, because it may have waited for
-    something else than its file.
+    something else than its file. Several in a row count, also if each waited only for milliseconds.
     """
 
     def __init__(self, executor: ThreadExecutor, lane: Lane, cycle_length: int, depth: int, driver: Driver) -> None:
@@ -234,6 +235,7 @@ class ThreadReader(StageReader):
         self._left = cycle_length  # number of inputs that workers read before the next trial
         self._next_left = _INPUTS
         self._quick_ones = 0  # number of fast inputs in a row
+        self._waiting_ones = 0  # number of inputs in a row that waited
         self._open: set[_Input] = set()  # inputs that no worker reads
         self._thread = self._asks = 0
         self._used = _UNTOLD
@@ -264,14 +266,13 @@ class ThreadReader(StageReader):
         return self._quick
 
     def tried(self, seconds: float) -> None:
-        before = self.used()
+        before, spent = self.used(), _Spent()
         if seconds > _AT_ONCE / 4:
-            spent = _Spent()
             spent.add(seconds, before, self.used(now=True))
-            if spent.is_long():
-                self.took_long()
-                return
-        self._was_quick()
+        if spent.is_long() or self._waits(spent):
+            self.took_long()
+        else:
+            self._was_quick()
 
     def took_long(self) -> None:
         """Hand the tried input, all open inputs and some more inputs to workers."""
@@ -288,8 +289,20 @@ class ThreadReader(StageReader):
         """Record the end of an input that needed no worker."""
         if stage in self._open:
             self._open.discard(stage)
-            self._find(quick=True)
-            self._was_quick()
+            if self._waits(stage.spent):
+                self.took_long()
+            else:
+                self._find(quick=True)
+                self._was_quick()
+
+    def _waits(self, spent: _Spent) -> bool:
+        """Return True if an input waited, and those before it or the last one that a worker read."""
+        if spent.wall <= _AT_ONCE or spent.waits <= 0:
+            self._waiting_ones = 0
+            return False
+        self._quick_ones = 0
+        self._waiting_ones += 1
+        return self._waiting_ones >= _SEVERAL or not self._quick
 
     def _was_quick(self) -> None:
         self._quick_ones += 1
@@ -321,7 +334,7 @@ class _Input(Stage):
         self._stage = upstream
         self._by_worker = False
         self._started = False
-        self._spent = _Spent()
+        self.spent = _Spent()
 
     @property
     def seen(self) -> bool:
@@ -339,9 +352,9 @@ class _Input(Stage):
             return self._stage.next(want)
         finally:
             took = time.perf_counter() - started
-            self._spent.add(took, began, self._reader.used(now=True) if took > _AT_ONCE / 4 else began)
-            if self._spent.is_long():
-                self._spent = _Spent()  # for the case that the reader ignores it
+            self.spent.add(took, began, self._reader.used(now=True) if took > _AT_ONCE / 4 else began)
+            if self.spent.is_long():
+                self.spent = _Spent()  # for the case that the reader ignores it
                 self._reader.took_long()
 
     def hand_over(self) -> None:

@@ -454,7 +454,8 @@ class Scheduler:
             if then is not None:
                 then()
                 del then
-            hand_over.wait()
+            if self._at_work() == 1:  # otherwise the consumer competes with other workers anyway
+                hand_over.wait()
 
     def _most(self, waiting: int) -> int:
         """Return the largest number of threads while `waiting` of them wait."""

@@ -198,7 +198,7 @@ class Segment(Worked):
                 self._let_pull()
         if in_turn:
             times.clock.sent = self._pull_on
-        else:
+        elif not self.lane.reads:
             self._scheduler.wake()  # another worker may pull while this one works
         made: Stretch | None = None
         try:
@@ -381,9 +381,14 @@ class Segment(Worked):
             with self._lock:
                 made = self._taken(want)
             if made is not None:
-                self._scheduler.wake()  # there is room again
+                self._went()
                 return self._agreed(made)
         return self._awaited(want)
+
+    def _went(self) -> None:
+        """Wake a worker, because there is room for further results."""
+        if not self._ended:
+            self._scheduler.wake()
 
     def _agreed(self, made: list[Stretch]) -> Stretch:
         """Join the next results. Results with other decided types are computed again first."""
@@ -426,7 +431,7 @@ class Segment(Worked):
                     made = self._taken(want)
                     exhausted = made is None and self._exhausted()
                 if made is not None:
-                    self._scheduler.wake()  # there is room again
+                    self._went()
                     return self._agreed(made)
                 if exhausted:
                     self._end()
