@@ -11,7 +11,7 @@ from penstock.errors import InvalidTypeError
 from penstock.physical import inner_inputs
 from penstock.physical.inner_plans import Opening
 from penstock.physical.stages import interleave
-from penstock.runtime import executors
+from penstock.runtime import executors, thread_reader
 from penstock.runtime.autotune import remembered
 from penstock.sources.records import RecordsSource
 from penstock.testing.resume import assert_resumes_exactly
@@ -109,9 +109,11 @@ def test_thousands_of_slots_are_filled_a_few_elements_at_a_time():
 def test_a_worker_reads_an_input_that_takes_time_and_no_other(monkeypatch, tmp_path, at_once, least, most):
     read = []
     reading = executors.ThreadExecutor.reading
-    monkeypatch.setattr(executors, "_AT_ONCE", at_once)
+    monkeypatch.setattr(thread_reader, "_AT_ONCE", at_once)
     monkeypatch.setattr(
-        executors.ThreadExecutor, "reading", lambda self, *given: read.append(1) or reading(self, *given)
+        executors.ThreadExecutor,
+        "reading",
+        lambda self, *given, **named: read.append(1) or reading(self, *given, **named),
     )
     dataset = ps.Dataset.from_tensor_slices(files(tmp_path, 60)).interleave(ps.TFRecordDataset, 2, num_parallel_calls=2)
     wanted = list(ps.Dataset.from_tensor_slices(files(tmp_path, 60)).interleave(ps.TFRecordDataset, 2))
@@ -123,10 +125,12 @@ def test_a_worker_reads_an_input_that_takes_time_and_no_other(monkeypatch, tmp_p
 def test_workers_read_inputs_that_each_wait_for_a_short_time(monkeypatch, tmp_path, waits, least, most):
     read, waited = [], itertools.count(step=waits)
     reading = executors.ThreadExecutor.reading
-    monkeypatch.setattr(executors, "_AT_ONCE", 0.0)
-    monkeypatch.setattr(executors, "_used", lambda: executors._Used(0.0, next(waited), 0))
+    monkeypatch.setattr(thread_reader, "_AT_ONCE", 0.0)
+    monkeypatch.setattr(thread_reader, "_used", lambda: thread_reader._Used(0.0, next(waited), 0))
     monkeypatch.setattr(
-        executors.ThreadExecutor, "reading", lambda self, *given: read.append(1) or reading(self, *given)
+        executors.ThreadExecutor,
+        "reading",
+        lambda self, *given, **named: read.append(1) or reading(self, *given, **named),
     )
     names = files(tmp_path, 60)
     dataset = ps.Dataset.from_tensor_slices(names).interleave(ps.TFRecordDataset, 2, num_parallel_calls=2)
@@ -146,7 +150,9 @@ def test_a_pass_begins_with_what_the_inputs_of_the_one_before_it_took(monkeypatc
     read = []
     reading = executors.ThreadExecutor.reading
     monkeypatch.setattr(
-        executors.ThreadExecutor, "reading", lambda self, *given: read.append(1) or reading(self, *given)
+        executors.ThreadExecutor,
+        "reading",
+        lambda self, *given, **named: read.append(1) or reading(self, *given, **named),
     )
     (tmp_path / "files").mkdir()
     names = files(tmp_path / "files", 40)
@@ -154,7 +160,7 @@ def test_a_pass_begins_with_what_the_inputs_of_the_one_before_it_took(monkeypatc
     wanted = list(ps.Dataset.from_tensor_slices(names).interleave(ps.TFRecordDataset, 4))
     counts = []
     for at_once in (float("inf"), float("inf"), -1.0, -1.0):  # quick, quick, slow, slow
-        monkeypatch.setattr(executors, "_AT_ONCE", at_once)
+        monkeypatch.setattr(thread_reader, "_AT_ONCE", at_once)
         read.clear()
         assert list(dataset) == wanted
         counts.append(len(read))
@@ -172,7 +178,7 @@ def test_what_a_pass_has_found_is_nothing_to_another_data_set_nor_where_nothing_
 
 
 def test_an_input_that_a_worker_took_over_continues_at_every_step(monkeypatch, tmp_path):
-    monkeypatch.setattr(executors, "_AT_ONCE", -1.0)
+    monkeypatch.setattr(thread_reader, "_AT_ONCE", -1.0)
     names = files(tmp_path, 8, records=5)
     assert_resumes_exactly(
         ps.Dataset.from_tensor_slices(names).interleave(ps.TFRecordDataset, 2, num_parallel_calls=2), limit=20

@@ -20,9 +20,9 @@ from penstock.physical.transform import Outcome, Transforms
 from penstock.plan.node import Node
 from penstock.profiler.analysis.places import alike
 from penstock.runtime.autotune.figures import Flow
-from penstock.runtime.executors import ThreadReader
 from penstock.runtime.lane import Lane
 from penstock.runtime.segment import Segment
+from penstock.runtime.thread_reader import ThreadReader
 
 _Cell = list[float]  # the fields of Cost
 _SUMMED = (
