@@ -170,6 +170,13 @@ def test_turning_the_knobs_opens_the_gate(lane):
     assert (lane.knobs.parallelism, lane.reason) == (3, "more is better")
 
 
+def test_the_executors_are_asked_for_again_until_they_are_known():
+    answers = [(), (), ("thread", "process")]
+    choice = ExecutorChoice(TunerLimits(), lambda: answers.pop(0))
+    assert [choice.limits.executors for _ in range(2)] == [("thread",)] * 2
+    assert choice.limits.executors == choice.limits.executors == ("thread", "process")
+
+
 def test_which_executorsthere_are_is_asked_once_and_what_the_user_chose_stays():
     asked = []
 

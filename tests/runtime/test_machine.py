@@ -97,6 +97,40 @@ def test_a_quota_of_version_1(system, quota, period, cores):
     assert granted_cores(system("4:cpu,cpuacct:/", [CPU], files)) == cores
 
 
+@pytest.mark.parametrize(
+    ("ranks", "files", "affinity", "cores"),
+    [
+        ("4", {}, 8, 2),
+        ("16", {}, 8, 0.5),
+        ("4", {"cpu.max": "200000 100000"}, 8, 0.5),
+        ("4", {"cpuset.cpus.effective": "0-3"}, 4, 1),
+        ("4", {}, 2, 2),  # each rank was bound to cores of its own
+        ("4", {"cpuset.cpus.effective": "0-3"}, 1, 1),
+        ("1", {}, 8, 8),
+        ("0", {}, 8, 8),
+        ("", {}, 8, 8),
+        ("two", {}, 8, 8),
+        ("-2", {}, 8, 8),
+    ],
+)
+def test_ranks_of_one_machine_share_its_cores(system, monkeypatch, ranks, files, affinity, cores):
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", ranks)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    with_cores(monkeypatch, affinity)
+    root = system("0::/", [V2], files)
+    assert granted_cores(root) == cores
+    assert granted_cpus(root) == max(1, round(cores + 0.4))
+
+
+def test_ranks_of_one_machine_share_its_memory(system, monkeypatch):
+    root = system("0::/", [V2], {"memory.max": str(800 * MB), "memory.current": str(200 * MB), "memory.stat": ""})
+    alone, left = granted_memory(root), available_memory(root)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    granted_memory.cache_clear()
+    assert granted_memory(root) == alone // 4 == 200 * MB
+    assert available_memory(root) == left // 4
+
+
 CPUSET = "36 31 0:33 / /sys/fs/cgroup/cpuset rw,nosuid shared:8 - cgroup cgroup rw,cpuset"
 
 

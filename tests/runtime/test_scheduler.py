@@ -1,6 +1,8 @@
 """The pool: nearest to the consumer first, woken when there is work, gone when nobody needs it."""
 
 import gc
+import subprocess
+import sys
 import threading
 import time
 from collections import deque
@@ -1017,3 +1019,21 @@ def test_a_thread_whose_start_was_interrupted_is_started_by_the_next(monkeypatch
     threads = list(scheduler._threads)
     scope.close(nothing)
     joined(scheduler, threads)
+
+
+EXIT = """
+import threading, weakref
+at_exit = weakref.finalize._exitfunc
+def counted(*_):
+    print(sum(thread.name.startswith("penstock-worker") for thread in threading.enumerate()))
+    at_exit()
+weakref.finalize._exitfunc = counted
+import penstock as ps
+elements = iter(ps.Dataset.range(10**9).map(lambda x: x + 1, num_parallel_calls=2))
+next(elements)
+"""
+
+
+def test_no_worker_adds_a_finalizer_while_the_interpreter_runs_them_at_exit():
+    done = subprocess.run([sys.executable, "-c", EXIT], capture_output=True, text=True, check=True, timeout=SECONDS)
+    assert (done.stdout, done.stderr) == ("0\n", "")

@@ -12,6 +12,7 @@ from penstock.block.column import DenseColumn
 from penstock.block.numbers import Numbers
 from penstock.physical.transform import MapTransform
 from penstock.runtime.autotune.figures import Knobs, TunerLimits
+from penstock.runtime.executors import _executors
 from penstock.runtime.lane import Lane
 from penstock.runtime.memory.budget import Budget
 from penstock.runtime.processes.failures import Unworkable
@@ -56,3 +57,14 @@ def test_no_step_goes_over_it_as_if_an_element_had_failed(plus_one, parallel):
         for _ in range(3):  # nor is it an end
             with pytest.raises(ps.errors.FailedPreconditionError, match="could not be set up in a worker process"):
                 next(elements)
+
+
+def test_the_executors_of_a_function_are_open_until_it_has_run_on_a_block():
+    def function(x):
+        return x * 2 + 1
+
+    transform = MapTransform(function, "map", None, vectorise=True)
+    assert _executors("auto", (transform,)) == ()
+    transform.run(Block.single(DenseColumn(np.arange(4))), Numbers(0))
+    assert _executors("auto", (transform,)) == ("thread",)
+    assert _executors("auto", (MapTransform(function, "map", None, vectorise=False),)) == ("thread", "process")

@@ -267,21 +267,23 @@ class Vectoriser:
         self._latest: tuple[Structure | None, tuple[Hashable, ...], _Decision | None] = None, (), None
         self.verdict = "decided at the first element"
         self.by_block = False  # True after it has run elements on Blocks
+        self.ran = False  # True after the first Block, however it ran
 
     def run(self, block: Block, allocate: Callable[[int], Allocate] | None, draws: Draws = UNNUMBERED) -> Block | None:
         """Return the function's results, or None if it has to be called per element, such as to raise its own error."""
         ready = self._ready(block, draws)
         if ready is None:
+            self.ran = True
             return None
         try:
             made = ready.run(block, allocate, draws)
         except MemoryError:
             raise
         except Exception as error:
-            self.by_block = False
+            self.by_block, self.ran = False, True
             self.verdict = f"by Block: {ready.graph.describe()}; a Block ran per element after {type(error).__name__}"
             return None
-        self.by_block = True
+        self.by_block = self.ran = True
         return made
 
     def _ready(self, block: Block, draws: Draws) -> Ready | None:

@@ -207,14 +207,26 @@ def _runs_per_element(transform: BlockTransform) -> bool:
     return transform.vectoriser is None or why_impure(transform.function) is not None
 
 
+def _is_undecided(transform: BlockTransform) -> bool:
+    """Return True until the first Block shows if the function runs on whole Blocks."""
+    if not isinstance(transform, FunctionTransform) or _runs_per_element(transform):
+        return False
+    return transform.vectoriser is not None and not transform.vectoriser.ran
+
+
 def _executors(executor: str, transforms: Transforms) -> tuple[str, ...]:
-    """Return the executors that may be chosen for these transforms. A run begins with the first."""
+    """Return the executors that may be chosen for these transforms. A run begins with the first.
+
+    The result is empty until the first Block shows if functions run on whole Blocks.
+    """
     if not transforms:  # there is no work for other executors
         return ("thread",)
     if executor != "auto":
         return (executor if executor == "process" else "thread",)
     if not holds_gil() or all(transform.computes for transform in transforms):
         return ("thread",)  # vectorised transforms run in kernels, for which threads use all cores
+    if any(map(_is_undecided, transforms)):
+        return ()
     movable = all(
         isinstance(transform, FunctionTransform) and why_not_shippable(transform.function) is None
         for transform in transforms

@@ -103,8 +103,8 @@ class LoadedTransforms(Protocol):
 class ExecutorChoice:
     """The choice of the executor for all segments of one lane. Thread-safe.
 
-    `ask` returns the executors that may be chosen. It is called once, on first use, because the analysis of a function
-    takes time. Without `ask`, `limits` lists the executors.
+    `ask` returns the executors that may be chosen, or none while this is not known. It is called until it returns some,
+    on first use, because the analysis of a function takes time. Without `ask`, `limits` lists the executors.
     """
 
     def __init__(self, limits: TunerLimits, ask: Callable[[], tuple[str, ...]] | None = None) -> None:
@@ -120,8 +120,8 @@ class ExecutorChoice:
         """The range in which the tuner may choose."""
         if self._ask is not None:
             with self._lock:  # a worker with its first Block and a sampling thread may call at the same time
-                if self._ask is not None:
-                    self._limits = replace(self._limits, executors=self._ask())
+                if self._ask is not None and (executors := self._ask()):
+                    self._limits = replace(self._limits, executors=executors)
                     self._ask = None
         return self._limits
 

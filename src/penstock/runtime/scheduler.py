@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import cache
 from typing import Protocol
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 from penstock.forked import in_child, new_lock
 from penstock.frames import tidied
@@ -518,6 +518,7 @@ def _made(pool: Scheduler) -> Scheduler:
 
 @cache
 def _at_exit() -> None:
+    finalize(_shut_down, list).atexit = False  # the exit function of finalizers then runs after this one
     atexit.register(_shut_down)
 
 

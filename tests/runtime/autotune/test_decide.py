@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.runtime.autotune.scenarios import simulation
@@ -132,3 +133,22 @@ def test_workers_that_queue_for_cores_tell_of_other_programs_only_where_nobody_c
     assert not told(0.9).crowded
     assert "exclude each other" in told(0.9).reasons["a"]
     assert "other programs" in told(None).reasons["a"]
+
+
+@pytest.mark.parametrize(("delayed", "more"), [(0.1, True), (1.5, False)])
+def test_on_a_busy_machine_only_calls_that_sleep_get_more_workers(delayed, more):
+    """Not calls that compute, and wait for a thread that has no core."""
+    flow = Flow(
+        "a",
+        Knobs(2, window=1 << 20),
+        TunerLimits(1, 64),
+        elements=100,
+        results=100,
+        run_seconds=3.0,
+        run_cpu=0.06,
+        starved=0.9,
+        delayed=delayed,
+    )
+    samples = [Sample(float(n), n + 1.0, 0.6, (flow,), 0.0) for n in range(5)]
+    decision = decide(samples, Means(2, 1 << 30))
+    assert (decision.knobs["a"].parallelism > 2) == more

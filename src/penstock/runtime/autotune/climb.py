@@ -14,6 +14,7 @@ from penstock.runtime.autotune.tuner_state import TunerState
 _SATURATED = 0.85  # share of the granted cores in use above which no knob helps: cores are divided by demand
 _CROWDED = 0.1  # idle share of the granted cores below which other programs use the rest
 _QUEUE = 0.3  # workers per granted core that are ready but have no core: the same sign of other programs
+_QUEUED = 0.25  # share of the time inside calls without a core, above which waits may be waits for a thread without one
 _TAKES_PART = 0.25  # share of the granted cores in use by a run that would be faster alone; a sleeping run uses less
 _SERIAL = 0.7  # share of its time at work above which a puller limits a segment by itself
 _WAITS = 0.3  # share of its time that the puller of a segment waits, above which upstream is the limit
@@ -169,7 +170,8 @@ def climb(view: View, name: str) -> Iterator[Proposal]:
     found, knobs = view.measures[name], view.knobs[name]
     locked = _locked(view, name)
     spare = not view.saturated
-    room = spare and (not view.crowded or found.share < SLEEPS) and _more_may_help(view, found, knobs)
+    sleeps = found.share < SLEEPS and found.delayed < _QUEUED * found.busy
+    room = spare and (sleeps or not view.crowded) and _more_may_help(view, found, knobs)
     if room and found.share < SLEEPS and _in_proportion(view, name):
         yield from _more(view, name)
     if spare and locked and ratio(found.rate, found.result_elements) >= _OFTEN:

@@ -1,6 +1,7 @@
 """The cores and memory that affinity and control groups grant to this process.
 
-The module also reads the load of the machine on Linux.
+Ranks that `torchrun` starts on one machine share its cores and memory. The module also reads the load of the machine on
+Linux.
 """
 
 from __future__ import annotations
@@ -20,16 +21,25 @@ from penstock.options import Options
 _ASSUMED = 8 << 30  # bytes of memory if the system does not report it
 
 
+def local_ranks() -> int:
+    """Return the number of ranks on this machine, as `torchrun` states it in LOCAL_WORLD_SIZE."""
+    stated = os.environ.get("LOCAL_WORLD_SIZE", "")
+    return max(int(stated), 1) if stated.isdecimal() else 1
+
+
 @cache
 def granted_cores(root: Path = ROOT) -> float:
     """Return the granted cores: the allowed cores, limited by the set and the quota of the control groups.
 
-    A quota may be a fraction: 0.5 is half of the time of one core.
+    A quota may be a fraction: 0.5 is half of the time of one core. Ranks with the same cores get equal shares. A rank
+    that was bound to some of the cores keeps all of these.
     """
     cores, allowed, quota = _cores(), cpuset(root), cpu_quota(root)
+    machine = (os.cpu_count() or 1) if allowed is None else len(allowed)
+    ranks = 1 if cores < machine else local_ranks()
     if allowed is not None:
         cores = min(cores, len(allowed))
-    return float(cores) if quota is None else min(float(cores), quota)
+    return (cores if quota is None else min(cores, quota)) / ranks
 
 
 def granted_cpus(root: Path = ROOT) -> int:
@@ -39,19 +49,19 @@ def granted_cpus(root: Path = ROOT) -> int:
 
 @cache
 def granted_memory(root: Path = ROOT) -> int:
-    """Return the bytes of installed memory, limited by the control groups."""
+    """Return the bytes of installed memory, limited by the control groups: an equal share for each rank."""
     installed, limit = _installed(), memory_limit(root)
-    return installed if limit is None else min(installed, limit)
+    return (installed if limit is None else min(installed, limit)) // local_ranks()
 
 
 def available_memory(root: Path = ROOT) -> int:
-    """Return the bytes that this process could take now: the least that the machine and its control groups leave.
+    """Return the bytes that this process could take now: its share of what the machine and its control groups leave.
 
     Pages of the file cache that were not used recently count as free. If the system does not report free memory, half
     of the granted memory counts.
     """
     free, left = _free(root), memory_left(root)
-    found = [amount for amount in (free, left) if amount is not None]
+    found = [amount // local_ranks() for amount in (free, left) if amount is not None]
     return min(found) if free is not None else min([*found, granted_memory(root) // 2])
 
 
