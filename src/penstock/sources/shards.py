@@ -7,6 +7,8 @@ import json
 import pickle
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from struct import iter_unpack, unpack_from
 from typing import Any
 
@@ -33,6 +35,7 @@ _TORCH = "f4 f4 f8 f8 c8 c8 c16 c16 f2 f2 bfloat16 u1 i1 i2 i2 i4 i4 i8 i8 ? u2"
 _NUMPY = "i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16 ?"
 _ARRAYS = {"ndarray": "", "no_header_numpy": _NUMPY, "no_header_tensor": _TORCH}
 _STRINGS = "bytes str text str_int str_float str_decimal json jpeg png pil image file video audio tiff pdf nifti mesh"
+_XXHASHES = ("xxh32", "xxh64", "xxh128", "xxh3_64", "xxh3_128") if find_spec("xxhash") else ()
 _NUMBERS = "int int8 int16 int32 int64 uint8 uint16 uint32 uint64 float float16 float32 float64 bool"
 _AGAIN = "Write or copy the shards and their index again."
 
@@ -131,8 +134,9 @@ class _Samples(RowFile):
         self.size, samples, most, codec, hashes, width = source.shards[name]
         content: Any = storage.all_bytes(name)
         verified = vars(source).setdefault("verified", set())  # shards whose hashes were compared in this process
-        for kind in hashes.keys() & hashlib.algorithms_available if name not in verified else ():
-            _check(hashlib.new(kind, content).hexdigest() == hashes[kind], f"Its {kind} is not {hashes[kind]}.", at=0)
+        for kind in hashes.keys() & {*hashlib.algorithms_available, *_XXHASHES} if name not in verified else ():
+            new = getattr(import_module("xxhash"), kind) if kind in _XXHASHES else partial(hashlib.new, kind)
+            _check(new(content).hexdigest() == hashes[kind], f"Its {kind} is not {hashes[kind]}.", at=0)
         verified.add(name)
         content = np.frombuffer(_unpacked(content, codec, most), np.uint8) if codec else content
         begin, at, framed = (24, 12, True) if content[:8].tobytes() == _FRAMES else (4, 0, False)
