@@ -42,6 +42,14 @@ def _parquet(folder):
     return folder / "a.parquet"
 
 
+def _shards(kind):
+    def write(folder):
+        assert main(["convert", str(_parquet(folder)), str(folder / kind), "--to", kind, "--compression", "zstd"]) == 0
+        return folder / kind
+
+    return write
+
+
 def _text(name, content):
     def write(folder):
         (folder / name).write_text(content)
@@ -131,6 +139,8 @@ KINDS = {
     "saved": (_saved, ["TensorSpec(shape=(), dtype=int64)"]),
     "snapshots": (_snapshots, ["TensorSpec(shape=(), dtype=int64)"]),
     "sqlite": (_sqlite, ["kg: TensorSpec(shape=(), dtype=float64)"]),
+    "mds": (_shards("mds"), ["text: TensorSpec(shape=(), dtype=bytes)"]),
+    "litdata": (_shards("litdata"), ["x: TensorSpec(shape=(), dtype=int64)"]),
     "huggingface": (_huggingface, ["label: TensorSpec(shape=(), dtype=int64)"]),
 }
 
@@ -139,6 +149,7 @@ KINDS = {
 def test_every_format_is_told_apart_and_described(kind, tmp_path, capsys):
     write, spec = KINDS[kind]
     path = write(tmp_path)
+    capsys.readouterr()
     assert main(["inspect", "--json", str(path)]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["format"], told["elements"], told["damages"]) == (kind, 3, [])

@@ -210,7 +210,25 @@ def test_a_wrong_hash_is_an_error(tmp_path):
     assert error.context.file == str(shard)
 
 
-def test_hashes_of_other_packages_are_not_compared(tmp_path):
+@pytest.mark.parametrize("kind", ["xxh32", "xxh64", "xxh128", "xxh3_64", "xxh3_128"])
+def test_hashes_of_xxhash_are_compared(kind, tmp_path):
+    xxhash = pytest.importorskip("xxhash")
+    path = _mds(tmp_path / "d")
+    digests = [getattr(xxhash, kind)(shard.read_bytes()).hexdigest() for shard in sorted(path.glob("*.mds"))]
+    digests[2] = digests[0]
+
+    def replace(index):
+        for shard, digest in zip(index["shards"], digests, strict=True):
+            shard["raw_data"].update(hashes={kind: digest})
+
+    _change(path, replace)
+    found = _outcomes(ps.MDSDataset(path))
+    assert [type(one) for one in found] == [dict] * 10 + [DataLossError]
+    assert f"Its {kind} is not {digests[0]}." in str(found[10])
+
+
+def test_hashes_of_other_packages_are_not_compared(tmp_path, monkeypatch):
+    monkeypatch.setattr("penstock.sources.shards._XXHASHES", ())  # as without the package xxhash
     path = _mds(tmp_path / "d")
     _change(path, lambda index: [shard["raw_data"].update(hashes={"xxh64": "0"}) for shard in index["shards"]])
     assert len(list(ps.MDSDataset(path))) == 12

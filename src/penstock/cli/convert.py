@@ -9,10 +9,10 @@ from typing import Any
 def add_to(commands: Any) -> None:
     """Add the sub-command to the parsers of `commands`."""
     text = (
-        "Write files of one format as files of another: from CSV, JSON Lines, Parquet, Arrow, TFRecord, WebDataset, "
-        "ArrayRecord, LMDB, a folder of images, one of Hugging Face's save_to_disk, or lines of text, to TFRecord, "
-        "Arrow, Parquet, WebDataset, CSV, JSON Lines, a folder of images by class, or one that Hugging Face's "
-        "load_from_disk reads. Names and values stay as they are; what is at TARGET is replaced when all is written."
+        "Convert a file or folder to another format. Sources: CSV, JSON Lines, Parquet, Arrow, TFRecord, WebDataset, "
+        "MDS, LitData, ArrayRecord, LMDB, lines of text, folders of images or of Hugging Face's save_to_disk. Targets: "
+        "TFRecord, Arrow, Parquet, WebDataset, CSV, JSON Lines, MDS, LitData, folders of images by class or for "
+        "Hugging Face's load_from_disk. Names and values stay the same. TARGET is replaced after everything is written."
     )
     parser = commands.add_parser("convert", help="turn files of one format into another", description=text)
     parser.add_argument("source", metavar="SOURCE", help="a file or folder")
@@ -22,7 +22,7 @@ def add_to(commands: Any) -> None:
         "--to",
         dest="target_format",
         metavar="FORMAT",
-        help="needed for folders: tfrecord, arrow, parquet, webdataset, csv, jsonl, image_folder, huggingface",
+        help="for folders: tfrecord, arrow, parquet, webdataset, csv, jsonl, image_folder, huggingface, mds, litdata",
     )
     parser.add_argument("--columns", metavar="NAMES", help="only these, with commas between them")
     parser.add_argument("--shards", type=int, metavar="N", help="write a folder of so many files")

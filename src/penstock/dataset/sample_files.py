@@ -296,8 +296,8 @@ def MDSDataset(directory: Any, *, allow_pickle: bool = False) -> Dataset:
 
     Numbers and arrays keep their dtypes. All other values are byte strings, as they are in the file: `str` and `json`
     are UTF-8; `str_int`, `str_float` and `str_decimal` are digits; `jpeg` and `png` are encoded images. Decode them in
-    `map`, for example with `ps.image.decode_image`. Hashes are compared when a process first opens a shard, except
-    those of the package xxhash.
+    `map`, for example with `ps.image.decode_image`. Hashes are compared when a process first opens a shard. Hashes of
+    the package xxhash are compared if this package is installed.
 
     Args:
         directory: Directory with `index.json`, a path or a URL.

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from penstock.formats.folders import ImageFolderWriter, as_huggingface, describe
 from penstock.formats.recognise import recognise
 from penstock.formats.tables import BatchTable, read_table
 from penstock.formats.texts import CsvFile, JsonLinesFile
-from penstock.formats.writers import ArrowFile, ParquetFile, TableWriter, TFRecordFile, WebDatasetFile
+from penstock.formats.writers import ArrowFile, ParquetFile, ShardFolder, TableWriter, TFRecordFile, WebDatasetFile
 from penstock.io.writing import FULL, local, writing
 
+_SAMPLES = ("mds", "litdata")  # folders of shards of samples, and an index of the shards
 _ENDINGS: dict[str, tuple[str, ...]] = {
     "parquet": (".parquet",),
     "arrow": (".arrow", ".feather"),
@@ -28,8 +30,7 @@ _ENDINGS: dict[str, tuple[str, ...]] = {
     "webdataset": (".tar", ".tar.gz", ".tgz"),
     "csv": (".csv", ".csv.gz"),
     "jsonl": (".jsonl", ".ndjson", ".jsonl.gz"),
-    "image_folder": (),
-    "huggingface": (),
+    **dict.fromkeys(("image_folder", "huggingface", *_SAMPLES), ()),
 }
 _COMPRESSIONS: dict[str, tuple[str | None, ...]] = {
     "parquet": ("snappy", "zstd", "gzip", "lz4", "brotli", None),
@@ -38,10 +39,10 @@ _COMPRESSIONS: dict[str, tuple[str | None, ...]] = {
     "webdataset": (None, "gzip"),
     "csv": (None, "gzip"),
     "jsonl": (None, "gzip"),
-    "image_folder": (None,),
-    "huggingface": (None,),
+    **dict.fromkeys(("image_folder", "huggingface"), (None,)),
+    **dict.fromkeys(_SAMPLES, (None, "zstd")),
 }
-_SHARD = re.compile(r"data-\d+-of-\d+\..+|dataset_info\.json|state\.json")
+_SHARD = re.compile(r"data-\d+-of-\d+\..+|(dataset_info|state|index)\.json|shard\.\d+\.mds.*|chunk-0-\d+\..*bin")
 
 
 @dataclass(frozen=True)
@@ -71,12 +72,12 @@ def convert(
     `float32` is True. The target is replaced when everything is written; an error or an interrupt leaves the old one.
 
     Sources are CSV, JSON Lines, Parquet, Arrow, TFRecord, WebDataset, folders of images, folders of Hugging Face's
-    `save_to_disk`, ArrayRecord, LMDB (columns `key` and `value`), and lines of text. Targets are `"tfrecord"`,
-    `"arrow"`, `"parquet"`, `"webdataset"`, `"csv"`, `"jsonl"`, and the folders `"image_folder"` and `"huggingface"`.
+    `save_to_disk`, folders of MosaicML Streaming (MDS) and LitData, ArrayRecord, LMDB (columns `key` and `value`), and
+    lines of text. Targets are `"tfrecord"`, `"arrow"`, `"parquet"`, `"webdataset"`, `"csv"`, `"jsonl"`, and the folders
+    `"image_folder"`, `"huggingface"`, `"mds"` and `"litdata"`.
 
-    A folder of images takes one image from each row. Its class is `class_name`, or `label` with the names that the
-    source notes, or else the number in five digits. Its name is `path`, `__key__` or `file_name`, or else the number of
-    the row.
+    A folder of images takes one image from each row. Its class is `class_name`, or `label` with the source's names, or
+    else the number in five digits. Its name is `path`, `__key__` or `file_name`, or else the number of the row.
 
     Args:
         source: A file, a folder, or the URL of one.
@@ -84,8 +85,8 @@ def convert(
         source_format: Name of the format. By default, it is recognised by the contents and the name.
         target_format: Name of the format. By default, it is recognised by the name.
         columns: Names of the columns to write, in this order. Default: all columns.
-        shards: Number of files in a folder: `data-00000-of-00008.parquet` and so on, with consecutive rows in each.
-            Default: one file.
+        shards: Number of files in a folder, such as `data-00000-of-00008.parquet`, with consecutive rows in each.
+            Default: one file. For MDS and LitData the default is shards of at most 64 MiB before compression.
         compression: Compression of the target.
         overwrite: If True, a target that exists is replaced. Default: False.
         float32: If True, float64 columns are written as float32, which is the only float of tf.train.Example.
@@ -127,7 +128,7 @@ def convert(
         if shards is not None or kind == "huggingface":
             rows = _in_shards(table, part, kind, packed, shards or 1, step)
         else:
-            rows = _written(table.batches(), part, kind, table.schema, packed, 0, step)
+            rows = _written(table.batches(), _writer(kind, part, table.schema, packed), step)
         if kind == "huggingface":
             describe(part, table.schema)
     files = tuple(str(file) for file in sorted(where.rglob("*")) if file.is_file()) if where.is_dir() else (str(where),)
@@ -176,9 +177,8 @@ def _target_format(where: Path, wanted: str | None, shards: int | None) -> str:
             raise InvalidArgumentError(message, hint="Leave out shards.")
         if told is not None:
             message = f"With shards the target is a folder, and {where.name!r} is called as a file."
-            raise InvalidArgumentError(
-                message, hint=f"For example {where.name.split('.')[0]!r}, and the format {told!r}."
-            )
+            hint = f"For example {where.name.split('.')[0]!r}, and the format {told!r}."
+            raise InvalidArgumentError(message, hint=hint)
     kind = wanted or told
     if kind is None:
         message = f"The format of the target {str(where)!r} is not known."
@@ -195,9 +195,8 @@ def _compression(kind: str, wanted: str | None, where: Path) -> str | None:
     chosen = None if wanted.lower() == "none" else wanted.lower()
     if chosen not in _COMPRESSIONS[kind]:
         message = f"{kind} is not compressed with {wanted!r}."
-        raise InvalidArgumentError(
-            message, hint=f"There is {', '.join(str(one).lower() for one in _COMPRESSIONS[kind])}."
-        )
+        hint = f"There is {', '.join(str(one).lower() for one in _COMPRESSIONS[kind])}."
+        raise InvalidArgumentError(message, hint=hint)
     return chosen
 
 
@@ -214,25 +213,11 @@ def _check_target(where: Path, source: Path, *, overwrite: bool, folder: bool) -
         raise AlreadyExistsError(message, hint="Remove it, or write over it: overwrite=True, --overwrite.")
     if where.is_dir() and (not folder or not all(_SHARD.fullmatch(file.name) for file in where.iterdir())):
         message = f"The folder {str(where)!r} holds more than shards that convert has written."
-        raise AlreadyExistsError(
-            message,
-            hint="Remove it yourself; convert replaces shards that it has written, and nothing else.",
-        )
+        hint = "Remove it yourself; convert replaces shards that it has written, and nothing else."
+        raise AlreadyExistsError(message, hint=hint)
 
 
-def _written(
-    batches: Any,
-    path: Path,
-    kind: str,
-    schema: Any,
-    compression: str | None,
-    number: int,
-    step: Any,
-    suffixes: dict[str, str] | None = None,
-) -> int:
-    if kind != "image_folder":
-        path.touch()  # the error of the system is clearer than those of the writing libraries
-    writer = _writer(kind, path, schema, compression, number, suffixes)
+def _written(batches: Any, writer: TableWriter, step: Any) -> int:
     rows = 0
     try:
         for batch in batches:
@@ -244,39 +229,43 @@ def _written(
     return rows
 
 
-def _writer(
-    kind: str, path: Path, schema: Any, compression: str | None, number: int, suffixes: dict[str, str] | None
-) -> TableWriter:
-    """Return the writer of one file, or of a folder of images. Its first row is row `number` of all."""
-    if kind == "webdataset":
-        return WebDatasetFile(path, schema, compression, number, suffixes)
+def _writer(kind: str, path: Path, schema: Any, packed: str | None, number: int = 0, shared: Any = None) -> TableWriter:
+    """Return the writer of one file, or of a folder. Its first row is row `number` of all.
+
+    The archives of a WebDataset share a dict of suffixes. A folder of shards gets the first rows of its shards.
+    """
     if kind == "image_folder":
         return ImageFolderWriter(path, schema)
-    if kind == "huggingface":
-        return ArrowFile(path, schema, compression, stream=True)
+    if kind in _SAMPLES:
+        return ShardFolder(path, schema, kind, packed, shared or ())
+    path.touch()  # the error of the system is clearer than those of the writing libraries
+    if kind == "webdataset":
+        return WebDatasetFile(path, schema, packed, number, {} if shared is None else shared)
     files: dict[str, Callable[[Path, Any, str | None], TableWriter]] = {
         "parquet": ParquetFile,
         "arrow": ArrowFile,
+        "huggingface": partial(ArrowFile, stream=True),
         "tfrecord": TFRecordFile,
         "csv": CsvFile,
         "jsonl": JsonLinesFile,
     }
-    return files[kind](path, schema, compression)
+    return files[kind](path, schema, packed)
 
 
 def _in_shards(table: BatchTable, folder: Path, kind: str, compression: str | None, shards: int, step: Any) -> int:
-    suffixes: dict[str, str] = {}
     total = table.counted()
     step.expect(total)
+    shared: Any = {total * shard // shards for shard in range(shards)} if kind in _SAMPLES else {}
+    if kind in _SAMPLES:
+        return _written(table.batches(), _writer(kind, folder, table.schema, compression, 0, shared), step)
     folder.mkdir()
     rows = _BatchRows(table.batches())
-    ending = (".arrow" if kind == "huggingface" else _ENDINGS[kind][0]) + (
-        ".gz" if compression == "gzip" and kind != "parquet" else ""
-    )
+    ending = ".arrow" if kind == "huggingface" else _ENDINGS[kind][0]
+    ending += ".gz" if compression == "gzip" and kind != "parquet" else ""
     for shard in range(shards):
         start, stop = total * shard // shards, total * (shard + 1) // shards
-        name = f"data-{shard:05d}-of-{shards:05d}{ending}"
-        _written(rows.next(stop - start), folder / name, kind, table.schema, compression, start, step, suffixes)
+        path = folder / f"data-{shard:05d}-of-{shards:05d}{ending}"
+        _written(rows.next(stop - start), _writer(kind, path, table.schema, compression, start, shared), step)
     return total
 
 

@@ -56,9 +56,8 @@ class ImageFolderWriter(TableWriter):
             except FileExistsError as error:
                 name = str(where.relative_to(self._folder))
                 message = f"Row {self._number} is called {name!r}, as one before it is."
-                raise AlreadyExistsError(message, hint=f"Leave out the column {self._path!r}: rows get numbers.") from (
-                    error
-                )
+                hint = f"Leave out the column {self._path!r}: rows get numbers."
+                raise AlreadyExistsError(message, hint=hint) from error
             self._number += 1
 
     def _where(self, row: Mapping[str, Any], content: bytes) -> Path:

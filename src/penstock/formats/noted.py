@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.errors import PenstockError
+from penstock.errors import InvalidTypeError, PenstockError
 from penstock.io import decode_example
 
 
@@ -77,8 +77,6 @@ def seen_in(records: Iterable[bytes], most: int | None = None) -> NotedFeatures 
 
 
 def _widen(feature: NotedFeature, name: str, values: Any) -> None:
-    from penstock.errors import InvalidTypeError
-
     kind = values.dtype.name if isinstance(values, np.ndarray) else "bytes"
     if len(values):
         if feature.kind not in (None, kind):

@@ -19,11 +19,11 @@ from penstock.audio.files import read_wav
 from penstock.dataset.dataset import Dataset
 from penstock.dataset.files import TFRecordDataset
 from penstock.dataset.record_files import ArrayRecordDataset, FixedLengthRecordDataset, LmdbDataset, TextLineDataset
-from penstock.dataset.sample_files import ImageFolderDataset, WebDataset
+from penstock.dataset.sample_files import ImageFolderDataset, LitDataset, MDSDataset, WebDataset
 from penstock.dataset.table_files import ArrowDataset, JsonLinesDataset, NumpyDataset, ParquetDataset
 from penstock.errors import DataLossError, InvalidArgumentError, NotFoundError, optional_package
 from penstock.experimental import SqlDataset, make_csv_dataset
-from penstock.formats.noted import NotedFeatures, class_names, image_columns, seen_in
+from penstock.formats.noted import NotedFeatures, class_names, features_of, image_columns, seen_in
 from penstock.formats.recognise import Found, recognise
 from penstock.video import measured
 
@@ -103,9 +103,8 @@ def open_dataset(
         return Opened(found, records)
     if part is not None and found.format not in _PARTED:
         message = f"{found.format} has no parts, and {part!r} was asked for."
-        raise InvalidArgumentError(
-            message, hint="Splits of tfds, tables of SQLite, lists in JSON and snapshots have names."
-        )
+        hint = "Splits of tfds, tables of SQLite, lists in JSON and snapshots have names."
+        raise InvalidArgumentError(message, hint=hint)
     if found.format in _PARTED:
         return _PARTED[found.format](found, part)
     return _WHOLE[found.format](found)
@@ -139,8 +138,6 @@ def _huggingface(found: Found) -> Opened:
 
 
 def _parquet(found: Found) -> Opened:
-    from penstock.formats.noted import features_of
-
     try:
         import pyarrow.parquet
 
@@ -281,6 +278,8 @@ _WHOLE: dict[str, Callable[[Found], Opened]] = {
     "image_folder": _image_folder,
     "saved": lambda found: Opened(found, Dataset.load(found.path)),
     "huggingface": _huggingface,
+    "mds": lambda found: Opened(found, MDSDataset(found.path)),
+    "litdata": lambda found: Opened(found, LitDataset(found.path)),
     "text": lambda found: Opened(found, TextLineDataset(list(found.files), compression_type=found.compression)),
     "image": _image,
     "wav": lambda found: _of_files(found, _wav),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ FORMATS = {
     "snapshots": "the folder that was given to snapshot() or cache()",
     "tfds": "the folder of a version of a prepared data set",
     "huggingface": "a folder that save_to_disk of Hugging Face's datasets wrote",
+    "mds": "a folder of MosaicML Streaming's shards",
+    "litdata": "a folder of LitData's chunks",
     "sqlite": "SQLite databases",
     "fixed_length": "records of one length, which record_bytes says",
     "text": "lines of text",
@@ -219,7 +222,7 @@ def _folder(path: Path, wanted: str | None) -> Found:
         return Found(str(path), known, tuple(files))
     if known == "huggingface":
         return _huggingface(path)
-    if known in ("saved", "snapshots", "tfds"):
+    if known in ("saved", "snapshots", "tfds", "mds", "litdata"):
         return Found(str(path), known, tuple(_files(path)))
     return _alike(path, wanted)
 
@@ -234,6 +237,11 @@ def _known_folder(path: Path) -> str | None:
         return "saved"
     if (path / "data.mdb").is_file():
         return "lmdb"
+    with suppress(OSError, ValueError, LookupError, TypeError):  # no index, or the index of another program
+        index = json.loads((path / "index.json").read_bytes())
+        kind = "litdata" if "chunks" in index and "config" in index else index["shards"][0]["format"]
+        if kind in ("litdata", "mds"):
+            return str(kind)
     below = [one for one in sorted(path.iterdir()) if one.is_dir() and not one.name.startswith(".")]
     if any(KEY.fullmatch(one.name) for one in below):
         return "snapshots"

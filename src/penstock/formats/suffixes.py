@@ -32,7 +32,7 @@ def suffix_of(column: str, kind: Any, first: Any) -> str:
         ending = "txt"
     elif pa.types.is_int64(kind):
         ending = "cls"
-    elif _is_numbers(kind):
+    elif is_number(item_type(kind)):
         ending = "npy"
     else:
         message = f"Column {column!r} is {kind}, which has no file of its own in WebDataset's layout."
@@ -49,12 +49,19 @@ def picture_ending(content: bytes) -> str:
     return next(name for start, name in _PICTURES.items() if content.startswith(start))
 
 
-def _is_numbers(kind: Any) -> bool:
+def is_number(kind: Any) -> bool:
+    """Return True if a column of this type contains integers, floats or booleans."""
     import pyarrow as pa
 
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        kind = kind.value_type
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+
+
+def item_type(kind: Any) -> Any:
+    """Return the type of the values of lists. Return other types as they are."""
+    import pyarrow as pa
+
+    listed = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return kind.value_type if listed else kind
 
 
 def content_of(suffix: str, value: Any, kind: Any) -> bytes:
@@ -65,11 +72,8 @@ def content_of(suffix: str, value: Any, kind: Any) -> bytes:
         return value.encode()
     if suffix.rpartition(".")[2] == "cls":
         return str(value).encode()
-    import pyarrow as pa
-
-    inner = kind if not hasattr(kind, "value_type") or pa.types.is_dictionary(kind) else kind.value_type
     out = io.BytesIO()
-    np.save(out, np.array(value, inner.to_pandas_dtype()), allow_pickle=False)
+    np.save(out, np.array(value, item_type(kind).to_pandas_dtype()), allow_pickle=False)
     return out.getvalue()
 
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
 from penstock.block.arrow import too_little_memory, with_types
+from penstock.block.arrow_nest import column_names
+from penstock.block.structure import flatten
 from penstock.dataset.dataset import Dataset
 from penstock.dataset.files import TFRecordDataset
 from penstock.dataset.make_datasets import lines_before_header
 from penstock.dataset.record_files import ArrayRecordDataset, LmdbDataset, TextLineDataset
-from penstock.dataset.sample_files import ImageFolderDataset, WebDataset
+from penstock.dataset.sample_files import ImageFolderDataset, LitDataset, MDSDataset, WebDataset
 from penstock.errors import (
     DataLossError,
     InvalidArgumentError,
@@ -29,7 +32,9 @@ from penstock.formats.noted import features_of, noted, seen_in
 from penstock.formats.recognise import Found
 from penstock.formats.suffixes import columns_of, value_of
 from penstock.formats.writers import numbers_in
-from penstock.io import storage
+from penstock.io import decode_example, storage
+from penstock.sources.row_files import RowsReader
+from penstock.sources.shards import TEXTS
 
 _BYTES, _ROWS = 1 << 23, 1 << 14  # of a batch
 _AGAIN = "Write or copy the file again."
@@ -254,13 +259,9 @@ def _told(files: Sequence[str], open_file: _Open) -> Any:
     schema = pa.schema([])
     for name in files:
         with _reading(name, _BY_THE_FIRST):
-            found = pa.schema(
-                [
-                    (field.name, with_types(field.type, pa.types.is_temporal, pa.string()))
-                    for field in open_file(name)[0]
-                ]
-            )
-            schema = pa.unify_schemas([schema, found], promote_options="permissive")
+            found = open_file(name)[0]
+            kinds = [(field.name, with_types(field.type, pa.types.is_temporal, pa.string())) for field in found]
+            schema = pa.unify_schemas([schema, pa.schema(kinds)], promote_options="permissive")
     return pa.schema([(field.name, with_types(field.type, pa.types.is_null, pa.string())) for field in schema])
 
 
@@ -315,14 +316,6 @@ def _of_rows(schema: Any, rows: Callable[[], Iterable[Mapping[str, Any]]], count
     return BatchTable(schema, batches, count)
 
 
-def _tfrecord(found: Found) -> BatchTable:
-    return _records(TFRecordDataset(list(found.files), compression_type=found.compression))
-
-
-def _array_record(found: Found) -> BatchTable:
-    return _records(ArrayRecordDataset(list(found.files)))
-
-
 def _lmdb(found: Found) -> BatchTable:
     import pyarrow as pa
 
@@ -334,8 +327,6 @@ def _lmdb(found: Found) -> BatchTable:
 def _records(records: Dataset) -> BatchTable:
     """Return a table of records. A first iteration finds the features and their numbers of values."""
     import pyarrow as pa
-
-    from penstock.io import decode_example
 
     seen = seen_in(records)
     if seen is None:
@@ -352,17 +343,13 @@ def _records(records: Dataset) -> BatchTable:
 
     def rows() -> Iterator[Mapping[str, Any]]:
         for record in records:
-            example = decode_example(record)
-            yield {
-                name: values[0] if name in single else list(values)
-                for name, values in ((name, _plain(values)) for name, values in example.items())
+            lists = {
+                name: values.tolist() if isinstance(values, np.ndarray) else list(values)
+                for name, values in decode_example(record).items()
             }
+            yield {name: values[0] if name in single else values for name, values in lists.items()}
 
     return _of_rows(pa.schema(fields), rows, seen.records)
-
-
-def _plain(values: Any) -> list[Any]:
-    return values.tolist() if isinstance(values, np.ndarray) else list(values)
 
 
 def _webdataset(found: Found) -> BatchTable:
@@ -385,6 +372,51 @@ def _webdataset(found: Found) -> BatchTable:
             yield {"__key__": key, **values}
 
     return _of_rows(pa.schema([("__key__", pa.string()), *fields]), rows)
+
+
+def _sample_shards(found: Found) -> BatchTable:
+    import pyarrow as pa
+
+    samples = MDSDataset(found.path) if found.format == "mds" else LitDataset(found.path)
+    source: Any = samples._plan.source  # type: ignore[attr-defined]
+    files = [name for name, rows in zip(source.files, source.stated(), strict=True) if rows] or source.files
+
+    def open_file(name: str) -> tuple[Any, Iterator[Any]]:
+        file = source.open_rows(name)
+        if file.arrow is not None:
+            return file.arrow.batch.schema, iter([file.arrow.batch])
+        leaves, structure = flatten(file.spec)
+        kinds = [_column_type(leaf, code) for leaf, code in zip(leaves, source.encodings, strict=True)]
+        schema = pa.schema(list(zip(column_names(structure), kinds, strict=True)))
+        step = max(min(_ROWS, _BYTES * file.size // max(source.shards[name][2], 1)), 1)
+
+        def batches() -> Iterator[Any]:
+            for block in iter(partial(RowsReader(file, 0).read, step), None):
+                values = [
+                    [value.tolist() if getattr(value, "ndim", 0) > 1 else value for value in column.values()]
+                    for column in block.columns
+                ]
+                yield pa.record_batch(list(map(pa.array, values, schema.types)), schema=schema)
+
+        return schema, batches()
+
+    return replace(_in_files(files, open_file), count=len(source))
+
+
+def _column_type(leaf: Any, encoding: str) -> Any:
+    """Return the Arrow type for values of a spec. A dimension of unknown size is a list of any length."""
+    import pyarrow as pa
+
+    if leaf.dtype is bytes:
+        kind = pa.string() if encoding in TEXTS.split() else pa.binary()
+    elif leaf.dtype.kind in "biuf":
+        kind = pa.from_numpy_dtype(leaf.dtype)
+    else:
+        message = f"Values of {leaf.dtype} have no type in Arrow."
+        raise InvalidTypeError(message, hint="Read the folder with ps.LitDataset, and convert the values with map().")
+    for extent in reversed(leaf.shape):
+        kind = pa.list_(kind, -1 if extent is None else extent)
+    return kind
 
 
 def _image_folder(found: Found) -> BatchTable:
@@ -427,15 +459,17 @@ def _text(found: Found) -> BatchTable:
 
 
 _TABLES: dict[str, Callable[[Found], BatchTable]] = {
-    "array_record": _array_record,
+    "array_record": lambda found: _records(ArrayRecordDataset(list(found.files))),
     "lmdb": _lmdb,
     "arrow": _arrow,
     "csv": _csv,
     "huggingface": _arrow,
     "image_folder": _image_folder,
     "jsonl": _jsonl,
+    "litdata": _sample_shards,
+    "mds": _sample_shards,
     "parquet": _parquet,
     "text": _text,
-    "tfrecord": _tfrecord,
+    "tfrecord": lambda found: _records(TFRecordDataset(list(found.files), compression_type=found.compression)),
     "webdataset": _webdataset,
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
+from penstock.formats.suffixes import is_number
 from penstock.formats.writers import TableWriter, flattened, is_bytes, is_text
 
 _OTHERS = "Leave the column out (columns), or write parquet, arrow, tfrecord or webdataset."
@@ -23,11 +24,16 @@ class CsvFile(TableWriter):
         import pyarrow.csv
 
         empty = flattened(schema.empty_table())
+        holds = (is_number, is_text, is_bytes, pa.types.is_date, pa.types.is_timestamp)
         for field in empty.schema:
-            _check_cell(field)
+            if not any(test(field.type) for test in holds):
+                message = f"Column {field.name!r} is {field.type}, and a line of CSV holds no such values."
+                raise InvalidTypeError(
+                    message, hint="Leave the column out (columns), or write jsonl, parquet or arrow."
+                )
         kinds = [(field.name, pa.string() if is_bytes(field.type) else field.type) for field in empty.schema]
         self._schema = pa.schema(kinds)
-        self._file = _stream(path, compression)
+        self._file = pa.output_stream(str(path), compression=compression or None)
         self._writer = pyarrow.csv.CSVWriter(self._file, self._schema)
 
     def write(self, batch: Any) -> None:
@@ -46,30 +52,6 @@ class CsvFile(TableWriter):
     def close(self) -> None:
         self._writer.close()
         self._file.close()
-
-
-def _stream(path: Path, compression: str | None) -> Any:
-    import pyarrow as pa
-
-    return pa.output_stream(str(path), compression=compression or None)
-
-
-def _check_cell(field: Any) -> None:
-    import pyarrow as pa
-
-    kind = field.type
-    holds = (
-        pa.types.is_integer,
-        pa.types.is_floating,
-        pa.types.is_boolean,
-        pa.types.is_date,
-        pa.types.is_timestamp,
-        is_text,
-        is_bytes,
-    )
-    if not any(test(kind) for test in holds):
-        message = f"Column {field.name!r} is {kind}, and a line of CSV holds no such values."
-        raise InvalidTypeError(message, hint="Leave the column out (columns), or write jsonl, parquet or arrow.")
 
 
 def _decoded(name: str, column: Any, kind: str) -> Any:

@@ -1,20 +1,24 @@
-"""Writers of one file each: TFRecord, Arrow, Parquet, WebDataset. The writers of text are in `texts`."""
+"""Writers of TFRecord, Arrow, Parquet and WebDataset files, and of folders of MDS and LitData shards."""
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import tarfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.formats.suffixes import content_of, suffix_of
+from penstock.formats.suffixes import content_of, is_number, item_type, suffix_of
+from penstock.sources.shards import NUMPY
 
 _GROUP = 1 << 25  # bytes of a row group, or of a record batch
+_SHARD = 1 << 26  # bytes of a shard of samples, as MosaicML Streaming writes them
 
 
 class TableWriter(ABC):
@@ -96,7 +100,12 @@ class TFRecordFile(TableWriter):
 
         self._plain = schema.names == ["record"] and schema.field(0).type == "binary"
         for field in flattened(schema.empty_table()).schema:
-            _check_feature(field)
+            if not any(test(item_type(field.type)) for test in (is_number, is_text, is_bytes)):
+                message = (
+                    f"Column {field.name!r} is {field.type}, and a feature of a tf.train.Example holds no such values."
+                )
+                hint = "It holds integers, float32, text and bytes, or lists of one of these."
+                raise InvalidTypeError(message, hint=hint)
         self._file = TFRecordWriter(str(path), compression.upper() if compression else None)
 
     def write(self, batch: Any) -> None:
@@ -144,9 +153,8 @@ def flattened(batch: Any) -> Any:
                 content, path = pc.struct_field(column, "bytes"), pc.struct_field(column, "path")
                 if pc.any(pc.and_(content.is_null(), path.is_valid())).as_py():
                     message = f"Column {field.name!r} has the paths of images in place of their contents."
-                    raise InvalidArgumentError(
-                        message, hint="save_to_disk and to_parquet of Hugging Face's datasets write the contents too."
-                    )
+                    hint = "save_to_disk and to_parquet of Hugging Face's datasets write the contents too."
+                    raise InvalidArgumentError(message, hint=hint)
                 table = table.set_column(place, field.name, content)
         table = table.flatten()
     return table
@@ -175,26 +183,6 @@ def is_bytes(kind: Any) -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
-
-
-def _check_feature(field: Any) -> None:
-    import pyarrow as pa
-
-    kind = field.type
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        kind = kind.value_type
-    holds = (
-        pa.types.is_integer,
-        pa.types.is_floating,
-        pa.types.is_boolean,
-        pa.types.is_binary,
-        pa.types.is_string,
-        pa.types.is_large_binary,
-        pa.types.is_large_string,
-    )
-    if not any(test(kind) for test in holds):
-        message = f"Column {field.name!r} is {field.type}, and a feature of a tf.train.Example holds no such values."
-        raise InvalidTypeError(message, hint="It holds integers, float32, text and bytes, or lists of one of these.")
 
 
 def _check_rounding(name: str, column: Any) -> None:
@@ -232,16 +220,8 @@ class WebDatasetFile(TableWriter):
     with the same key, and a row without a value in a column.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        schema: Any,
-        compression: str | None,
-        first_number: int = 0,
-        suffixes: dict[str, str] | None = None,
-    ) -> None:
-        self._number = first_number
-        self._suffixes = {} if suffixes is None else suffixes
+    def __init__(self, path: Path, schema: Any, compression: str | None, number: int, suffixes: dict[str, str]) -> None:
+        self._number, self._suffixes = number, suffixes
         self._last: str | None = None
         for name in flattened(schema.empty_table()).schema.names:
             if not name or "/" in name or "\0" in name:
@@ -261,13 +241,8 @@ class WebDatasetFile(TableWriter):
                 if len(lowered) < len(self._suffixes):
                     message = f"The columns {', '.join(self._suffixes)} have one name without their capitals."
                     raise InvalidArgumentError(message, hint="Suffixes in WebDataset's layout have none; rename them.")
+            _check_values(row, self._number)
             for name, value in row.items():
-                if value is None:
-                    message = (
-                        f"Column {name!r} has no value in row {self._number}, and all samples have the same files."
-                    )
-                    hint = "Fill it first, leave the column out, or write parquet, arrow or jsonl, which hold nulls."
-                    raise InvalidArgumentError(message, hint=hint)
                 suffix = self._suffixes[name]
                 self._add(f"{key}.{suffix}", content_of(suffix, value, kinds[name]))
             self._number += 1
@@ -305,3 +280,122 @@ class WebDatasetFile(TableWriter):
 
     def close(self) -> None:
         self._file.close()
+
+
+def _check_values(row: Mapping[str, Any], number: int) -> None:
+    missing = [name for name, value in row.items() if value is None]
+    if missing:
+        message = f"Column {missing[0]!r} has no value in row {number}, and each sample needs a value in every column."
+        hint = "Fill it first, leave the column out, or write parquet, arrow or jsonl, which hold nulls."
+        raise InvalidArgumentError(message, hint=hint)
+
+
+class ShardFolder(TableWriter):
+    """Writes samples into shards for MosaicML Streaming (MDS) or LitData, and the index of the shards at the end.
+
+    A shard has at most 64 MiB, unless one sample is larger. If there are `starts`, shards start at these rows only.
+    """
+
+    def __init__(self, folder: Path, schema: Any, kind: str, compression: str | None, starts: Container[int]) -> None:
+        fields = flattened(schema.empty_table()).schema
+        self._folder, self._mds, self._compression, self._starts = folder, kind == "mds", compression, starts
+        self._names, self._columns = fields.names, [_encoding(field, mds=kind == "mds") for field in fields]
+        if not 0 < len(set(self._names)) == len(self._names):
+            message = f"A sample needs values with different names, got the columns {self._names}."
+            raise InvalidArgumentError(message, hint="Rename columns, or choose others.")
+        self._samples, self._shards, self._size, self._rows = list[bytes](), list[dict[str, Any]](), 0, 0
+        self._name = "shard.{:05d}.mds{}" if self._mds else "chunk-0-{}{}.bin"
+        folder.mkdir()
+
+    def write(self, batch: Any) -> None:
+        table = flattened(batch)
+        check_whole_lists(table)
+        for row in table.to_pylist():
+            _check_values(row, self._rows)
+            values = [_encoded(value, *column[2:]) for value, column in zip(row.values(), self._columns, strict=True)]
+            sizes = [len(value) for value, column in zip(values, self._columns, strict=True) if column[1] is None]
+            sample = b"".join((np.array(sizes, "<u4").tobytes(), *values))
+            if self._samples and (self._rows in self._starts if self._starts else self._size + len(sample) > _SHARD):
+                self._flush()
+            self._samples.append(sample)
+            self._size += len(sample) + 4
+            self._rows += 1
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+
+        count, places = len(self._samples), np.cumsum([4 * len(self._samples) + 8, *map(len, self._samples)])
+        if places[-1] >= 1 << 32:
+            message = f"The shard before row {self._rows} would have {places[-1]} bytes, and the most is 4 GiB."
+            raise InvalidArgumentError(message, hint="Write more shards.")
+        raw = b"".join((np.array([count, *places], "<u4").tobytes(), *self._samples))
+        content = pa.compress(raw, self._compression, asbytes=True) if self._compression else raw
+        endings = "", f".{self._compression}" if self._compression else ""
+        plain, name = (self._name.format(len(self._shards), ending) for ending in endings)
+        (self._folder / name).write_bytes(content)
+        if self._mds:
+            packed = _described(name, content) if self._compression else None
+            self._shards.append({"samples": count, "raw_data": _described(plain, raw), "zip_data": packed})
+        else:
+            self._shards.append({"filename": name, "chunk_size": count, "chunk_bytes": len(raw), "dim": None})
+        self._samples, self._size = [], 0
+
+    def close(self) -> None:
+        if self._samples or not self._shards:
+            self._flush()
+        codes, sizes, *_ = zip(*self._columns, strict=True)
+        if self._mds:
+            config = {"version": 2, "format": "mds", "hashes": ["sha1"], "size_limit": _SHARD}
+            config |= {"column_names": self._names, "column_encodings": codes, "column_sizes": sizes}
+            shards = [{**config, "compression": self._compression, **shard} for shard in self._shards]
+            index: dict[str, Any] = {"version": 2, "shards": shards}
+        else:
+            leaves: list[Any] = [{"type": None, "context": None, "children_spec": []}] * len(codes)
+            nest = {"type": "builtins.dict", "context": json.dumps(self._names), "children_spec": leaves}
+            config = {"data_format": codes, "data_spec": json.dumps([1, nest]), "item_loader": "PyTreeLoader"}
+            config |= {"compression": self._compression, "chunk_bytes": _SHARD, "chunk_size": None, "encryption": None}
+            index = {"chunks": self._shards, "config": config}
+        (self._folder / "index.json").write_text(json.dumps(index), encoding="utf-8")
+
+
+def _described(name: str, content: bytes) -> dict[str, Any]:
+    return {"basename": name, "bytes": len(content), "hashes": {"sha1": hashlib.sha1(content).hexdigest()}}
+
+
+def _encoding(field: Any, *, mds: bool) -> tuple[str, int | None, Any, tuple[int, ...], bytes]:
+    """Return the encoding of a column and its bytes for the index, and arguments of `_encoded`.
+
+    The bytes are None if they vary. The arguments are the dtype of numbers, or None for text and bytes; the shape, with
+    -1 for lists of any length; and the bytes before the shape of each value, or b"" if values have no shape.
+    """
+    import pyarrow as pa
+
+    kind, shape = field.type, tuple[int, ...]()
+    while pa.types.is_fixed_size_list(kind) or (not shape and (pa.types.is_list(kind) or pa.types.is_large_list(kind))):
+        kind, shape = kind.value_type, (*shape, getattr(kind, "list_size", -1))
+    if not shape and (is_text(kind) or is_bytes(kind)):
+        return "str" if is_text(kind) else "bytes", None, None, shape, b""
+    if not is_number(kind) or 0 in shape or (kind == pa.uint64() and not shape and not mds):
+        message = f"Column {field.name!r} is {field.type}, and {'MDS' if mds else 'LitData'} holds no such values."
+        hint = "It holds text, bytes, numbers (LitData: no uint64), and arrays of numbers. Inner lists have one length."
+        raise InvalidTypeError(message, hint=hint)
+    dtype = np.dtype(kind.to_pandas_dtype())
+    if not mds and not shape:
+        code, wide = {"b": ("bool", "?"), "f": ("float", "f8")}.get(dtype.kind, ("int", "i8"))
+        return code, None, np.dtype(wide), shape, b""
+    if not mds:
+        number = [*map(np.dtype, NUMPY.split())].index(dtype)
+        head = b"" if len(shape) == 1 else np.array([number, len(shape)], "<u4").tobytes()
+        return "numpy" if head else f"no_header_numpy:{number}", None, dtype, shape, head
+    dtype = np.dtype(np.uint8) if dtype.kind == "b" else dtype
+    if -1 in shape:
+        return f"ndarray:{dtype}", None, dtype, shape, bytes([len(shape) << 2 | 2])  # 2: extents of 32 bits
+    code = f"ndarray:{dtype}:{','.join(map(str, shape))}" if shape else str(dtype)
+    return code, dtype.itemsize * int(np.prod(shape)), dtype, shape, b""
+
+
+def _encoded(value: Any, dtype: Any, shape: tuple[int, ...], head: bytes) -> bytes:
+    if dtype is None:
+        return value.encode() if isinstance(value, str) else bytes(value)
+    array = np.array(value, dtype).reshape(shape)
+    return (head + np.array(array.shape, "<u4").tobytes() if head else b"") + array.tobytes()

@@ -121,7 +121,7 @@ class ArrowPiece(Piece):
         self.stop = first + batch.num_rows
         check_places(batch)
         self.nbytes = batch.nbytes
-        self._batch = columns.of(batch)
+        self.batch = columns.of(batch)
         self._columns = columns
         self._file = file
         self._block: Block | None = None
@@ -142,7 +142,7 @@ class ArrowPiece(Piece):
         return self._block.take(rows - self.first)
 
     def _read(self, start: int, stop: int) -> Block:
-        part = self._batch.slice(start - self.first, stop - start)
+        part = self.batch.slice(start - self.first, stop - start)
         with reading(self._file):
             found = from_arrow(part, fill_null=self._columns.fill_null, first_row=start)
         origin = Origin.of_file(self._file, np.full(found.size, -1))  # a row of a columnar file has no byte offset

@@ -7,6 +7,8 @@ import json
 import pickle
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from struct import iter_unpack, unpack_from
 from typing import Any
 
@@ -30,9 +32,11 @@ from penstock.sources.row_files import RowFile, RowFilesSource, difference, unre
 _FRAMES, _ARROW = b"LDFZ01\0\0", b"LDARW01\0"  # magics of LitData: of compressed batches, and of Arrow rows at the end
 _CODECS = {"zstd": "zstd", "gz": "gzip", "bz2": "bz2", "br": "brotli", "snappy": "snappy"}  # Arrow's names
 _TORCH = "f4 f4 f8 f8 c8 c8 c16 c16 f2 f2 bfloat16 u1 i1 i2 i2 i4 i4 i8 i8 ? u2"  # the dtypes in LitData's order
-_NUMPY = "i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16 ?"
-_ARRAYS = {"ndarray": "", "no_header_numpy": _NUMPY, "no_header_tensor": _TORCH}
-_STRINGS = "bytes str text str_int str_float str_decimal json jpeg png pil image file video audio tiff pdf nifti mesh"
+NUMPY = "i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16 ?"
+_ARRAYS = {"ndarray": "", "no_header_numpy": NUMPY, "no_header_tensor": _TORCH}
+TEXTS = "str text str_int str_float str_decimal"  # encodings of UTF-8
+_STRINGS = f"{TEXTS} bytes json jpeg png pil image file video audio tiff pdf nifti mesh"
+_XXHASHES = ("xxh32", "xxh64", "xxh128", "xxh3_64", "xxh3_128") if find_spec("xxhash") else ()
 _NUMBERS = "int int8 int16 int32 int64 uint8 uint16 uint32 uint64 float float16 float32 float64 bool"
 _AGAIN = "Write or copy the shards and their index again."
 
@@ -82,7 +86,7 @@ def _lit_array(value: bytes, order: str, dtypes: list[str]) -> np.ndarray:
 _DECODERS: dict[str, tuple[Any, Any]] = {
     **dict.fromkeys(_STRINGS.split(), (lambda buffer, *where: BytesColumn((buffer,), *where), TensorSpec((), bytes))),
     **{name: (partial(_fixed, name, ()), TensorSpec((), name)) for name in _NUMBERS.split()},
-    "numpy": (partial(_each, partial(_lit_array, order="<", dtypes=_NUMPY.split())), None),
+    "numpy": (partial(_each, partial(_lit_array, order="<", dtypes=NUMPY.split())), None),
     "tensor": (partial(_each, partial(_lit_array, order=">", dtypes=_TORCH.split())), None),
     **dict.fromkeys(("pkl", "pickle"), (partial(_each, pickle.loads), None)),
 }
@@ -124,15 +128,16 @@ class SampleShardsSource(RowFilesSource):
 
 
 class _Samples(RowFile):
-    """A shard, mapped or in memory. Row i has the bytes from `offsets[i]` to `offsets[i + 1]`."""
+    """A shard, mapped or in memory. Row i has the bytes from `offsets[i]` to `offsets[i + 1]`, or is in `arrow`."""
 
     def __init__(self, name: str, source: SampleShardsSource) -> None:
-        self._name, self._source, self.spec, self._arrow = name, source, None, None
+        self._name, self._source, self.spec, self.arrow = name, source, None, None
         self.size, samples, most, codec, hashes, width = source.shards[name]
         content: Any = storage.all_bytes(name)
         verified = vars(source).setdefault("verified", set())  # shards whose hashes were compared in this process
-        for kind in hashes.keys() & hashlib.algorithms_available if name not in verified else ():
-            _check(hashlib.new(kind, content).hexdigest() == hashes[kind], f"Its {kind} is not {hashes[kind]}.", at=0)
+        for kind in hashes.keys() & {*hashlib.algorithms_available, *_XXHASHES} if name not in verified else ():
+            new = getattr(import_module("xxhash"), kind) if kind in _XXHASHES else partial(hashlib.new, kind)
+            _check(new(content).hexdigest() == hashes[kind], f"Its {kind} is not {hashes[kind]}.", at=0)
         verified.add(name)
         content = np.frombuffer(_unpacked(content, codec, most), np.uint8) if codec else content
         begin, at, framed = (24, 12, True) if content[:8].tobytes() == _FRAMES else (4, 0, False)
@@ -145,7 +150,7 @@ class _Samples(RowFile):
             stored = content[-12 - unpack_from("<I", content[-12:])[0] : -12]
             table = pa.ipc.open_file(pa.py_buffer(stored)).read_all().combine_chunks()
             _check(len(table) == samples, f"The index states {samples} samples, and the Arrow table has {len(table)}.")
-            self._arrow, self.spec = ArrowPiece(table.to_batches()[0], 0, Columns(), name), Columns().spec(table.schema)
+            self.arrow, self.spec = ArrowPiece(table.to_batches()[0], 0, Columns(), name), Columns().spec(table.schema)
             return
         offsets = content[begin:end].view("<u4").astype(np.int64)
         if framed:
@@ -164,8 +169,8 @@ class _Samples(RowFile):
         return self.rows_at(np.arange(start, stop))
 
     def rows_at(self, rows: np.ndarray) -> Block:
-        if self._arrow is not None:
-            return self._arrow.rows_at(rows)
+        if self.arrow is not None:
+            return self.arrow.rows_at(rows)
         source, begins, ends = self._source, self._offsets[rows], self._offsets[rows + 1]
         free = [number for number, size in enumerate(source.sizes) if not size]
         sizes = np.tile(np.array([size or 0 for size in source.sizes], np.int64), (len(rows), 1))
@@ -241,6 +246,7 @@ def of_litdata(index: Any, prefix: str, block_size: int | None) -> tuple[Any, ..
         encodings = [f"{encodings[0]}:{block_size}"]
         width = block_size * _decoder(encodings[0])[1].dtype.itemsize
     codec, shards = None if level == "batch" else config["compression"], dict[str, Any]()
+    _check(index["chunks"], "There are no chunks.")
     for chunk in index["chunks"]:
         rows, samples = chunk["dim"] // block_size if block_size else chunk["chunk_size"], chunk["chunk_size"]
         _check(prefix + chunk["filename"] not in shards, f"{chunk['filename']} is listed twice.")
