@@ -1,11 +1,17 @@
-"""What do more cores give: photographs, and tiny elements, on 1, 2, 4, 8 and 16 of them, beside tf.data and torch?
+"""What do more cores give, beside tf.data and torch? One script of about five minutes for a machine with 16 cores.
 
-The pipelines of `jpeg.py` and `tiny.py`, each run in a process of its own that may use so many cores and has so many
-workers; counts beyond the cores of the machine are left out. A row is one pipeline of one library on one count: the
-rate, how many times that of one core it is, and the CPU time for an element. Where the rate bends and CPU for each
-element stays, cores wait: for the source, for order, for the loop. Where CPU grows, they are in each other's way, or
-share an execution unit. torch's tiny elements come from an iterable data set of which each worker makes a part.
-Last comes what penstock's own analysis says on the most cores.
+Each pipeline runs in a process of its own that may use so many cores and has so many workers; counts beyond the cores
+of the machine are left out, and so are libraries that are not installed.
+
+- photographs, tiny elements, parse: the pipelines of `jpeg.py`, `tiny.py` and `parse.py`. torch's tiny elements come
+  from an iterable data set of which each worker makes a part
+- python: the function of `gil.py`, which holds the interpreter's lock; in torch, a data set that calls it
+- torchvision: an ImageFolder with RandomResizedCrop and flip, by torch's DataLoader and by penstock's
+
+A row is one pipeline of one library on one count: the rate, how many times that of one core it is, and the CPU time for
+an element. Where the rate bends and the CPU time stays, cores wait: for the source, for order, for the loop. Where the
+CPU time grows, they are in each other's way, or share an execution unit. Then comes what penstock's own analysis says
+on the most cores, and, where torch finds a CUDA device, `device_step.py`: the copy to the device behind the step.
 
     python benchmarks/cores.py [--counts 1,2,4] [--rounds N] [--seconds S] [--only TEXT]
 """
@@ -17,14 +23,19 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from statistics import median
 from typing import Any
 
+import gil
+import parse
 import tiny
-from _common import jpeg_pipelines, opencv_pictures, photographs
-from _common.duel import Pass, installed, measure, output_of
+import torch_image_folder
+from _common import click_pipelines, clicks, jpeg_pipelines, opencv_pictures, photographs
+from _common.duel import Pass, data_folder, installed, measure, output_of
 
-COUNTS = (1, 2, 4, 8, 16)
+COUNTS = (1, 16)
+CALLS, CROPPED = 1024, "crop"
 
 
 def counted(ds: Any) -> Pass:
@@ -54,6 +65,48 @@ def torch_tiny(workers: int) -> Pass:
     return one_pass
 
 
+def python() -> Any:
+    import penstock as ps
+
+    return ps.Dataset.range(CALLS).map(gil.counted, num_parallel_calls=ps.AUTOTUNE).batch(32).prefetch(2)
+
+
+def elements(ds: Any) -> Pass:
+    return lambda: sum(len(batch) for batch in ds)
+
+
+def torch_python(workers: int) -> Pass:
+    from torch.utils.data import DataLoader, Dataset
+
+    class Counted(Dataset):  # type: ignore[type-arg]
+        def __len__(self) -> int:
+            return CALLS
+
+        def __getitem__(self, index: int) -> int:
+            return gil.counted(index)
+
+    return elements(DataLoader(Counted(), 32, num_workers=workers, persistent_workers=True))
+
+
+def torchvision(kind: str) -> Build:
+    def build(workers: int) -> Pass:
+        loader = torch_image_folder.loader_of(kind, pictures(), CROPPED, workers)
+        return lambda: sum(len(images) for images, _ in loader)
+
+    return build
+
+
+def pictures() -> str:
+    """A folder of JPEGs in two classes, made at the first call."""
+    folder = data_folder() / "cores-pictures"
+    if not folder.exists():
+        unfinished = folder.with_suffix(".unfinished")
+        unfinished.mkdir(exist_ok=True)
+        torch_image_folder.write(unfinished, torch_image_folder.FORMS[CROPPED])
+        unfinished.rename(folder)
+    return str(folder)
+
+
 Build = Callable[[int], Pass]
 PIPELINES: dict[str, dict[str, Build]] = {
     "photographs": {
@@ -66,9 +119,27 @@ PIPELINES: dict[str, dict[str, Build]] = {
         "tf.data": lambda workers: tiny.tf_data(),
         "torch": torch_tiny,
     },
+    "parse": {
+        "penstock": lambda workers: parse.penstock(),
+        "tf.data": lambda workers: parse.tf_data(),
+    },
+    "python": {
+        "penstock": lambda workers: elements(python()),
+        "torch": torch_python,
+    },
+    "torchvision": {
+        "penstock.torch": torchvision("penstock"),
+        "torch": torchvision("torch"),
+    },
 }
 EXPLAINED = "penstock, explained"
-NEEDS = {"penstock": "penstock", "tf.data": "tensorflow", "torch": "torch"}
+DATA_SETS: dict[str, Callable[[], Any]] = {
+    "photographs": jpeg_pipelines.penstock,
+    "tiny elements": tiny.data_set,
+    "parse": click_pipelines.penstock,
+    "python": python,
+}
+NEEDS = {"penstock": "penstock", "penstock.torch": "torchvision", "tf.data": "tensorflow", "torch": "torch"}
 
 
 def granted() -> list[int]:
@@ -84,9 +155,7 @@ def run(pipeline: str, library: str, workers: int, seconds: float) -> None:
         os.sched_setaffinity(0, granted()[:workers])
     photographs.TIMES = workers  # as long a pass on many cores as on one: its begin and end are not what is measured
     if library == EXPLAINED:
-        print(
-            {"photographs": jpeg_pipelines.penstock, "tiny elements": tiny.data_set}[pipeline]().explain(analyze=True)
-        )
+        print(DATA_SETS[pipeline]().explain(analyze=True))
         return
     print(json.dumps(measure(lambda: PIPELINES[pipeline][library](workers), seconds)))
 
@@ -95,7 +164,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--counts", type=lambda text: [int(part) for part in text.split(",")], default=COUNTS)
     parser.add_argument("--rounds", type=int, default=3, help="runs of each, in turn")
-    parser.add_argument("--seconds", type=float, default=2.0, help="measured at least so long per run")
+    parser.add_argument("--seconds", type=float, default=1.0, help="measured at least so long per run")
     parser.add_argument("--only", default="", help="pipelines with this text in their names")
     parser.add_argument("--run", nargs=3, metavar=("PIPELINE", "LIBRARY", "WORKERS"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -107,8 +176,9 @@ def main() -> None:
     if not hasattr(os, "sched_setaffinity"):
         print("This system does not say which cores a process may use: only torch's workers are bounded.")
     photographs.photographs()
+    clicks.clicks()
     columns = ("pipeline", "library", "cores", "elements/s", "of one core", "CPU µs", "  spread of the rate")
-    print("{:<15}{:<10}{:>5}{:>13}{:>13}{:>9}{}".format(*columns))
+    print("{:<15}{:<15}{:>5}{:>13}{:>13}{:>9}{}".format(*columns))
     for pipeline, libraries in PIPELINES.items():
         if asked.only not in pipeline:
             continue
@@ -127,11 +197,13 @@ def main() -> None:
                 cpu = median(found["cpu_us"] for found in rounds[library, count])
                 figures = f"{median(rates):>13,.0f}{median(rates) / one:>12.2f}×{cpu:>9.2f}"
                 print(
-                    f"{pipeline:<15}{library:<10}{count:>5}{figures}  {min(rates):,.0f} to {max(rates):,.0f}",
+                    f"{pipeline:<15}{library:<15}{count:>5}{figures}  {min(rates):,.0f} to {max(rates):,.0f}",
                     flush=True,
                 )
-    for pipeline in (name for name in PIPELINES if asked.only in name):
+    for pipeline in (name for name in DATA_SETS if asked.only in name):
         print(output_of([sys.executable, sys.argv[0], "--run", pipeline, EXPLAINED, str(max(counts))]))
+    if installed("torch") and not asked.only:
+        print(output_of([sys.executable, str(Path(sys.argv[0]).with_name("device_step.py"))]))
 
 
 if __name__ == "__main__":
