@@ -63,6 +63,8 @@ HANDLERS = {
     "    image = np.zeros((4, 4, 3), np.float32)\nreturn image, 1",
     "returns": f"try:\n    {DECODES}\n    return image, 1\nexcept ValueError:\n"
     "    return np.zeros((4, 4, 3), np.float32), 2",
+    "returns, and goes on": f"try:\n    {DECODES}\n    return image, int(image[0, 0, 0] * 9)\nexcept ValueError:\n"
+    "    LOG.append(3)\nreturn np.zeros((4, 4, 3), np.float32), 2",
     "another error": f"try:\n    {DECODES}\nexcept ValueError as error:\n    raise RuntimeError('bad') from error\n"
     "return image, 1",
     "again": f"try:\n    {DECODES}\nexcept ValueError:\n    LOG.append(len(LOG))\n    raise\nreturn image, 1",
@@ -95,6 +97,12 @@ def test_a_handler_runs_for_the_elements_that_raise(name: str, files: list[bytes
     assert found == plain
     if files is FILES and name not in ("an int, returned", "an int and a counter"):  # whose lines cannot run twice
         assert re.search("runs by Block: .*image.decode_resize", ds.explain())
+
+
+def test_code_after_a_handler_keeps_no_operation_from_whole_blocks() -> None:
+    *_, ds = outcome(handling("returns, and goes on"), FILES, by_block=True)
+    assert "int(image[0, 0, 0] * 9): it converts a value to a Python number" in ds.explain()
+    assert "what follows from it" not in ds.explain()
 
 
 @pytest.mark.parametrize("modes", ['all="ignore"', 'divide="ignore", invalid="ignore"'])

@@ -132,6 +132,8 @@ def cut(function: FunctionType, *, straight: bool = False) -> Cut | None:
     linear = _Linear()
     for statement in body:
         linear.add(statement)
+        if isinstance(statement, ast.Return):  # nothing after it is reached, such as code after the handlers of a `try`
+            break
     local = frozenset({*code.co_varnames, *code.co_cellvars, *linear.temporary})
     return Cut(function, found, tuple(linear.found), local, declared, straight)
 
