@@ -44,6 +44,4 @@ __all__ = [
     "resize_with_pad",
     "stateless_random_jpeg_quality",
 ]
-__all__ += augment.__all__
-__all__ += colour.__all__
-__all__ += geometry.__all__
+__all__ += [*augment.__all__, *colour.__all__, *geometry.__all__]
