@@ -9,14 +9,7 @@ from typing import Any, ClassVar
 from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.block.structure import Structure
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.plan.node import (
-    UNKNOWN_CARDINALITY,
-    UnaryNode,
-    check_function,
-    check_int,
-    function_name,
-    of_some,
-)
+from penstock.plan.node import UNKNOWN_CARDINALITY, UnaryNode, check_function, check_int, function_name, of_some
 from penstock.plan.padding import Padding, paddings
 
 
