@@ -136,21 +136,8 @@ class Lowering:
         return replace(self, executor=executor, depth=0, meter=None, memory=UNCOUNTED, pause=_pause, answers=None)
 
     def at(self, epoch: int, filled: Filled | None = None, answers: Answers | None = None) -> Lowering:
-        """Return the same context for another epoch. It avoids `replace`, because it runs for each inner data set."""
-        return Lowering(
-            self.options,
-            self.executor,
-            epoch,
-            self.depth,
-            self.optimise,
-            self.dataset,
-            self.provenance,
-            self.meter,
-            self.memory,
-            self.pause,
-            answers or self.answers,
-            filled or self.filled,
-        )
+        """Return the same context for another epoch."""
+        return replace(self, epoch=epoch, answers=answers or self.answers, filled=filled or self.filled)
 
     def inside(self, plan: Node, number: int, filled: Filled | None = None) -> Lowering:
         """Return the context for the plan created from element `number`.
