@@ -112,7 +112,7 @@ def _group_by_window(node: grouping.GroupByWindow, lowering: Lowering) -> Stage:
         least_size=node.window_size or 1,
         memory=lowering.memory,
     )
-    return GroupByWindowStage(upstream, windows, _window_opener(node, lowering), node.label, node.where)
+    return GroupByWindowStage(upstream, windows, _window_opener(node, lowering), node)
 
 
 @register(grouping.BucketBySequenceLength)
@@ -195,4 +195,4 @@ def _window_opener(node: grouping.GroupByWindow, lowering: Lowering) -> Callable
 @register(grouping.GroupByReducer)
 def _group_by_reducer(node: grouping.GroupByReducer, lowering: Lowering) -> Stage:
     upstream = lower(node.input, lowering)
-    return GroupByReducerStage(upstream, key_function(node, "key_func", lowering), node.reducer, node.label, node.where)
+    return GroupByReducerStage(upstream, key_function(node, "key_func", lowering), node)

@@ -36,6 +36,7 @@ from penstock.plan.indexing import GlobalShuffle, Split, WithProvenance
 from penstock.plan.node import Node, UnaryNode
 from penstock.plan.step_effects import opens_visibly
 from penstock.plan.storing import Cache
+from penstock.plan.visible import acts, is_called_ahead
 from penstock.plan.windows import WindowedFlatMap
 from penstock.store.memory import MemoryStore
 
@@ -58,7 +59,7 @@ def _apply(node: UnaryNode, steps: tuple[Any, ...], lowering: Lowering) -> Stage
         executor = "process"
     if parallel is None:
         run = (lowering.executor_of(node) if seeds else lowering.executor).run_all(transforms, executor)
-        stint = Stint() if lowering.is_called_ahead(node) else None
+        stint = Stint() if is_called_ahead(node) else None
         return ApplyStage(_wanted_only(node, lowering, ahead=stint is not None), transforms, run, lowering.epoch, stint)
     upstream = _wanted_only(node, lowering.deeper())
     ordered = lowering.ordered(steps[0].deterministic)
@@ -72,7 +73,7 @@ def _wanted_only(node: UnaryNode, lowering: Lowering, *, ahead: bool = False) ->
     The same applies to functions that are called `ahead` of the consumer, because they may be slow.
     """
     upstream = lower(node.input, lowering)
-    return Portioned(upstream) if ahead or lowering.acts(node) else upstream
+    return Portioned(upstream) if ahead or acts(node) else upstream
 
 
 @register(ops.Map)

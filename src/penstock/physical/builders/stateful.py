@@ -26,11 +26,10 @@ _RANDOM = 0x72616E646F6D
 
 @register(stateful.StatefulMap)
 def _stateful_map(node: stateful.StatefulMap, lowering: Lowering) -> Stage:
-    carried = node.initial_state.carried()
     upstream = lower(node.input, lowering)
     if acts(node):
         upstream = Portioned(upstream)
-    return StatefulMapStage(upstream, node.function, carried, node.label, node.where, any_rank=node.any_rank)
+    return StatefulMapStage(upstream, node)
 
 
 @register(stateful.TakeWhile)
@@ -39,7 +38,7 @@ def _take_while(node: stateful.TakeWhile, lowering: Lowering) -> Stage:
     upstream = lower(node.input, lowering)
     if acts(node):
         upstream = Portioned(upstream)
-    return TakeWhileStage(upstream, node.predicate, node.label, node.where, vectorise=vectorise)
+    return TakeWhileStage(upstream, node, vectorise=vectorise)
 
 
 @register(stateful.Unique)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from hashlib import blake2b
 from typing import Any
 
@@ -17,7 +17,7 @@ from penstock.physical.memory import UNCOUNTED, Memory
 from penstock.physical.stage import CountingStage, CursorStage, Stage, State, StretchStage, UnaryStage
 from penstock.physical.stretch import Stretch
 from penstock.physical.vectorise import Vectoriser
-from penstock.plan.stateful import Unique
+from penstock.plan.stateful import TakeWhile, Unique
 
 
 class TakeStage(CursorStage):
@@ -128,12 +128,10 @@ class ShardStage(UnaryStage):
 class TakeWhileStage(CountingStage):
     """Yields elements up to the first False. It requests nothing after the Block that contains this element."""
 
-    def __init__(
-        self, upstream: Stage, predicate: Callable[..., Any], label: str, where: str | None, *, vectorise: bool
-    ) -> None:
-        super().__init__(upstream, label, where)
-        self._predicate = predicate
-        self._vectoriser = Vectoriser(predicate) if vectorise else None
+    def __init__(self, upstream: Stage, node: TakeWhile, *, vectorise: bool) -> None:
+        super().__init__(upstream, node.label, node.where)
+        self._predicate = node.predicate
+        self._vectoriser = Vectoriser(node.predicate) if vectorise else None
         self._ended = False
 
     def make(self, want: int) -> Stretch | None:
