@@ -120,4 +120,4 @@ class Simulated(Service):
             self.forces.append(Force(self.size if node.part is None else 1, random.Random(self.seed), self.deaths))
             return self.forces[-1]
 
-        return Delivered(node, packet_of(node, lowering), hire, lowering, lambda workers: 2 * workers)
+        return Delivered(node, packet_of(node, lowering), hire, lowering, 2 * self.size)

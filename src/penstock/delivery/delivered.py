@@ -38,8 +38,9 @@ _WRITING_SECONDS, _WRITING_BYTES = 1.0, 1 << 25  # limits of a range whose resul
 
 
 class Delivered(Stage):
-    """Asks the workers that `hire` returns for up to `most` ranges ahead, and yields their results in order.
+    """Asks the workers that `hire` returns for ranges, and yields their results in order.
 
+    At most `max_outstanding` ranges are asked for. By default, one slow range leaves work for all other workers.
     `shared` names an iteration that other consumers run too. Workers then store their results.
     """
 
@@ -49,7 +50,7 @@ class Delivered(Stage):
         packet: Packet,
         hire: Callable[[], Workforce],
         lowering: Lowering,
-        most: Callable[[int], int],
+        max_outstanding: int | None,
         *,
         shared: str | None = None,
         cut: Cut | None = None,
@@ -62,7 +63,7 @@ class Delivered(Stage):
         self._account = lowering.memory.account("at hand", node.label, node.where)
         self._counted = node.counted
         self._cardinality = node.cardinality
-        self._most = most
+        self._max_outstanding = max_outstanding
         self._kept = shared is not None
         self._cut = cut
         self._job = shared or f"{socket.gethostname()}-{os.getpid()}-{_TOKEN}-{next(_NUMBERS)}"
@@ -183,7 +184,8 @@ class Delivered(Stage):
         contacts = force.contacts()
         if self._window is None:
             self._window = RangeWindow(self._stop, self._sizer, 1, self._cut, self._apart, self._expected)
-        self._window.most = self._most(max(len(contacts), 1))
+        most = self._max_outstanding
+        self._window.most = 3 * max(len(contacts), 1) + 1 if most is None else most
         ready = {name: contact for name, contact in contacts.items() if contact.ready}
         if self._kept:  # introduce the job to all workers before one of them has finished it
             for contact in ready.values():
