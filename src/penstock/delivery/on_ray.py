@@ -26,6 +26,7 @@ from penstock.delivery.delivered import Delivered
 from penstock.delivery.jobs import Scale
 from penstock.delivery.maker import Makers
 from penstock.delivery.part import Packet, PlanPart, opened
+from penstock.delivery.requests import Requests
 from penstock.delivery.results import Lent, Regions, packed, path_of
 from penstock.delivery.served import packet_of
 from penstock.delivery.wire import Wire, compressed, plain
@@ -438,7 +439,8 @@ class OnRay(Service):
 
     def stage(self, node: Remote, lowering: Lowering) -> Stage:
         packet = packet_of(node, lowering)
-        return Delivered(node, packet, self._hire(alone=node.part is not None), lowering, self.max_outstanding)
+        hire = self._hire(alone=node.part is not None)
+        return Delivered(Requests(node, packet, hire, lowering, self.max_outstanding), lowering)
 
     def _hire(self, *, alone: bool) -> Callable[[], Workforce]:
         ray = the_ray()
