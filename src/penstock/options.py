@@ -195,11 +195,7 @@ class Options(Group):
         True,
         "If True, parallel steps keep the order of the elements, unless a step has an argument of its own.",
     )
-    seed = Setting(
-        int,
-        0,
-        "Seed of all random numbers of the data set, unless a step has a seed of its own.",
-    )
+    seed = Setting(int, 0, "Seed of all random numbers of the data set, unless a step has a seed of its own.")
     dataset_name = Setting[str | None](str, None, "Name of the data set in `explain()` and in its repr.")
     experimental_warm_start = Setting(
         bool,

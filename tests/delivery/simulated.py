@@ -8,6 +8,7 @@ from penstock.delivery.contact import Workforce
 from penstock.delivery.delivered import Delivered
 from penstock.delivery.maker import Maker
 from penstock.delivery.part import opened
+from penstock.delivery.requests import Requests
 from penstock.delivery.results import packed
 from penstock.delivery.served import packet_of
 from penstock.physical.lower import Service
@@ -120,4 +121,4 @@ class Simulated(Service):
             self.forces.append(Force(self.size if node.part is None else 1, random.Random(self.seed), self.deaths))
             return self.forces[-1]
 
-        return Delivered(node, packet_of(node, lowering), hire, lowering, lambda workers: 2 * workers)
+        return Delivered(Requests(node, packet_of(node, lowering), hire, lowering, 2 * self.size), lowering)

@@ -267,14 +267,14 @@ def test_the_pass_of_workers_that_always_die_ends_with_an_error():
     class Dying(Simulated):
         def stage(self, node, lowering):
             stage = super().stage(node, lowering)
-            hire = stage._hire
+            hire = stage._requests._hire
 
             def hired():
                 force = hire()
                 force.wait = lambda seconds: [setattr(each, "alive", not each.ready) for each in force.there.values()]
                 return force
 
-            stage._hire = hired
+            stage._requests._hire = hired
             return stage
 
     numbers = ps.Dataset.range(9).map(lambda x: x)

@@ -168,7 +168,7 @@ def rewritings(function: Callable[..., Any], inputs: int) -> int:
         count += 1
         return optimise_inner(plan, ps.Options())
 
-    plans = InnerPlans(optimise)
+    plans = InnerPlans(optimise, ps.Options())
     for number in range(inputs):
         rewrite(plans, function(np.int64(number))._plan)
     return count
@@ -200,7 +200,7 @@ def test_plans_of_which_none_is_like_another_are_left_alone() -> None:
     def opened(x: Any) -> Any:
         return ps.Dataset.range(3).take(1000 + int(x)).map(triple)
 
-    plans = InnerPlans(lambda plan: plan)
+    plans = InnerPlans(lambda plan: plan, ps.Options())
     for number in range(200):
         rewrite(plans, opened(np.int64(number))._plan)
     assert not plans._forms

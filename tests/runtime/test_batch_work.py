@@ -13,7 +13,7 @@ from penstock.block.block import Block
 from penstock.block.column import column_of
 from penstock.block.numbers import Numbers
 from penstock.errors import marked
-from penstock.physical.executor import BatchTask
+from penstock.physical.executor import BatchTask, SegmentSettings
 from penstock.physical.stage import Stage
 from penstock.physical.stretch import Stretch, failure, join
 from penstock.runtime.work import work_of
@@ -44,9 +44,14 @@ class Uneven(Stage):
         self.at, self.given = state
 
 
+def of_batches(size, drop_remainder=False):
+    batch = BatchTask(size, drop_remainder=drop_remainder, label="batch", where=None)
+    return SegmentSettings(1, ordered=True, depth=0, batch=batch)
+
+
 def tasks_of(stage, size, want):
     """All tasks of a batch step, and what they make."""
-    work = work_of(stage, (), BatchTask(size, drop_remainder=False, label="batch", where=None), ordered=True)
+    work = work_of(stage, (), of_batches(size))
     tasks, made = [], []
     while True:
         work.sizer.want = min(want, size)
@@ -164,8 +169,7 @@ def test_batches_are_those_of_rows_one_by_one(numbers, size, wants, most, drop_r
 
     def found(state=None):
         """What comes from a state on, and the states behind each ticket."""
-        spec = BatchTask(size, drop_remainder=drop_remainder, label="batch", where=None)
-        work = work_of(Script(rows, most), (), spec, ordered=True, run=halves)
+        work = work_of(Script(rows, most), (), of_batches(size, drop_remainder=drop_remainder), halves)
         if state is not None:
             work.restore(state, (), (), 0)
         tasks = []
@@ -196,12 +200,7 @@ def positions(stretch):
 
 
 def test_of_little_work_a_task_makes_many_batches_which_are_views():
-    work = work_of(
-        Uneven([40], lambda number: np.full(2, number)),
-        (),
-        BatchTask(8, drop_remainder=False, label="batch", where=None),
-        ordered=True,
-    )
+    work = work_of(Uneven([40], lambda number: np.full(2, number)), (), of_batches(8))
     work.sizer.want = 35
     task = work.pull()
     assert task.span == (0, 32)

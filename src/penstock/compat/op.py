@@ -27,7 +27,7 @@ from penstock.compat.values import lowered, over_flat, raised
 from penstock.keys import fold
 from penstock.trace.drawing import element_key
 from penstock.trace.graph import Allocate, Const, Keys, NotTraceable, Operand, Primitive
-from penstock.trace.rowwise import Form, all_at_once
+from penstock.trace.rowwise import Form, OperandPlace, all_at_once
 from penstock.trace.tracer import Tracer
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -64,16 +64,9 @@ def _in_element() -> bool:
 seeds = _Seeds()
 
 
-@dataclass(frozen=True)
-class _Slot:
-    """A placeholder for operand `index` in the arguments of a call."""
-
-    index: int
-
-
 @dataclass(frozen=True, eq=False)
 class _Call:
-    """A function with its arguments, in which operands are replaced by slots."""
+    """A function with its arguments, in which operands are replaced by their places."""
 
     function: Callable[..., Any]
     args: Any
@@ -82,20 +75,10 @@ class _Call:
 
     def __call__(self, operands: Sequence[Any], function: Callable[..., Any] | None = None) -> Any:
         values = operands[1:] if self.keyed else operands
-        args, kwargs = _filled(self.args, values), _filled(self.kwargs, values)
+        args, kwargs = OperandPlace.filled(self.args, values), OperandPlace.filled(self.kwargs, values)
         if self.keyed:
             kwargs["key"] = operands[0]
         return (function or self.function)(*args, **kwargs)
-
-
-def _filled(part: Any, values: Sequence[Any]) -> Any:
-    if isinstance(part, _Slot):
-        return values[part.index]
-    if isinstance(part, dict):
-        return {name: _filled(item, values) for name, item in part.items()}
-    if type(part) in (tuple, list):
-        return type(part)(_filled(item, values) for item in part)
-    return part
 
 
 def _emptied(part: Any, found: list[Tracer]) -> Any:
@@ -108,7 +91,7 @@ def _emptied(part: Any, found: list[Tracer]) -> Any:
     if not isinstance(value, Tracer):
         return value
     found.append(value)
-    return _Slot(len(found) - 1)
+    return OperandPlace(len(found) - 1)
 
 
 def _raised_nest(value: Any, given: Sequence[np.ndarray] = ()) -> Any:
@@ -238,9 +221,11 @@ def through(function: Any, *, first: Callable[[Any], Any] = lambda value: value,
                 if ragged and isinstance(template[0], RaggedTensor):
                     return raised(over_flat(lambda *parts: function(*parts, **named), template))
             return _raised_nest(function(*template, **named), _arrays(args, kwargs))
-        alone = len(operands) == 1 and _Slot(0) in (*template[:1], *list(named.values())[: not template])
+        alone = len(operands) == 1 and OperandPlace(0) in (*template[:1], *list(named.values())[: not template])
         if alone:
-            leaves, structure = flatten(function(*_filled(template, operands), **_filled(named, operands)))
+            leaves, structure = flatten(
+                function(*OperandPlace.filled(template, operands), **OperandPlace.filled(named, operands))
+            )
             return structure.build([raised(leaf) for leaf in leaves])
         if draws:
             message = f"a parameter of {function.__name__} that differs between elements"
@@ -266,7 +251,7 @@ def named(function: Any, name: str, description: str | None) -> Any:
 
 def _seed_of(named: dict[str, Any]) -> int | None:
     seed = named.pop("seed", None)
-    if isinstance(seed, _Slot):
+    if isinstance(seed, OperandPlace):
         message = "a seed that differs between elements"
         raise NotTraceable(message)
     return None if seed is None else int(seed)
@@ -396,7 +381,7 @@ def _run(
             deepest = max(map(np.ndim, (*call.args, *call.kwargs.values())))  # of the constants
             whole = _wide(lambda *wide: call(wide), *texts, least=1 + deepest)
         elif form is not None and not call.kwargs:
-            parts = [columns[part.index] if isinstance(part, _Slot) else Const(part) for part in call.args]
+            parts = [columns[part.index] if isinstance(part, OperandPlace) else Const(part) for part in call.args]
             tried = all_at_once(form, parts, {})
             if tried is not None:
                 return [tried]

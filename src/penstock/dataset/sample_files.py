@@ -226,11 +226,7 @@ def _split(inner: str) -> list[str]:
     return items
 
 
-def WebDataset(
-    shards: Any,
-    suffixes: Sequence[str] | None = None,
-    num_parallel_reads: int | None = None,
-) -> Dataset:
+def WebDataset(shards: Any, suffixes: Sequence[str] | None = None, num_parallel_reads: int | None = None) -> Dataset:
     """Create a data set of the samples of tar archives in the layout of the webdataset library.
 
     A sample consists of consecutive files with the same key. The key is the path of a file up to the first dot after

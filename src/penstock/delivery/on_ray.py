@@ -26,8 +26,9 @@ from penstock.delivery.delivered import Delivered
 from penstock.delivery.jobs import Scale
 from penstock.delivery.maker import Makers
 from penstock.delivery.part import Packet, PlanPart, opened
+from penstock.delivery.requests import Requests
 from penstock.delivery.results import Lent, Regions, packed, path_of
-from penstock.delivery.served import ahead, packet_of
+from penstock.delivery.served import packet_of
 from penstock.delivery.wire import Wire, compressed, plain
 from penstock.delivery.worker import KEPT_BYTES, version
 from penstock.errors import FailedPreconditionError, optional_package, said
@@ -438,7 +439,8 @@ class OnRay(Service):
 
     def stage(self, node: Remote, lowering: Lowering) -> Stage:
         packet = packet_of(node, lowering)
-        return Delivered(node, packet, self._hire(alone=node.part is not None), lowering, self.most)
+        hire = self._hire(alone=node.part is not None)
+        return Delivered(Requests(node, packet, hire, lowering, self.max_outstanding), lowering)
 
     def _hire(self, *, alone: bool) -> Callable[[], Workforce]:
         ray = the_ray()
@@ -454,9 +456,6 @@ class OnRay(Service):
             return Actors(self.workers, ray, wire, local=self.local)
 
         return hire
-
-    def most(self, workers: int) -> int:
-        return ahead(workers, self.max_outstanding)
 
 
 def connect_to(ray: Any, address: str | None) -> None:

@@ -32,7 +32,8 @@ from penstock.delivery.on_ray import (
     here,
     the_ray,
 )
-from penstock.delivery.served import ahead, packet_of
+from penstock.delivery.requests import Requests
+from penstock.delivery.served import packet_of
 from penstock.delivery.wire import Wire
 from penstock.delivery.worker import version
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, PenstockError
@@ -377,12 +378,9 @@ class RayShared(Service):
             return stop, worker
 
         if job is None:
-            return Delivered(node, packet, hire, lowering, self.most)
+            return Delivered(Requests(node, packet, hire, lowering, self.max_outstanding), lowering)
         name = f"{job}:{packet.digest}:{lowering.epoch}"
-        return Delivered(node, packet, hire, lowering, self.most, shared=name, cut=cut)
-
-    def most(self, workers: int) -> int:
-        return ahead(workers, self.max_outstanding)
+        return Delivered(Requests(node, packet, hire, lowering, self.max_outstanding, shared=name, cut=cut), lowering)
 
 
 class RayHandle:

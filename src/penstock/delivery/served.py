@@ -12,6 +12,7 @@ from penstock.delivery.crew import crew
 from penstock.delivery.delivered import Delivered
 from penstock.delivery.dispatcher import Line
 from penstock.delivery.part import Packet, PlanPart
+from penstock.delivery.requests import Requests
 from penstock.delivery.sockets import connected, token_of
 from penstock.errors import FailedPreconditionError, PenstockError, said
 from penstock.physical.lower import Lowering, Service
@@ -38,21 +39,14 @@ class Local(Service):
     def stage(self, node: Remote, lowering: Lowering) -> Stage:
         size = 1 if node.part is not None else self.workers or granted_cpus()
         auto = node.part is None and self.workers is None
-        return Delivered(node, packet_of(node, lowering), partial(crew, size, auto=auto), lowering, self.most)
-
-    def most(self, workers: int) -> int:
-        return ahead(workers, self.max_outstanding)
+        hire = partial(crew, size, auto=auto)
+        return Delivered(Requests(node, packet_of(node, lowering), hire, lowering, self.max_outstanding), lowering)
 
 
 def packet_of(node: Remote, lowering: Lowering) -> Packet:
     """Return the packed part for the workers. Raises InvalidArgumentError if it cannot be packed."""
     part = PlanPart(node.base, node.middle, lowering.options, lowering.dataset, lowering.provenance, node.finish)
     return Packet.of(node, part)
-
-
-def ahead(workers: int, asked: int | None) -> int:
-    """Return the number of ranges to request ahead. By default, one slow range leaves work for all other workers."""
-    return 3 * workers + 1 if asked is None else asked
 
 
 PREFIX = "unix://"
@@ -151,7 +145,7 @@ class SharedService(Service):
         packet, part = packet_of(node, lowering), node.part
         if self.job_name is None:
             force = partial(Served, self.folder, lambda line: None, part=part)
-            return Delivered(node, packet, force, lowering, self.most)
+            return Delivered(Requests(node, packet, force, lowering, self.max_outstanding), lowering)
         job = self.job_name if part is None else f"{self.job_name}, part {part}"
         forces = list[Served]()
 
@@ -167,10 +161,7 @@ class SharedService(Service):
             return stop, worker
 
         name = f"{job}:{packet.digest}:{lowering.epoch}"
-        return Delivered(node, packet, hire, lowering, self.most, shared=name, cut=cut)
-
-    def most(self, workers: int) -> int:
-        return ahead(workers, self.max_outstanding)
+        return Delivered(Requests(node, packet, hire, lowering, self.max_outstanding, shared=name, cut=cut), lowering)
 
 
 def join(line: Line, job: str, digest: str) -> None:

@@ -7,7 +7,11 @@ from penstock.trace.lift import FAMILIES, Family
 FAMILIES["image"] = Family(work="works on images", fuse="penstock.image.fuse:fuse")
 
 if TYPE_CHECKING:
-    from penstock.image.public import *  # noqa: F403 - a type checker's; the names stand there once
+    # Type checkers read these imports. The names are listed once, in each `__all__`.
+    from penstock.image.augment import *  # noqa: F403
+    from penstock.image.colour import *  # noqa: F403
+    from penstock.image.geometry import *  # noqa: F403
+    from penstock.image.public import *  # noqa: F403
 else:
     from penstock.habits.tables import IMAGE
     from penstock.habits.teach import namespace

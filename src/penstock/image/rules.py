@@ -61,9 +61,7 @@ def retyped(spec: LeafSpec, *, dtype: Any, **_: Any) -> TensorSpec:
     return TensorSpec(tensor(spec).shape, dtype)
 
 
-def resized(
-    resize_shape: Callable[..., tuple[int | None, ...]],
-) -> Callable[..., TensorSpec]:
+def resized(resize_shape: Callable[..., tuple[int | None, ...]]) -> Callable[..., TensorSpec]:
     """Return the rule of `resize`, which computes its own shape."""
 
     def rule(spec: LeafSpec, *, size: Any, method: str, preserve_aspect_ratio: bool, antialias: bool) -> TensorSpec:

@@ -15,13 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import numpy as np
 
 from penstock.block.file_mapping import REFUSED, mapped
-from penstock.errors import (
-    InvalidArgumentError,
-    InvalidTypeError,
-    NotFoundError,
-    PenstockError,
-    ResourceExhaustedError,
-)
+from penstock.errors import InvalidArgumentError, InvalidTypeError, NotFoundError, PenstockError, ResourceExhaustedError
 from penstock.hints import redacted
 
 if TYPE_CHECKING:

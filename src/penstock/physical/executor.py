@@ -19,6 +19,22 @@ class BatchTask:
     where: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class SegmentSettings:
+    """The settings of a segment: up to `parallelism` workers (-1: AUTOTUNE) run its transforms, then its batch, if any.
+
+    `epoch` determines the random numbers of the functions. `executor` is the user's choice: "thread", "process",
+    "inline" for the consumer's thread, or "auto" for the faster one.
+    """
+
+    parallelism: int
+    ordered: bool
+    depth: int
+    batch: BatchTask | None = None
+    executor: str = "auto"
+    epoch: int = 0
+
+
 class StageReader(ABC):
     """Reads parallel stages ahead of their one consumer."""
 
@@ -45,23 +61,8 @@ class Executor(ABC):
     pinned: str | None = None  # the executor of all parallel steps, regardless of their own setting
 
     @abstractmethod
-    def segment(
-        self,
-        upstream: Stage,
-        transforms: Transforms,
-        *,
-        parallelism: int,
-        ordered: bool,
-        depth: int,
-        batch: BatchTask | None = None,
-        executor: str = "auto",
-        epoch: int = 0,
-    ) -> Stage:
-        """Return a stage that runs transforms on up to `parallelism` workers (-1: AUTOTUNE), then an optional batch.
-
-        `epoch` determines the random numbers of the functions. `executor` is the user's choice: "thread", "process",
-        "inline" for the consumer's thread, or "auto" for the faster one.
-        """
+    def segment(self, upstream: Stage, transforms: Transforms, settings: SegmentSettings) -> Stage:
+        """Return a stage that runs transforms on workers, then an optional batch."""
 
     @abstractmethod
     def ahead(self, upstream: Stage, *, max_elements: int, label: str, where: str | None, depth: int) -> Stage:

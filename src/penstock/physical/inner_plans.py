@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
@@ -32,7 +32,6 @@ from penstock.plan import counted, ops
 from penstock.plan.fused import FusedMap
 from penstock.plan.inputs import Scan
 from penstock.plan.node import UNKNOWN_CARDINALITY, Node, parameter_names, tree
-from penstock.plan.visible import acts, is_called_ahead
 from penstock.plan.windows import is_pure
 from penstock.sources.arrays import ArraysSource, BlockSource, RangeSource
 from penstock.sources.files import FilesSource
@@ -63,26 +62,20 @@ class PlanKey(NamedTuple):
     held: list[Any]  # objects whose addresses are in `form`
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class PlanForm:
     """The analysis of the first plan of its form: `plan` is how it runs, over its source and functions."""
 
     plan: Node
     scan: Scan
     functions: Functions
+    _options: Options
     _held: Any  # objects whose addresses are in the key
-    _acts: dict[int, tuple[bool, bool]]  # per node of `plan`: `visible.acts` and `visible.is_called_ahead`
     _transforms: dict[int, list[FunctionTransform]] = field(default_factory=dict)
-    # empty until it is computed
-    _small: list[tuple[Cuts, list[FunctionTransform]] | None] = field(default_factory=list)
 
-    def small(self, options: Options) -> tuple[Cuts, list[FunctionTransform]] | None:
-        """Return the cuts of the source and the maps after them, or None if plans of this form need stages."""
-        if not self._small:
-            self._small.append(self._as_small(options))
-        return self._small[0]
-
-    def _as_small(self, options: Options) -> tuple[Cuts, list[FunctionTransform]] | None:
+    @cached_property
+    def small(self) -> tuple[Cuts, list[FunctionTransform]] | None:
+        """The cuts of the source and the maps after them, or None if plans of this form need stages."""
         if self.plan.any_rank:
             return None
         cuts: list[ops.Take | ops.Skip] = []
@@ -93,7 +86,7 @@ class PlanForm:
             if isinstance(node, (ops.Take, ops.Skip)) and node.count >= 0:
                 cuts.insert(0, node)
             elif not cuts and all(isinstance(step, ops.Map) and is_pure(step) for step in steps):
-                maps[:0] = self.transforms(node, steps, options)
+                maps[:0] = self.transforms(node, steps)
             else:
                 return None
             (node,) = node.inputs
@@ -113,16 +106,11 @@ class PlanForm:
         }
         return Filled(self, scan, others)
 
-    def acts(self, node: Node) -> tuple[bool, bool]:
-        """Return `visible.acts` and `visible.is_called_ahead` of a node, computed for the first plan."""
-        found = self._acts.get(id(node))
-        return (acts(node), is_called_ahead(node)) if found is None else found
-
-    def transforms(self, node: Node, steps: tuple[Any, ...], options: Options) -> list[FunctionTransform]:
+    def transforms(self, node: Node, steps: tuple[Any, ...]) -> list[FunctionTransform]:
         """Return the transforms of a step of `plan`. They are templates and are never run."""
         found = self._transforms.get(id(node))
         if found is None:
-            found = self._transforms[id(node)] = transforms_of(node, steps, options, alike=True)
+            found = self._transforms[id(node)] = transforms_of(node, steps, self._options, alike=True)
         return found
 
 
@@ -138,17 +126,18 @@ class Filled:
         """Return the node for this plan."""
         return self.scan if node is self.form.scan else node
 
-    def transforms(self, node: Node, steps: tuple[Any, ...], options: Options) -> list[FunctionTransform]:
+    def transforms(self, node: Node, steps: tuple[Any, ...]) -> list[FunctionTransform]:
         """Return transforms of a step for this plan only. They share the decisions about equal functions."""
         others = self.functions
-        return [made.again(others.get(id(made.function))) for made in self.form.transforms(node, steps, options)]
+        return [made.again(others.get(id(made.function))) for made in self.form.transforms(node, steps)]
 
 
 class InnerPlans:
     """The forms of the plans that one step creates in one iteration. Used by one thread at a time."""
 
-    def __init__(self, optimise: Callable[[Node], Node]) -> None:
+    def __init__(self, optimise: Callable[[Node], Node], options: Options) -> None:
         self._optimise = optimise
+        self._options = options
         self._forms: dict[Hashable, PlanForm | None] = {}
         self._tries = _TRIES
 
@@ -158,32 +147,29 @@ class InnerPlans:
 
     def form(self, plan: Node, key: PlanKey) -> PlanForm | None:
         """Return the form of a plan if all plans of this form run alike and are small, or None."""
-        form = self._forms.get(key.form, self)
-        if isinstance(form, PlanForm):
-            self._tries = _TRIES
-        elif form is self and key.scan.source.small() is not None:
-            self.rewritten(plan, key)
-            form = self._forms.get(key.form)
-        return form if isinstance(form, PlanForm) else None
+        if key.form not in self._forms and key.scan.source.small() is None:
+            return None
+        return self._shared(plan, key)
 
     def rewritten(self, plan: Node, key: PlanKey | None) -> tuple[Node, Filled | None]:
         """Return the rewritten plan, or the plan of its form with the parts of this plan."""
-        if key is None:
+        form = None if key is None else self._shared(plan, key)
+        if key is None or form is None:
             return self._optimise(plan), None
-        form = self._forms.get(key.form, self)
-        if isinstance(form, PlanForm):
+        return form.plan, form.filled(key.scan, key.functions)
+
+    def _shared(self, plan: Node, key: PlanKey) -> PlanForm | None:
+        """Return the form of a plan, or None if it has none, or if too many plans had different forms."""
+        found = self._forms.get(key.form)
+        if found is not None:
             self._tries = _TRIES
-            return form.plan, form.filled(key.scan, key.functions)
-        if form is None:  # the result of rewriting depends on more than the form
-            return self._optimise(plan), None
-        self._tries -= 1
-        if self._tries <= 0:
-            self._forms.clear()  # the forms keep plans alive that are no longer used
-            return self._optimise(plan), None
-        if len(self._forms) >= _MOST:
-            return self._optimise(plan), None
-        form = self._forms[key.form] = self._found(plan, key)
-        return (self._optimise(plan), None) if form is None else (form.plan, form.filled(key.scan, key.functions))
+        elif key.form not in self._forms:
+            self._tries -= 1
+            if self._tries <= 0:
+                self._forms.clear()  # the forms keep plans alive that are no longer used
+            elif len(self._forms) < _MOST:
+                found = self._forms[key.form] = self._found(plan, key)
+        return found
 
     def _found(self, plan: Node, key: PlanKey) -> PlanForm | None:
         """Return the form of a plan, or None if rewriting changes the source, too."""
@@ -193,14 +179,7 @@ class InnerPlans:
             if len(node.inputs) != 1:
                 return None
             (node,) = node.inputs
-        held = plan, key.held
-        return PlanForm(
-            rewritten,
-            scan,
-            key.functions,
-            held,
-            {id(node): (acts(node), is_called_ahead(node)) for node in rewritten.walk()},
-        )
+        return PlanForm(rewritten, scan, key.functions, self._options, (plan, key.held))
 
 
 class InnerDataset(NamedTuple):
@@ -277,7 +256,7 @@ class Opening:
         self._lowering = lowering
         self._open = opener(node)
         self._unseen = None if inside(node.function) else notes_of(node.function)
-        self._plans = InnerPlans(lambda plan: lowering.optimise(plan, options))
+        self._plans = InnerPlans(lambda plan: lowering.optimise(plan, options), options)
         watched = lowering.provenance or lowering.meter is not None or options.element_timeout is not None
         self._together = not (watched or lowering.memory.is_tight)
 
@@ -304,7 +283,7 @@ class Opening:
         if type(plan) is Scan:
             return _little(plan.source, (), NO_MAPS)
         form = None if key is None else self._plans.form(plan, key)
-        found = None if form is None else form.small(self._lowering.options)
+        found = None if form is None else form.small
         if key is None or form is None or found is None:
             return None
         little = _little(key.scan.source, found[0], form.maps_of(found[1], key.functions))
@@ -371,11 +350,7 @@ def _first(column: Column) -> Column:
     if isinstance(column, DenseColumn):
         return DenseColumn(column.array[:1].copy())
     assert isinstance(column, BytesColumn)
-    first = column.slice(0, 1)
-    shape, strings = column.starts.shape[1:], first.values()
-    if shape:
-        strings = [string for value in strings for string in value.reshape(-1).tolist()]
-    return BytesColumn.from_values(strings, shape, len(first))
+    return column.slice(0, 1).apart()
 
 
 def _key(plan: Node) -> PlanKey | None:

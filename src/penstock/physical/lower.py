@@ -30,7 +30,7 @@ from penstock.plan.node import UNKNOWN_CARDINALITY, Node
 from penstock.plan.node_base import Answers, answered, asking, question
 from penstock.plan.ops import Batch, Filter, FlatMap, Interleave, Map, Prefetch
 from penstock.plan.seeding import runs_here
-from penstock.plan.visible import acts, is_called_ahead
+from penstock.plan.visible import acts
 
 if TYPE_CHECKING:
     from penstock.physical.inner_plans import Filled
@@ -136,21 +136,8 @@ class Lowering:
         return replace(self, executor=executor, depth=0, meter=None, memory=UNCOUNTED, pause=_pause, answers=None)
 
     def at(self, epoch: int, filled: Filled | None = None, answers: Answers | None = None) -> Lowering:
-        """Return the same context for another epoch. It avoids `replace`, because it runs for each inner data set."""
-        return Lowering(
-            self.options,
-            self.executor,
-            epoch,
-            self.depth,
-            self.optimise,
-            self.dataset,
-            self.provenance,
-            self.meter,
-            self.memory,
-            self.pause,
-            answers or self.answers,
-            filled or self.filled,
-        )
+        """Return the same context for another epoch."""
+        return replace(self, epoch=epoch, answers=answers or self.answers, filled=filled or self.filled)
 
     def inside(self, plan: Node, number: int, filled: Filled | None = None) -> Lowering:
         """Return the context for the plan created from element `number`.
@@ -169,18 +156,10 @@ class Lowering:
         """
         return self.executor.inline() if answered(node, runs_here(self.executor.pinned)) else self.executor
 
-    def acts(self, node: Node) -> bool:
-        """Return True if a step itself has side effects."""
-        return acts(node) if self.filled is None else self.filled.form.acts(node)[0]
-
-    def is_called_ahead(self, node: Node) -> bool:
-        """Return `visible.is_called_ahead` of a step."""
-        return is_called_ahead(node) if self.filled is None else self.filled.form.acts(node)[1]
-
     def transforms(self, node: Node, steps: tuple[Any, ...]) -> Sequence[FunctionTransform]:
         """Return the transforms of a node's maps and filters."""
         if self.filled is not None:
-            return self.filled.transforms(node, steps, self.options)
+            return self.filled.transforms(node, steps)
         return transforms_of(node, steps, self.options)
 
     def turn(self, count: int, index: int) -> Lowering:
@@ -224,7 +203,7 @@ def _lowered(node: Node, lowering: Lowering, build: Builder | None) -> Stage:
     if lowering.filled is not None:
         node = lowering.filled.of(node)
     stage = (build or _BUILDERS[type(node)])(node, lowering)
-    stage.acts = stage.acts or lowering.acts(node)
+    stage.acts = stage.acts or acts(node)
     if not stage.is_observed:  # a step without effect may return the stage of its input, which is already observed
         observers = [lowering.memory.observer(node, stage)]
         if lowering.meter is not None:

@@ -324,6 +324,38 @@ class CountingStage(StretchStage):
         self._upstream.restore(below)
 
 
+class UnaryStage(Stage):
+    """A Stage that reads one input. Its state is that of the input, followed by the attributes named in `moving`."""
+
+    moving: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, upstream: Stage, label: str, where: str | None) -> None:
+        super().__init__(label, (upstream,), where)
+        self._upstream = upstream
+        self._reader: Stage | Cursor = upstream
+
+    def state(self) -> State:
+        below = self._reader.state()
+        return [below, *(getattr(self, name) for name in self.moving)] if self.moving else below
+
+    def restore(self, state: State) -> None:
+        below, *values = state if self.moving else (state,)
+        for name, value in zip(self.moving, values, strict=True):
+            setattr(self, name, value)
+        self._reader.restore(below)
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+class CursorStage(UnaryStage):
+    """A UnaryStage that takes elements of its input in exact numbers."""
+
+    def __init__(self, upstream: Stage, label: str, where: str | None) -> None:
+        super().__init__(upstream, label, where)
+        self._cursor = self._reader = Cursor(upstream)
+
+
 class Cursor:
     """Takes exactly the requested number of elements from a stage, and has a state between any two of them."""
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from penstock.physical.vectorise import Vectoriser
 from penstock.plan.seeding import seeded, warn_of_unseeded
 from penstock.trace.drawing import Draws, can_seed, drawing
 from penstock.trace.graph import Allocate
+
+T = TypeVar("T", bound="FunctionTransform")
 
 
 @dataclass(slots=True)
@@ -79,6 +81,7 @@ class FunctionTransform(BlockTransform):
     """A step that calls a user's function; the function's random numbers depend on `key`.
 
     If the elements are batches, `batches` is (batch size, number of elements in all batches or None).
+    `any_rank`: a signature in an earlier step leaves the rank of the results open.
     """
 
     def __init__(
@@ -90,8 +93,9 @@ class FunctionTransform(BlockTransform):
         vectorise: bool,
         key: int = 0,
         batches: tuple[int, int | None] | None = None,
+        any_rank: bool = False,
     ) -> None:
-        self._made_of: tuple[Any, ...] = function, label, where, vectorise, key, batches
+        self._settings = {"vectorise": vectorise, "key": key, "batches": batches, "any_rank": any_rank}
         self.label = label
         self.where = where
         self.function = function
@@ -102,6 +106,7 @@ class FunctionTransform(BlockTransform):
         self._drawn: dict[str, str] | None = None  # its generators; None until they are known
         self._key = key
         self._batches = batches
+        self._any_rank = any_rank
         self.begin()
 
     @property
@@ -165,8 +170,7 @@ class FunctionTransform(BlockTransform):
     def again(self, function: Callable[..., Any] | None = None) -> Self:
         """Return a copy for another data set, which keeps the decisions, or one for a similar `function`."""
         if function is not None:
-            like: Self = _again(type(self), function, *self._made_of[1:])
-            return like
+            return _again(type(self), function, self.label, self.where, self._settings)
         found = object.__new__(type(self))
         vars(found).update(vars(self), _drawn=self.generators)
         found.begin()
@@ -174,34 +178,22 @@ class FunctionTransform(BlockTransform):
 
     def plain(self, function: Callable[..., Any]) -> Self:
         """Return a copy with a function that is called per element, in order."""
-        _, label, where, _, *more = self._made_of
-        made: Self = _again(type(self), function, label, where, False, *more)
-        return made
+        return _again(type(self), function, self.label, self.where, {**self._settings, "vectorise": False})
 
     def begin(self) -> None:
         """Reset the facts about elements."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the function, its labels and its generators. The other process decides the rest again."""
-        return _again, (type(self), *self._made_of), {"_drawn": self.generators}
+        made_of = type(self), self.function, self.label, self.where, self._settings
+        return _again, made_of, {"_drawn": self.generators}
 
     def kin(self) -> Hashable:
-        function, *labels = self._made_of
-        return type(self), id(function), *labels
+        return type(self), id(self.function), self.label, self.where, *self._settings.values()
 
 
-def _again(
-    kind: Any,
-    function: Callable[..., Any],
-    label: str,
-    where: str | None,
-    vectorise: bool,  # noqa: FBT001
-    key: int,
-    batches: tuple[int, int | None] | None,
-    *others: bool,
-) -> Any:
-    named = {"any_rank": others[0]} if others else {}
-    return kind(function, label, where, vectorise=vectorise, key=key, batches=batches, **named)
+def _again(kind: type[T], function: Callable[..., Any], label: str, where: str | None, settings: dict[str, Any]) -> T:
+    return kind(function, label, where, **settings)
 
 
 Transforms = Sequence[BlockTransform]
@@ -278,27 +270,12 @@ def checked(
 class MapTransform(FunctionTransform):
     """Calls `function(element)` for every element, or runs it on whole Blocks where the result is known to be equal.
 
-    Its results have one rank, with two exceptions: a signature in an earlier step leaves the rank open (`any_rank`), or
-    its arguments have several ranks, such as elements of data sets that a function of `interleave` creates.
+    Its results have one rank, with two exceptions: `any_rank`, or its arguments have several ranks, such as elements of
+    data sets that a function of `interleave` creates.
     """
 
     one_to_one = True
-
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        label: str,
-        where: str | None,
-        *,
-        vectorise: bool,
-        key: int = 0,
-        batches: tuple[int, int | None] | None = None,
-        any_rank: bool = False,
-    ) -> None:
-        self._any_rank = any_rank
-        self._joined: Joined | None = None  # the following maps that it last ran together with
-        super().__init__(function, label, where, vectorise=vectorise, key=key, batches=batches)
-        self._made_of = (*self._made_of, any_rank)
+    _joined: Joined | None = None  # the following maps that it last ran together with
 
     def begin(self) -> None:
         super().begin()

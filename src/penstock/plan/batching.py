@@ -14,6 +14,7 @@ from penstock.plan.inputs import Zip
 from penstock.plan.node import (
     INFINITE_CARDINALITY,
     UNKNOWN_CARDINALITY,
+    LeafwiseNode,
     Node,
     UnaryNode,
     check_ends,
@@ -23,7 +24,7 @@ from penstock.plan.node import (
 from penstock.plan.padding import Padding, as_shape, paddings
 
 
-class BatchNode(UnaryNode):
+class BatchNode(LeafwiseNode):
     """Base of steps that join `batch_size` neighbours into one element; the subclass defines how."""
 
     batch_size: int
@@ -67,12 +68,7 @@ class PaddedBatch(BatchNode):
         """Return the padding of each component."""
         return paddings(structure, specs, self.padded_shapes, self.padding_values)
 
-    @property
-    def spec(self) -> Any:
-        known = self.known()
-        if known is None:
-            return None
-        leaves, structure = known
+    def specs(self, leaves: list[LeafSpec], structure: Structure) -> Any:
         found = self.paddings(structure, leaves)
         shapes = [padding.shape for padding in found]
         return structure.build(
@@ -131,12 +127,7 @@ class RaggedBatch(BatchNode):
         unknown = [axis for axis, dim in enumerate(leaf.shape) if dim is None] if isinstance(leaf, TensorSpec) else []
         return max(unknown, default=-1) + 1
 
-    @property
-    def spec(self) -> Any:
-        known = self.known()
-        if known is None:
-            return None
-        leaves, structure = known
+    def specs(self, leaves: list[LeafSpec], structure: Structure) -> Any:
         return structure.build([self._batched(leaf, self.ragged_of(leaf)) for leaf in leaves])
 
     def _batched(self, leaf: LeafSpec, ragged: int) -> LeafSpec:
@@ -189,11 +180,9 @@ class SparseBatch(BatchNode):
         if len(spec.shape) != len(self.row_shape):
             raise wrong_rank(self.row_shape, len(spec.shape))
 
-    @property
-    def spec(self) -> Any:
-        return (
-            None if self.input.spec is None else SparseTensorSpec((self.size, *self.row_shape), self.input.spec.dtype)
-        )
+    def specs(self, leaves: list[LeafSpec], structure: Structure) -> Any:
+        (leaf,) = leaves
+        return SparseTensorSpec((self.size, *self.row_shape), leaf.dtype)
 
 
 def wrong_rank(row_shape: tuple[int | None, ...], rank: int) -> InvalidArgumentError:
@@ -202,7 +191,7 @@ def wrong_rank(row_shape: tuple[int | None, ...], rank: int) -> InvalidArgumentE
     return InvalidArgumentError(message, hint="Give one size per dimension of the element.")
 
 
-class Rebatch(UnaryNode):
+class Rebatch(LeafwiseNode):
     """Cuts and joins batches into batches of other sizes, which are used in turn."""
 
     sizes: tuple[int, ...]
@@ -246,12 +235,7 @@ class Rebatch(UnaryNode):
     def label(self) -> str:
         return f"rebatch({self.sizes[0] if len(self.sizes) == 1 else list(self.sizes)})"
 
-    @property
-    def spec(self) -> Any:
-        known = self.known()
-        if known is None:
-            return None
-        leaves, structure = known
+    def specs(self, leaves: list[LeafSpec], structure: Structure) -> Any:
         full = self.drop_remainder or self.input.cardinality == INFINITE_CARDINALITY
         full = full or any(extent % self.sizes[0] == 0 for extent in self._extents(leaves))
         size = self.sizes[0] if full and len(set(self.sizes)) == 1 else None

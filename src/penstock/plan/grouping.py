@@ -11,6 +11,7 @@ from penstock.block.structure import Structure
 from penstock.errors import InvalidArgumentError, InvalidTypeError
 from penstock.plan.node import (
     UNKNOWN_CARDINALITY,
+    LeafwiseNode,
     UnaryNode,
     check_function,
     check_int,
@@ -137,7 +138,7 @@ class GroupByWindow(_Grouped):
         return f"group_by_window({function_name(self.key_func)}, {function_name(self.reduce_func)}, {size})"
 
 
-class BucketBySequenceLength(_Grouped):
+class BucketBySequenceLength(LeafwiseNode, _Grouped):
     """Batches of elements of similar length: bucket i contains lengths from `bucket_boundaries[i - 1]` to below [i].
 
     It is equal to a GroupByWindow with the bucket as key, in which each window becomes a padded batch.
@@ -182,12 +183,7 @@ class BucketBySequenceLength(_Grouped):
         """
         return paddings(structure, specs, self.padded_shapes, self.padding_values)
 
-    @property
-    def spec(self) -> Any:
-        known = self.known()
-        if known is None:
-            return None
-        leaves, structure = known
+    def specs(self, leaves: list[LeafSpec], structure: Structure) -> Any:
         if self.no_padding:
             return structure.build([leaf.batched(None) for leaf in leaves])
         found = self.paddings(structure, leaves)

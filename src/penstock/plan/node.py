@@ -223,6 +223,19 @@ class UnaryNode(Node):
         return None if self.input.spec is None else flatten(self.input.spec)
 
 
+class LeafwiseNode(UnaryNode):
+    """A step whose results have specs that follow from the components of its input."""
+
+    @abstractmethod
+    def specs(self, leaves: list[LeafSpec], structure: Structure) -> Any:
+        """Return the spec of a result, for elements with these components."""
+
+    @property
+    def spec(self) -> Any:
+        known = self.known()
+        return None if known is None else self.specs(*known)
+
+
 class JoinedNode(Node):
     """A step with several inputs."""
 

@@ -7,12 +7,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from penstock.block.spec import TensorSpec
+from penstock.block.spec import LeafSpec, TensorSpec
+from penstock.block.structure import Structure
 from penstock.errors import InvalidArgumentError
 from penstock.plan.node import (
     AUTOTUNE,
     INFINITE_CARDINALITY,
     UNKNOWN_CARDINALITY,
+    LeafwiseNode,
     Node,
     UnaryNode,
     check_count,
@@ -90,7 +92,7 @@ class Filter(UnaryNode):
         return 0 if self.input.cardinality == 0 else UNKNOWN_CARDINALITY
 
 
-class Batch(UnaryNode):
+class Batch(LeafwiseNode):
     """Stacks `batch_size` neighbours into one element."""
 
     batch_size: int
@@ -109,12 +111,7 @@ class Batch(UnaryNode):
     def label(self) -> str:
         return f"batch({self.batch_size})"
 
-    @property
-    def spec(self) -> Any:
-        known = self.known()
-        if known is None:
-            return None
-        leaves, structure = known
+    def specs(self, leaves: list[LeafSpec], structure: Structure) -> Any:
         size = self.batch_size if self.drop_remainder or self.input.cardinality == INFINITE_CARDINALITY else None
         return structure.build([leaf.batched(size) for leaf in leaves])
 

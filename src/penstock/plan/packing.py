@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 from penstock.block.spec import LeafSpec, Shape, TensorSpec, dtype_name
 from penstock.block.structure import LEAF, Structure, flatten, is_nest
 from penstock.errors import InvalidArgumentError, InvalidTypeError
-from penstock.plan.node import UNKNOWN_CARDINALITY, UnaryNode, check_int, check_seed, of_some
+from penstock.plan.node import UNKNOWN_CARDINALITY, LeafwiseNode, check_int, check_seed, of_some
 from penstock.plan.padding import Padding, paddings
 
 STRATEGIES = ("first_fit", "best_fit")
@@ -28,7 +28,7 @@ class Layout(NamedTuple):
     order: tuple[int, ...]
 
 
-class Pack(UnaryNode):
+class Pack(LeafwiseNode):
     """Packs several sequences into rows of one length, with segment numbers and positions."""
 
     length: Any
@@ -91,12 +91,7 @@ class Pack(UnaryNode):
     def label(self) -> str:
         return f"pack({self.length}{'' if self.strategy == 'first_fit' else f', {self.strategy}'})"
 
-    @property
-    def spec(self) -> Any:
-        known = self.known()
-        if known is None:
-            return None
-        specs, structure = known
+    def specs(self, specs: list[LeafSpec], structure: Structure) -> Any:
         layout = self.layout(structure, specs)
         return layout.structure.build(
             [TensorSpec((layout.lengths[i // 3],), "int32" if i % 3 else specs[i // 3].dtype) for i in layout.order]
@@ -139,7 +134,7 @@ COSTS = ("padded", "sum")
 TOO_COSTLY = ("error", "alone", "drop")
 
 
-class BatchByTokens(UnaryNode):
+class BatchByTokens(LeafwiseNode):
     """Creates padded batches of limited cost from neighbours, or from elements of similar length within a window.
 
     `salt` distinguishes two unseeded steps of one plan, as in `Shuffle`.
@@ -197,12 +192,7 @@ class BatchByTokens(UnaryNode):
     def label(self) -> str:
         return f"batch_by_tokens({self.max_tokens})"
 
-    @property
-    def spec(self) -> Any:
-        known = self.known()
-        if known is None:
-            return None
-        leaves, structure = known
+    def specs(self, leaves: list[LeafSpec], structure: Structure) -> Any:
         found = self.paddings(structure, leaves)
         given = self.paddings(structure, [open_spec(leaf) for leaf in leaves])
         shapes = [self._rounded(shape, wanted) for (shape, _), (wanted, _) in zip(found, given, strict=True)]

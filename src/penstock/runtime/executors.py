@@ -10,7 +10,7 @@ from functools import partial
 
 from penstock.functions.shipping import get_ready, why_not_shippable
 from penstock.options import Options
-from penstock.physical.executor import BatchTask, Executor, StageReader
+from penstock.physical.executor import Executor, SegmentSettings, StageReader
 from penstock.physical.stage import Stage
 from penstock.physical.transform import BlockTransform, FunctionTransform, RunAll, Transforms
 from penstock.plan.node import AUTOTUNE
@@ -54,19 +54,8 @@ class InlineExecutor(Executor):
     def __init__(self, options: Options | None = None) -> None:
         self._options = options or Options()
 
-    def segment(
-        self,
-        upstream: Stage,
-        transforms: Transforms,
-        *,
-        parallelism: int,
-        ordered: bool,
-        depth: int,
-        batch: BatchTask | None = None,
-        executor: str = "auto",
-        epoch: int = 0,
-    ) -> Stage:
-        return Direct(work_of(upstream, transforms, batch, ordered=ordered, epoch=epoch, run=self.run_all(transforms)))
+    def segment(self, upstream: Stage, transforms: Transforms, settings: SegmentSettings) -> Stage:
+        return Direct(work_of(upstream, transforms, settings, self.run_all(transforms)))
 
     def ahead(self, upstream: Stage, *, max_elements: int, label: str, where: str | None, depth: int) -> Stage:
         return upstream if isinstance(upstream, Direct) else Direct(reading_ahead(upstream, max_elements, label, where))
@@ -99,23 +88,11 @@ class ThreadExecutor(Executor):
         self._options = options
         self.pinned = pinned
 
-    def segment(
-        self,
-        upstream: Stage,
-        transforms: Transforms,
-        *,
-        parallelism: int,
-        ordered: bool,
-        depth: int,
-        batch: BatchTask | None = None,
-        executor: str = "auto",
-        epoch: int = 0,
-    ) -> Stage:
-        executor = self.pinned or executor
+    def segment(self, upstream: Stage, transforms: Transforms, settings: SegmentSettings) -> Stage:
+        executor, batch, depth = self.pinned or settings.executor, settings.batch, settings.depth
         if executor == "inline":
-            here = transforms_here(self._options.element_timeout)
-            return Direct(work_of(upstream, transforms, batch, ordered=ordered, epoch=epoch, run=here))
-        limits = self._limits(parallelism, _MOST)
+            return Direct(work_of(upstream, transforms, settings, transforms_here(self._options.element_timeout)))
+        limits = self._limits(settings.parallelism, _MOST)
         start = Knobs(self._start(limits), executor if executor == "process" and transforms else "thread")
         at_once = pool_of(transforms).at_once if start.executor == "process" else 1
         if batch is not None:
@@ -124,7 +101,7 @@ class ThreadExecutor(Executor):
         elif start.executor == "process" and at_once == 1:
             start = replace(start, block_seconds=LARGE_BLOCKS)
         place = depth, label_of(transforms, batch), where_of(transforms, batch)
-        tuned = parallelism == AUTOTUNE
+        tuned = settings.parallelism == AUTOTUNE
         lane = self._driver.lane(
             place, start, limits, bounded=tuned, executors=lambda: _executors(executor, transforms)
         )
@@ -138,13 +115,13 @@ class ThreadExecutor(Executor):
             runner.prepare(transforms)
             lane.at_once = at_once
         return Segment(
-            work_of(upstream, transforms, batch, ordered=ordered, epoch=epoch, run=runner),
+            work_of(upstream, transforms, settings, runner),
             self._scheduler,
             self._scope,
             self._driver,
             lane,
             parallelism=limits.most * lane.at_once,
-            ordered=ordered,
+            ordered=settings.ordered,
             depth=depth,
         )
 

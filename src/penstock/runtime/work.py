@@ -12,7 +12,7 @@ from penstock.block.column import Column, DenseColumn
 from penstock.block.numbers import Numbers, joined
 from penstock.errors import Context, PenstockError, annotate
 from penstock.physical.chained import Portioned, Ratios, ResumePlace, ratios_of
-from penstock.physical.executor import BatchTask
+from penstock.physical.executor import BatchTask, SegmentSettings
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.apply import ApplyStage
 from penstock.physical.stages.batch import stack_block
@@ -358,20 +358,12 @@ def where_of(transforms: Transforms, batch: BatchTask | None) -> str | None:
     return None if batch is None else batch.where
 
 
-def work_of(
-    upstream: Stage,
-    transforms: Transforms,
-    batch: BatchTask | None,
-    *,
-    ordered: bool,
-    run: RunAll = run_all,
-    epoch: int = 0,
-) -> Work:
+def work_of(upstream: Stage, transforms: Transforms, settings: SegmentSettings, run: RunAll = run_all) -> Work:
     """Return the work of a segment. It is the same for all executors, so that they can load each other's states.
 
     `run` runs the transforms of Blocks, here or in another process.
     """
-    source = upstream if ordered else FreeOrder(upstream)
+    source, batch, epoch = upstream if settings.ordered else FreeOrder(upstream), settings.batch, settings.epoch
     if batch is not None:
         return BatchWork(source, transforms, batch, BlockSizer(seconds=PIECE_SECONDS, unit=batch.size), run, epoch)
     label, where = label_of(transforms, batch), where_of(transforms, batch)

@@ -236,17 +236,12 @@ def _manifest_of(content: bytes, name: str) -> Manifest:
         message = "The manifest of the saved data set is damaged: its checksum is missing."
         raise DataLossError(message, file=name)
     check_manifest(found)
+    same = ("key", "run", "compression", "spec", "complete", "created", "penstock")
     manifest = Manifest(
-        key=found["key"],
-        run=found["run"],
-        compression=found["compression"],
-        spec=found["spec"],
+        **{name: found[name] for name in same},
         chunks=tuple(Chunk.from_json(chunk) for chunk in found["chunks"]),
         sources=tuple((source, size, stamp) for source, size, stamp in found["sources"]),
         made_of=tuple((path, what, digest) for path, what, digest in found["made_of"]),
-        complete=found["complete"],
-        created=found["created"],
-        penstock=found["penstock"],
     )
     if manifest.elements != found["elements"]:
         message = f"its chunks have {manifest.elements} elements, and it says {found['elements']}"

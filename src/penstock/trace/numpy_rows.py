@@ -99,6 +99,13 @@ def _shifted(axis: Any, rank: int) -> Any:
     return axis % rank + 1
 
 
+def _along_axis(rows: np.ndarray, axis: Any) -> tuple[np.ndarray, Any]:
+    """Return rows with the axis of a function of one row. Without an axis, each row is one dimension."""
+    if axis is None:
+        return rows.reshape(len(rows), -1), 1
+    return rows, _shifted(axis, rows.ndim - 1)
+
+
 def _reduced(name: str) -> Primitive:
     """Return the primitive of a method of arrays that reduces axes, all of them by default."""
 
@@ -106,11 +113,10 @@ def _reduced(name: str) -> Primitive:
         return getattr(array, name)(axis=axis, **params)
 
     def of_rows(array: np.ndarray, axis: Any = None, **params: Any) -> Any:
-        if axis is not None:
-            return getattr(array, name)(axis=_shifted(axis, array.ndim - 1), **params)
-        if params.get("keepdims"):
+        if axis is None and params.get("keepdims"):
             return getattr(array, name)(axis=tuple(range(1, array.ndim)), **params)
-        return getattr(array.reshape(len(array), -1), name)(axis=1, **params)
+        array, axis = _along_axis(array, axis)
+        return getattr(array, name)(axis=axis, **params)
 
     return rowwise(name, of_row, of_rows)
 
@@ -126,9 +132,8 @@ def _along(name: str) -> Primitive:
     function = getattr(np, name)
 
     def of_rows(array: np.ndarray, axis: Any) -> Any:
-        if axis is None:
-            return function(array.reshape(len(array), -1), axis=1)
-        return function(array, axis=_shifted(axis, array.ndim - 1))
+        array, axis = _along_axis(array, axis)
+        return function(array, axis=axis)
 
     return rowwise(name, lambda array, axis: function(array, axis=axis), of_rows, largest=_SHORT)
 
@@ -202,15 +207,13 @@ def _first_rows(of_rows: Function) -> Callable[[Function, Any, Any], Function]:
 
 
 def _whole_roll(rows: np.ndarray, shift: Any, axis: Any = None) -> Any:
-    if axis is None:
-        return np.roll(rows.reshape(len(rows), -1), shift, axis=1).reshape(rows.shape)
-    return np.roll(rows, shift, axis=_shifted(axis, rows.ndim - 1))
+    array, axis = _along_axis(rows, axis)
+    return np.roll(array, shift, axis=axis).reshape(rows.shape)
 
 
 def _whole_repeat(rows: np.ndarray, repeats: Any, axis: Any = None) -> Any:
-    if axis is None:
-        return np.repeat(rows.reshape(len(rows), -1), repeats, axis=1)
-    return np.repeat(rows, repeats, axis=_shifted(axis, rows.ndim - 1))
+    array, axis = _along_axis(rows, axis)
+    return np.repeat(array, repeats, axis=axis)
 
 
 def _whole_tile(rows: np.ndarray, reps: Any) -> Any:
@@ -225,9 +228,8 @@ def _whole_diff(rows: np.ndarray, n: int = 1, axis: int = -1) -> Any:
 
 
 def _whole_take(rows: np.ndarray, indices: Any, axis: Any = None, **kwargs: Any) -> Any:
-    if axis is None:
-        return rows.reshape(len(rows), -1).take(indices, axis=1, **kwargs)
-    return rows.take(indices, axis=_shifted(axis, rows.ndim - 1), **kwargs)
+    array, axis = _along_axis(rows, axis)
+    return array.take(indices, axis=axis, **kwargs)
 
 
 def choose(array: Any, index: Any) -> Any:
@@ -276,9 +278,8 @@ def _order(function: Function, own: int) -> Function:
             (axis,) = given[own:]
         if not all(type(one) in (int, float) for one in given[:own]):
             raise TypeError
-        if axis is None:
-            return function(rows.reshape(len(rows), -1), *given[:own], axis=1)
-        return function(rows, *given[:own], axis=_shifted(axis, rows.ndim - 1))
+        rows, axis = _along_axis(rows, axis)
+        return function(rows, *given[:own], axis=axis)
 
     return of_rows
 

@@ -19,14 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.functions.captured import (
-    CONTENT,
-    MISSING,
-    OWN,
-    SIZE,
-    Captured,
-    content,
-)
+from penstock.functions.captured import CONTENT, MISSING, OWN, SIZE, Captured, content
 from penstock.functions.code import never_ends, steps
 from penstock.functions.facts import Reason, facts, scanned
 from penstock.functions.libraries import Kind

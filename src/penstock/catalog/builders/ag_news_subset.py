@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 from penstock.catalog import features
 from penstock.catalog.builder import Builder, Examples
-from penstock.catalog.download.manager import Checksum, DownloadManager
+from penstock.catalog.builders.published import checksums, citation
+from penstock.catalog.download.manager import DownloadManager
 from penstock.catalog.info import DatasetInfo
 from penstock.errors import DataLossError
 
@@ -23,9 +24,7 @@ class AGNewsSubset(Builder):
     VERSION = "1.0.0"
     EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 120_000, "test": 7_600}
     URL: ClassVar[str] = _URL
-    CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
-        _URL: Checksum(11784327, "4e2fc37d369e6e317a8b62d0d2f11d379f8c3dde60c07c35a46b069a246498ad", _FILE)
-    }
+    CHECKSUMS = checksums(_URL)
 
     def _info(self) -> DatasetInfo:
         return DatasetInfo(
@@ -42,12 +41,7 @@ class AGNewsSubset(Builder):
             ),
             supervised_keys=("description", "label"),
             homepage="https://arxiv.org/abs/1509.01626",
-            citation=(
-                "@misc{zhang2015characterlevel,\n"
-                "    title={Character-level Convolutional Networks for Text Classification},\n"
-                "    author={Xiang Zhang and Junbo Zhao and Yann LeCun},\n    year={2015},\n    eprint={1509.01626},\n"
-                "    archivePrefix={arXiv},\n    primaryClass={cs.LG}\n}"
-            ),
+            citation=citation("zhang2015characterlevel"),
         )
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:

@@ -12,22 +12,12 @@ import numpy as np
 
 from penstock.catalog import features
 from penstock.catalog.builder import Builder, Each, Examples
-from penstock.catalog.download.manager import Checksum, DownloadManager
+from penstock.catalog.builders.published import checksums, citation, labels
+from penstock.catalog.download.manager import DownloadManager
 from penstock.catalog.info import DatasetInfo
 from penstock.errors import DataLossError
 
 _URL = "https://data.caltech.edu/records/mzrjq-6wc02/files/caltech-101.zip?download=1"
-_NAMES = (
-    "accordion airplanes anchor ant background_google barrel bass beaver binocular bonsai brain brontosaurus buddha "
-    "butterfly camera cannon car_side ceiling_fan cellphone chair chandelier cougar_body cougar_face crab crayfish "
-    "crocodile crocodile_head cup dalmatian dollar_bill dolphin dragonfly electric_guitar elephant emu euphonium "
-    "ewer faces faces_easy ferry flamingo flamingo_head garfield gerenuk gramophone grand_piano hawksbill headphone "
-    "hedgehog helicopter ibis inline_skate joshua_tree kangaroo ketch lamp laptop leopards llama lobster lotus "
-    "mandolin mayfly menorah metronome minaret motorbikes nautilus octopus okapi pagoda panda pigeon pizza platypus "
-    "pyramid revolver rhino rooster saxophone schooner scissors scorpion sea_horse snoopy soccer_ball stapler "
-    "starfish stegosaurus stop_sign strawberry sunflower tick trilobite umbrella watch water_lilly wheelchair "
-    "wild_cat windsor_chair wrench yin_yang"
-)
 _TRAIN = 30  # images of each class
 
 
@@ -45,9 +35,7 @@ class Caltech101(Builder):
         "3.0.2": "Download URL update",
     }
     URL: ClassVar[str] = _URL
-    CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
-        _URL: Checksum(137414764, "331234750fc7f77520e50d9565e8b6907b03565e30320da1401130db08c61f91")
-    }
+    CHECKSUMS = checksums(_URL)
 
     def _info(self) -> DatasetInfo:
         return DatasetInfo(
@@ -55,7 +43,7 @@ class Caltech101(Builder):
                 {
                     "image": features.Image(),
                     "image/file_name": features.Text(),
-                    "label": features.ClassLabel(names=_NAMES.split()),
+                    "label": features.ClassLabel(names=labels("caltech101")),
                 }
             ),
             description=(
@@ -64,13 +52,7 @@ class Caltech101(Builder):
             ),
             supervised_keys=("image", "label"),
             homepage="https://doi.org/10.22002/D1.20086",
-            citation=(
-                "@article{FeiFei2004LearningGV,\n"
-                "  title={Learning Generative Visual Models from Few Training Examples: An Incremental Bayesian "
-                "Approach Tested on 101 Object Categories},\n"
-                "  author={Li Fei-Fei and Rob Fergus and Pietro Perona},\n"
-                "  journal={Computer Vision and Pattern Recognition Workshop},\n  year={2004},\n}"
-            ),
+            citation=citation("FeiFei2004LearningGV"),
         )
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:

@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 from penstock import image
 from penstock.catalog import features
 from penstock.catalog.builder import Builder, Each, Examples, Made, Skipped
-from penstock.catalog.download.manager import Checksum, DownloadManager
+from penstock.catalog.builders.published import checksums, citation
+from penstock.catalog.download.manager import DownloadManager
 from penstock.catalog.info import DatasetInfo
 
 _URL = "https://download.microsoft.com/download/3/E/1/3E1C3F21-ECDB-4869-8368-6DEBA77B919F/kagglecatsanddogs_5340.zip"
@@ -36,9 +37,7 @@ class CatsVsDogs(Builder):
     }
     EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 23_262}
     URL: ClassVar[str] = _URL
-    CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
-        _URL: Checksum(824887076, "b7974bd00a84a99921f36ee4403f089853777b5ae8d151c76a86e64900334af9")
-    }
+    CHECKSUMS = checksums(_URL)
 
     def _info(self) -> DatasetInfo:
         return DatasetInfo(
@@ -52,17 +51,7 @@ class CatsVsDogs(Builder):
             description=f"Photographs of cats and dogs. {_CORRUPT} files that are no whole JPEGs are left out.",
             supervised_keys=("image", "label"),
             homepage="https://www.microsoft.com/en-us/download/details.aspx?id=54765",
-            citation=(
-                "@Inproceedings (Conference){"
-                "asirra-a-captcha-that-exploits-interest-aligned-manual-image-categorization,\n"
-                "author = {Elson, Jeremy and Douceur, John (JD) and Howell, Jon and Saul, Jared},\n"
-                "title = {Asirra: A CAPTCHA that Exploits Interest-Aligned Manual Image Categorization},\n"
-                "booktitle = {Proceedings of 14th ACM Conference on Computer and Communications Security (CCS)},\n"
-                "year = {2007},\nmonth = {October},\npublisher = {Association for Computing Machinery, Inc.},\n"
-                "url = {https://www.microsoft.com/en-us/research/publication/"
-                "asirra-a-captcha-that-exploits-interest-aligned-manual-image-categorization/},\n"
-                "edition = {Proceedings of 14th ACM Conference on Computer and Communications Security (CCS)},\n}"
-            ),
+            citation=citation("asirra-a-captcha-that-exploits-interest-aligned-manual-image-categorization"),
         )
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:

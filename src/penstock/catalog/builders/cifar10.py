@@ -10,14 +10,11 @@ import numpy as np
 
 from penstock.catalog import features
 from penstock.catalog.builder import Builder, Examples
-from penstock.catalog.download.manager import Checksum, DownloadManager
+from penstock.catalog.builders.published import checksums, citation
+from penstock.catalog.download.manager import DownloadManager
 from penstock.catalog.info import DatasetInfo
 from penstock.errors import DataLossError
 
-CITATION = (
-    "@TECHREPORT{Krizhevsky09learningmultiple,\n    author = {Alex Krizhevsky},\n"
-    "    title = {Learning multiple layers of features from tiny images},\n    institution = {},\n    year = {2009}\n}"
-)
 HOMEPAGE = "https://www.cs.toronto.edu/~kriz/cifar.html"
 SHAPE = (32, 32, 3)
 _URL = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
@@ -30,9 +27,7 @@ class Cifar10(Builder):
     VERSION = "3.0.2"
     EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 50_000, "test": 10_000}
     URL: ClassVar[str] = _URL
-    CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
-        _URL: Checksum(170052171, "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd")
-    }
+    CHECKSUMS = checksums(_URL)
     FOLDER: ClassVar[str] = "cifar-10-batches-bin"
     FILES: ClassVar[Mapping[str, Sequence[str]]] = {
         "train": [f"data_batch_{number}.bin" for number in range(1, 6)],
@@ -53,7 +48,7 @@ class Cifar10(Builder):
             description="Colour images of 32 by 32 pixels, 6,000 of each of 10 classes.",
             supervised_keys=("image", "label"),
             homepage=HOMEPAGE,
-            citation=CITATION,
+            citation=citation("Krizhevsky09learningmultiple"),
         )
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:

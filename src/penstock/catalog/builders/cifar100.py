@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from penstock.catalog import features
-from penstock.catalog.builders.cifar10 import CITATION, HOMEPAGE, SHAPE, Cifar10
-from penstock.catalog.download.manager import Checksum
+from penstock.catalog.builders.cifar10 import HOMEPAGE, SHAPE, Cifar10
+from penstock.catalog.builders.published import checksums, citation
 from penstock.catalog.info import DatasetInfo
 
 _URL = "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz"
@@ -17,9 +17,7 @@ class Cifar100(Cifar10):
     """Images of 32 by 32 pixels, of 100 classes in 20 groups: 50,000 for training and 10,000 for test."""
 
     URL: ClassVar[str] = _URL
-    CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
-        _URL: Checksum(168513733, "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec")
-    }
+    CHECKSUMS = checksums(_URL)
     FOLDER: ClassVar[str] = "cifar-100-binary"
     FILES: ClassVar[Mapping[str, Sequence[str]]] = {"train": ["train.bin"], "test": ["test.bin"]}
     LABELS: ClassVar[Mapping[str, str]] = {"coarse_label": "coarse_label_names.txt", "label": "fine_label_names.txt"}
@@ -37,5 +35,5 @@ class Cifar100(Cifar10):
             description="Colour images of 32 by 32 pixels, 600 of each of 100 classes, which form 20 groups.",
             supervised_keys=("image", "label"),
             homepage=HOMEPAGE,
-            citation=CITATION,
+            citation=citation("Krizhevsky09learningmultiple"),
         )

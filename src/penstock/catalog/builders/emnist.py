@@ -9,7 +9,8 @@ from typing import ClassVar
 from penstock.catalog import features
 from penstock.catalog.builder import BuilderConfig, Examples
 from penstock.catalog.builders.mnist import MNIST
-from penstock.catalog.download.manager import Checksum, DownloadManager
+from penstock.catalog.builders.published import checksums, citation
+from penstock.catalog.download.manager import DownloadManager
 from penstock.catalog.info import DatasetInfo
 
 _URL = "https://biometrics.nist.gov/cs_links/EMNIST/gzip.zip"
@@ -41,9 +42,7 @@ class EMNIST(MNIST):
         EMNISTConfig(name="mnist", description="EMNIST MNIST", classes=10, train=60_000, test=10_000),
     )
     URL: ClassVar[str] = _URL
-    CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
-        _URL: Checksum(561753746, "fb9bb67e33772a9cc0b895e4ecf36d2cf35be8b709693c3564cea2a019fcda8e")
-    }
+    CHECKSUMS = checksums(_URL)
 
     @property
     def _config(self) -> EMNISTConfig:
@@ -56,13 +55,7 @@ class EMNIST(MNIST):
             "images are mirrored and turned by 90 degrees; transposed, they are as they were written.",
             features.ClassLabel(num_classes=self._config.classes),
             homepage="https://www.nist.gov/itl/products-and-services/emnist-dataset",
-            citation=(
-                "@article{cohen_afshar_tapson_schaik_2017,\n    title={EMNIST: Extending MNIST to handwritten letters},"
-                "\n    DOI={10.1109/ijcnn.2017.7966217},\n"
-                "    journal={2017 International Joint Conference on Neural Networks (IJCNN)},\n"
-                "    author={Cohen, Gregory and Afshar, Saeed and Tapson, Jonathan and Schaik, Andre Van},\n"
-                "    year={2017}\n}"
-            ),
+            citation=citation("cohen_afshar_tapson_schaik_2017"),
         )
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:

@@ -10,24 +10,11 @@ from typing import Any, ClassVar
 
 from penstock.catalog import features
 from penstock.catalog.builder import Builder, Each, Examples
-from penstock.catalog.download.manager import Checksum, DownloadManager
+from penstock.catalog.builders.published import checksums, citation, labels
+from penstock.catalog.download.manager import DownloadManager
 from penstock.catalog.info import DatasetInfo
 
 _URL = "http://data.vision.ee.ethz.ch/cvl/food-101.tar.gz"
-_NAMES = (
-    "apple_pie baby_back_ribs baklava beef_carpaccio beef_tartare beet_salad beignets bibimbap bread_pudding "
-    "breakfast_burrito bruschetta caesar_salad cannoli caprese_salad carrot_cake ceviche cheesecake cheese_plate "
-    "chicken_curry chicken_quesadilla chicken_wings chocolate_cake chocolate_mousse churros clam_chowder "
-    "club_sandwich crab_cakes creme_brulee croque_madame cup_cakes deviled_eggs donuts dumplings edamame "
-    "eggs_benedict escargots falafel filet_mignon fish_and_chips foie_gras french_fries french_onion_soup "
-    "french_toast fried_calamari fried_rice frozen_yogurt garlic_bread gnocchi greek_salad grilled_cheese_sandwich "
-    "grilled_salmon guacamole gyoza hamburger hot_and_sour_soup hot_dog huevos_rancheros hummus ice_cream lasagna "
-    "lobster_bisque lobster_roll_sandwich macaroni_and_cheese macarons miso_soup mussels nachos omelette onion_rings "
-    "oysters pad_thai paella pancakes panna_cotta peking_duck pho pizza pork_chop poutine prime_rib "
-    "pulled_pork_sandwich ramen ravioli red_velvet_cake risotto samosa sashimi scallops seaweed_salad "
-    "shrimp_and_grits spaghetti_bolognese spaghetti_carbonara spring_rolls steak strawberry_shortcake sushi tacos "
-    "takoyaki tiramisu tuna_tartare waffles"
-)
 _LISTS = {"train": "train.json", "validation": "test.json"}
 
 
@@ -37,14 +24,12 @@ class Food101(Builder):
     VERSION = "2.0.0"
     EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 75_750, "validation": 25_250}
     URL: ClassVar[str] = _URL
-    CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
-        _URL: Checksum(4996278331, "d97d15e438b7f4498f96086a4f7e2fa42a32f2712e87d3295441b2b6314053a4")
-    }
+    CHECKSUMS = checksums(_URL)
 
     def _info(self) -> DatasetInfo:
         return DatasetInfo(
             features=features.FeaturesDict(
-                {"image": features.Image(), "label": features.ClassLabel(names=_NAMES.split())}
+                {"image": features.Image(), "label": features.ClassLabel(names=labels("food101"))}
             ),
             description=(
                 "Photographs of 101 dishes, 1,000 of each, of 512 pixels at most. Among those to train some have "
@@ -52,12 +37,7 @@ class Food101(Builder):
             ),
             supervised_keys=("image", "label"),
             homepage="https://data.vision.ee.ethz.ch/cvl/datasets_extra/food-101/",
-            citation=(
-                "@inproceedings{bossard14,\n"
-                "  title = {Food-101 -- Mining Discriminative Components with Random Forests},\n"
-                "  author = {Bossard, Lukas and Guillaumin, Matthieu and Van Gool, Luc},\n"
-                "  booktitle = {European Conference on Computer Vision},\n  year = {2014}\n}"
-            ),
+            citation=citation("bossard14"),
         )
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from penstock.catalog import features
 from penstock.catalog.builder import Builder, BuilderConfig, Each, Examples
+from penstock.catalog.builders.published import checksums, citation
 from penstock.catalog.download.manager import Checksum, DownloadManager
 from penstock.catalog.info import DatasetInfo
 
@@ -39,26 +40,7 @@ class Imagenette(Builder):
         _config(size, version) for version in ("-v2", "") for size in ("full-size", "320px", "160px")
     )
     URL: ClassVar[str] = _URL
-    CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
-        f"{_URL}imagenette2.tgz": Checksum(
-            1557161267, "6cbfac238434d89fe99e651496f0812ebc7a10fa62bd42d6874042bf01de4efd"
-        ),
-        f"{_URL}imagenette2-320.tgz": Checksum(
-            341663724, "569b4497c98db6dd29f335d1f109cf315fe127053cedf69010d047f0188e158c"
-        ),
-        f"{_URL}imagenette2-160.tgz": Checksum(
-            99003388, "64d0c4859f35a461889e0147755a999a48b49bf38a7e0f9bd27003f10db02fe5"
-        ),
-        f"{_URL}imagenette.tgz": Checksum(
-            1556495367, "1bd650bc16884ca88e4f0f537ed8569b1f8d7ae865d37eba8ecdd87d9cd9dcfa"
-        ),
-        f"{_URL}imagenette-320.tgz": Checksum(
-            341289752, "0e3ac85d7f3fd0a63d5e27d85c68511be9ac4dae260345b6f7434a0d4fa24b3f"
-        ),
-        f"{_URL}imagenette-160.tgz": Checksum(
-            98752094, "4bacf19aa3f2454e330ac366c98ac1e470ccc6bebca8ff63ecc7f339cb2ead11"
-        ),
-    }
+    CHECKSUMS = checksums(_URL)
 
     @property
     def expected_examples(self) -> Mapping[str, int]:
@@ -84,10 +66,7 @@ class Imagenette(Builder):
             description="Photographs of ten classes of ImageNet that are told apart easily.",
             supervised_keys=("image", "label"),
             homepage="https://github.com/fastai/imagenette",
-            citation=(
-                '@misc{imagenette,\n  author    = "Jeremy Howard",\n  title     = "imagenette",\n'
-                '  url       = "https://github.com/fastai/imagenette/"\n}'
-            ),
+            citation=citation("imagenette"),
         )
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 from penstock.catalog import features
 from penstock.catalog.builder import Builder, BuilderConfig, Examples
-from penstock.catalog.download.manager import Checksum, DownloadManager
+from penstock.catalog.builders.published import checksums, citation
+from penstock.catalog.download.manager import DownloadManager
 from penstock.catalog.info import DatasetInfo
 
 _URL = "http://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz"
@@ -28,9 +29,7 @@ class IMDBReviews(Builder):
     BUILDER_CONFIGS: ClassVar[Sequence[BuilderConfig]] = (BuilderConfig(name="plain_text", description="Plain text"),)
     EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 25_000, "test": 25_000, "unsupervised": 50_000}
     URL: ClassVar[str] = _URL
-    CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
-        _URL: Checksum(84125825, "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe")
-    }
+    CHECKSUMS = checksums(_URL)
 
     def _info(self) -> DatasetInfo:
         return DatasetInfo(
@@ -40,17 +39,7 @@ class IMDBReviews(Builder):
             description="Reviews of films that clearly praise or damn, and more of them without a label.",
             supervised_keys=("text", "label"),
             homepage="http://ai.stanford.edu/~amaas/data/sentiment/",
-            citation=(
-                "@InProceedings{maas-EtAl:2011:ACL-HLT2011,\n"
-                "  author    = {Maas, Andrew L.  and  Daly, Raymond E.  and  Pham, Peter T.  and  Huang, Dan  and  Ng, "
-                "Andrew Y.  and  Potts, Christopher},\n"
-                "  title     = {Learning Word Vectors for Sentiment Analysis},\n"
-                "  booktitle = {Proceedings of the 49th Annual Meeting of the Association for Computational "
-                "Linguistics: Human Language Technologies},\n"
-                "  month     = {June},\n  year      = {2011},\n  address   = {Portland, Oregon, USA},\n"
-                "  publisher = {Association for Computational Linguistics},\n  pages     = {142--150},\n"
-                "  url       = {http://www.aclweb.org/anthology/P11-1015}\n}"
-            ),
+            citation=citation("maas-EtAl:2011:ACL-HLT2011"),
         )
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:

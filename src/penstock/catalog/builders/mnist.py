@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 from penstock.catalog import features
 from penstock.catalog.builder import Builder, Examples
 from penstock.catalog.builders.array_files import read_idx
-from penstock.catalog.download.manager import Checksum, DownloadManager
+from penstock.catalog.builders.published import checksums, citation
+from penstock.catalog.download.manager import DownloadManager
 from penstock.catalog.info import DatasetInfo
 from penstock.errors import DataLossError
 
@@ -28,32 +29,14 @@ class MNIST(Builder):
     VERSION = "3.0.1"
     EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 60_000, "test": 10_000}
     URL: ClassVar[str] = _URL
-    CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
-        f"{_URL}t10k-images-idx3-ubyte.gz": Checksum(
-            1648877, "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"
-        ),
-        f"{_URL}t10k-labels-idx1-ubyte.gz": Checksum(
-            4542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"
-        ),
-        f"{_URL}train-images-idx3-ubyte.gz": Checksum(
-            9912422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"
-        ),
-        f"{_URL}train-labels-idx1-ubyte.gz": Checksum(
-            28881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"
-        ),
-    }
+    CHECKSUMS = checksums(_URL)
 
     def _info(self) -> DatasetInfo:
         return self._described_as(
             "Handwritten digits, each a gray image of 28 by 28 pixels.",
             features.ClassLabel(num_classes=10),
             homepage="http://yann.lecun.com/exdb/mnist/",
-            citation=(
-                "@article{lecun2010mnist,\n  title={MNIST handwritten digit database},\n"
-                "  author={LeCun, Yann and Cortes, Corinna and Burges, CJ},\n"
-                "  journal={ATT Labs [Online]. Available: http://yann.lecun.com/exdb/mnist},\n"
-                "  volume={2},\n  year={2010}\n}"
-            ),
+            citation=citation("lecun2010mnist"),
         )
 
     def _described_as(

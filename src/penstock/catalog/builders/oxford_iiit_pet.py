@@ -13,18 +13,12 @@ import numpy as np
 from penstock import image
 from penstock.catalog import features
 from penstock.catalog.builder import Builder, Each, Examples
-from penstock.catalog.download.manager import Checksum, DownloadManager
+from penstock.catalog.builders.published import checksums, citation, labels
+from penstock.catalog.download.manager import DownloadManager
 from penstock.catalog.info import DatasetInfo
 from penstock.errors import DataLossError
 
 _URL = "https://thor.robots.ox.ac.uk/~vgg/data/pets/"
-_BREEDS = (
-    "Abyssinian american_bulldog american_pit_bull_terrier basset_hound beagle Bengal Birman Bombay boxer "
-    "British_Shorthair chihuahua Egyptian_Mau english_cocker_spaniel english_setter german_shorthaired great_pyrenees "
-    "havanese japanese_chin keeshond leonberger Maine_Coon miniature_pinscher newfoundland Persian pomeranian pug "
-    "Ragdoll Russian_Blue saint_bernard samoyed scottish_terrier shiba_inu Siamese Sphynx staffordshire_bull_terrier "
-    "wheaten_terrier yorkshire_terrier"
-)
 # Files of other formats, or with decoding warnings.
 _RECODED = (
     "beagle_116 chihuahua_121 Abyssinian_5 Abyssinian_34 Egyptian_Mau_14 Egyptian_Mau_139 Egyptian_Mau_145 "
@@ -47,12 +41,7 @@ class OxfordIIITPet(Builder):
     }
     EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 3_680, "test": 3_669}
     URL: ClassVar[str] = _URL
-    CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
-        f"{_URL}images.tar.gz": Checksum(791918971, "67195c5e1c01f1ab5f9b6a5d22b8c27a580d896ece458917e61d459337fa318d"),
-        f"{_URL}annotations.tar.gz": Checksum(
-            19173078, "52425fb6de5c424942b7626b428656fcbd798db970a937df61750c0f1d358e91"
-        ),
-    }
+    CHECKSUMS = checksums(_URL)
 
     def _info(self) -> DatasetInfo:
         return DatasetInfo(
@@ -61,7 +50,7 @@ class OxfordIIITPet(Builder):
                     "file_name": features.Text(),
                     "head_bbox": features.BBoxFeature(),
                     "image": features.Image(encoding_format="jpeg"),
-                    "label": features.ClassLabel(names=_BREEDS.split()),
+                    "label": features.ClassLabel(names=labels("oxford_iiit_pet")),
                     "segmentation_mask": features.Image(shape=(None, None, 1), use_colormap=True),
                     "species": features.ClassLabel(names=("Cat", "Dog")),
                 }
@@ -72,13 +61,7 @@ class OxfordIIITPet(Builder):
             ),
             supervised_keys=("image", "label"),
             homepage="http://www.robots.ox.ac.uk/~vgg/data/pets/",
-            citation=(
-                "@InProceedings{parkhi12a,\n"
-                '  author       = "Parkhi, O. M. and Vedaldi, A. and Zisserman, A. and Jawahar, C.~V.",\n'
-                '  title        = "Cats and Dogs",\n'
-                '  booktitle    = "IEEE Conference on Computer Vision and Pattern Recognition",\n'
-                '  year         = "2012",\n}'
-            ),
+            citation=citation("parkhi12a"),
         )
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:

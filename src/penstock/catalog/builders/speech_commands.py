@@ -12,7 +12,8 @@ import numpy as np
 from penstock.audio.files import wav_samples
 from penstock.catalog import features
 from penstock.catalog.builder import Builder, Examples, Skipped
-from penstock.catalog.download.manager import Checksum, DownloadManager
+from penstock.catalog.builders.published import checksums, citation
+from penstock.catalog.download.manager import DownloadManager
 from penstock.catalog.info import DatasetInfo
 from penstock.errors import DataLossError, InvalidArgumentError
 
@@ -36,10 +37,7 @@ class SpeechCommands(Builder):
     RELEASE_NOTES: ClassVar[Mapping[str, str]] = {"0.0.3": "Fix audio data type with dtype=tf.int16."}
     EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 85_511, "validation": 10_102, "test": 4_890}
     URL: ClassVar[str] = _URL
-    CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
-        f"{_URL}{_FILE}": Checksum(2428923189, "af14739ee7dc311471de98f5f9d2c9191b18aedfe957f4a6ff791c709868ff58"),
-        f"{_URL}{_TEST_FILE}": Checksum(112563277, "cc2a00c1147c2254e9be3fa0f779d8c17421dc349b86366567a8edfa9acd51df"),
-    }
+    CHECKSUMS = checksums(_URL)
 
     def _info(self) -> DatasetInfo:
         return DatasetInfo(
@@ -55,14 +53,7 @@ class SpeechCommands(Builder):
             ),
             supervised_keys=("audio", "label"),
             homepage="https://arxiv.org/abs/1804.03209",
-            citation=(
-                "@article{speechcommandsv2,\n   author = {{Warden}, P.},\n"
-                '    title = "{Speech Commands: A Dataset for Limited-Vocabulary Speech Recognition}",\n'
-                '  journal = {ArXiv e-prints},\n  archivePrefix = "arXiv",\n  eprint = {1804.03209},\n'
-                '  primaryClass = "cs.CL",\n  keywords = {Computer Science - Computation and Language, '
-                "Computer Science - Human-Computer Interaction},\n    year = 2018,\n    month = apr,\n"
-                "    url = {https://arxiv.org/abs/1804.03209},\n}"
-            ),
+            citation=citation("speechcommandsv2"),
         )
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:

@@ -10,7 +10,8 @@ import numpy as np
 
 from penstock.catalog import features
 from penstock.catalog.builder import Builder, Examples
-from penstock.catalog.download.manager import Checksum, DownloadManager
+from penstock.catalog.builders.published import checksums, citation
+from penstock.catalog.download.manager import DownloadManager
 from penstock.catalog.info import DatasetInfo
 from penstock.errors import DataLossError
 
@@ -24,9 +25,7 @@ class Stl10(Builder):
     VERSION = "1.0.0"
     EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 5_000, "test": 8_000, "unlabelled": 100_000}
     URL: ClassVar[str] = _URL
-    CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
-        _URL: Checksum(2640397119, "f31fd99273a1acb8609c8db427cebb1de3f71de77758cdc0e22956e1289b9866")
-    }
+    CHECKSUMS = checksums(_URL)
 
     def _info(self) -> DatasetInfo:
         return DatasetInfo(
@@ -39,12 +38,7 @@ class Stl10(Builder):
             ),
             supervised_keys=("image", "label"),
             homepage="http://ai.stanford.edu/~acoates/stl10/",
-            citation=(
-                "@inproceedings{coates2011stl10,\n"
-                "  title={{An Analysis of Single Layer Networks in Unsupervised Feature Learning}},\n"
-                "  author={Coates, Adam and Ng, Andrew and Lee, Honglak},\n  booktitle={AISTATS},\n  year={2011},\n"
-                "  note = {\\url{https://cs.stanford.edu/~acoates/papers/coatesleeng_aistats_2011.pdf}},\n}"
-            ),
+            citation=citation("coates2011stl10"),
         )
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:

@@ -11,7 +11,8 @@ import numpy as np
 from penstock.catalog import features
 from penstock.catalog.builder import Builder, Examples
 from penstock.catalog.builders.array_files import read_mat
-from penstock.catalog.download.manager import Checksum, DownloadManager
+from penstock.catalog.builders.published import checksums, citation
+from penstock.catalog.download.manager import DownloadManager
 from penstock.catalog.info import DatasetInfo
 from penstock.errors import DataLossError
 
@@ -30,15 +31,7 @@ class SvhnCropped(Builder):
     RELEASE_NOTES: ClassVar[Mapping[str, str]] = {"3.1.0": "New split API (https://tensorflow.org/datasets/splits)"}
     EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 73_257, "test": 26_032, "extra": 531_131}
     URL: ClassVar[str] = _URL
-    CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
-        f"{_URL}train_32x32.mat": Checksum(
-            182040794, "435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8"
-        ),
-        f"{_URL}test_32x32.mat": Checksum(64275384, "cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b"),
-        f"{_URL}extra_32x32.mat": Checksum(
-            1329278602, "a133a4beb38a00fcdda90c9489e0c04f900b660ce8a316a5e854838379a71eb3"
-        ),
-    }
+    CHECKSUMS = checksums(_URL)
 
     def _info(self) -> DatasetInfo:
         return DatasetInfo(
@@ -52,12 +45,7 @@ class SvhnCropped(Builder):
             description="The digits of house numbers in photographs of streets, cut out as 32 by 32 pixels, in colour.",
             supervised_keys=("image", "label"),
             homepage=_URL,
-            citation=(
-                "@article{Netzer2011,\nauthor = {Netzer, Yuval and Wang, Tao and Coates, Adam and Bissacco, Alessandro "
-                "and Wu, Bo and Ng, Andrew Y},\nbooktitle = {Advances in Neural Information Processing Systems "
-                "({NIPS})},\ntitle = {Reading Digits in Natural Images with Unsupervised Feature Learning},\n"
-                "year = {2011}\n}"
-            ),
+            citation=citation("Netzer2011"),
         )
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 from penstock.catalog import features
 from penstock.catalog.builder import Builder, Examples
-from penstock.catalog.download.manager import Checksum, DownloadManager
+from penstock.catalog.builders.published import checksums, citation
+from penstock.catalog.download.manager import DownloadManager
 from penstock.catalog.info import DatasetInfo
 
 _URL = "http://download.tensorflow.org/example_images/flower_photos.tgz"
@@ -21,9 +22,7 @@ class TfFlowers(Builder):
     VERSION = "3.0.1"
     EXAMPLES: ClassVar[Mapping[str, int]] = {"train": 3_670}
     URL: ClassVar[str] = _URL
-    CHECKSUMS: ClassVar[Mapping[str, Checksum]] = {
-        _URL: Checksum(228813984, "4c54ace7911aaffe13a365c34f650e71dd5bf1be0a58b464e5a7183e3e595d9c")
-    }
+    CHECKSUMS = checksums(_URL)
 
     def _info(self) -> DatasetInfo:
         return DatasetInfo(
@@ -36,10 +35,7 @@ class TfFlowers(Builder):
             description="Photographs of flowers of five kinds.",
             supervised_keys=("image", "label"),
             homepage="https://www.tensorflow.org/tutorials/load_data/images",
-            citation=(
-                '@ONLINE {tfflowers,\nauthor = "The TensorFlow Team",\ntitle = "Flowers",\nmonth = "jan",\n'
-                'year = "2019",\nurl = "http://download.tensorflow.org/example_images/flower_photos.tgz" }'
-            ),
+            citation=citation("tfflowers"),
         )
 
     def _split_generators(self, dl_manager: DownloadManager) -> Mapping[str, Examples]:

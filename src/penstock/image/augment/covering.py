@@ -152,10 +152,7 @@ def random_cutout(
 
 
 def stateless_random_cutout(
-    images: npt.NDArray[Any],
-    mask_size: int | Sequence[int],
-    seed: Any,
-    constant_values: float = 0,
+    images: npt.NDArray[Any], mask_size: int | Sequence[int], seed: Any, constant_values: float = 0
 ) -> npt.NDArray[Any]:
     """Do the same as `random_cutout`, with random numbers that depend on `seed` only.
 

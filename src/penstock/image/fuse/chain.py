@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from penstock.errors import InvalidArgumentError
-from penstock.image.kernels import (
-    line_of,
-)
+from penstock.image.kernels import line_of
 from penstock.native.library import Kernels
 
 if TYPE_CHECKING:

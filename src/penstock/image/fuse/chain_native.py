@@ -162,27 +162,21 @@ def _lay_on_line(levels: Any, first: int, n: int, slope: Any, rest: Any, begin: 
 
 @maker
 def _one(
-    src: Any,
-    height: int,
-    width: int,
-    codes: Any,
-    args: Any,
-    flips: Any,
-    before: int,
-    after: int,
-    table: Any,
-    last_codes: Any,
-    last_values: Any,
-    out_height: int,
-    out_width: int,
-    separate: bool,
-    planes: Any,
-    read: Any,
-    halves: Any,
-    floats_out: Any,
-    bytes_out: Any,
+    image: Any, colours: Any, turns: Any, table: Any, finish: Any, out_size: Any, separate: bool, work: Any, out: Any
 ) -> None:
-    """Process one image, `src`, into its place. All sizes have been checked."""
+    """Process one image into its place. All sizes have been checked.
+
+    The tuples are the image with its height and width; codes, arguments and flips of the operations on colours; the
+    flips before and after the resize; codes and values of the last operations; the size of the result; the scratch
+    memory; and the results.
+    """
+    src, height, width = image
+    codes, args, flips = colours
+    before, after = turns
+    last_codes, last_values = finish
+    out_height, out_width = out_size
+    planes, read, halves = work
+    floats_out, bytes_out = out
     size, line_size = height * width, 3 * out_width
     means = np.zeros(3, np.float32)
     first, in_planes = _passes(src, height, width, codes, args, flips, planes, read, halves, means)
@@ -313,6 +307,7 @@ def chain(
         or (last_codes.size and last_values.shape[1] != line_size)
     ):
         return BAD_ARGUMENT
+    finish, shape, work = (last_codes, last_values), (out_height, out_width), (planes, read, halves)
     for i in range(count):
         height, width = heights[i], widths[i]
         # Checks are done step by step, so that no product can overflow.
@@ -325,25 +320,8 @@ def chain(
         if planes.size // 4 < size or read.size // 4 < size or halves.size < size - size // 2:
             return BAD_ARGUMENT
     for i in range(count):
-        _one(
-            src[starts[i] : starts[i] + 3 * heights[i] * widths[i]],
-            heights[i],
-            widths[i],
-            codes,
-            args[i],
-            flips[i],
-            before[i],
-            after[i],
-            table,
-            last_codes,
-            last_values,
-            out_height,
-            out_width,
-            separate,
-            planes,
-            read,
-            halves,
-            floats_out[i * out_size : (i + 1) * out_size],
-            bytes_out[i * out_size : (i + 1) * out_size],
-        )
+        image = src[starts[i] : starts[i] + 3 * heights[i] * widths[i]], heights[i], widths[i]
+        out = floats_out[i * out_size : (i + 1) * out_size], bytes_out[i * out_size : (i + 1) * out_size]
+        colours, turns = (codes, args[i], flips[i]), (before[i], after[i])
+        _one(image, colours, turns, table, finish, shape, separate, work, out)
     return 0

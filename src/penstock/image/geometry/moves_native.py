@@ -83,34 +83,21 @@ def _within(places: Any, size: int) -> bool:
 
 
 @helper
-def _one(
-    src: Any,
-    n: int,
-    height: int,
-    width: int,
-    channels: int,
-    rows: Any,
-    columns: Any,
-    outside: Any,
-    transforms: Any,
-    mode: int,
-    bilinear: bool,
-    fill: Any,
-    out_height: int,
-    out_width: int,
-    window: Any,
-    points: Any,
-    dst: Any,
-    at: int,
-) -> None:
-    """Write the window of image `n`, or the whole image, transformed, into `dst` from `at` on."""
+def _one(src: Any, n: int, sizes: Any, where: Any, out_size: Any, window: Any, points: Any, dst: Any, at: int) -> None:
+    """Write the window of image `n`, or the whole image, transformed, into `dst` from `at` on.
+
+    `sizes` and `where` are those of `_all`.
+    """
+    height, width, channels = sizes
+    rows, columns, outside, transforms, mode, bilinear, fill = where
+    tall, wide = out_size
     image = n * height * width * channels
-    a, size = transforms[n if transforms.shape[0] > 1 else 0], (out_height, out_width)
+    a = transforms[n if transforms.shape[0] > 1 else 0]
     if rows.shape[0] == 0:
-        transform_one(src, image, height, width, channels, a, mode, bilinear, fill, *size, points, dst, at)
+        transform_one(src, image, height, width, channels, a, mode, bilinear, fill, tall, wide, points, dst, at)
         return
     _window(src, image, width, channels, rows[n], columns[n], outside, window)
-    transform_one(window, 0, *size, channels, a, mode, bilinear, fill, *size, points, dst, at)
+    transform_one(window, 0, tall, wide, channels, a, mode, bilinear, fill, tall, wide, points, dst, at)
 
 
 @helper
@@ -124,36 +111,16 @@ def _calculated(now: Any, size: int, codes: Any, numbers: Any, dst: Any, at: int
 
 
 @helper
-def _all(
-    bytes_in: Any,
-    floats_in: Any,
-    count: int,
-    height: int,
-    width: int,
-    channels: int,
-    rows: Any,
-    columns: Any,
-    outside: Any,
-    transforms: Any,
-    mode: int,
-    bilinear: bool,
-    fill: Any,
-    out_height: int,
-    out_width: int,
-    codes: Any,
-    numbers: Any,
-    boxes: Any,
-    covers: Any,
-    bytes_out: Any,
-    floats_out: Any,
-    bytes_made: Any,
-    floats_made: Any,
-    points: Any,
-) -> None:
-    """Run `moves` with checked sizes, and memory for intermediate images."""
+def _all(images: Any, sizes: Any, where: Any, out_size: Any, finish: Any, results: Any, made: Any, points: Any) -> None:
+    """Run `moves` with checked sizes. `made` has memory for intermediate images."""
+    bytes_in, floats_in, count = images
+    height, width, channels = sizes
+    rows, columns, outside, transforms, _, _, _ = where
+    out_height, out_width = out_size
+    codes, numbers, boxes, covers = finish
+    bytes_out, floats_out = results
     size, values, direct = out_height * out_width * channels, height * width * channels, rows.shape[0] == 0
-    sizes, where = (height, width, channels), (rows, columns, outside, transforms, mode, bilinear, fill)
-    (byte_window, bytes_now), (float_window, floats_now) = bytes_made, floats_made
+    byte_window, bytes_now, float_window, floats_now = made
     for n in range(count):
         at = n * size
         begin = at if direct else 0
@@ -162,7 +129,7 @@ def _all(
             if transforms.shape[0] == 0:
                 _window(bytes_in, n * values, width, channels, rows[n], columns[n], outside, bytes_now)
             else:
-                _one(bytes_in, n, *sizes, *where, out_height, out_width, byte_window, points, into, begin)
+                _one(bytes_in, n, sizes, where, out_size, byte_window, points, into, begin)
             if floats_out.size:
                 _calculated(bytes_now, size, codes, numbers, floats_out, at)
             elif not direct:
@@ -173,7 +140,7 @@ def _all(
             if transforms.shape[0] == 0:
                 _window(floats_in, n * values, width, channels, rows[n], columns[n], outside, floats_now)
             else:
-                _one(floats_in, n, *sizes, *where, out_height, out_width, float_window, points, target, begin)
+                _one(floats_in, n, sizes, where, out_size, float_window, points, target, begin)
             if not direct:
                 _calculated(floats_now, size, codes, numbers, floats_out, at)
         for k in range(covers.shape[0]):
@@ -255,30 +222,16 @@ def moves(
     made = 0 if direct else out_height * out_width * channels + SLACK
     window = made if transforms.shape[0] else 0
     as_bytes, as_floats = (made, window) if bytes_in.size else (0, 0), (0, 0) if bytes_in.size else (made, window)
+    byte_window, bytes_now = np.empty(as_bytes[1], np.uint8), np.empty(as_bytes[0], np.uint8)
+    float_window, floats_now = np.empty(as_floats[1], np.float32), np.empty(as_floats[0], np.float32)
     _all(
-        writable(bytes_in),
-        writable(floats_in),
-        count,
-        height,
-        width,
-        channels,
-        rows,
-        columns,
-        outside,
-        transforms,
-        mode,
-        bilinear,
-        fill,
-        out_height,
-        out_width,
-        codes,
-        numbers,
-        boxes,
-        covers,
-        bytes_out,
-        floats_out,
-        (np.empty(as_bytes[1], np.uint8), np.empty(as_bytes[0], np.uint8)),
-        (np.empty(as_floats[1], np.float32), np.empty(as_floats[0], np.float32)),
+        (writable(bytes_in), writable(floats_in), count),
+        (height, width, channels),
+        (rows, columns, outside, transforms, mode, bilinear, fill),
+        (out_height, out_width),
+        (codes, numbers, boxes, covers),
+        (bytes_out, floats_out),
+        (byte_window, bytes_now, float_window, floats_now),
         points_memory(out_height, out_width),
     )
     return 0

@@ -42,26 +42,12 @@ def _runs(columns: Any, found: Any) -> None:
 
 
 @helper
-def _windows(
-    src: Any,
-    count: int,
-    height: int,
-    width: int,
-    values: int,
-    top: Any,
-    left: Any,
-    upside_down: Any,
-    mirrored: Any,
-    mode: int,
-    fill: Any,
-    out_height: int,
-    out_width: int,
-    dst: Any,
-    rows: Any,
-    columns: Any,
-    runs: Any,
-) -> int:
-    """Run `window` with checked sizes, and memory for the places of an image and for `_runs`."""
+def _windows(src: Any, sizes: Any, where: Any, mode: int, fill: Any, out_size: Any, dst: Any, made: Any) -> int:
+    """Run `window` with checked sizes. `made` has memory for the places of an image and for `_runs`."""
+    count, height, width, values = sizes
+    top, left, upside_down, mirrored = where
+    out_height, out_width = out_size
+    rows, columns, runs = made
     for n in range(count):
         if not _places(top[n], upside_down[n], mode, height, rows) or not _places(
             left[n], mirrored[n], mode, width, columns
@@ -146,22 +132,5 @@ def window(
         return BAD_ARGUMENT
     rows = np.empty(out_height, np.int64)
     columns, runs = np.empty(out_width, np.int64), np.empty(out_width, np.int64)
-    return _windows(
-        src,
-        count,
-        height,
-        width,
-        values,
-        top,
-        left,
-        upside_down,
-        mirrored,
-        mode,
-        fill,
-        out_height,
-        out_width,
-        dst,
-        rows,
-        columns,
-        runs,
-    )
+    sizes, where = (count, height, width, values), (top, left, upside_down, mirrored)
+    return _windows(src, sizes, where, mode, fill, (out_height, out_width), dst, (rows, columns, runs))

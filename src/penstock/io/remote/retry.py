@@ -8,13 +8,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import TypeVar
 
-from penstock.errors import (
-    InvalidArgumentError,
-    NotFoundError,
-    PenstockError,
-    PermissionDeniedError,
-    UnavailableError,
-)
+from penstock.errors import InvalidArgumentError, NotFoundError, PenstockError, PermissionDeniedError, UnavailableError
 from penstock.hints import redacted
 from penstock.io.remote.system import scheme_of, settings
 

@@ -2,4 +2,4 @@
 
 from penstock.physical.accesses import batches, several, single, storing
 
-__all__ = ["batches", "cached", "several", "single", "slices", "storing"]
+__all__ = ["batches", "several", "single", "storing"]

@@ -2,15 +2,4 @@
 
 from penstock.physical.builders import batching, core, mixing, stateful
 
-__all__ = [
-    "batching",
-    "core",
-    "delivering",
-    "grouping",
-    "indexing",
-    "mixing",
-    "packing",
-    "rewritten",
-    "stateful",
-    "storing",
-]
+__all__ = ["batching", "core", "mixing", "stateful"]

@@ -14,13 +14,13 @@ from penstock.block.spec import LeafSpec, TensorSpec
 from penstock.block.structure import Structure, flatten
 from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, raise_as_failure
 from penstock.keys import fold
-from penstock.physical.builders.core import rows_of_batches
-from penstock.physical.key_function import KeyFunction, whole_number
+from penstock.physical.builders.core import grouped, key_function, rows_of_batches
+from penstock.physical.key_function import whole_number
 from penstock.physical.lower import Lowering, lower, register
 from penstock.physical.stage import Stage
 from penstock.physical.stages.batch import RebatchStage, stack_block
 from penstock.physical.stages.cardinality import PadToCardinalityStage
-from penstock.physical.stages.grouped import BucketStage, GroupedStage, Stack
+from penstock.physical.stages.grouped import BucketStage, Stack
 from penstock.physical.stages.groups import GroupByReducerStage, GroupByWindowStage
 from penstock.physical.stages.keyed_windows import KeyedWindow, KeyedWindows
 from penstock.physical.stages.pack import PackStage
@@ -35,34 +35,21 @@ from penstock.plan.padding import Padding
 from penstock.sources.arrays import BlockSource, read_only
 
 
-def _grouped(node: batching.BatchNode, lowering: Lowering, stack: Stack) -> Stage:
-    upstream = lower(node.input, lowering)
-    return GroupedStage(
-        upstream,
-        node.batch_size,
-        stack,
-        node.label,
-        node.where,
-        drop_remainder=node.drop_remainder,
-        memory=lowering.memory,
-    )
-
-
 @register(batching.PaddedBatch)
 def _padded_batch(node: batching.PaddedBatch, lowering: Lowering) -> Stage:
-    return _grouped(node, lowering, Padder(node.paddings))
+    return grouped(node, lowering, Padder(node.paddings))
 
 
 @register(batching.RaggedBatch)
 @register(batching.BatchOfSlices)
 def _ragged_batch(node: batching.RaggedBatch, lowering: Lowering) -> Stage:
     stack = partial(ragged_block, dims=node.ragged_dims(), row_splits_dtype=node.row_splits_dtype)
-    return _grouped(node, lowering, stack)
+    return grouped(node, lowering, stack)
 
 
 @register(batching.SparseBatch)
 def _sparse_batch(node: batching.SparseBatch, lowering: Lowering) -> Stage:
-    return _grouped(node, lowering, Sparser(node.row_shape, node.check))
+    return grouped(node, lowering, Sparser(node.row_shape, node.check))
 
 
 @register(batching.Rebatch)
@@ -110,18 +97,7 @@ _EXPECTED_SIZE = 32  # expected size of a window if a function decides it
 
 @register(grouping.Window)
 def _window(node: grouping.Window, lowering: Lowering) -> Stage:
-    assert node.shift is not None
-    return WindowStage(
-        lower(node.input, lowering),
-        node.size,
-        node.shift,
-        node.stride,
-        node.label,
-        node.where,
-        drop_remainder=node.drop_remainder,
-        dataset=lowering.dataset,
-        memory=lowering.memory,
-    )
+    return WindowStage(lower(node.input, lowering), node, lowering.dataset, lowering.memory)
 
 
 @register(grouping.GroupByWindow)
@@ -129,26 +105,20 @@ def _group_by_window(node: grouping.GroupByWindow, lowering: Lowering) -> Stage:
     upstream = lower(node.input, lowering)
     windows = KeyedWindows(
         upstream,
-        _keys(node, lowering),
+        key_function(node, "key_func", lowering),
         _size_of(node),
         node.window_size or _EXPECTED_SIZE,
         Context(node.label, node.where),
         least_size=node.window_size or 1,
         memory=lowering.memory,
     )
-    return GroupByWindowStage(upstream, windows, _window_opener(node, lowering), node.label, node.where)
-
-
-def _keys(node: grouping.GroupByWindow | grouping.GroupByReducer, lowering: Lowering) -> KeyFunction:
-    vectorise = lowering.options.experimental_optimization.map_vectorization.enabled
-    return KeyFunction(node.key_func, "key_func", node.label, node.where, vectorise=vectorise)
+    return GroupByWindowStage(upstream, windows, _window_opener(node, lowering), node)
 
 
 @register(grouping.BucketBySequenceLength)
 def _bucket_by_sequence_length(node: grouping.BucketBySequenceLength, lowering: Lowering) -> Stage:
     sizes = node.bucket_batch_sizes
-    vectorise = lowering.options.experimental_optimization.map_vectorization.enabled
-    lengths = KeyFunction(node.element_length_func, "element_length_func", node.label, node.where, vectorise=vectorise)
+    lengths = key_function(node, "element_length_func", lowering)
 
     def bucket_of(block: Block, first: int) -> tuple[np.ndarray, dict[int, Exception]]:
         found, errors = lengths(block, first)
@@ -160,15 +130,7 @@ def _bucket_by_sequence_length(node: grouping.BucketBySequenceLength, lowering: 
     windows = KeyedWindows(
         upstream, bucket_of, sizes.__getitem__, expected, context, least_size=min(sizes), memory=lowering.memory
     )
-    return BucketStage(
-        upstream,
-        windows,
-        sizes,
-        [_stack(node, bucket) for bucket in range(len(sizes))],
-        node.label,
-        node.where,
-        drop_remainder=node.drop_remainder,
-    )
+    return BucketStage(upstream, windows, node, [_stack(node, bucket) for bucket in range(len(sizes))])
 
 
 def _stack(node: grouping.BucketBySequenceLength, bucket: int) -> Stack:
@@ -233,4 +195,4 @@ def _window_opener(node: grouping.GroupByWindow, lowering: Lowering) -> Callable
 @register(grouping.GroupByReducer)
 def _group_by_reducer(node: grouping.GroupByReducer, lowering: Lowering) -> Stage:
     upstream = lower(node.input, lowering)
-    return GroupByReducerStage(upstream, _keys(node, lowering), node.reducer, node.label, node.where)
+    return GroupByReducerStage(upstream, key_function(node, "key_func", lowering), node)

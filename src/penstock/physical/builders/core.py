@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,8 +10,9 @@ from typing import Any
 from penstock.keys import fold
 from penstock.physical.access import FetchTransform
 from penstock.physical.chained import Portioned, Stint
-from penstock.physical.executor import BatchTask, StageReader
+from penstock.physical.executor import BatchTask, SegmentSettings, StageReader
 from penstock.physical.inner_plans import Opening
+from penstock.physical.key_function import KeyFunction
 from penstock.physical.lower import Lowering, Service, lower, register, transforms_of
 from penstock.physical.stage import Stage
 from penstock.physical.stages import shuffle as stages
@@ -20,20 +21,22 @@ from penstock.physical.stages.batch import UnbatchStage, stack_block
 from penstock.physical.stages.cached import CachedStage
 from penstock.physical.stages.combine import AgreedStage, EnumerateStage, Rounds, SequenceStage, ZipStage
 from penstock.physical.stages.cut import ShardStage, SkipStage, TakeStage
-from penstock.physical.stages.grouped import GroupedStage
+from penstock.physical.stages.grouped import GroupedStage, Stack
 from penstock.physical.stages.interleave import InterleaveStage
 from penstock.physical.stages.located import LocatedStage, NumbersStage, ProvenanceStage
-from penstock.physical.stages.mix import MixStage
+from penstock.physical.stages.mix import Chooser, MixStage
 from penstock.physical.stages.scan import ScanStage
 from penstock.physical.stages.shuffle import ShuffleStage
 from penstock.physical.stages.windowed import WindowedStage
 from penstock.physical.storage import settled
 from penstock.plan import counted, fused, inputs, ops
+from penstock.plan.batching import BatchNode
 from penstock.plan.distribution import Distribute, InTurn, Remote, parted, taken_in_turn
 from penstock.plan.indexing import GlobalShuffle, Split, WithProvenance
 from penstock.plan.node import Node, UnaryNode
 from penstock.plan.step_effects import opens_visibly
 from penstock.plan.storing import Cache
+from penstock.plan.visible import acts, is_called_ahead
 from penstock.plan.windows import WindowedFlatMap
 from penstock.store.memory import MemoryStore
 
@@ -56,20 +59,12 @@ def _apply(node: UnaryNode, steps: tuple[Any, ...], lowering: Lowering) -> Stage
         executor = "process"
     if parallel is None:
         run = (lowering.executor_of(node) if seeds else lowering.executor).run_all(transforms, executor)
-        stint = Stint() if lowering.is_called_ahead(node) else None
+        stint = Stint() if is_called_ahead(node) else None
         return ApplyStage(_wanted_only(node, lowering, ahead=stint is not None), transforms, run, lowering.epoch, stint)
-    below = lowering.deeper()
+    upstream = _wanted_only(node, lowering.deeper())
     ordered = lowering.ordered(steps[0].deterministic)
-    upstream = _wanted_only(node, below)
-    return lowering.executor_of(node).segment(
-        upstream,
-        transforms,
-        parallelism=parallel,
-        ordered=ordered,
-        depth=lowering.depth,
-        executor=executor,
-        epoch=lowering.epoch,
-    )
+    settings = SegmentSettings(parallel, ordered, lowering.depth, None, executor, lowering.epoch)
+    return lowering.executor_of(node).segment(upstream, transforms, settings)
 
 
 def _wanted_only(node: UnaryNode, lowering: Lowering, *, ahead: bool = False) -> Stage:
@@ -78,7 +73,7 @@ def _wanted_only(node: UnaryNode, lowering: Lowering, *, ahead: bool = False) ->
     The same applies to functions that are called `ahead` of the consumer, because they may be slow.
     """
     upstream = lower(node.input, lowering)
-    return Portioned(upstream) if ahead or lowering.acts(node) else upstream
+    return Portioned(upstream) if ahead or acts(node) else upstream
 
 
 @register(ops.Map)
@@ -95,43 +90,36 @@ def _fused(node: fused.FusedMap, lowering: Lowering) -> Stage:
 @register(fused.MapAndBatch)
 def _map_and_batch(node: fused.MapAndBatch, lowering: Lowering) -> Stage:
     transforms = lowering.transforms(node, node.steps)
-    batch = BatchTask(node.batch.batch_size, node.batch.drop_remainder, node.batch.label, node.batch.where)
-    parallel = node.steps[0].num_parallel_calls
+    first, upstream = node.steps[0], _wanted_only(node, lowering.deeper())
+    parallel, batch = first.num_parallel_calls, _batch_task(node.batch)
     assert parallel is not None
     seeds = any(transform.generators for transform in transforms)
-    return lowering.executor_of(node).segment(
-        _wanted_only(node, lowering.deeper()),
-        transforms,
-        parallelism=parallel,
-        ordered=lowering.ordered(node.steps[0].deterministic),
-        depth=lowering.depth,
-        batch=batch,
-        executor="process" if seeds and node.executor == "auto" else node.executor,
-        epoch=lowering.epoch,
-    )
+    executor = "process" if seeds and node.executor == "auto" else node.executor
+    ordered = lowering.ordered(first.deterministic)
+    settings = SegmentSettings(parallel, ordered, lowering.depth, batch, executor, lowering.epoch)
+    return lowering.executor_of(node).segment(upstream, transforms, settings)
+
+
+def _batch_task(node: ops.Batch) -> BatchTask:
+    return BatchTask(node.batch_size, node.drop_remainder, node.label, node.where)
 
 
 @register(ops.Batch)
 def _batch(node: ops.Batch, lowering: Lowering) -> Stage:
-    if node.num_parallel_calls is None:
-        upstream = lower(node.input, lowering)
-        return GroupedStage(
-            upstream,
-            node.batch_size,
-            stack_block,
-            node.label,
-            node.where,
-            drop_remainder=node.drop_remainder,
-            memory=lowering.memory,
-        )
-    return lowering.executor_of(node).segment(
-        lower(node.input, lowering.deeper()),
-        (),
-        parallelism=node.num_parallel_calls,
-        ordered=lowering.ordered(node.deterministic),
-        depth=lowering.depth,
-        batch=BatchTask(node.batch_size, node.drop_remainder, node.label, node.where),
-    )
+    parallel = node.num_parallel_calls
+    if parallel is None:
+        return grouped(node, lowering, stack_block)
+    upstream = lower(node.input, lowering.deeper())
+    ordered = lowering.ordered(node.deterministic)
+    settings = SegmentSettings(parallel, ordered, lowering.depth, _batch_task(node))
+    return lowering.executor_of(node).segment(upstream, (), settings)
+
+
+def grouped(node: ops.Batch | BatchNode, lowering: Lowering, stack: Stack) -> Stage:
+    """Return the stage of a step that joins neighbours with `stack`, in the consumer's thread."""
+    size, label, where, drop = node.batch_size, node.label, node.where, node.drop_remainder
+    upstream = lower(node.input, lowering)
+    return GroupedStage(upstream, size, stack, label, where, drop_remainder=drop, memory=lowering.memory)
 
 
 @register(counted.Unbatch)
@@ -326,18 +314,22 @@ def _distribute(node: Distribute, lowering: Lowering) -> Stage:
 @register(InTurn)
 def _in_turn(node: InTurn, lowering: Lowering) -> Stage:
     count = len(node.parts)
-    stages = tuple(lower(part, lowering.turn(count, index)) for index, part in enumerate(node.parts))
-    known = node.spec is not None
+    stages = [lower(part, lowering.turn(count, index)) for index, part in enumerate(node.parts)]
+    return mixed(node, lowering, stages, Rounds(count), "continue")
+
+
+def mixed(node: Node, lowering: Lowering, stages: Sequence[Stage], chooser: Chooser, on_empty: str) -> Stage:
+    """Return the stage of a step that takes each element from the stream that `chooser` selects."""
+    known, label, where = node.spec is not None, node.label, node.where
     return MixStage(
-        stages,
-        Rounds(count),
-        "continue",
-        node.label,
-        node.where,
-        same_kind=known,
-        any_rank=node.any_rank,
-        memory=lowering.memory,
+        tuple(stages), chooser, on_empty, label, where, same_kind=known, any_rank=node.any_rank, memory=lowering.memory
     )
+
+
+def key_function(node: Node, name: str, lowering: Lowering) -> KeyFunction:
+    """Return the user's function that is parameter `name` of a step."""
+    vectorise = lowering.options.experimental_optimization.map_vectorization.enabled
+    return KeyFunction(getattr(node, name), name, node.label, node.where, vectorise=vectorise)
 
 
 @register(Remote)
@@ -362,9 +354,8 @@ def _global_shuffle(node: GlobalShuffle, lowering: Lowering) -> Stage:
     parallel = node.num_parallel_calls
     if parallel is None:
         return Portioned(ApplyStage(numbers, [fetch]), _GATHERING)
-    return lowering.executor_of(node).segment(
-        numbers, [fetch], parallelism=parallel, ordered=lowering.ordered(None), depth=lowering.depth
-    )
+    settings = SegmentSettings(parallel, lowering.ordered(None), lowering.depth)
+    return lowering.executor_of(node).segment(numbers, [fetch], settings)
 
 
 def _caches(node: Node) -> Iterator[Cache]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.keys import fold
-from penstock.physical.key_function import KeyFunction
+from penstock.physical.builders.core import key_function, mixed
 from penstock.physical.lower import Lowering, lower, register
 from penstock.physical.stage import Stage
 from penstock.physical.stages import resample
-from penstock.physical.stages.mix import MixStage
 from penstock.physical.stages.sampling import Choosing, Constant, FromData, Handled, Sampling, Scheduled, Weights
 from penstock.plan import mixing
 from penstock.plan.mix_weights import MixWeights
@@ -32,19 +31,8 @@ def _sample_from(node: mixing.SampleFrom, lowering: Lowering) -> Stage:
     sources: tuple[Node, ...] = node.sources
     if node.on_empty == "repeat":  # a data set repeated forever ends only if it is empty
         sources = tuple(Repeat(input=source, where=node.where) for source in sources)
-    stages = tuple(lower(source, lowering) for source in sources)
-    chooser = Sampling(key, _weights(node, lowering))
-    known = node.spec is not None
-    return MixStage(
-        stages,
-        chooser,
-        node.on_empty,
-        node.label,
-        node.where,
-        same_kind=known,
-        any_rank=node.any_rank,
-        memory=lowering.memory,
-    )
+    stages = [lower(source, lowering) for source in sources]
+    return mixed(node, lowering, stages, Sampling(key, _weights(node, lowering)), node.on_empty)
 
 
 def _weights(node: mixing.SampleFrom, lowering: Lowering) -> Weights:
@@ -62,24 +50,12 @@ def _weights(node: mixing.SampleFrom, lowering: Lowering) -> Weights:
 def _choose_from(node: mixing.ChooseFrom, lowering: Lowering) -> Stage:
     choices, *stages = (lower(part, lowering) for part in node.parts)
     chooser = Choosing(choices, len(stages), node.label, node.where)
-    on_empty = "stop" if node.stop_on_empty_dataset else "continue"
-    known = node.spec is not None
-    return MixStage(
-        tuple(stages),
-        chooser,
-        on_empty,
-        node.label,
-        node.where,
-        same_kind=known,
-        any_rank=node.any_rank,
-        memory=lowering.memory,
-    )
+    return mixed(node, lowering, stages, chooser, "stop" if node.stop_on_empty_dataset else "continue")
 
 
 @register(mixing.WithClass)
 def _with_class(node: mixing.WithClass, lowering: Lowering) -> Stage:
-    vectorise = lowering.options.experimental_optimization.map_vectorization.enabled
-    function = KeyFunction(node.class_func, "class_func", node.label, node.where, vectorise=vectorise)
+    function = key_function(node, "class_func", lowering)
     return resample.WithClassStage(lower(node.input, lowering), function, node.num_classes, node.label, node.where)
 
 

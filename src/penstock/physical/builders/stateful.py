@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from penstock.errors import Context, annotate
 from penstock.keys import fold
+from penstock.physical.builders.core import key_function
 from penstock.physical.chained import Portioned
-from penstock.physical.key_function import KeyFunction
 from penstock.physical.lower import Lowering, lower, register
 from penstock.physical.stage import Stage
 from penstock.physical.stages.apply import StatefulMapStage
@@ -26,11 +26,10 @@ _RANDOM = 0x72616E646F6D
 
 @register(stateful.StatefulMap)
 def _stateful_map(node: stateful.StatefulMap, lowering: Lowering) -> Stage:
-    carried = node.initial_state.carried()
     upstream = lower(node.input, lowering)
     if acts(node):
         upstream = Portioned(upstream)
-    return StatefulMapStage(upstream, node.function, carried, node.label, node.where, any_rank=node.any_rank)
+    return StatefulMapStage(upstream, node)
 
 
 @register(stateful.TakeWhile)
@@ -39,7 +38,7 @@ def _take_while(node: stateful.TakeWhile, lowering: Lowering) -> Stage:
     upstream = lower(node.input, lowering)
     if acts(node):
         upstream = Portioned(upstream)
-    return TakeWhileStage(upstream, node.predicate, node.label, node.where, vectorise=vectorise)
+    return TakeWhileStage(upstream, node, vectorise=vectorise)
 
 
 @register(stateful.Unique)
@@ -69,10 +68,7 @@ def _random(node: stateful.Random, lowering: Lowering) -> Stage:
 @register(storing.Snapshot)
 @register(storing.DiskCache)
 def _snapshot(node: storing.Snapshot, lowering: Lowering) -> Stage:
-    shard_func = None
-    if node.shard_func is not None:
-        vectorise = lowering.options.experimental_optimization.map_vectorization.enabled
-        shard_func = KeyFunction(node.shard_func, "shard_func", node.label, node.where, vectorise=vectorise)
+    shard_func = None if node.shard_func is None else key_function(node, "shard_func", lowering)
     try:
         return SnapshotStage(storage_of(node, lowering), shard_func, node.label, node.where, memory=lowering.memory)
     except Exception as error:  # an error in the files of the folder

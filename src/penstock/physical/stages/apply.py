@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from time import perf_counter, process_time
 from types import NoneType
@@ -14,7 +14,6 @@ from typing import Any
 from penstock.block.block import Block, BlockBuilder
 from penstock.block.numbers import Numbers
 from penstock.block.same_kind import SameKind
-from penstock.block.scan_state import ScanState
 from penstock.block.structure import Structure
 from penstock.errors import Context, InvalidTypeError, as_failure
 from penstock.frames import tidied
@@ -23,6 +22,7 @@ from penstock.physical.singly import Singly
 from penstock.physical.stage import CountingStage, Stage, State
 from penstock.physical.stretch import Stretch
 from penstock.physical.transform import FunctionTransform, RunAll, Transforms, agreed, checked, run_all
+from penstock.plan.stateful import StatefulMap
 
 # A tokeniser gets so many times more elements per request, because the threads of its library take time to wake up.
 _TEXTS = 4
@@ -180,20 +180,11 @@ class StatefulMapStage(CountingStage):
     element is invalid, the new state is used, because the call itself succeeded.
     """
 
-    def __init__(
-        self,
-        upstream: Stage,
-        function: Callable[[Any, Any], Any],
-        carried: ScanState,
-        label: str,
-        where: str | None,
-        *,
-        any_rank: bool = False,
-    ) -> None:
-        super().__init__(upstream, label, where)
-        self._function = function
-        self._carried = carried
-        self._same_kind = SameKind("The output of scan_func", any_rank=any_rank)
+    def __init__(self, upstream: Stage, node: StatefulMap) -> None:
+        super().__init__(upstream, node.label, node.where)
+        self._function = node.function
+        self._carried = node.initial_state.carried()
+        self._same_kind = SameKind("The output of scan_func", any_rank=node.any_rank)
 
     def make(self, want: int) -> Stretch | None:
         first = self._count

@@ -17,7 +17,7 @@ from penstock.errors import Context, InvalidArgumentError, InvalidTypeError, Pen
 from penstock.physical.kernels.run import gather
 from penstock.physical.memory import UNCOUNTED, Collector, Memory
 from penstock.physical.stacking import stack_each
-from penstock.physical.stage import Cursor, Stage, State
+from penstock.physical.stage import Cursor, CursorStage, Stage, UnaryStage
 
 
 def stack_column(column: Column, path: str) -> Column:
@@ -68,12 +68,11 @@ def _stacked(column: Column, size: int, path: str) -> Column:
     return parts[0] if len(parts) == 1 else ListColumn([part.values()[0] for part in parts])
 
 
-class UnbatchStage(Stage):
+class UnbatchStage(CursorStage):
     """Yields every slice along the first axis as an element. `most` is the largest number of slices per element."""
 
     def __init__(self, upstream: Stage, label: str, where: str | None, most: int | None = None) -> None:
-        super().__init__(label, (upstream,), where)
-        self._cursor = Cursor(upstream)
+        super().__init__(upstream, label, where)
         self._most = most
         self._rows = 64  # number of slices of the last elements
 
@@ -97,15 +96,6 @@ class UnbatchStage(Stage):
                 self._rows = max(rows.size // block.size, 1)
                 return rows
         return None
-
-    def state(self) -> State:
-        return self._cursor.state()
-
-    def restore(self, state: State) -> None:
-        self._cursor.restore(state)
-
-    def close(self) -> None:
-        self._cursor.close()
 
 
 def taken_apart(block: Block) -> Block | None:
@@ -149,13 +139,15 @@ def first_extents(block: Block) -> Sequence[int]:
     return found
 
 
-class RebatchStage(Stage):
+class RebatchStage(UnaryStage):
     """Runs `unbatch` and `batch` with `sizes` in turn.
 
     Batches are views of the input batches if these are large enough.
 
     `most` is the number of rows of the input batches, if it is known.
     """
+
+    moving = ("_count",)
 
     def __init__(
         self,
@@ -168,9 +160,9 @@ class RebatchStage(Stage):
         most: int | None = None,
         memory: Memory = UNCOUNTED,
     ) -> None:
-        super().__init__(label, (upstream,), where)
+        super().__init__(upstream, label, where)
         self._batches = _BatchesStage(upstream)
-        self._cursor = Cursor(UnbatchStage(self._batches, label, where, most))
+        self._cursor = self._reader = Cursor(UnbatchStage(self._batches, label, where, most))
         self._collector = Collector(self._cursor, memory.account("batch", label, where))
         self._sizes = sizes if len(set(sizes)) > 1 else sizes[:1]
         self._drop_remainder = drop_remainder
@@ -234,13 +226,6 @@ class RebatchStage(Stage):
             return stack_column(column, path)
         return ListColumn([RaggedTensor.stack(column.values(), dtype)])
 
-    def state(self) -> State:
-        return [self._cursor.state(), self._count]
-
-    def restore(self, state: State) -> None:
-        below, self._count = state
-        self._cursor.restore(below)
-
     def close(self) -> None:
         self._collector.close()
 
@@ -252,15 +237,14 @@ def _cut(rows: Block, size: int) -> Block:
     return Block(rows.structure, columns, rows.size // size, origin)
 
 
-class _BatchesStage(Stage):
+class _BatchesStage(CursorStage):
     """Yields the input batches in Blocks that `UnbatchStage` splits without a copy.
 
     `ragged` contains the paths of ragged components, whose rows are arrays, and the dtypes of their splits.
     """
 
     def __init__(self, upstream: Stage) -> None:
-        super().__init__(upstream.label, (upstream,), upstream.where)
-        self._cursor = Cursor(upstream)
+        super().__init__(upstream, upstream.label, upstream.where)
         self.ragged: dict[str, Any] = {}
         self.rows = 64  # rows per batch of the last batches
         self.ask = 1  # batches to request, if computing them is not observable
@@ -277,15 +261,6 @@ class _BatchesStage(Stage):
             if isinstance(column, ListColumn) and isinstance(column.items[0], RaggedTensor):
                 self.ragged[path] = column.items[0].row_splits.dtype
         return one.with_columns(one.structure, [_divisible(column) for column in one.columns])
-
-    def state(self) -> State:
-        return self._cursor.state()
-
-    def restore(self, state: State) -> None:
-        self._cursor.restore(state)
-
-    def close(self) -> None:
-        self._cursor.close()
 
 
 def _extent(block: Block) -> int:

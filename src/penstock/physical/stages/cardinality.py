@@ -11,19 +11,20 @@ from penstock.block.column import BytesColumn, Column, DenseColumn
 from penstock.block.spec import TensorSpec
 from penstock.block.structure import LEAF, Structure, nest
 from penstock.errors import Context, DataLossError, FailedPreconditionError, InvalidArgumentError, PenstockError
-from penstock.physical.stage import Cursor, Stage, State
+from penstock.physical.stage import CursorStage, Stage, UnaryStage
 from penstock.plan.node import INFINITE_CARDINALITY
 
 
-class AssertCardinalityStage(Stage):
+class AssertCardinalityStage(CursorStage):
     """Yields the first `expected` elements.
 
     One element too many, or the end after too few, is an error, then the end.
     """
 
+    moving = ("_seen", "_failed")
+
     def __init__(self, upstream: Stage, expected: int, file: str | None, label: str, where: str | None) -> None:
-        super().__init__(label, (upstream,), where)
-        self._cursor = Cursor(upstream)
+        super().__init__(upstream, label, where)
         self._expected = expected
         self._file = file
         self._seen = 0
@@ -55,16 +56,6 @@ class AssertCardinalityStage(Stage):
         self._failed = True
         return other_cardinality(self._expected, found, self._file, Context(self.label, self.where))
 
-    def state(self) -> State:
-        return [self._cursor.state(), self._seen, self._failed]
-
-    def restore(self, state: State) -> None:
-        below, self._seen, self._failed = state
-        self._cursor.restore(below)
-
-    def close(self) -> None:
-        self._cursor.close()
-
 
 def other_cardinality(expected: int, found: int | None, file: str | None, context: Context) -> PenstockError:
     """Return the error for another number than expected: `found` elements if fewer, None if more."""
@@ -80,8 +71,10 @@ def _elements(count: int) -> str:
     return f"{count} element{'' if count == 1 else 's'}"
 
 
-class PadToCardinalityStage(Stage):
+class PadToCardinalityStage(UnaryStage):
     """Yields `count` elements: those of the input, then zeros with the shapes of `specs`."""
+
+    moving = ("_given", "_surplus", "_ended")
 
     def __init__(
         self,
@@ -93,8 +86,7 @@ class PadToCardinalityStage(Stage):
         label: str,
         where: str | None,
     ) -> None:
-        super().__init__(label, (upstream,), where)
-        self._upstream = upstream
+        super().__init__(upstream, label, where)
         self._count = count
         self._mask_key = mask_key
         self._structure = structure
@@ -139,13 +131,6 @@ class PadToCardinalityStage(Stage):
         outer = Structure(dict, names, (LEAF,) * len(names), len(names))
         mark = DenseColumn(np.full(block.size, valid))
         return block.with_columns(nest(outer, [*structure.children, LEAF]), [*block.columns, mark])
-
-    def state(self) -> State:
-        return [self._upstream.state(), self._given, self._surplus, self._ended]
-
-    def restore(self, state: State) -> None:
-        below, self._given, self._surplus, self._ended = state
-        self._upstream.restore(below)
 
 
 def _zeros(spec: TensorSpec, size: int) -> Column:

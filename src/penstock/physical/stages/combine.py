@@ -12,7 +12,7 @@ from penstock.block.column import Column, DenseColumn
 from penstock.block.structure import LEAF, Structure, nest
 from penstock.errors import Context
 from penstock.physical.chained import Begun, Growing, Since, grows
-from penstock.physical.stage import CountingStage, Cursor, Stage, State, as_of_now
+from penstock.physical.stage import CountingStage, Cursor, Stage, State, UnaryStage, as_of_now
 from penstock.physical.stages.mix import Agreement, Choices, Chooser
 from penstock.physical.stretch import Stretch, fatal
 
@@ -65,12 +65,13 @@ class ZipStage(Stage):
             cursor.close()
 
 
-class EnumerateStage(Stage):
+class EnumerateStage(UnaryStage):
     """Yields `(number, element)`, counted from `start`."""
 
+    moving = ("_number",)
+
     def __init__(self, upstream: Stage, start: int, label: str, where: str | None) -> None:
-        super().__init__(label, (upstream,), where)
-        self._upstream = upstream
+        super().__init__(upstream, label, where)
         self._number = start
 
     def next(self, want: int) -> Block | None:
@@ -93,13 +94,6 @@ class EnumerateStage(Stage):
         passed = self._upstream.skip(count)
         self._number += passed
         return passed
-
-    def state(self) -> State:
-        return [self._upstream.state(), self._number]
-
-    def restore(self, state: State) -> None:
-        below, self._number = state
-        self._upstream.restore(below)
 
 
 _PAIR = Structure(tuple, (), (LEAF, LEAF), 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from hashlib import blake2b
 from typing import Any
 
@@ -14,18 +14,19 @@ from penstock.block.column import BytesColumn, Column, DenseColumn
 from penstock.errors import Context, annotate, as_failure
 from penstock.physical.key_function import truth, verdicts
 from penstock.physical.memory import UNCOUNTED, Memory
-from penstock.physical.stage import CountingStage, Cursor, Stage, State, StretchStage
+from penstock.physical.stage import CountingStage, CursorStage, Stage, State, StretchStage, UnaryStage
 from penstock.physical.stretch import Stretch
 from penstock.physical.vectorise import Vectoriser
-from penstock.plan.stateful import Unique
+from penstock.plan.stateful import TakeWhile, Unique
 
 
-class TakeStage(Stage):
+class TakeStage(CursorStage):
     """Yields the first `count` elements. It requests nothing after them."""
 
+    moving = ("_left",)
+
     def __init__(self, upstream: Stage, count: int, label: str, where: str | None) -> None:
-        super().__init__(label, (upstream,), where)
-        self._cursor = Cursor(upstream)
+        super().__init__(upstream, label, where)
         self._left = count
 
     def next(self, want: int) -> Block | None:
@@ -50,23 +51,14 @@ class TakeStage(Stage):
         self._left -= passed
         return passed
 
-    def state(self) -> State:
-        return [self._cursor.state(), self._left]
 
-    def restore(self, state: State) -> None:
-        below, self._left = state
-        self._cursor.restore(below)
-
-    def close(self) -> None:
-        self._cursor.close()
-
-
-class SkipStage(Stage):
+class SkipStage(UnaryStage):
     """Yields all but the first `count` elements; with a negative count, none."""
 
+    moving = ("_left",)
+
     def __init__(self, upstream: Stage, count: int, label: str, where: str | None) -> None:
-        super().__init__(label, (upstream,), where)
-        self._upstream = upstream
+        super().__init__(upstream, label, where)
         self._left = count
 
     def next(self, want: int) -> Block | None:
@@ -96,20 +88,14 @@ class SkipStage(Stage):
         before, self._left = self._left, 0
         return max(self._upstream.skip(before + count) - before, 0)
 
-    def state(self) -> State:
-        return [self._upstream.state(), self._left]
 
-    def restore(self, state: State) -> None:
-        below, self._left = state
-        self._upstream.restore(below)
-
-
-class ShardStage(Stage):
+class ShardStage(UnaryStage):
     """Yields every `num_shards`-th element, beginning with index `index`."""
 
+    moving = ("_ahead",)
+
     def __init__(self, upstream: Stage, num_shards: int, index: int, label: str, where: str | None) -> None:
-        super().__init__(label, (upstream,), where)
-        self._upstream = upstream
+        super().__init__(upstream, label, where)
         self._stride = num_shards
         self._ahead = index  # elements until the next element of this shard
 
@@ -138,23 +124,14 @@ class ShardStage(Stage):
         passed = self._upstream.skip(count * self._stride)
         return max(-(-(passed - self._ahead) // self._stride), 0)
 
-    def state(self) -> State:
-        return [self._upstream.state(), self._ahead]
-
-    def restore(self, state: State) -> None:
-        below, self._ahead = state
-        self._upstream.restore(below)
-
 
 class TakeWhileStage(CountingStage):
     """Yields elements up to the first False. It requests nothing after the Block that contains this element."""
 
-    def __init__(
-        self, upstream: Stage, predicate: Callable[..., Any], label: str, where: str | None, *, vectorise: bool
-    ) -> None:
-        super().__init__(upstream, label, where)
-        self._predicate = predicate
-        self._vectoriser = Vectoriser(predicate) if vectorise else None
+    def __init__(self, upstream: Stage, node: TakeWhile, *, vectorise: bool) -> None:
+        super().__init__(upstream, node.label, node.where)
+        self._predicate = node.predicate
+        self._vectoriser = Vectoriser(node.predicate) if vectorise else None
         self._ended = False
 
     def make(self, want: int) -> Stretch | None:

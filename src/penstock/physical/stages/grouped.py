@@ -14,6 +14,7 @@ from penstock.physical.chained import Chained, place_of
 from penstock.physical.memory import UNCOUNTED, Collector, Memory
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.keyed_windows import KeyedWindows
+from penstock.plan.grouping import BucketBySequenceLength
 
 Stack = Callable[[Block, int], Block]  # stacks every `size` elements of a Block
 
@@ -113,21 +114,13 @@ class BucketStage(Stage):
     """Joins each window to one element with the function of its key. Keys are the indices of the buckets."""
 
     def __init__(
-        self,
-        upstream: Stage,
-        windows: KeyedWindows,
-        sizes: Sequence[int],
-        stacks: Sequence[Stack],
-        label: str,
-        where: str | None,
-        *,
-        drop_remainder: bool,
+        self, upstream: Stage, windows: KeyedWindows, node: BucketBySequenceLength, stacks: Sequence[Stack]
     ) -> None:
-        super().__init__(label, (upstream,), where)
+        super().__init__(node.label, (upstream,), node.where)
         self._windows = windows
-        self._sizes = sizes
+        self._sizes = node.bucket_batch_sizes
         self._stacks = stacks
-        self._drop_remainder = drop_remainder
+        self._drop_remainder = node.drop_remainder
 
     def next(self, want: int) -> Block | None:
         self._windows.singly = self.acts

@@ -18,7 +18,7 @@ from penstock.physical.key_function import KeyFunction
 from penstock.physical.stage import Cursor, Stage, State
 from penstock.physical.stages.keyed_windows import KeyedWindow, KeyedWindows
 from penstock.physical.stretch import Stretch, failed
-from penstock.plan.grouping import Reducer
+from penstock.plan.grouping import GroupByReducer, GroupByWindow
 
 
 class GroupByWindowStage(Stage):
@@ -29,14 +29,9 @@ class GroupByWindowStage(Stage):
     """
 
     def __init__(
-        self,
-        upstream: Stage,
-        windows: KeyedWindows,
-        open_window: Callable[[KeyedWindow], Stage],
-        label: str,
-        where: str | None,
+        self, upstream: Stage, windows: KeyedWindows, open_window: Callable[[KeyedWindow], Stage], node: GroupByWindow
     ) -> None:
-        super().__init__(label, (upstream,), where)
+        super().__init__(node.label, (upstream,), node.where)
         self._windows = windows
         self._open_window = open_window
         self._open: Stage | None = None
@@ -122,11 +117,11 @@ class GroupByReducerStage(Stage):
     reduces all groups again.
     """
 
-    def __init__(self, upstream: Stage, keys: KeyFunction, reducer: Reducer, label: str, where: str | None) -> None:
-        super().__init__(label, (upstream,), where)
+    def __init__(self, upstream: Stage, keys: KeyFunction, node: GroupByReducer) -> None:
+        super().__init__(node.label, (upstream,), node.where)
         self._cursor = Cursor(upstream)
         self._keys = keys
-        self._reducer = reducer
+        self._reducer = node.reducer
         self._groups: dict[int, ScanState] = {}
         self._same_kind = SameKind("The result of finalize_func")
         self._pieces: Iterator[Block | Exception] | None = None

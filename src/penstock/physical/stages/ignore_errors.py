@@ -20,7 +20,7 @@ from penstock.errors import (
     said,
     writing_to,
 )
-from penstock.physical.stage import Stage, State
+from penstock.physical.stage import Stage, UnaryStage
 from penstock.plan.stateful import IgnoreErrors
 
 
@@ -59,15 +59,16 @@ _LOG = logging.getLogger("penstock.physical")
 RATE_OVER = 1000  # elements; for fewer, a rate is not meaningful and is checked at the end of the input
 
 
-class IgnoreErrorsStage(Stage):
+class IgnoreErrorsStage(UnaryStage):
     """Yields the elements that did not fail.
 
     A failure above `max_errors` or `max_rate` is replaced by an error of this stage.
     """
 
+    moving = ("_seen", "_ignored", "_ended")
+
     def __init__(self, upstream: Stage, node: IgnoreErrors) -> None:
-        super().__init__(node.label, (upstream,), node.where)
-        self._upstream = upstream
+        super().__init__(upstream, node.label, node.where)
         self._node = node
         self._seen = 0  # number of elements and failures
         self._ignored = 0
@@ -125,10 +126,3 @@ class IgnoreErrorsStage(Stage):
         if rate is not None:
             hint += f" Before the end, the rate is computed over at least {RATE_OVER} elements."
         return FailedPreconditionError(message, hint=hint, context=Context(self.label, self.where))
-
-    def state(self) -> State:
-        return [self._upstream.state(), self._seen, self._ignored, self._ended]
-
-    def restore(self, state: State) -> None:
-        below, self._seen, self._ignored, self._ended = state
-        self._upstream.restore(below)

@@ -16,7 +16,7 @@ from penstock.block.column import DenseColumn
 from penstock.block.origin import Origin
 from penstock.errors import PenstockError
 from penstock.physical.memory import FillingLog
-from penstock.physical.stage import Stage, State
+from penstock.physical.stage import Stage, State, UnaryStage
 from penstock.physical.stretch import failed, fatal
 from penstock.plan.indexing import with_provenance
 from penstock.sources.source import IndexedSource, SlicedSource, Source
@@ -69,12 +69,13 @@ def _whole(source: IndexedSource, numbers: np.ndarray) -> tuple[IndexedSource, n
     return source, numbers
 
 
-class LocatedStage(Stage):
+class LocatedStage(UnaryStage):
     """Numbers the elements of a Scan: over the whole source, or per file if the source has files and no index."""
 
+    moving = ("_count", "_file", "_offset")
+
     def __init__(self, upstream: Stage, source: Source) -> None:
-        super().__init__(upstream.label, (upstream,), upstream.where)
-        self._upstream = upstream
+        super().__init__(upstream, upstream.label, upstream.where)
         self._source = source
         self._by_file = not isinstance(source, IndexedSource)
         self._count = 0  # number of the next element
@@ -124,20 +125,9 @@ class LocatedStage(Stage):
         self._count += passed
         return passed
 
-    def state(self) -> State:
-        return [self._upstream.state(), self._count, self._file, self._offset]
 
-    def restore(self, state: State) -> None:
-        below, self._count, self._file, self._offset = state
-        self._upstream.restore(below)
-
-
-class ProvenanceStage(Stage):
+class ProvenanceStage(UnaryStage):
     """Yields `(element, Provenance)` from the origins of Blocks."""
-
-    def __init__(self, upstream: Stage, label: str, where: str | None) -> None:
-        super().__init__(label, (upstream,), where)
-        self._upstream = upstream
 
     def next(self, want: int) -> Block | None:
         block = self._upstream.next(want)
@@ -148,12 +138,6 @@ class ProvenanceStage(Stage):
 
     def skip(self, count: int) -> int:
         return self._upstream.skip(count)
-
-    def state(self) -> State:
-        return self._upstream.state()
-
-    def restore(self, state: State) -> None:
-        self._upstream.restore(state)
 
 
 class NumbersStage(Stage):

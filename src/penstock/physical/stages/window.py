@@ -15,9 +15,10 @@ from penstock.block.column import ListColumn
 from penstock.block.footprint import footprint
 from penstock.block.structure import LEAF
 from penstock.errors import Context, annotate
-from penstock.physical.memory import UNCOUNTED, Memory
+from penstock.physical.memory import Memory
 from penstock.physical.stage import Cursor, Stage, State, StretchStage
 from penstock.physical.stretch import Stretch, failure, join
+from penstock.plan.grouping import Window
 from penstock.plan.inputs import Scan
 from penstock.plan.node import Node
 from penstock.sources.arrays import BlockSource, read_only
@@ -80,28 +81,17 @@ class WindowStage(StretchStage):
     state is a state of the input before the next window, and the number of elements from there to the window.
     """
 
-    def __init__(
-        self,
-        upstream: Stage,
-        size: int,
-        shift: int,
-        stride: int,
-        label: str,
-        where: str | None,
-        *,
-        drop_remainder: bool,
-        dataset: Callable[[Node], Any],
-        memory: Memory = UNCOUNTED,
-    ) -> None:
-        super().__init__(label, (upstream,), where)
-        self._account = memory.account("window", label, where)
+    def __init__(self, upstream: Stage, node: Window, dataset: Callable[[Node], Any], memory: Memory) -> None:
+        super().__init__(node.label, (upstream,), node.where)
+        self._account = memory.account("window", node.label, node.where)
         self._nbytes = 0
         self._cursor = Cursor(upstream)
-        self._size = size
-        self._shift = shift
-        self._stride = stride
-        self._span = (size - 1) * stride + 1
-        self._drop_remainder = drop_remainder
+        assert node.shift is not None
+        self._size = node.size
+        self._shift = node.shift
+        self._stride = node.stride
+        self._span = (node.size - 1) * node.stride + 1
+        self._drop_remainder = node.drop_remainder
         self._dataset = dataset
         self._held: list[Stretch] = []  # the positions from `_base` up to `_top`
         self._fresh = False  # True if `_held` has grown since it was joined

@@ -25,6 +25,7 @@ from penstock.runtime.segment import Segment
 from penstock.runtime.thread_reader import ThreadReader
 
 _Cell = list[float]  # the fields of Cost
+Record = Callable[[float, float], None]
 _SUMMED = (
     *("elements", "results", "nbytes", "run_seconds", "run_cpu", "delayed", "pull_seconds", "pull_cpu", "waiting"),
     *("starved", "full", "inputs"),
@@ -110,7 +111,8 @@ class Meter:
         self._away = 0.0  # CPU seconds of worker processes
         self.begin(plan if copy is None else copy)
         self._alike: dict[tuple[int, str], int] = {}
-        self._cold: set[MeterKey] | None = None if warm else set()  # keys whose first call is over
+        self._warm = warm
+        self.first_calls: Costs = {}  # first calls per thread, which import and compile
         self._cells: list[dict[MeterKey, _Cell]] = []  # of each thread
         self._local = _MeteredThread(self._cells)
 
@@ -179,8 +181,10 @@ class Meter:
         transform.measured = True
         transform.run = self.measured(transform.run, key)
 
-    def measured(self, call: Callable[..., Any], key: MeterKey, *, pulls: bool = False) -> Callable[..., Any]:
-        """Return a measured version of a call."""
+    def measured(
+        self, call: Callable[..., Any], key: MeterKey, *, pulls: bool = False, record: Record | None = None
+    ) -> Callable[..., Any]:
+        """Return a measured version of a call. `record` gets the start and the length of each call."""
         local = self._local
         wall, cpu = time.perf_counter, time.thread_time
 
@@ -190,8 +194,7 @@ class Meter:
             frames = local.frames
             frame = Frame(key)
             frames.append(frame)
-            failed = 0
-            result = None
+            failed, result = 0, None
             began, worked = wall(), cpu()
             try:
                 result = call(*arguments)
@@ -199,25 +202,33 @@ class Meter:
                 failed = 1
                 raise
             finally:
-                work, time_spent = cpu() - worked, wall() - began
+                work, took = cpu() - worked, wall() - began
                 frames.pop()
                 if frames:
                     outer = frames[-1]
-                    outer.wall += time_spent
+                    outer.wall += took
                     outer.cpu += work
-                if self._cold is None or key in self._cold:
-                    cell = local.cells.get(key)
-                    if cell is None:
-                        cell = local.cells[key] = [0.0] * 7
-                    cell[0] += 1
-                    cell[5] += time_spent - frame.wall
-                    cell[6] += work - frame.cpu
-                    _count(cell, arguments, result, failed)
-                else:
-                    self._cold.add(key)
+                cell = local.cells.get(key)
+                first = cell is None
+                if cell is None:
+                    cell = local.cells[key] = [0.0] * 7
+                cell[0] += 1
+                cell[5] += took - frame.wall
+                cell[6] += work - frame.cpu
+                _count(cell, arguments, result, failed)
+                if first:
+                    self._called_first(key, cell)
+                if record is not None:
+                    record(began, took)
             return result
 
         return call_measured
+
+    def _called_first(self, key: MeterKey, cell: _Cell) -> None:
+        known = self.first_calls.get(key)
+        self.first_calls[key] = (known or NOTHING) + Cost(*cell)
+        if known is None and not self._warm:
+            cell[:] = [0.0] * 7
 
     def cpu_of_this_thread(self) -> float:
         """Return the CPU seconds of the calling thread in measured calls."""
@@ -228,7 +239,8 @@ class Meter:
         found: Costs = {}
         for cells in list(self._cells):
             for key, cell in list(cells.items()):
-                found[key] = found.get(key, NOTHING) + Cost(*cell)
+                if cell[0]:
+                    found[key] = found.get(key, NOTHING) + Cost(*cell)
         return found
 
 

@@ -5,11 +5,25 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from penstock.plan.node import Node, short_location
 from penstock.profiler.lint.inspection import Inspection
 
 _WIDTH = 100
+
+
+class Finding(NamedTuple):
+    """A step with the effect that a check has found, the better calls, and why they are better.
+
+    `concern` is set if it differs from that of the check's group in `CHECKS`.
+    """
+
+    node: Node
+    message: str
+    mended: str
+    why: str
+    concern: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +44,10 @@ class Advice:
     why: str
 
     @classmethod
-    def on(cls, node: Node, code: str, concern: str, message: str, mended: str, why: str) -> Advice:
-        """Return advice on one step of a plan."""
-        return cls(code, concern, node.label, short_location(node.where) or None, message, mended, why)
+    def of(cls, code: str, concern: str, found: Finding) -> Advice:
+        """Return the advice for a finding of a check."""
+        node, message, mended, why, own = found
+        return cls(code, own or concern, node.label, short_location(node.where) or None, message, mended, why)
 
     def __str__(self) -> str:
         place = "" if self.where is None else f"{self.where}  "
@@ -40,7 +55,7 @@ class Advice:
         return f"{place}{self.message} [{self.code}, {self.concern}]\n  write  {self.mended}\n{why}"
 
 
-Check = Callable[[Inspection], Iterator[Advice]]
+Check = Callable[[Inspection], Iterator[Finding]]
 
 
 class Report(tuple[Advice, ...]):

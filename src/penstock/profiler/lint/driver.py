@@ -5,81 +5,57 @@ from __future__ import annotations
 from penstock.options import Options
 from penstock.plan.node import Node
 from penstock.plan.node_base import question
-from penstock.profiler.lint.advice import Check, Report
-from penstock.profiler.lint.checks.caches import (
-    cache_cut,
-    cache_endless,
-    cache_grown,
-    cache_random,
-    cache_repeated,
-    cache_shuffled,
-)
-from penstock.profiler.lint.checks.functions import (
-    lossy_operands,
-    random_unkeyed,
-    text_as_str,
-    vectorise_batch,
-    widened_floats,
-)
-from penstock.profiler.lint.checks.order import late_filter, late_shard, late_skip, uneven_shards
-from penstock.profiler.lint.checks.parallel import (
-    idle_cycle,
-    idle_prefetch,
-    narrow_prefetch,
-    no_prefetch,
-    one_file,
-    sequential_interleave,
-    sequential_map,
-)
-from penstock.profiler.lint.checks.shuffles import (
-    global_shuffle,
-    shuffle_batches,
-    shuffle_decoded,
-    shuffle_epochs,
-    shuffle_small,
-    shuffle_split,
-    sorted_split,
-)
+from penstock.profiler.lint.advice import Advice, Check, Report
+from penstock.profiler.lint.checks import caches, functions, order, parallel, shuffles
 from penstock.profiler.lint.inspection import Inspection
 
-CHECKS: tuple[Check, ...] = (
-    # the elements may not be the intended ones
-    text_as_str,
-    lossy_operands,
-    cache_random,
-    cache_shuffled,
-    random_unkeyed,
-    shuffle_split,
-    sorted_split,
-    shuffle_epochs,
-    shuffle_batches,
-    shuffle_small,
-    global_shuffle,
-    late_shard,
-    uneven_shards,
-    # memory
-    cache_endless,
-    cache_repeated,
-    cache_grown,
-    shuffle_decoded,
-    widened_floats,
-    # time
-    cache_cut,
-    sequential_map,
-    sequential_interleave,
-    one_file,
-    idle_cycle,
-    vectorise_batch,
-    late_skip,
-    late_filter,
-    idle_prefetch,
-    narrow_prefetch,
-    no_prefetch,
-)
+CHECKS: dict[str, tuple[Check, ...]] = {  # by the subject of their advice, the most important first
+    "data": (
+        functions.text_as_str,
+        functions.lossy_operands,
+        caches.cache_random,
+        caches.cache_shuffled,
+        functions.random_unkeyed,
+        shuffles.shuffle_split,
+        shuffles.sorted_split,
+        shuffles.shuffle_epochs,
+        shuffles.shuffle_batches,
+        shuffles.shuffle_small,
+        shuffles.global_shuffle,
+        order.late_shard,
+        order.uneven_shards,
+    ),
+    "memory": (
+        caches.cache_endless,
+        caches.cache_repeated,
+        caches.cache_grown,
+        shuffles.shuffle_decoded,
+        functions.widened_floats,
+    ),
+    "speed": (
+        caches.cache_cut,
+        parallel.sequential_map,
+        parallel.sequential_interleave,
+        parallel.one_file,
+        parallel.idle_cycle,
+        functions.vectorise_batch,
+        order.late_skip,
+        order.late_filter,
+        parallel.idle_prefetch,
+        parallel.narrow_prefetch,
+        parallel.no_prefetch,
+    ),
+}
 
 
 @question()
 def lint(plan: Node, options: Options) -> Report:
     """Return the advice on a plan, the most important first. No element is computed: functions receive placeholders."""
     found = Inspection(plan, options)
-    return Report(dict.fromkeys(advice for check in CHECKS for advice in check(found)))
+    advice = (
+        Advice.of(check.__name__.replace("_", "-"), concern, each)
+        for concern, checks in CHECKS.items()
+        for check in checks
+        for each in check(found)
+    )
+    return Report(dict.fromkeys(advice))

@@ -56,13 +56,7 @@ class Progress(Generic[T]):
         return self.total
 
 
-def progress(
-    data: Iterable[T],
-    *,
-    desc: str = "",
-    total: int | None = None,
-    bar: str = "auto",
-) -> Progress[T]:
+def progress(data: Iterable[T], *, desc: str = "", total: int | None = None, bar: str = "auto") -> Progress[T]:
     """Iterate over a data set, an iterator or any iterable, and show a progress bar.
 
     The bar shows the number of elements and their total, the elements per second and the remaining time, and the share

@@ -236,7 +236,8 @@ class Pipeline:
         first = self._first if begin is None else begin
         before = {} if first is None else first.costs
         if first is None or (begin is None and end.taken <= first.taken):  # only a first element came
-            first, before = self._zero(), self.tracer.first_calls
+            calls = self.tracer.first_calls.items()
+            first, before = self._zero(), {key: cost for key, cost in calls if key.part != "take"}
         made = self.waits.steps if self.waits.whole_passes == 1 and self.waits.passes == 1 else None
         return Together(
             self.tracer,

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from penstock.forked import new_lock
 from penstock.plan.inputs import Scan
 from penstock.plan.node import Node
-from penstock.profiler.analysis.meter import NOTHING, Cost, Costs, Frame, Meter, MeterKey, _Cell, _count, _MeteredThread
+from penstock.profiler.analysis.meter import Frame, Meter, MeterKey, Record, _Cell, _MeteredThread
 from penstock.profiler.analysis.places import steps_of
 
 _ROOM = 8192  # spans of a thread that wait for the writer; the oldest are dropped first
@@ -96,7 +95,6 @@ class RunTracer(Meter):
     def __init__(self, plan: Node, tracks: Tracks) -> None:
         # (thread id of the system, calls, measurements)
         self.threads: list[tuple[int, list[Frame], dict[MeterKey, _Cell]]] = []
-        self.first_calls: Costs = {}  # first calls per thread, which import and compile
         self._tracks = tracks
         super().__init__(plan, warm=True)
         self._local = _TracedThread(self._cells, self.threads)
@@ -106,48 +104,21 @@ class RunTracer(Meter):
         self._copies, self._numbers = [], {}
         super().begin(copy)
 
-    def measured(self, call: Callable[..., Any], key: MeterKey, *, pulls: bool = False) -> Callable[..., Any]:
-        """Return a measured and recorded version of a call. It runs for every Block, so one wrapper does both."""
+    def measured(
+        self, call: Callable[..., Any], key: MeterKey, *, pulls: bool = False, record: Record | None = None
+    ) -> Callable[..., Any]:
+        """Return a measured and recorded version of a call."""
         if key.part == "take":
             return super().measured(call, key, pulls=pulls)  # it waits for the work of others
-        name, tracks, local = self._tracks.name(self._title(key)), self._tracks, self._local
+        name, tracks = self._tracks.name(self._title(key)), self._tracks
         if isinstance(self.nodes[key.node], Scan):
             tracks.reading.add(name)
-        wall, cpu = time.perf_counter, time.thread_time
 
-        def call_traced(*arguments: Any) -> Any:
-            frames = local.frames
-            frame = Frame(key)
-            frames.append(frame)
-            failed, result = 0, None
-            began, worked = wall(), cpu()
-            try:
-                result = call(*arguments)
-            except Exception:
-                failed = 1
-                raise
-            finally:
-                work, took = cpu() - worked, wall() - began
-                frames.pop()
-                if frames:
-                    outer = frames[-1]
-                    outer.wall += took
-                    outer.cpu += work
-                cell = local.cells.get(key)
-                first = cell is None
-                if cell is None:
-                    cell = local.cells[key] = [0.0] * 7
-                cell[0] += 1
-                cell[5] += took - frame.wall
-                cell[6] += work - frame.cpu
-                _count(cell, arguments, result, failed)
-                if first:
-                    self.first_calls[key] = self.first_calls.get(key, NOTHING) + Cost(*cell)
-                if took > _SHORTEST:
-                    tracks.ring().append((name, int(began * 1e9), int(took * 1e9)))
-            return result
+        def to_ring(began: float, took: float) -> None:
+            if took > _SHORTEST:
+                tracks.ring().append((name, int(began * 1e9), int(took * 1e9)))
 
-        return call_traced
+        return super().measured(call, key, record=to_ring)
 
     def _title(self, key: MeterKey) -> str:
         node = self.nodes[key.node]

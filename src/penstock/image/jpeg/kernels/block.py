@@ -75,24 +75,17 @@ def _copied(header: Any, samples: Any, rgbx: Any, y: Any, x: Any, channels: int,
 
 @maker
 def _resized(
-    header: Any,
-    samples: Any,
-    rgbx: Any,
-    floats: Any,
-    y: Any,
-    x: Any,
-    width: int,
-    table: Any,
-    factor: Any,
-    divide: bool,
-    last_codes: Any,
-    last_values: Any,
-    channels: int,
-    plane: int,
-    floats_out: Any,
-    bytes_out: Any,
-    start: int,
+    source: Any, floats: Any, y: Any, x: Any, width: int, scale: Any, finish: Any, channels: int, plane: int, out: Any
 ) -> None:
+    """Resize the image of a `source`: its header, its samples, and memory for a row of pixels.
+
+    `scale` has the table of levels, the factor, and True to divide. `finish` has codes and values of the operations
+    after it. `out` has the two arrays for results, and the place in them.
+    """
+    header, samples, rgbx = source
+    table, factor, divide = scale
+    last_codes, last_values = finish
+    floats_out, bytes_out, start = out
     y_low, y_high, y_weight = y
     in_row = width * channels
     stride = width if plane else in_row
@@ -113,7 +106,7 @@ def _resized(
         at = start + i * stride if direct else 0
         if channels == 1:
             low, high = y_low[i], y_high[i]
-            _row_of_luma(header, samples, low, high, y_weight[i], x, width, table, factor, divide, target, at)
+            _row_of_luma(header, samples, low, high, y_weight[i], x, width, scale, target, at)
         else:
             for side in range(2):
                 row, other = (y_high[i], y_low[i]) if side else (y_low[i], y_high[i])
@@ -224,19 +217,9 @@ def _level(table: Any, sample: Any) -> Any:
 
 @helper
 def _row_of_luma(
-    header: Any,
-    samples: Any,
-    low: int,
-    high: int,
-    weight: Any,
-    x: Any,
-    width: int,
-    table: Any,
-    factor: Any,
-    divide: bool,
-    out: Any,
-    at: int,
+    header: Any, samples: Any, low: int, high: int, weight: Any, x: Any, width: int, scale: Any, out: Any, at: int
 ) -> None:
+    table, factor, divide = scale
     left, right, across = x
     stride = layout(header)[2]
     top, bottom = low * stride + MARGIN, high * stride + MARGIN
@@ -329,24 +312,11 @@ def decode_block(
         if mode == COPY:
             _copied(header, samples, rgbx, y[0][:rows], x[0][:columns], channels, bytes_out, places[n])
         else:
-            divide = mode == OVER
-            _resized(
-                header,
-                samples,
-                rgbx,
-                floats,
-                y,
-                x,
-                width,
-                levels,
-                factor,
-                divide,
-                last_codes,
-                last_values,
-                channels,
-                height * width if separate and channels == 3 else 0,
-                floats_out,
-                bytes_out,
-                places[n],
+            source, scale, out = (
+                (header, samples, rgbx),
+                (levels, factor, mode == OVER),
+                (floats_out, bytes_out, places[n]),
             )
+            plane = height * width if separate and channels == 3 else 0
+            _resized(source, floats, y, x, width, scale, (last_codes, last_values), channels, plane, out)
     return in_picture

@@ -107,14 +107,14 @@ LITERAL_BITS, DISTANCE_BITS, LENGTH_BITS = 11, 8, 7  # bits of the tables; longe
 
 
 @helper
-def _build(
-    lengths: Any, first: int, count: int, entries: Any, bits: int, table: Any, counts: Any, sorted_: Any, offsets: Any
-) -> bool:
-    """Fill `table` for the canonical code of `lengths[first : first + count]`. Return False if the code is invalid.
+def _build(lengths: Any, first: int, count: int, entries: Any, bits: int, found: Any, offsets: Any) -> bool:
+    """Fill a table for the canonical code of `lengths[first : first + count]`. Return False if the code is invalid.
 
-    The table grows by code length: a code of n bits takes one of 2**n places, and the table is doubled by a copy of
-    itself. `counts` and `sorted_` are for codes of more than `bits` bits. `offsets` is memory for 17 numbers.
+    `found` has the table, `counts` and `sorted_`. The table grows by code length: a code of n bits takes one of 2**n
+    places, and the table is doubled by a copy of itself. `counts` and `sorted_` are for codes of more than `bits` bits.
+    `offsets` is memory for 17 numbers.
     """
+    table, counts, sorted_ = found
     for i in range(16):
         counts[i] = 0
     for i in range(count):
@@ -180,40 +180,16 @@ def inflate(source: Any, start: int, stop: int, out: Any, size: int) -> Any:
     literal_counts, literal_sorted = np.empty(16, np.int64), np.empty(288, np.int64)
     distance_counts, distance_sorted = np.empty(16, np.int64), np.empty(32, np.int64)
     lengths, offsets = np.empty(320 + 140, np.int64), np.empty(17, np.int64)
-    return _inflated(
-        source,
-        start,
-        stop,
-        out,
-        size,
-        literals,
-        distances,
-        literal_counts,
-        literal_sorted,
-        distance_counts,
-        distance_sorted,
-        lengths,
-        offsets,
-    )
+    codes = (literals, literal_counts, literal_sorted), (distances, distance_counts, distance_sorted)
+    return _inflated(source, start, stop, out, size, codes, lengths, offsets)
 
 
 @helper
-def _inflated(
-    source: Any,
-    start: int,
-    stop: int,
-    out: Any,
-    size: int,
-    literals: Any,
-    distances: Any,
-    literal_counts: Any,
-    literal_sorted: Any,
-    distance_counts: Any,
-    distance_sorted: Any,
-    lengths: Any,
-    offsets: Any,
-) -> Any:
-    """Run `inflate` with memory for its tables."""
+def _inflated(source: Any, start: int, stop: int, out: Any, size: int, codes: Any, lengths: Any, offsets: Any) -> Any:
+    """Run `inflate` with memory for its tables. `codes` has what `_build` fills, for literals and for distances."""
+    of_literals, of_distances = codes
+    literals, literal_counts, literal_sorted = of_literals
+    distances, distance_counts, distance_sorted = of_distances
     buffer, bits = U(0), U(0)
     at, to = start, 0
     last = False
@@ -270,7 +246,7 @@ def _inflated(
                 lengths[ORDER[i]] = S(buffer & U(7))
                 buffer >>= U(3)
                 bits -= U(3)
-            if not _build(lengths, 0, 19, LENGTHS, LENGTH_BITS, distances, distance_counts, distance_sorted, offsets):
+            if not _build(lengths, 0, 19, LENGTHS, LENGTH_BITS, of_distances, offsets):
                 return -1
             total = literal_count + distance_count
             i = 0
@@ -311,21 +287,9 @@ def _inflated(
                 i += repeat
             if i > total or lengths[256] == 0:
                 return -1
-        if not _build(
-            lengths, 0, literal_count, LITERALS, LITERAL_BITS, literals, literal_counts, literal_sorted, offsets
-        ):
+        if not _build(lengths, 0, literal_count, LITERALS, LITERAL_BITS, of_literals, offsets):
             return -1
-        if not _build(
-            lengths,
-            literal_count,
-            distance_count,
-            DISTANCES,
-            DISTANCE_BITS,
-            distances,
-            distance_counts,
-            distance_sorted,
-            offsets,
-        ):
+        if not _build(lengths, literal_count, distance_count, DISTANCES, DISTANCE_BITS, of_distances, offsets):
             return -1
         while True:
             if at > stop + 8 or to > size:

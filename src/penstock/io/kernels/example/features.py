@@ -158,25 +158,12 @@ def map_entry(buffer: Any, at: Any, end: Any) -> Any:
 
 
 @helper
-def as_before(
-    buffer: Any,
-    at: Any,
-    stop: Any,
-    slot: Any,
-    row: Any,
-    table: Any,
-    keys: Any,
-    memory: Any,
-    notes: Any,
-    ints: Any,
-    floats: Any,
-    starts: Any,
-    lengths: Any,
-) -> Any:
+def as_before(buffer: Any, at: Any, stop: Any, slot: Any, row: Any, tables: Any, out: Any) -> Any:
     """Read entries at the positions of the message before, and write them at once.
 
     Return (position, slot, entries read).
     """
+    table, keys, _, memory, notes = tables
     first = slot
     while at < stop and slot < REMEMBERED:
         guess = memory[0, U(slot)]
@@ -187,7 +174,7 @@ def as_before(
         if size < 0:
             break
         value = at + table[k, HEAD]
-        if not direct(buffer, value, size, table, k, row, ints, floats, starts, lengths):
+        if not direct(buffer, value, size, table, k, row, out):
             break
         at = value + size
         notes[k, 2] = 2 * row + 1
@@ -196,34 +183,17 @@ def as_before(
 
 
 @helper
-def features(
-    buffer: Any,
-    at: Any,
-    stop: Any,
-    slot: Any,
-    row: Any,
-    table: Any,
-    keys: Any,
-    places: Any,
-    memory: Any,
-    notes: Any,
-    ints: Any,
-    floats: Any,
-    starts: Any,
-    lengths: Any,
-) -> Any:
+def features(buffer: Any, at: Any, stop: Any, slot: Any, row: Any, tables: Any, out: Any) -> Any:
     """Read the described features of a `Features` message, or note their positions. Return (next slot, read, noted).
 
     A slot is the number of a map entry in a record, from which its feature is guessed. The first result is -1 for a
     malformed message.
     """
+    table, keys, places, memory, notes = tables
     read = np.int64(0)
     noted = np.int64(0)
     while True:
-        at, slot, more = as_before(
-            *(buffer, at, stop, slot, row, table, keys, memory, notes),
-            *(ints, floats, starts, lengths),
-        )
+        at, slot, more = as_before(buffer, at, stop, slot, row, tables, out)
         read += more
         if at >= stop:
             break
@@ -235,7 +205,7 @@ def features(
                 value = at + table[k, HEAD]
                 at = value + size
                 slot += 1
-                if direct(buffer, value, size, table, k, row, ints, floats, starts, lengths):
+                if direct(buffer, value, size, table, k, row, out):
                     read += 1
                     notes[k, 2] = 2 * row + 1
                 else:
@@ -287,24 +257,11 @@ def features(
 
 
 @inlined
-def all_features(
-    buffer: Any,
-    at: Any,
-    stop: Any,
-    row: Any,
-    table: Any,
-    keys: Any,
-    places: Any,
-    memory: Any,
-    notes: Any,
-    ints: Any,
-    floats: Any,
-    starts: Any,
-    lengths: Any,
-) -> Any:
+def all_features(buffer: Any, at: Any, stop: Any, row: Any, tables: Any, out: Any) -> Any:
     """Return (features written, features noted) of the record from `at` to `stop`.
 
-    The first is -1 if it is malformed.
+    The first is -1 if it is malformed. `tables` are the table, keys, places, memory and notes of `parse`, and `out` its
+    arrays of values.
     """
     slot = np.int64(0)  # a literal 0 would compile `features` a second time, for literals
     written = np.int64(0)
@@ -317,10 +274,7 @@ def all_features(
             start, at = span(buffer, at, stop)
             if at < 0:
                 return -1, 0
-            slot, more_written, more_noted = features(
-                *(buffer, start, at, slot, row, table, keys, places, memory, notes),
-                *(ints, floats, starts, lengths),
-            )
+            slot, more_written, more_noted = features(buffer, start, at, slot, row, tables, out)
             if slot < 0:
                 return -1, 0
             written += more_written

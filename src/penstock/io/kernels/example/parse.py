@@ -60,6 +60,8 @@ def parse(
     one Block.
     """
     entries = table.shape[0]
+    tables, out = (table, keys, places, memory, notes), (ints, floats, starts, lengths)
+    defaults = int_defaults, float_defaults
     for row in range(done, record_starts.size):
         number = which[U(row)]
         if number < 0 or number >= addresses.size:
@@ -70,18 +72,12 @@ def parse(
         if at < 0 or size < 0 or at > room or size > room - at:
             return row, REJECTED, 0, 0
         buffer = bytes_at(addresses[U(number)], room)
-        written, noted = all_features(
-            *(buffer, at, at + size, row, table, keys, places, memory, notes),
-            *(ints, floats, starts, lengths),
-        )
+        written, noted = all_features(buffer, at, at + size, row, tables, out)
         if written < 0:
             return row, REJECTED, 0, 0
         if written == entries and noted == 0:
             continue
-        status, entry, needed = write_noted(
-            *(buffer, row, table, int_defaults, float_defaults, notes),
-            *(splits, ints, floats, starts, lengths),
-        )
+        status, entry, needed = write_noted(buffer, row, table, defaults, notes, splits, out)
         if status != DONE:
             return row, status, entry, needed
     return record_starts.size, DONE, 0, 0

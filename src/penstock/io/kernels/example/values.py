@@ -230,19 +230,9 @@ def bytes_list(buffer: Any, at: Any, stop: Any, count: Any, room: Any, base: Any
 
 
 @helper
-def feature(
-    buffer: Any,
-    at: Any,
-    stop: Any,
-    wanted: Any,
-    room: Any,
-    base: Any,
-    ints: Any,
-    floats: Any,
-    starts: Any,
-    lengths: Any,
-) -> Any:
+def feature(buffer: Any, at: Any, stop: Any, wanted: Any, room: Any, base: Any, out: Any) -> Any:
     """Write the values of a `Feature` message from `base` on. Return (kind, number of values); kind -1 if malformed."""
+    ints, floats, starts, lengths = out
     kind = count = np.int64(0)
     while at < stop:
         tag, at = varint(buffer, at, stop)
@@ -273,10 +263,9 @@ def feature(
 
 
 @inlined
-def direct(
-    buffer: Any, at: Any, size: Any, table: Any, k: Any, row: Any, ints: Any, floats: Any, starts: Any, lengths: Any
-) -> Any:
+def direct(buffer: Any, at: Any, size: Any, table: Any, k: Any, row: Any, out: Any) -> Any:
     """Write the values of entry k, packed in `size` bytes at `at`, to their row. Return True if this was possible."""
+    ints, floats, starts, lengths = out
     form = table[k, FORM]
     if form == ONE_INT:
         if U(size - 1) > U(7) or buffer.size - at < 8:
@@ -298,23 +287,13 @@ def direct(
 
 
 @inlined
-def write_noted(
-    buffer: Any,
-    row: Any,
-    table: Any,
-    int_defaults: Any,
-    float_defaults: Any,
-    notes: Any,
-    splits: Any,
-    ints: Any,
-    floats: Any,
-    starts: Any,
-    lengths: Any,
-) -> Any:
+def write_noted(buffer: Any, row: Any, table: Any, defaults: Any, notes: Any, splits: Any, out: Any) -> Any:
     """Write the noted values of row `row`, and defaults of missing ones.
 
     Return (status, entry, values needed there).
     """
+    int_defaults, float_defaults = defaults
+    ints, floats, starts, lengths = out
     for k in range(table.shape[0]):
         if notes[k, 2] == 2 * row + 1:
             continue
@@ -331,7 +310,7 @@ def write_noted(
         kind = np.int64(0)
         count = np.int64(0)
         if notes[k, 2] == 2 * row:
-            kind, count = feature(buffer, notes[k, 0], notes[k, 1], wanted, room, base, ints, floats, starts, lengths)
+            kind, count = feature(buffer, notes[k, 0], notes[k, 1], wanted, room, base, out)
         if kind == 0:
             default = table[k, DEFAULT]
             if default == NO_DEFAULT:

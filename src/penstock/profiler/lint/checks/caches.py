@@ -9,7 +9,7 @@ from penstock.hints import size_text
 from penstock.plan.node import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from penstock.plan.ops import Batch, Enumerate, Filter, Map, Prefetch, Repeat, Shuffle, Take
 from penstock.plan.storing import Cache
-from penstock.profiler.lint.advice import Advice
+from penstock.profiler.lint.advice import Finding
 from penstock.profiler.lint.calls import calls
 from penstock.profiler.lint.inspection import Inspection, below, between, element_bytes, has_bytes
 from penstock.profiler.lint.kept import kept
@@ -18,7 +18,7 @@ from penstock.trace.traced import traced
 _KEEP_NUMBER = (Map, Enumerate, Prefetch)
 
 
-def cache_cut(plan: Inspection) -> Iterator[Advice]:
+def cache_cut(plan: Inspection) -> Iterator[Finding]:
     """Take(n)·…·Cache(), where n is smaller than the number of elements of the cache."""
     for take, _ in plan.asked(Take):
         read = take.count
@@ -39,7 +39,7 @@ def _may_stop(cache: Cache, read: int) -> bool:
     return cache.cardinality == UNKNOWN_CARDINALITY or 0 <= read < cache.cardinality
 
 
-def _advice(take: Take, cache: Cache) -> Advice:
+def _advice(take: Take, cache: Cache) -> Finding:
     steps = between(take, cache)
     if any(isinstance(node, Shuffle) for node in steps):
         mended = calls([*steps, take])
@@ -47,17 +47,15 @@ def _advice(take: Take, cache: Cache) -> Advice:
     else:
         mended = calls([*steps, take, cache])
         why = "The cache then stores the taken elements. Here it stores nothing"
-    return Advice.on(
+    return Finding(
         take,
-        "cache-cut",
-        "speed",
         f"{take.label} ends iterations before cache() has seen all elements, and only a complete cache is stored.",
         mended,
         f"{why}, unless another data set with the same cache() runs to its end.",
     )
 
 
-def cache_endless(plan: Inspection) -> Iterator[Advice]:
+def cache_endless(plan: Inspection) -> Iterator[Finding]:
     """Cache()·…·x, where x is infinite."""
     for cache, _ in plan.asked(Cache):
         if cache.cardinality != INFINITE_CARDINALITY:
@@ -69,10 +67,8 @@ def cache_endless(plan: Inspection) -> Iterator[Advice]:
         else:
             mended = calls([*between(cache, repeat), cache, repeat])
             why = "The cache then stores one repetition of the data and serves all later ones."
-        yield Advice.on(
+        yield Finding(
             cache,
-            "cache-endless",
-            "memory",
             "cache() is complete at the end of an iteration. This data set never ends: the cache is never read.",
             mended,
             why,
@@ -84,7 +80,7 @@ _LEAST = 4096  # bytes of an element that is worth moving
 _WHOLE = 1 << 24  # bytes of a cache that are worth a line, if the number of elements is known
 
 
-def cache_grown(plan: Inspection) -> Iterator[Advice]:
+def cache_grown(plan: Inspection) -> Iterator[Finding]:
     """Cache()·Map(f), where f is arithmetic that returns more bytes than it takes."""
     for cache, _ in plan.each(Cache):
         mapped = cache.input
@@ -100,10 +96,8 @@ def cache_grown(plan: Inspection) -> Iterator[Advice]:
             sizes = f"{size_text(given * count)} instead of {size_text(taken * count)}"
         else:
             sizes = f"{size_text(given)} an element in place of {size_text(taken)}"
-        yield Advice.on(
+        yield Finding(
             mapped,
-            "cache-grown",
-            "memory",
             f"cache() stores elements that {mapped.label} has made larger: {sizes}.",
             calls([cache, mapped]),
             "The arithmetic then runs in every epoch, on many elements at a time, and the cache is smaller.",
@@ -117,17 +111,15 @@ def _is_cheap(mapped: Map) -> bool:
     return graph is not None and not any("." in step.primitive.name for step in graph.equations)
 
 
-def cache_random(plan: Inspection) -> Iterator[Advice]:
+def cache_random(plan: Inspection) -> Iterator[Finding]:
     """Cache()·…·Map(f), where f uses random numbers; or a snapshot, or another step with a function."""
     for found in kept(plan.written):
         if found.drawn is None:
             continue
         node, keeper = found.node, found.keeper
         behind = between(keeper, node) if any(node is part for part in below(keeper)) else []
-        yield Advice.on(
+        yield Finding(
             node,
-            "cache-random",
-            "data",
             found.message,
             calls([keeper, node, *behind]),
             f"The {keeper.name} then stores what does not change. The function uses new random numbers in every epoch.",
@@ -137,15 +129,13 @@ def cache_random(plan: Inspection) -> Iterator[Advice]:
 _KEEP_EPOCHS = (Map, Filter, Batch, Enumerate, Prefetch, Shuffle)
 
 
-def cache_repeated(plan: Inspection) -> Iterator[Advice]:
+def cache_repeated(plan: Inspection) -> Iterator[Finding]:
     """Cache()·…·Repeat(n) with n of at least 2."""
     for cache, _ in plan.asked(Cache):
         for node in below(cache):
             if isinstance(node, Repeat) and node.count > 1:
-                yield Advice.on(
+                yield Finding(
                     cache,
-                    "cache-repeated",
-                    "memory",
                     f"cache() stores the elements of {node.label}: every element {node.count} times.",
                     calls([*between(cache, node), cache, node]),
                     f"The cache then stores a {_part(node.count)} of that, and serves the later repetitions.",
@@ -158,17 +148,15 @@ def _part(count: int) -> str:
     return {2: "half", 3: "third", 4: "quarter"}.get(count, f"{count}th")
 
 
-def cache_shuffled(plan: Inspection) -> Iterator[Advice]:
+def cache_shuffled(plan: Inspection) -> Iterator[Finding]:
     """Cache()·…·Shuffle, or a snapshot, without a shuffle after it."""
     for found in kept(plan.written):
         if found.drawn is not None:
             continue
         node, keeper = found.node, found.keeper
         front = between(keeper, node) if any(node is part for part in below(keeper)) else []
-        yield Advice.on(
+        yield Finding(
             node,
-            "cache-shuffled",
-            "data",
             found.message,
             calls([*front, keeper, node]),
             f"After the {keeper.name}, the shuffle has another order in every epoch. To keep one order on purpose, "

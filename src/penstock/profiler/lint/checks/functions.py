@@ -18,7 +18,7 @@ from penstock.physical.stages.batch import stack_block
 from penstock.physical.vectorise import equal_blocks
 from penstock.plan.node import UnaryNode, short_location
 from penstock.plan.ops import Batch, Map, Prefetch
-from penstock.profiler.lint.advice import Advice
+from penstock.profiler.lint.advice import Finding
 from penstock.profiler.lint.calls import calls
 from penstock.profiler.lint.inspection import Inspection, element_bytes, has_bytes, texts_in_functions
 from penstock.profiler.lint.natures import only_numpy
@@ -27,28 +27,24 @@ from penstock.trace.graph import Const, Equation, Graph, Ref
 from penstock.trace.traced import traced
 
 
-def text_as_str(plan: Inspection) -> Iterator[Advice]:
+def text_as_str(plan: Inspection) -> Iterator[Finding]:
     """Map(f), Filter(f) and similar steps, where f contains `text == "a"`, `text in ("a", "b")` or `f"{text}.png"`."""
     for node, found in texts_in_functions(plan.written):
-        yield Advice.on(
+        yield Finding(
             node,
-            "text-as-str",
-            "data",
             f"{node.label} {found.message} ({short_location(found.where)}).",
             found.mended,
             "Strings are bytes in elements, as in tf.data, and bytes never equal a str. Python does not warn.",
         )
 
 
-def lossy_operands(plan: Inspection) -> Iterator[Advice]:
+def lossy_operands(plan: Inspection) -> Iterator[Finding]:
     """Map(f) of penstock.compat, where f contains `x * np.float64(0.5)` with an integer tensor x."""
     for node, _ in plan.asked(Map):
         losses = attribute(node.function, "__penstock_losses__")
         for loss in dict.fromkeys(losses(node.function, node.input.spec) if losses and node.input.spec else ()):
-            yield Advice.on(
+            yield Finding(
                 node,
-                "lossy-operands",
-                "data",
                 f"{node.label} casts {loss}, which changes them.",
                 "tf.cast(x, tf.float32), before the operation",
                 "A numpy operand gets the dtype of the tensor, as in TensorFlow: fractions are cut off.",
@@ -64,7 +60,7 @@ _WHY = "float32 is half the memory, and half to copy at every later step; networ
 _WHY += "last digits."
 
 
-def widened_floats(plan: Inspection) -> Iterator[Advice]:
+def widened_floats(plan: Inspection) -> Iterator[Finding]:
     """Map(f), where f returns `x / 255.0` of uint8, `x - MEAN` with a float64 MEAN, or `x.astype(float)`."""
     told: set[int] = set()
     for node, _ in plan.asked(Map):
@@ -74,9 +70,9 @@ def widened_floats(plan: Inspection) -> Iterator[Advice]:
                 yield _advice(node, dtype, how, mended)
 
 
-def _advice(node: Any, dtype: str, how: str, mended: str) -> Advice:
+def _advice(node: Any, dtype: str, how: str, mended: str) -> Finding:
     message = f"{node.label} converts {dtype} to float64: {how}."
-    return Advice.on(node, "widened-floats", "memory", message, mended, _WHY)
+    return Finding(node, message, mended, _WHY)
 
 
 def _in_float32(operator: str, operand: str, *, in_front: bool) -> str:
@@ -162,7 +158,7 @@ _SIZES = (8, 3, 1)  # sizes of the batches that are tried in addition to the rea
 _MOST_ROWS = 1 << 12  # rows of a batch that is tried; no advice for larger ones
 
 
-def vectorise_batch(plan: Inspection) -> Iterator[Advice]:
+def vectorise_batch(plan: Inspection) -> Iterator[Finding]:
     """Batch(n)·Map(f), where f is plain numpy, cannot be traced, and returns for a batch what it returns per row."""
     if not plan.options.experimental_optimization.map_vectorization:
         return
@@ -174,10 +170,8 @@ def vectorise_batch(plan: Inspection) -> Iterator[Advice]:
             why = _why_per_element(mapped)
             if why is not None and _keeps_values(mapped.function, mapped.input.spec, batch.batch_size):
                 whole: list[UnaryNode] = [batch, replace(mapped, num_parallel_calls=None)]
-                yield Advice.on(
+                yield Finding(
                     mapped,
-                    "vectorise-batch",
-                    "speed",
                     f"{mapped.label} is called per element: {why}.",
                     calls(whole),
                     f"One call then computes a batch of {batch.batch_size}. On random batches, the function returned "
@@ -242,15 +236,13 @@ def _value(random: np.random.Generator, leaf: Any, number: int) -> Any:
     return found.astype(leaf.dtype)[()]
 
 
-def random_unkeyed(plan: Inspection) -> Iterator[Advice]:
+def random_unkeyed(plan: Inspection) -> Iterator[Finding]:
     """Map(f), where f uses random numbers of np.random, random, or a generator object."""
     if plan.options.deterministic is False:
         return
     for found in unkeyed(plan.written):
-        yield Advice.on(
+        yield Finding(
             found.node,
-            "random-unkeyed",
-            "data",
             found.message,
             "rng = np.random.default_rng(ps.element_key()), in the function",
             "The random numbers then depend on the seed, the epoch and the element only. For images, use "

@@ -10,7 +10,7 @@ from penstock.functions.uses import keeps_state
 from penstock.plan.node import Node
 from penstock.plan.ops import Batch, Filter, Interleave, Map, Prefetch, Shard, Shuffle, Skip
 from penstock.plan.storing import Cache
-from penstock.profiler.lint.advice import Advice
+from penstock.profiler.lint.advice import Finding
 from penstock.profiler.lint.calls import call, calls
 from penstock.profiler.lint.inspection import Inspection, below, between
 from penstock.profiler.lint.names import are_names, reads_files
@@ -20,7 +20,7 @@ from penstock.trace.lift import families
 from penstock.trace.traced import traced
 
 
-def late_filter(plan: Inspection) -> Iterator[Advice]:
+def late_filter(plan: Inspection) -> Iterator[Finding]:
     """Filter(p)·Map(f), where f works on images and p reads only components that f returns unchanged."""
     for kept, _ in plan.each(Filter):
         mapped = kept.input
@@ -33,10 +33,8 @@ def late_filter(plan: Inspection) -> Iterator[Advice]:
         leaves, structure = flatten(mapped.spec)
         predicate = traced(kept.predicate, structure, leaves).graph
         if predicate is not None and all(_passes(function, i) for i in _read(predicate)):
-            yield Advice.on(
+            yield Finding(
                 kept,
-                "late-filter",
-                "speed",
                 f"{kept.label} only reads components that {mapped.label} returns unchanged, but runs after it.",
                 calls([kept, mapped]),
                 "The map is then not called for dropped elements. The predicate gets the input of the map.",
@@ -58,7 +56,7 @@ _WASTED = (Map, Batch, Shuffle, Cache)
 _PASSED = (*_WASTED, Filter, Prefetch)
 
 
-def late_shard(plan: Inspection) -> Iterator[Advice]:
+def late_shard(plan: Inspection) -> Iterator[Finding]:
     """Shard(k, i) after maps that are not known to be pure, batches, shuffles, or an interleave of k or more files."""
     for shard, _ in plan.each(Shard):
         done = [node for node in _until(shard) if isinstance(node, (*_WASTED, Interleave))]
@@ -74,13 +72,12 @@ def late_shard(plan: Inspection) -> Iterator[Advice]:
         if any(isinstance(node, Shuffle) for node in done):
             notes.append("After a shuffle, the shards are disjoint only if all consumers shuffle with one seed.")
         notes.append("The assignment of elements to consumers changes.")
-        yield Advice.on(
+        yield Finding(
             shard,
-            "late-shard",
-            "data" if any(isinstance(node, Shuffle) for node in done) else "speed",
             f"{shard.label} comes after {labels}: all {shard.num_shards} consumers run these steps for all elements.",
             calls([shard, first, *between(shard, first)]),
             " ".join(notes),
+            "data" if any(isinstance(node, Shuffle) for node in done) else "speed",
         )
 
 
@@ -95,7 +92,7 @@ def _until(shard: Shard) -> Iterator[Node]:
         yield node
 
 
-def late_skip(plan: Inspection) -> Iterator[Advice]:
+def late_skip(plan: Inspection) -> Iterator[Finding]:
     """Skip(n)·…·Map(f), where f reads or decodes, and no rewrite has moved the skip."""
     for skip, _ in plan.each(Skip):
         costly: list[Map] = []
@@ -108,25 +105,21 @@ def late_skip(plan: Inspection) -> Iterator[Advice]:
             first = costly[-1]
             found = work(first.function)
             does = "" if found is None else f"; it {found[0]}"
-            yield Advice.on(
+            yield Finding(
                 skip,
-                "late-skip",
-                "speed",
                 f"{skip.label} drops elements that {first.label} has computed{does}.",
                 calls([skip, first, *between(skip, first)]),
                 f"The map is then not called for the first {skip.count} elements. The result is the same.",
             )
 
 
-def uneven_shards(plan: Inspection) -> Iterator[Advice]:
+def uneven_shards(plan: Inspection) -> Iterator[Finding]:
     """x·Shard(n, i), where the first consumer gets more elements than the last; or fewer file names than shards."""
     for shard, above in plan.asked(Shard):
         count = shard.input.cardinality
         if are_names(shard.input) and 0 <= count < shard.num_shards:
-            yield Advice.on(
+            yield Finding(
                 shard,
-                "uneven-shards",
-                "data",
                 f"{shard.label} distributes {count} {'file' if count == 1 else 'files'} to {shard.num_shards} "
                 f"consumers: {shard.num_shards - count} of them get nothing.",
                 f"the records, as in .interleave(ps.TFRecordDataset){call(shard)}",
@@ -137,10 +130,8 @@ def uneven_shards(plan: Inspection) -> Iterator[Advice]:
         if not 0 <= least < most:
             continue
         steps = "batches" if any(isinstance(node, Batch) for node in above) else "elements"
-        yield Advice.on(
+        yield Finding(
             shard,
-            "uneven-shards",
-            "data",
             f"{shard.label} of {count} elements: consumer 0 gets {most} {steps}, consumer {shard.num_shards - 1} gets "
             f"{least}. Consumers that train together then wait for each other at the last step.",
             f".take({least})",

@@ -12,7 +12,7 @@ from penstock.plan.node import AUTOTUNE, Node, function_name
 from penstock.plan.ops import Batch, Interleave, Map, Prefetch
 from penstock.plan.step_effects import on_workers
 from penstock.plan.visible import shown_ahead
-from penstock.profiler.lint.advice import Advice
+from penstock.profiler.lint.advice import Finding
 from penstock.profiler.lint.calls import call, calls
 from penstock.profiler.lint.inspection import Inspection, element_bytes, has_bytes
 from penstock.profiler.lint.names import reads_files
@@ -24,18 +24,16 @@ from penstock.sources.source import SlicedSource
 _GROUPS = (Batch, BatchNode)
 
 
-def idle_prefetch(plan: Inspection) -> Iterator[Advice]:
+def idle_prefetch(plan: Inspection) -> Iterator[Finding]:
     """Prefetch(m)·Prefetch(n), and Batch·Prefetch(n)·Map(f, parallel)."""
     for node in plan.written.walk():
         yield from _in(node)
 
 
-def _in(node: Node) -> Iterator[Advice]:
+def _in(node: Node) -> Iterator[Finding]:
     if isinstance(node, Prefetch) and isinstance(node.input, Prefetch):
-        yield Advice.on(
+        yield Finding(
             node.input,
-            "idle-prefetch",
-            "speed",
             f"{node.input.label} is followed by {node.label}: one buffer feeds the next one.",
             calls([node]),
             "One buffer has the same effect and less overhead.",
@@ -44,10 +42,8 @@ def _in(node: Node) -> Iterator[Advice]:
         return
     prefetch, mapped = node.input, node.input.input
     if isinstance(mapped, Map) and mapped.num_parallel_calls is not None:
-        yield Advice.on(
+        yield Finding(
             prefetch,
-            "idle-prefetch",
-            "speed",
             f"{prefetch.label} prevents the workers of {mapped.label} from writing into the batches of {node.label}.",
             calls([mapped, node, prefetch]),
             "The workers run ahead without it. After the batch step, it computes whole batches ahead.",
@@ -58,7 +54,7 @@ _NARROW = 32  # number of elements below which the transfer of one costs more th
 _SMALL = 1 << 12  # bytes of an element that is computed in a few µs
 
 
-def narrow_prefetch(plan: Inspection) -> Iterator[Advice]:
+def narrow_prefetch(plan: Inspection) -> Iterator[Finding]:
     """Prefetch(n)·x, where n is small, and elements are small and not batches."""
     for node, above in plan.each(Prefetch):
         spec = node.input.spec
@@ -68,10 +64,8 @@ def narrow_prefetch(plan: Inspection) -> Iterator[Advice]:
         others = [each for each in (*above, *node.input.walk()) if on_workers(each)]  # other checks cover these
         if others or any(isinstance(each, _GROUPS) for each in node.input.walk()) or shown_ahead(node.input):
             continue
-        yield Advice.on(
+        yield Finding(
             node,
-            "narrow-prefetch",
-            "speed",
             f"{node.label} passes small elements to the loop's thread one by one, for up to 50 µs each.",
             call(replace(node, buffer_size=AUTOTUNE)),
             "AUTOTUNE computes a few megabytes ahead and passes them together. A number is for batches: "
@@ -82,29 +76,25 @@ def narrow_prefetch(plan: Inspection) -> Iterator[Advice]:
 _DEFAULT = 16  # the default
 
 
-def idle_cycle(plan: Inspection) -> Iterator[Advice]:
+def idle_cycle(plan: Inspection) -> Iterator[Finding]:
     """Interleave(f, cycle_length=n) over 2 to n - 1 files, if the user chose n."""
     for node, _ in plan.asked(Interleave):
         count = node.input.cardinality
         if 1 < count < node.cycle_length != _DEFAULT and reads_files(node):
-            yield Advice.on(
+            yield Finding(
                 node,
-                "idle-cycle",
-                "speed",
                 f"cycle_length={node.cycle_length} is larger than the number of files, {count}.",
                 call(replace(node, cycle_length=count)),
                 "The order stays the same. To read more files at the same time, write the data into more files.",
             )
 
 
-def one_file(plan: Inspection) -> Iterator[Advice]:
+def one_file(plan: Inspection) -> Iterator[Finding]:
     """Interleave(f)·x, where x is the name of one file."""
     for node, _ in plan.asked(Interleave):
         if node.input.cardinality == 1 and node.cycle_length > 1 and reads_files(node):
-            yield Advice.on(
+            yield Finding(
                 node,
-                "one-file",
-                "speed",
                 f"interleave reads only one file, although cycle_length={node.cycle_length}.",
                 f"ps.{function_name(node.function)}(file)"
                 if function_name(node.function).endswith("Dataset")
@@ -130,37 +120,33 @@ def sequential_interleaves(plan: Inspection) -> Iterator[Interleave]:
             yield node
 
 
-def sequential_interleave(plan: Inspection) -> Iterator[Advice]:
+def sequential_interleave(plan: Inspection) -> Iterator[Finding]:
     """Interleave(f) over several files without num_parallel_calls."""
     for node in sequential_interleaves(plan):
-        yield Advice.on(
+        yield Finding(
             node,
-            "sequential-interleave",
-            "speed",
             f"{node.label} opens and reads files in the consumer's thread.",
             call(replace(node, num_parallel_calls=AUTOTUNE)),
             "Files are then opened and read ahead, and the order stays the same.",
         )
 
 
-def sequential_map(plan: Inspection) -> Iterator[Advice]:
+def sequential_map(plan: Inspection) -> Iterator[Finding]:
     """Map(f) without num_parallel_calls, where f is known to work without the GIL."""
     for mapped, does, spelled in sequential_maps(plan):
         draws = randomness(mapped.function)
         note = "Several calls then run at the same time, and the order stays the same."
         if draws is not None:
             note += f" The assignment of random numbers of {draws} to elements then depends on timing."
-        yield Advice.on(
+        yield Finding(
             mapped,
-            "sequential-map",
-            "speed",
             f"{mapped.label} {does} ({spelled}), one element after another.",
             call(replace(mapped, num_parallel_calls=AUTOTUNE)),
             note,
         )
 
 
-def no_prefetch(plan: Inspection) -> Iterator[Advice]:
+def no_prefetch(plan: Inspection) -> Iterator[Finding]:
     """A plan of batches whose last steps run in the training loop: nothing is parallel, or they may not run ahead."""
     end = plan.written
     if not any(isinstance(node, _GROUPS) for node in end.walk()) or _becomes_parallel(plan):
@@ -175,10 +161,8 @@ def no_prefetch(plan: Inspection) -> Iterator[Advice]:
         return
     else:
         message = f"All steps up to {end.label} run in the training loop: they alternate with the training step."
-    yield Advice.on(
+    yield Finding(
         end,
-        "no-prefetch",
-        "speed",
         message,
         ".prefetch(ps.AUTOTUNE)",
         "Add it as the last step: the next batches are then computed while the loop works on this one.",

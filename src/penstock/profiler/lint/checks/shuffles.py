@@ -13,7 +13,7 @@ from penstock.plan.inputs import Scan
 from penstock.plan.node import Node, function_name
 from penstock.plan.ops import Batch, Enumerate, Filter, FlatMap, Map, Prefetch, Repeat, Shuffle, Skip, Take
 from penstock.plan.storing import Cache
-from penstock.profiler.lint.advice import Advice
+from penstock.profiler.lint.advice import Finding
 from penstock.profiler.lint.calls import call, calls
 from penstock.profiler.lint.inspection import Inspection, below, between, element_bytes, estimated_records
 from penstock.profiler.lint.names import are_names
@@ -27,16 +27,14 @@ _BEHIND_BATCH = (Map, Filter, Prefetch, Repeat, Cache)
 _SHUFFLES = (Shuffle, GlobalShuffle)
 
 
-def shuffle_batches(plan: Inspection) -> Iterator[Advice]:
+def shuffle_batches(plan: Inspection) -> Iterator[Finding]:
     """Shuffle(n)·…·Batch(k), without a shuffle before the batch."""
     for shuffle, _ in plan.asked(Shuffle):
         for node in below(shuffle):
             if isinstance(node, (Batch, PaddedBatch)) and not _is_shuffled(node):
                 elements = replace(shuffle, buffer_size=shuffle.buffer_size * node.batch_size)
-                yield Advice.on(
+                yield Finding(
                     shuffle,
-                    "shuffle-batches",
-                    "data",
                     f"{shuffle.label} shuffles whole batches: {node.label} has already grouped neighbours.",
                     calls([elements, node, *between(shuffle, node)]),
                     "Every batch is then a random selection, another one in every epoch. The buffer has the same size.",
@@ -56,17 +54,15 @@ _FEWEST = 64  # images of unknown size in a buffer that are worth a line
 _PICTURE = 224 * 224 * 3 * 4  # bytes of a typical network input
 
 
-def shuffle_decoded(plan: Inspection) -> Iterator[Advice]:
+def shuffle_decoded(plan: Inspection) -> Iterator[Finding]:
     """Shuffle(n)·…·Map(f), where f makes elements much larger and could run after the shuffle."""
     for shuffle, _ in plan.each(Shuffle):
         growing = [node for node in _maps(shuffle) if _grows(node)]
         message = _message(shuffle) if growing else None
         if message is not None:
             first = growing[-1]
-            yield Advice.on(
+            yield Finding(
                 shuffle,
-                "shuffle-decoded",
-                "memory",
                 f"{message}, made by {first.label}.",
                 calls([shuffle, first, *between(shuffle, first)]),
                 "The buffer then contains elements that the map has not enlarged yet.",
@@ -109,15 +105,13 @@ def _filled(shuffle: Shuffle) -> int:
 _BEHIND_REPEAT = (Map, Filter, Enumerate, Prefetch, Cache)
 
 
-def shuffle_epochs(plan: Inspection) -> Iterator[Advice]:
+def shuffle_epochs(plan: Inspection) -> Iterator[Finding]:
     """Shuffle·…·Repeat(n) with n above 1, or infinite."""
     for shuffle, _ in plan.asked(Shuffle):
         for node in below(shuffle):
             if isinstance(node, Repeat) and node.count not in (0, 1):
-                yield Advice.on(
+                yield Finding(
                     shuffle,
-                    "shuffle-epochs",
-                    "data",
                     f"{shuffle.label} after {node.label} mixes epochs: an element may come twice before another "
                     "came once.",
                     calls([*between(shuffle, node), shuffle, node]),
@@ -132,14 +126,12 @@ _BEHIND_FILES = (Map, Filter, Enumerate, Prefetch)
 _CYCLE = 16
 
 
-def shuffle_small(plan: Inspection) -> Iterator[Advice]:
+def shuffle_small(plan: Inspection) -> Iterator[Finding]:
     """Shuffle(1)·x, and Shuffle(n)·…·x where x reads files of more than n records one after another."""
     for shuffle, _ in plan.asked(Shuffle):
         if shuffle.buffer_size == 1 and shuffle.input.cardinality not in (0, 1):
-            yield Advice.on(
+            yield Finding(
                 shuffle,
-                "shuffle-small",
-                "data",
                 "shuffle(1) keeps the order: it picks from a buffer of one element.",
                 ".shuffle(10_000)",
                 "Use as many elements as memory allows, ideally all of them. To keep the order, leave the step out.",
@@ -149,10 +141,8 @@ def shuffle_small(plan: Inspection) -> Iterator[Advice]:
         records = estimated_records(files[0]) if len(files) > 1 else None
         if records is not None and records > shuffle.buffer_size:
             cycle = min(_CYCLE, len(files))
-            yield Advice.on(
+            yield Finding(
                 shuffle,
-                "shuffle-small",
-                "data",
                 f"{shuffle.label} mixes within a file: {len(files)} files are read one after another, and one contains "
                 f"about {records} records.",
                 f"ps.Dataset.list_files(...).interleave(ps.TFRecordDataset, cycle_length={cycle}, "
@@ -187,16 +177,14 @@ def _named(names: Node) -> tuple[str, ...]:
     return ()
 
 
-def shuffle_split(plan: Inspection) -> Iterator[Advice]:
+def shuffle_split(plan: Inspection) -> Iterator[Finding]:
     """Skip(n)·Shuffle, or Take(n)·Shuffle with a skip elsewhere; only order-preserving steps are between them."""
     for cut in _cuts(plan):
         shuffle = reshuffled(cut.input)
         if shuffle is not None:
             fixed = replace(shuffle, seed=shuffle.seed or 0, reshuffle_each_iteration=False)
-            yield Advice.on(
+            yield Finding(
                 cut,
-                "shuffle-split",
-                "data",
                 f"{cut.label} after {shuffle.label} selects other elements in every epoch: as a validation split, it "
                 "leaks into training.",
                 calls([cut, shuffle]),
@@ -205,15 +193,13 @@ def shuffle_split(plan: Inspection) -> Iterator[Advice]:
             )
 
 
-def sorted_split(plan: Inspection) -> Iterator[Advice]:
+def sorted_split(plan: Inspection) -> Iterator[Finding]:
     """Skip(n)·Scan(s), and Take(n)·Scan(s) where s is also skipped, if the elements of s are sorted by class."""
     for cut in _cuts(plan):
         scan = sorted_by_class(cut.input)
         if scan is not None:
-            yield Advice.on(
+            yield Finding(
                 cut,
-                "sorted-split",
-                "data",
                 f"{cut.label} splits {scan.label}, which is sorted by class: the two parts have at most one class in "
                 "common.",
                 "train, validation = ds.split((0.9, 0.1))",
@@ -230,7 +216,7 @@ def _cuts(plan: Inspection) -> Iterator[Skip | Take]:
                 yield cut
 
 
-def global_shuffle(plan: Inspection) -> Iterator[Advice]:
+def global_shuffle(plan: Inspection) -> Iterator[Finding]:
     """Shuffle(n)·…·Scan(s), where s has an index and more than n elements."""
     for shuffle, _ in plan.asked(Shuffle):
         count = shuffle.input.cardinality
@@ -242,10 +228,8 @@ def global_shuffle(plan: Inspection) -> Iterator[Advice]:
                 salt=shuffle.salt,
                 where=shuffle.where,
             )
-            yield Advice.on(
+            yield Finding(
                 shuffle,
-                "global-shuffle",
-                "data",
                 f"{shuffle.label} mixes only neighbours, although the {count} elements can be read in any order.",
                 call(exact),
                 "All orders are then possible, without a buffer.",
