@@ -73,6 +73,48 @@ class Negative:
         return Image.fromarray(255 - np.asarray(image))
 
 
+def colours(pick, m):
+    """Transforms of colours, some in containers."""
+    makers = [
+        lambda: m.ColorJitter(0.4, pick.choice((0.4, (0.2, 3.0))), pick.choice((0, 0.4)), pick.choice((0, 0.1, 0.5))),
+        lambda: m.ColorJitter(hue=pick.choice((0.2, (-0.5, 0.5)))),
+        lambda: m.RandomInvert(pick.random()),
+        lambda: m.RandomPosterize(pick.randint(1, 8), pick.random()),
+        lambda: m.RandomSolarize(pick.choice((128, 77.5)), pick.random()),
+        lambda: m.RandomAutocontrast(pick.random()),
+        lambda: m.RandomEqualize(pick.random()),
+        lambda: m.RandomAdjustSharpness(pick.choice((0, 0.5, 2.5)), pick.random()),
+    ]
+    made = [maker() for maker in pick.sample(makers, pick.randint(1, 3))]
+    container = pick.choice(
+        [
+            lambda: made,
+            lambda: made,
+            lambda: [m.RandomApply(made, pick.random())],
+            lambda: [m.RandomApply(torch.nn.ModuleList(made), 0.8)],
+            lambda: [m.RandomChoice([*made, m.Compose([m.RandomHorizontalFlip(), m.ColorJitter(0.3)])])],
+            lambda: [m.RandomChoice(made, p=[pick.random() + 0.1 for _ in made])],
+            lambda: [m.RandomOrder([*made, m.RandomVerticalFlip()])],
+            lambda: [m.RandomApply([m.RandomOrder(made), m.RandomHorizontalFlip()])],
+        ]
+    )
+    return container()
+
+
+def warp(pick, m):
+    """A rotation, an affine or a perspective transform that keeps the size."""
+    modes = [InterpolationMode.NEAREST, InterpolationMode.BILINEAR, InterpolationMode.BICUBIC]
+    how = {"interpolation": pick.choice(modes), "fill": pick.choice((0, 9, (1, 200, 30), 3.7))}
+    return pick.choice(
+        [
+            lambda: m.RandomRotation(pick.choice((30, (0, 360))), center=pick.choice((None, (3, 5))), **how),
+            lambda: m.RandomAffine(20, (0.1, 0.3), (0.5, 2.0), pick.choice((None, 15, (1, 9, -30, 30))), **how),
+            lambda: m.RandomAffine(0, (0.1, 0.3), **how),
+            lambda: m.RandomPerspective(0.6, 0.8, **how),
+        ]
+    )()
+
+
 def composition(seed, *, small=False, unknown=False):
     """Transforms of v1 or v2 that end in a tensor of one size. `small`: for images of 28 to 32 pixels."""
     pick = random.Random(seed)
@@ -111,8 +153,12 @@ def composition(seed, *, small=False, unknown=False):
     ):
         if pick.random() < 0.3:
             steps.append(make())
+    if pick.random() < 0.7:
+        steps += colours(pick, m)
+    if pick.random() < 0.3:
+        steps.append(warp(pick, m))
     if unknown and pick.random() < 0.5:
-        steps.append(pick.choice((Negative(), m.ColorJitter(0.2, 0.2))))
+        steps.append(pick.choice((Negative(), m.ElasticTransform(9.0))))
     if m is v1:
         steps += pick.choice(([m.ToTensor()], [m.PILToTensor(), m.ConvertImageDtype(torch.float32)]))
     else:
